@@ -1,0 +1,59 @@
+# warren_module(name): the library of one folder under src/, linked as src/LAYERS says, and its
+# tests (*_test.cc beside the code) as one program.
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/LAYERS layer_lines REGEX "^[a-z]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/LAYERS)
+set(WARREN_MODULES "")
+foreach(line IN LISTS layer_lines)
+  string(REGEX MATCH "^([a-z_]+):(.*)$" matched "${line}")
+  set(module ${CMAKE_MATCH_1})
+  separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_2}")
+  list(APPEND WARREN_MODULES ${module})
+  set(WARREN_LAYER_${module} ${allowed})
+endforeach()
+
+add_library(warren_warnings INTERFACE)
+target_compile_options(warren_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Werror)
+
+# Headers every unit ends up reading, compiled once for the libraries and once for the tests (which
+# are programs, compiled with other flags, and read GoogleTest as well).
+set(precompiled <algorithm> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <span> <string>
+    <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pch.cc CONTENT "int main() { return 0; }\n")
+add_library(warren_pch STATIC ${PROJECT_BINARY_DIR}/pch.cc)
+target_precompile_headers(warren_pch PRIVATE ${precompiled})
+target_link_libraries(warren_pch PRIVATE fmt::fmt nlohmann_json::nlohmann_json Threads::Threads warren_warnings)
+if(WARREN_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  add_executable(warren_test_pch ${PROJECT_BINARY_DIR}/pch.cc)
+  target_precompile_headers(warren_test_pch PRIVATE ${precompiled} <gtest/gtest.h>)
+  target_link_libraries(warren_test_pch PRIVATE GTest::gmock fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
+                                                warren_warnings)
+endif()
+
+function(warren_test name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main fmt::fmt warren_warnings)
+  target_precompile_headers(${name} REUSE_FROM warren_test_pch)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+function(warren_module module)
+  set(here ${PROJECT_SOURCE_DIR}/src/${module})
+  file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
+  file(GLOB tests CONFIGURE_DEPENDS ${here}/*_test.cc)
+  set(program ${here}/main.cc) # a program's entry is no part of its library
+  list(REMOVE_ITEM sources ${tests} ${program})
+  add_library(warren_${module} STATIC ${sources})
+  target_include_directories(warren_${module} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(warren_${module} PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
+                                         PRIVATE warren_warnings)
+  foreach(lower IN LISTS WARREN_LAYER_${module})
+    target_link_libraries(warren_${module} PUBLIC warren_${lower})
+  endforeach()
+  target_precompile_headers(warren_${module} REUSE_FROM warren_pch)
+  if(WARREN_BUILD_TESTS AND tests)
+    warren_test(${module}_test ${tests})
+    target_link_libraries(${module}_test PRIVATE warren_testing warren_${module})
+  endif()
+endfunction()

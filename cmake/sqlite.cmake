@@ -1,0 +1,42 @@
+# SQLite 3.51.3 or newer: older ones can corrupt a database when several connections meet at a WAL
+# reset. A system library that is new enough is taken; otherwise the amalgamation that
+# tools/setup fetched into .deps/sqlite is built here, once, with options chosen by measurement
+# (docs/dependencies.md).
+set(WARREN_SQLITE_MINIMUM 3.51.3)
+set(WARREN_SQLITE_DIR ${PROJECT_SOURCE_DIR}/.deps/sqlite CACHE PATH "Where sqlite3.c and sqlite3.h are")
+
+find_package(SQLite3 ${WARREN_SQLITE_MINIMUM} QUIET)
+if(SQLite3_FOUND)
+  message(STATUS "SQLite: system ${SQLite3_VERSION}")
+  add_library(warren_sqlite INTERFACE)
+  target_link_libraries(warren_sqlite INTERFACE SQLite::SQLite3)
+  return()
+endif()
+if(NOT EXISTS ${WARREN_SQLITE_DIR}/sqlite3.c)
+  message(FATAL_ERROR "no SQLite ${WARREN_SQLITE_MINIMUM} or newer here. Run tools/setup, which fetches it.")
+endif()
+
+add_library(warren_sqlite OBJECT ${WARREN_SQLITE_DIR}/sqlite3.c)
+target_include_directories(warren_sqlite SYSTEM PUBLIC ${WARREN_SQLITE_DIR})
+target_compile_definitions(warren_sqlite PRIVATE
+  SQLITE_THREADSAFE=2             # one thread at a time in a connection: db/database.h holds a lock
+  SQLITE_DEFAULT_MEMSTATUS=0
+  SQLITE_DEFAULT_WAL_SYNCHRONOUS=1
+  SQLITE_LIKE_DOESNT_MATCH_BLOBS
+  SQLITE_MAX_EXPR_DEPTH=0
+  SQLITE_OMIT_DEPRECATED
+  SQLITE_OMIT_PROGRESS_CALLBACK
+  SQLITE_OMIT_SHARED_CACHE
+  SQLITE_OMIT_AUTOINIT
+  SQLITE_USE_ALLOCA
+  SQLITE_DQS=0
+  SQLITE_MAX_MMAP_SIZE=0x10000000000
+  SQLITE_ENABLE_FTS5
+  SQLITE_ENABLE_SESSION
+  SQLITE_ENABLE_PREUPDATE_HOOK
+  SQLITE_ENABLE_SNAPSHOT
+  SQLITE_ENABLE_DBSTAT_VTAB
+  SQLITE_ENABLE_COLUMN_METADATA
+  HAVE_FDATASYNC=1 HAVE_USLEEP=1 HAVE_PREAD=1 HAVE_PWRITE=1 HAVE_MALLOC_USABLE_SIZE=1)
+target_compile_options(warren_sqlite PRIVATE -O2 -w)
+target_link_libraries(warren_sqlite PUBLIC Threads::Threads dl m)

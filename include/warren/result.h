@@ -1,0 +1,99 @@
+// Result<T>: a value, or the Error that kept us from it. Status is Result<void>.
+//
+// Exceptions do not cross Warren's functions; whatever can fail because of the outside world
+// returns one of these. WARREN_TRY takes the value or returns the error to the caller.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <warren/error.h>
+
+namespace warren {
+
+struct Ok {};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  using Value = T;
+
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+  template <class U>
+    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Error>)
+  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const = delete;  // write ok(): a Result<bool> would read two ways
+
+  // The value. Only after ok(), or in a test that wants to die otherwise.
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T value() && { return std::get<0>(std::move(state_)); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  T& operator*() & { return std::get<0>(state_); }
+  const T& operator*() const& { return std::get<0>(state_); }
+
+  const Error& error() const { return std::get<1>(state_); }
+  Error take_error() && { return std::get<1>(std::move(state_)); }
+  T take_value() && { return std::get<0>(std::move(state_)); }
+
+  Result within(std::string_view what) && {
+    if (!ok()) state_ = std::variant<T, Error>(std::in_place_index<1>, std::move(*this).take_error().within(what));
+    return std::move(*this);
+  }
+
+  void ignore(const char* why) const { (void)why; }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using Value = void;
+
+  Result(Ok) {}  // NOLINT: implicit by design
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT
+
+  bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const = delete;
+
+  const Error& error() const { return *error_; }
+  Error take_error() && { return *std::move(error_); }
+  void take_value() && {}
+
+  Result within(std::string_view what) && {
+    if (error_) error_ = std::move(*error_).within(what);
+    return std::move(*this);
+  }
+
+  // Drops the error on purpose; the reason is for whoever searches for these.
+  void ignore(const char* why) const { (void)why; }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace warren
+
+#define WARREN_CONCAT_INNER(a, b) a##b
+#define WARREN_CONCAT(a, b) WARREN_CONCAT_INNER(a, b)
+#define WARREN_TRY_NAMED(name, ...)                                \
+  ({                                                               \
+    auto&& name = (__VA_ARGS__);                                   \
+    if (!name.ok()) [[unlikely]]                                   \
+      return std::move(name).take_error();                         \
+    std::move(name).take_value();                                  \
+  })
+// A whole initialiser, statement or `if` condition; never inside an argument or braced list.
+#define WARREN_TRY(...) WARREN_TRY_NAMED(WARREN_CONCAT(warren_try_, __COUNTER__), __VA_ARGS__)

@@ -1,0 +1,25 @@
+// JSON values, with members in the order they were written. The one place that names the library.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+
+namespace warren {
+
+using Json = nlohmann::ordered_json;
+
+// Parses one JSON document; the error says where it stops being JSON.
+Result<Json> parse_json(std::string_view text);
+
+// Checks the syntax without building the value.
+bool is_json(std::string_view text);
+
+// Never fails: bytes that are not UTF-8 are replaced, since JSON cannot carry them.
+std::string dump_json(const Json& value);
+std::string dump_json_pretty(const Json& value);
+
+}  // namespace warren

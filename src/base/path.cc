@@ -1,0 +1,104 @@
+#include "base/path.h"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+
+namespace warren {
+namespace {
+
+// The length of the well-formed UTF-8 sequence that starts at `at`, or 0.
+std::size_t utf8_length(std::string_view bytes, std::size_t at) {
+  auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
+  std::uint8_t lead = byte(at);
+  std::size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
+                     : lead >= 0xF0 && lead < 0xF5                   ? 4
+                                                                     : 0;
+  if (length == 0 || at + length > bytes.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  }
+  if (lead == 0xE0 && byte(at + 1) < 0xA0) return 0;
+  if (lead == 0xED && byte(at + 1) > 0x9F) return 0;  // surrogates
+  if (lead == 0xF0 && byte(at + 1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(at + 1) > 0x8F) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string quote(std::string_view bytes) {
+  std::string out = "'";
+  for (std::size_t i = 0; i < bytes.size();) {
+    auto byte = static_cast<std::uint8_t>(bytes[i]);
+    std::size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(bytes, i);
+    if (length == 0) {
+      out += fmt::format("\\x{:02x}", byte);
+      length = 1;
+    } else {
+      out += bytes.substr(i, length);
+    }
+    i += length;
+  }
+  return out + "'";
+}
+
+Status check_name(std::string_view name) {
+  if (name.empty()) return Error(Code::kNotFound, "the name is empty");
+  if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a name", name));
+  if (name.size() > limits::kNameBytes) {
+    return Error(Code::kNameTooLong,
+                 fmt::format("the name {}… has {} bytes, at most {} are possible", quote(name.substr(0, 40)),
+                             name.size(), limits::kNameBytes));
+  }
+  if (name.find('/') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a '/'", quote(name)));
+  if (name.find('\0') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a NUL", quote(name)));
+  return Ok{};
+}
+
+Result<std::vector<std::string_view>> split_path(std::string_view path) {
+  if (path.empty()) return Error(Code::kNotFound, "the path is empty");
+  if (path.size() > limits::kPathBytes) {
+    return Error(Code::kNameTooLong,
+                 fmt::format("the path has {} bytes, at most {} are possible", path.size(), limits::kPathBytes));
+  }
+  std::vector<std::string_view> parts;
+  std::size_t start = 0;
+  while (start < path.size()) {
+    std::size_t end = path.find('/', start);
+    if (end == path.npos) end = path.size();
+    std::string_view part = path.substr(start, end - start);
+    start = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part != "..") WARREN_TRY(check_name(part));
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+Result<std::string> normalise_path(std::string_view path) {
+  std::vector<std::string_view> parts = WARREN_TRY(split_path(path));
+  if (parts.empty()) return std::string("/");
+  std::string out;
+  for (std::string_view part : parts) {
+    out += '/';
+    out += part;
+  }
+  return out;
+}
+
+std::string join_path(std::string_view parent, std::string_view name) {
+  std::string out(parent);
+  if (out.empty() || out.back() != '/') out += '/';
+  out += name;
+  return out;
+}
+
+SplitParent split_parent(std::string_view normalised) {
+  std::size_t slash = normalised.rfind('/');
+  return {.parent = slash == 0 ? "/" : normalised.substr(0, slash), .name = normalised.substr(slash + 1)};
+}
+
+}  // namespace warren

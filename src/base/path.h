@@ -1,0 +1,39 @@
+// Paths inside an agent: bytes, absolute, split on '/', with '.' and empty components dropped.
+//
+// A path is hostile input. Nothing here touches a filesystem, so '..' is kept as a component: what
+// it means depends on the symbolic links before it, and only path resolution knows those.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace warren {
+
+// Splits and checks a path: no NUL, at most 4096 bytes, each name at most 255. A path without a
+// leading '/' is taken from the root, as every AgentFS door does. The views point into `path`.
+Result<std::vector<std::string_view>> split_path(std::string_view path);
+
+// Checks one name: not empty, not '.' or '..', no '/', no NUL, at most 255 bytes.
+Status check_name(std::string_view name);
+
+// The path with one leading '/', no trailing one, and no '.' or empty components: "/a/b", "/".
+// Purely textual: '..' stays.
+Result<std::string> normalise_path(std::string_view path);
+
+// "/a" + "b" = "/a/b"; "/" + "b" = "/b".
+std::string join_path(std::string_view parent, std::string_view name);
+
+// "/a/b" → {"/a", "b"}; "/a" → {"/", "a"}. Of a normalised path other than "/".
+struct SplitParent {
+  std::string_view parent;
+  std::string_view name;
+};
+SplitParent split_parent(std::string_view normalised);
+
+// For messages: the bytes with control characters and broken UTF-8 written as \xNN, in quotes.
+std::string quote(std::string_view bytes);
+
+}  // namespace warren

@@ -1,0 +1,4 @@
+// Result, Status and WARREN_TRY, which are part of the public API.
+#pragma once
+
+#include <warren/result.h>

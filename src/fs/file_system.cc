@@ -1,0 +1,1 @@
+#include "fs/file_system.h"

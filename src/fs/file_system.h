@@ -1,0 +1,119 @@
+// The hinge of Warren: what every filesystem can do, by inode.
+//
+// It is by inode so that a mount needs no translation; path helpers (fs/path_ops.h) sit on top and
+// work on any FileSystem. Overlay, policy, audit, encryption and fault injection are wrappers that
+// implement this interface around another one.
+//
+// Rules every implementation owes, and tests/conformance checks:
+// - Names are bytes (base/path.h check_name). A bad name is refused before anything changes.
+// - A failed call changes nothing.
+// - Times: creating, removing or renaming an entry moves mtime and ctime of its directory; changing
+//   a node moves its ctime; writing moves mtime and ctime. Reading never writes, so atime moves
+//   only when it is set.
+// - A new node in a setgid directory gets the directory's group, and a new directory there is
+//   setgid itself.
+// - There are no permission checks here: whoever holds a FileSystem may use it. The kernel checks
+//   for a mount (default_permissions); policy is a wrapper.
+//
+// Thread-safe, unless an implementation says otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "fs/types.h"
+
+namespace warren {
+
+// An open directory. Entries come in an order of the filesystem's choosing, without "." and "..".
+// An entry that is there throughout is returned exactly once, whatever is added or removed between
+// the pages. One thread at a time.
+class DirStream {
+ public:
+  virtual ~DirStream() = default;
+
+  // Up to `max` entries after `cookie` (0: from the start). Empty at the end. A cookie is good for
+  // as long as its stream; cookies are 3 or more, so that a door can use 1 and 2 for "." and "..".
+  virtual Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) = 0;
+};
+
+enum class UnitAccess { kRead, kWrite };
+
+// Several calls as one: while it lives, this thread's calls see one state; what they change lands
+// whole at commit(), or not at all. Other threads and processes wait to write meanwhile, so keep it
+// short. Units nest; the outermost one counts. Without commit() a write unit is rolled back.
+//
+// A filesystem without transactions (memory, host) isolates the calls but cannot roll back.
+class Unit {
+ public:
+  virtual ~Unit() = default;
+  virtual Status commit() = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual Result<std::unique_ptr<Unit>> begin(UnitAccess access) = 0;
+
+  // Names.
+  virtual Result<Attributes> lookup(Inode parent, std::string_view name) = 0;  // kNotFound, kNotDirectory
+  virtual Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) = 0;
+  virtual Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) = 0;
+  virtual Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target,
+                                          Owner owner) = 0;
+  virtual Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) = 0;
+  virtual Status unlink(Inode parent, std::string_view name) = 0;      // kIsDirectory for a directory
+  virtual Status remove_dir(Inode parent, std::string_view name) = 0;  // kNotEmpty
+  virtual Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                        RenameMode mode) = 0;
+  virtual Result<std::unique_ptr<DirStream>> open_dir(Inode dir) = 0;
+
+  // Nodes.
+  virtual Result<Attributes> get_attributes(Inode node) = 0;  // kStale once the node is gone
+  virtual Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) = 0;
+  virtual Result<std::string> read_link(Inode node) = 0;  // kInvalid if it is no symlink
+
+  // A retained node outlives its last name: it can be read and written until it is forgotten as
+  // often as it was retained. After a crash such nodes are collected when the agent is next opened.
+  virtual Status retain(Inode node) = 0;
+  virtual void forget(Inode node, std::uint64_t count) = 0;
+
+  // create is make_node of a regular file plus retain; open checks that it is a regular file and
+  // retains; release forgets once.
+  virtual Result<Attributes> create(Inode parent, std::string_view name, const NewNode& node) = 0;
+  virtual Result<Attributes> open(Inode node) = 0;
+  virtual void release(Inode node) = 0;
+
+  // Content of regular files. read returns how much was read: less than asked only at the end.
+  // Holes read as zeros. write and append take everything or fail.
+  virtual Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) = 0;
+  virtual Status write(Inode node, std::uint64_t offset, Bytes data) = 0;
+  virtual Result<std::uint64_t> append(Inode node, Bytes data) = 0;  // where the data begins
+  virtual Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) = 0;
+  virtual Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) = 0;  // kNoData: none from there on
+  virtual Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) = 0;  // the end counts as a hole
+  // Copies up to `length` bytes, ending at the source's end; ranges of one file must not overlap.
+  virtual Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                           std::uint64_t length) = 0;
+
+  // flush: what a close promises (nothing). sync: after it, a crash loses nothing of this node.
+  virtual Status flush(Inode node) = 0;
+  virtual Status sync(Inode node) = 0;
+
+  // Extended attributes.
+  virtual Result<std::string> get_xattr(Inode node, std::string_view name) = 0;  // kNoData
+  virtual Result<std::vector<std::string>> list_xattrs(Inode node) = 0;          // sorted
+  virtual Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) = 0;
+  virtual Status remove_xattr(Inode node, std::string_view name) = 0;  // kNoData
+
+  virtual Result<FileSystemStats> stats() = 0;
+};
+
+}  // namespace warren

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Fails on any include that src/LAYERS does not allow, and on third-party headers out of their room."""
+import pathlib
+import re
+import sys
+
+# A third-party header belongs to one module; everyone else uses that module's own types.
+OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "openssl/": "crypto", "hiredis/": "net",
+          "curl/": "net", "libpq-fe.h": "backends"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+
+
+def read_layers(path):
+    layers = {}
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, allowed = line.partition(":")
+            layers[name.strip()] = allowed.split()
+    return layers
+
+
+def violations(root):
+    src = root / "src"
+    layers = read_layers(src / "LAYERS")
+    order = list(layers)
+    for module, allowed in layers.items():
+        for lower in allowed:
+            if lower not in layers or order.index(lower) >= order.index(module):
+                yield f"src/LAYERS: '{module}' may not stand on '{lower}': it is not below it"
+    for folder in sorted(p.name for p in src.iterdir() if p.is_dir()):
+        if folder not in layers and folder != "testing":
+            yield f"src/{folder}: not in src/LAYERS"
+    for file in sorted(src.rglob("*")):
+        if file.suffix not in (".h", ".cc"):
+            continue
+        module = file.relative_to(src).parts[0]
+        is_test = file.name.endswith("_test.cc")
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quoted, header = match.group(1) == '"', match.group(2)
+            where = f"{file.relative_to(root)}:{number}"
+            top = header.split("/")[0]
+            if quoted and top == "testing" and (is_test or module == "testing"):
+                continue
+            if quoted and module != "testing" and top != module and top not in layers.get(module, []):
+                yield f"{where}: '{module}' may not include '{header}'"
+            for prefix, owner in OWNERS.items():
+                if not quoted and header.startswith(prefix) and module != owner:
+                    yield f"{where}: only '{owner}' may include <{header}>"
+
+
+def main():
+    found = list(violations(pathlib.Path(sys.argv[1])))
+    print("\n".join(found) if found else "every include is allowed")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
