@@ -1,1 +1,108 @@
+# What is installed: the program (also as agentfs), the library in one piece, its headers, what
+# find_package and pkg-config need, the manual page, shell completions and documents; and the .deb.
+target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
+# The library: every module below the command line, and SQLite when it is ours.
+set(pieces "")
+foreach(module IN LISTS WARREN_MODULES)
+  if(NOT module STREQUAL "cli")
+    list(APPEND pieces $<TARGET_OBJECTS:warren_${module}>)
+  endif()
+endforeach()
+get_target_property(sqlite_type warren_sqlite TYPE)
+if(sqlite_type STREQUAL "OBJECT_LIBRARY")
+  list(APPEND pieces $<TARGET_OBJECTS:warren_sqlite>)
+  set(sqlite_libraries ${CMAKE_DL_LIBS} m)
+  set(WARREN_SYSTEM_SQLITE OFF)
+else()
+  set(sqlite_libraries SQLite::SQLite3)
+  set(WARREN_SYSTEM_SQLITE ON)
+endif()
+
+function(warren_library target kind)
+  add_library(${target} ${kind} ${pieces})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME warren LINKER_LANGUAGE CXX)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
+warren_library(warren_static STATIC)
+set_target_properties(warren_static PROPERTIES EXPORT_NAME static)
+target_link_libraries(warren_static PUBLIC fmt::fmt Threads::Threads ${sqlite_libraries})
+install(TARGETS warren_static EXPORT warren-static ARCHIVE)
+install(EXPORT warren-static NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
+
+# Everything but the public API is hidden by the linker, so that our SQLite and fmt never meet a
+# user's. Not with sanitizers, whose run-time belongs to the program.
+if(NOT WARREN_SANITIZE)
+  warren_library(warren_shared SHARED)
+  set_target_properties(warren_shared PROPERTIES EXPORT_NAME warren VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/package/exports.map)
+  target_link_options(warren_shared PRIVATE -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/package/exports.map
+                                            -Wl,--no-undefined)
+  target_link_libraries(warren_shared PRIVATE fmt::fmt Threads::Threads ${sqlite_libraries})
+  install(TARGETS warren_shared EXPORT warren-shared LIBRARY)
+  install(EXPORT warren-shared NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
+endif()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/warren DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+
+# find_package(warren) and pkg-config.
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/package/warren-config.cmake.in warren-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(warren-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/warren-config.cmake ${PROJECT_BINARY_DIR}/warren-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
+# From the .pc file to the prefix, so that the tree can be moved.
+file(RELATIVE_PATH WARREN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/package/warren.pc.in warren.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/warren.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The program, under both of its names.
+install(TARGETS warren RUNTIME)
+file(CREATE_LINK warren ${PROJECT_BINARY_DIR}/agentfs SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/agentfs DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+# The program writes its own manual page and completions.
+set(generated ${PROJECT_BINARY_DIR}/generated)
+function(warren_generate file)
+  add_custom_command(OUTPUT ${generated}/${file}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}
+    COMMAND warren ${ARGN} > ${generated}/${file}
+    DEPENDS warren VERBATIM)
+endfunction()
+warren_generate(warren.1 man)
+foreach(shell IN ITEMS bash zsh fish)
+  warren_generate(warren.${shell} completions ${shell})
+endforeach()
+add_custom_target(warren_generated ALL DEPENDS ${generated}/warren.1 ${generated}/warren.bash
+                                               ${generated}/warren.zsh ${generated}/warren.fish)
+set(share ${CMAKE_INSTALL_DATADIR})
+install(FILES ${generated}/warren.bash DESTINATION ${share}/bash-completion/completions RENAME warren)
+install(FILES ${generated}/warren.zsh DESTINATION ${share}/zsh/site-functions RENAME _warren)
+install(FILES ${generated}/warren.fish DESTINATION ${share}/fish/vendor_completions.d)
+install(FILES ${generated}/warren.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+file(CONFIGURE OUTPUT generated/agentfs.1 CONTENT ".so man1/warren.1\n")
+install(FILES ${PROJECT_BINARY_DIR}/generated/agentfs.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN changes EXCLUDE)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME warren)
+set(CPACK_PACKAGE_CONTACT "The Warren authors <warren@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "filesystem for AI agents: files, state and history in one file")
+set(CPACK_PACKAGE_DESCRIPTION
+    "Keeps what an AI agent works on (files, key-value state, the trail of its tool calls) in one\n"
+    " SQLite file in the AgentFS format. This package has the program, the C++ library and its headers.")
+string(JOIN "" CPACK_PACKAGE_DESCRIPTION ${CPACK_PACKAGE_DESCRIPTION})
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+include(CPack)

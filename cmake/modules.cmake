@@ -1,5 +1,6 @@
 # warren_module(name): the library of one folder under src/, linked as src/LAYERS says, and its
-# tests (*_test.cc beside the code) as one program.
+# tests (*_test.cc beside the code) as one program. What only tests need and must sit in the module
+# all the same (*_testing.cc) is a library of its own, warren_<name>_testing, which nothing ships.
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/LAYERS layer_lines REGEX "^[a-z]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/LAYERS)
 set(WARREN_MODULES "")
@@ -13,7 +14,9 @@ endforeach()
 
 add_library(warren_warnings INTERFACE)
 target_compile_options(warren_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Werror)
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wno-missing-field-initializers # designated initialisers leave the rest at their defaults on purpose
+  -Werror)
 
 # Headers every unit ends up reading, compiled once for the libraries and once for the tests (which
 # are programs, compiled with other flags, and read GoogleTest as well).
@@ -42,8 +45,9 @@ function(warren_module module)
   set(here ${PROJECT_SOURCE_DIR}/src/${module})
   file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
   file(GLOB tests CONFIGURE_DEPENDS ${here}/*_test.cc)
+  file(GLOB testing CONFIGURE_DEPENDS ${here}/*_testing.cc)
   set(program ${here}/main.cc) # a program's entry is no part of its library
-  list(REMOVE_ITEM sources ${tests} ${program})
+  list(REMOVE_ITEM sources ${tests} ${testing} ${program})
   add_library(warren_${module} STATIC ${sources})
   target_include_directories(warren_${module} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(warren_${module} PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
@@ -52,8 +56,16 @@ function(warren_module module)
     target_link_libraries(warren_${module} PUBLIC warren_${lower})
   endforeach()
   target_precompile_headers(warren_${module} REUSE_FROM warren_pch)
+  if(WARREN_BUILD_TESTS AND testing)
+    add_library(warren_${module}_testing STATIC ${testing})
+    target_link_libraries(warren_${module}_testing PUBLIC warren_${module} PRIVATE warren_warnings)
+    target_precompile_headers(warren_${module}_testing REUSE_FROM warren_pch)
+  endif()
   if(WARREN_BUILD_TESTS AND tests)
     warren_test(${module}_test ${tests})
     target_link_libraries(${module}_test PRIVATE warren_testing warren_${module})
+    if(testing)
+      target_link_libraries(${module}_test PRIVATE warren_${module}_testing)
+    endif()
   endif()
 endfunction()

@@ -62,7 +62,7 @@ class [[nodiscard]] Error {
   // What the reader can do about it; empty when there is nothing to say.
   const std::string& hint() const { return state_->hint; }
 
-  // Says what the caller was doing: "open 'a.db'" + "file is not a database".
+  // Says what the caller was doing: "open 'a.db'" + "file is not a database". Changes this error.
   Error&& within(std::string_view what) &&;
   Error&& with_hint(std::string_view hint) &&;
 

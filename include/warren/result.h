@@ -4,6 +4,7 @@
 // returns one of these. WARREN_TRY takes the value or returns the error to the caller.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -44,9 +45,16 @@ class [[nodiscard]] Result {
   Error take_error() && { return std::get<1>(std::move(state_)); }
   T take_value() && { return std::get<0>(std::move(state_)); }
 
+  // Says what the caller was doing. Where saying it costs something, pass a function instead: it
+  // is called on failure only.
   Result within(std::string_view what) && {
-    if (!ok()) state_ = std::variant<T, Error>(std::in_place_index<1>, std::move(*this).take_error().within(what));
+    if (!ok()) std::move(std::get<1>(state_)).within(what);
     return std::move(*this);
+  }
+
+  template <std::invocable F>
+  Result within(F&& what) && {
+    return ok() ? std::move(*this) : std::move(*this).within(std::string_view(what()));
   }
 
   void ignore(const char* why) const { (void)why; }
@@ -71,8 +79,13 @@ class [[nodiscard]] Result<void> {
   void take_value() && {}
 
   Result within(std::string_view what) && {
-    if (error_) error_ = std::move(*error_).within(what);
+    if (error_) std::move(*error_).within(what);
     return std::move(*this);
+  }
+
+  template <std::invocable F>
+  Result within(F&& what) && {
+    return ok() ? std::move(*this) : std::move(*this).within(std::string_view(what()));
   }
 
   // Drops the error on purpose; the reason is for whoever searches for these.

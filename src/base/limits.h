@@ -31,11 +31,17 @@ inline constexpr std::size_t kToolNameBytes = 255;
 inline constexpr std::size_t kDirPage = 1024;
 inline constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
+inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 30;  // read_file, unless told otherwise
+inline constexpr std::size_t kRemoveUnit = 1024;  // entries a recursive remove takes in one transaction
+
 // How long a writer waits for another process before it reports kBusy.
 inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 
 // Rows of wr_journal kept; a reader that is further behind looks at everything again.
 inline constexpr std::int64_t kJournalRows = 65'536;
+
+// Violations of one rule that fsck spells out; the rest it counts.
+inline constexpr std::size_t kFsckPerRule = 20;
 
 inline constexpr int kFaultSweep = 2000;  // tests: disk calls tried one by one until none fails
 

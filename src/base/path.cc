@@ -1,5 +1,6 @@
 #include "base/path.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -31,6 +32,8 @@ std::size_t utf8_length(std::string_view bytes, std::size_t at) {
 
 std::string quote(std::string_view bytes) {
   std::string out = "'";
+  auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  if (std::all_of(bytes.begin(), bytes.end(), is_plain)) return out.append(bytes).append("'");
   for (std::size_t i = 0; i < bytes.size();) {
     auto byte = static_cast<std::uint8_t>(bytes[i]);
     std::size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(bytes, i);

@@ -1,1 +1,49 @@
-int main() { return 0; }
+// Builds the parts and hands them to the command line.
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/run.h"
+
+namespace {
+
+std::optional<std::string> environment_variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+int main(int count, char** words) {
+  using namespace warren;
+  using namespace warren::cli;
+  // A reader that goes away is seen where we write, so that the agent is closed properly first.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  bool is_agentfs = count > 0 && base_name(words[0]) == "agentfs";
+  Dialect dialect = is_agentfs ? Dialect::kAgentFs : Dialect::kWarren;
+  Command root = is_agentfs ? make_agentfs() : make_warren();
+  Colour colour = environment_variable("NO_COLOR").value_or("").empty() ? Colour::kOnTerminal : Colour::kNever;
+  SystemClock clock;
+  Output out(1, colour);
+  Output err(2, colour);
+  Context context{.out = out, .err = err, .clock = clock, .environment = environment_variable, .root = root};
+
+  std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);
+  // `COMPLETE=bash agentfs` is how an AgentFS user's shell asks for completions.
+  if (auto shell = environment_variable("COMPLETE"); is_agentfs && shell && !shell->empty()) {
+    arguments = {"completions", *shell};
+  }
+  int status = run(context, dialect, arguments);
+  if (out.reader_is_gone()) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  return status;
+}

@@ -1,0 +1,263 @@
+#include "agent/file_verbs.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include <fnmatch.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+
+namespace warren {
+namespace {
+
+Result<std::string> last_name(std::string_view path) {
+  std::string whole = WARREN_TRY(normalise_path(path));
+  if (whole == "/") return Error(Code::kInvalid, "the root has no name");
+  std::string name(split_parent(whole).name);
+  if (name == "..") return Error(Code::kInvalid, fmt::format("{} ends in '..'", quote_path(path)));
+  return name;
+}
+
+Status keep_attributes(FileSystem& fs, std::string_view path, const Attributes& from) {
+  AttributeChanges changes;
+  if (!from.is_symlink()) changes.mode = from.mode & 07777U;
+  changes.uid = from.owner.uid;
+  changes.gid = from.owner.gid;
+  changes.atime = SetTime::to(from.atime);
+  changes.mtime = SetTime::to(from.mtime);
+  WARREN_TRY(set_attributes(fs, path, changes, Follow::kNo));
+  return Ok{};
+}
+
+Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) {
+  const Attributes& node = entry.attributes;
+  if (node.is_directory()) {
+    WARREN_TRY(make_dirs(fs, to));
+    return Ok{};
+  }
+  if (node.is_symlink()) {
+    std::string target = WARREN_TRY(read_link(fs, entry.path));
+    WARREN_TRY(make_symlink(fs, target, to));
+  } else if (node.is_file()) {
+    WARREN_TRY(copy_file(fs, entry.path, to));
+  } else {
+    WARREN_TRY(make_node(fs, to, {.mode = node.mode, .owner = node.owner, .rdev = node.rdev}));
+  }
+  return keep_attributes(fs, to, node);
+}
+
+// "/a" holds "/a/b", not "/ab". Both normalised.
+bool holds(std::string_view outer, std::string_view inner) {
+  if (outer == "/" || outer == inner) return true;
+  return inner.starts_with(outer) && inner[outer.size()] == '/';
+}
+
+Result<std::uint32_t> apply_clause(std::string_view clause, std::uint32_t mode) {
+  auto bad = [&] { return Error(Code::kInvalid, fmt::format("'{}' is not a mode", clause), "as in 644, u+x or go-w"); };
+  std::size_t i = 0;
+  std::uint32_t who = 0;
+  for (; i < clause.size(); ++i) {
+    if (clause[i] == 'u') who |= 04700U;
+    else if (clause[i] == 'g') who |= 02070U;
+    else if (clause[i] == 'o') who |= 01007U;
+    else if (clause[i] == 'a') who |= 07777U;
+    else break;
+  }
+  if (who == 0) who = 07777U;
+  if (i == clause.size()) return bad();
+  char action = clause[i++];
+  if (action != '+' && action != '-' && action != '=') return bad();
+  std::uint32_t bits = 0;
+  for (; i < clause.size(); ++i) {
+    bool is_executable = S_ISDIR(mode) || (mode & 0111U) != 0;
+    if (clause[i] == 'r') bits |= 0444U;
+    else if (clause[i] == 'w') bits |= 0222U;
+    else if (clause[i] == 'x') bits |= 0111U;
+    else if (clause[i] == 'X') bits |= is_executable ? 0111U : 0U;
+    else if (clause[i] == 's') bits |= 06000U;
+    else if (clause[i] == 't') bits |= 01000U;
+    else return bad();
+  }
+  if (action == '+') return mode | (bits & who);
+  if (action == '-') return mode & ~(bits & who);
+  return (mode & ~(who & 07777U)) | (bits & who);
+}
+
+bool matches(const FindOptions& options, const WalkEntry& entry) {
+  const Attributes& node = entry.attributes;
+  if (options.name) {
+    std::string_view name = entry.path == "/" ? std::string_view("/") : split_parent(entry.path).name;
+    if (!matches_glob(*options.name, name)) return false;
+  }
+  if (options.type && (node.mode & S_IFMT) != *options.type) return false;
+  if (options.size_min && node.size < *options.size_min) return false;
+  if (options.size_max && node.size > *options.size_max) return false;
+  return !options.newer || node.mtime > *options.newer;
+}
+
+int depth_between(std::string_view start, std::string_view path) {
+  auto slashes = [](std::string_view text) { return text == "/" ? 0 : static_cast<int>(std::count(text.begin(), text.end(), '/')); };
+  return slashes(path) - slashes(start);
+}
+
+}  // namespace
+
+Result<std::string> destination_of(FileSystem& fs, std::string_view from, std::string_view to) {
+  Result<Attributes> there = stat(fs, to);
+  if (!there.ok()) {
+    if (there.error().code() != Code::kNotFound) return std::move(there).take_error();
+    return std::string(to);
+  }
+  if (!there->is_directory()) return std::string(to);
+  std::string name = WARREN_TRY(last_name(from));
+  std::string outer = WARREN_TRY(normalise_path(to));
+  return join_path(outer, name);
+}
+
+Result<Listing> list_path(FileSystem& fs, std::string_view path) {
+  Attributes node = WARREN_TRY(lstat(fs, path));
+  if (node.is_symlink()) {
+    Result<Attributes> behind = stat(fs, path);  // a link to nowhere is listed as itself
+    if (behind.ok() && behind->is_directory()) node = *behind;
+  }
+  if (!node.is_directory()) return Listing{false, {{std::string(path), node}}};
+  std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(fs, path));
+  return Listing{true, std::move(entries)};
+}
+
+Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive) {
+  Attributes node = WARREN_TRY(recursive == Recursive::kYes ? lstat(fs, from) : stat(fs, from));
+  std::string target = WARREN_TRY(destination_of(fs, from, to));
+  if (!node.is_directory() && !node.is_symlink()) {
+    if (node.is_file()) return copy_file(fs, from, target);
+    return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
+  }
+  if (node.is_directory() && recursive == Recursive::kNo) {
+    return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(from)), "-r copies directories");
+  }
+  std::string start = WARREN_TRY(normalise_path(from));
+  std::string top = WARREN_TRY(normalise_path(target));
+  if (node.is_directory() && holds(start, top)) {
+    return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
+  }
+  std::vector<WalkEntry> directories;  // their times are set when nothing is put into them any more
+  auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
+    std::string copy = inside.empty() ? top : WARREN_TRY(normalise_path(top + "/" + inside));
+    WARREN_TRY(copy_node(fs, entry, copy));
+    if (entry.attributes.is_directory()) directories.push_back({copy, entry.attributes});
+    return WalkNext::kContinue;
+  };
+  WARREN_TRY(walk(fs, start, visit, {.follow = Follow::kNo}));
+  for (auto it = directories.rbegin(); it != directories.rend(); ++it) {
+    WARREN_TRY(keep_attributes(fs, it->path, it->attributes));
+  }
+  return Ok{};
+}
+
+Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
+  if (mode == RenameMode::kExchange) return rename(fs, from, to, mode);
+  std::string target = WARREN_TRY(destination_of(fs, from, to));
+  return rename(fs, from, target, mode);
+}
+
+Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode) {
+  bool is_octal = !text.empty() && text.size() <= 5 &&
+                  std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '7'; });
+  if (is_octal) {
+    std::uint32_t bits = 0;
+    for (char c : text) bits = bits * 8 + static_cast<std::uint32_t>(c - '0');
+    if (bits > 07777U) return Error(Code::kInvalid, fmt::format("'{}' is not a mode", text), "as in 644, u+x or go-w");
+    return bits;
+  }
+  for (std::string_view rest = text;;) {
+    std::size_t comma = rest.find(',');
+    mode = WARREN_TRY(apply_clause(rest.substr(0, comma), mode));
+    if (comma == rest.npos) break;
+    rest = rest.substr(comma + 1);
+  }
+  return mode & 07777U;
+}
+
+Status change_mode(FileSystem& fs, std::string_view path, std::string_view text, Recursive recursive) {
+  auto change = [&](std::string_view each, const Attributes& node) -> Status {
+    std::uint32_t mode = WARREN_TRY(apply_mode(text, node.mode));
+    return set_mode(fs, each, mode);
+  };
+  if (recursive == Recursive::kNo) {
+    Attributes node = WARREN_TRY(stat(fs, path));
+    return change(path, node);
+  }
+  return walk(fs, path, [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (!entry.attributes.is_symlink()) WARREN_TRY(change(entry.path, entry.attributes));
+    return WalkNext::kContinue;
+  });
+}
+
+Status touch(FileSystem& fs, std::string_view path, const TouchOptions& options) {
+  bool is_there = WARREN_TRY(exists(fs, path));
+  if (!is_there) {
+    if (options.create == Create::kNo) return Ok{};
+    auto file = WARREN_TRY(File::open(fs, path, {.access = FileAccess::kWrite, .create = Create::kIfMissing}));
+    WARREN_TRY(file->close());
+  }
+  return set_times(fs, path, options.time, options.time);
+}
+
+bool matches_glob(std::string_view pattern, std::string_view name) {
+  return ::fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
+}
+
+Status find(FileSystem& fs, std::string_view path, const FindOptions& options, const FindVisitor& visit) {
+  std::string start = WARREN_TRY(normalise_path(path));
+  return walk(fs, start, [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (matches(options, entry)) WARREN_TRY(visit(entry));
+    bool is_deepest = options.depth_max && depth_between(start, entry.path) >= *options.depth_max;
+    return is_deepest ? WalkNext::kSkip : WalkNext::kContinue;
+  });
+}
+
+Result<DiskUsage> disk_usage(FileSystem& fs, std::string_view path, const UsageVisitor& visit) {
+  struct Level {
+    std::string path;
+    DiskUsage usage;
+  };
+  std::vector<Level> open;  // the directories the walk is in
+  DiskUsage last_closed;    // in the end, the start's
+  std::unordered_set<Inode> counted;
+  auto close_deepest = [&]() -> Status {
+    Level done = std::move(open.back());
+    open.pop_back();
+    last_closed = done.usage;
+    if (!open.empty()) {
+      DiskUsage& outer = open.back().usage;
+      outer.bytes += done.usage.bytes;
+      outer.files += done.usage.files;
+      outer.directories += done.usage.directories;
+    }
+    return visit(done.path, done.usage);
+  };
+  std::string start = WARREN_TRY(normalise_path(path));
+  auto enter = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    while (!open.empty() && !holds(open.back().path, entry.path)) WARREN_TRY(close_deepest());
+    const Attributes& node = entry.attributes;
+    bool is_start = open.empty();  // which may be a file
+    if (node.is_directory() || is_start) open.push_back({entry.path, {}});
+    DiskUsage& usage = open.back().usage;
+    if (node.is_directory()) {
+      ++usage.directories;
+      return WalkNext::kContinue;
+    }
+    ++usage.files;
+    if (node.nlink < 2 || counted.insert(node.inode).second) usage.bytes += node.size;
+    return WalkNext::kContinue;
+  };
+  WARREN_TRY(walk(fs, start, enter));
+  while (!open.empty()) WARREN_TRY(close_deepest());
+  return last_closed;
+}
+
+}  // namespace warren

@@ -1,0 +1,86 @@
+#include "agent/locate.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::string_view kSuffix = ".db";
+constexpr std::string_view kIndexSuffix = ".index.db";
+constexpr std::size_t kListedInHint = 8;
+
+Result<bool> is_host_file(const std::string& path) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
+  return there && S_ISREG(there->st_mode);
+}
+
+std::string missing_hint(std::string_view id) {
+  std::string start = is_agent_id(id) ? fmt::format("`warren init {}` makes it", id) : "";
+  Result<std::vector<std::string>> known = list_agents();
+  if (!known.ok() || known->empty()) return start;
+  std::size_t count = std::min(known->size(), kListedInHint);
+  std::string agents = fmt::format("{}", fmt::join(known->begin(), known->begin() + static_cast<long>(count), ", "));
+  if (count < known->size()) agents += ", …";
+  return fmt::format("{}{}agents here: {}", start, start.empty() ? "" : "; ", agents);
+}
+
+}  // namespace
+
+bool is_agent_id(std::string_view id) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  };
+  // The name of its longest file, <id>.index.db with SQLite's own suffix, must still be a name.
+  return !id.empty() && id.size() <= 200 && std::all_of(id.begin(), id.end(), allowed);
+}
+
+Status check_agent_id(std::string_view id) {
+  if (is_agent_id(id)) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is not an agent id", quote(id)),
+               "an id has letters, digits, '-' and '_' only, at most 200 of them");
+}
+
+std::string path_of_agent(std::string_view id) { return fmt::format("{}/{}{}", kAgentsDir, id, kSuffix); }
+
+Result<std::string> locate_agent(std::string_view id_or_path) {
+  std::string text(id_or_path);
+  if (id_or_path == kMemoryAgent) return text;
+  if (is_agent_id(id_or_path)) {
+    std::string path = path_of_agent(id_or_path);
+    if (WARREN_TRY(find_host_file(path))) return path;
+  }
+  if (text.find('\0') == text.npos && WARREN_TRY(is_host_file(text))) return text;
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(text));
+  if (there && S_ISDIR(there->st_mode)) {
+    return Error(Code::kIsDirectory, fmt::format("{} is a directory, not an agent file", quote(text)),
+                 missing_hint(""));
+  }
+  if (is_agent_id(id_or_path)) {
+    return Error(Code::kNotFound, fmt::format("no agent {} at {}", quote(text), quote(path_of_agent(text))),
+                 missing_hint(text));
+  }
+  return Error(Code::kNotFound, fmt::format("{} is no agent id and no file", quote(text)), missing_hint(text));
+}
+
+Result<std::vector<std::string>> list_agents() {
+  std::vector<std::string> ids;
+  std::string folder(kAgentsDir);
+  if (!WARREN_TRY(find_host_file(folder))) return ids;
+  Fd dir = WARREN_TRY(open_host_dir(folder));
+  for (const HostEntry& entry : WARREN_TRY(list_host_dir(dir.get()))) {
+    std::string_view name = entry.name;
+    if (!name.ends_with(kSuffix) || name.ends_with(kIndexSuffix)) continue;
+    std::string_view id = name.substr(0, name.size() - kSuffix.size());
+    if (is_agent_id(id)) ids.emplace_back(id);
+  }
+  return ids;
+}
+
+}  // namespace warren

@@ -1,0 +1,26 @@
+// An agent's quota and what it has used.
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "store/store.h"
+#include "store/usage.h"
+
+namespace warren {
+
+struct QuotaReport {
+  Quota quota;
+  UsedSpace used;
+};
+
+Result<QuotaReport> get_quota(Store& store);  // O(nodes)
+
+// What is not set stays; an inner nullopt takes the limit away.
+struct QuotaChanges {
+  std::optional<std::optional<std::uint64_t>> bytes;
+  std::optional<std::optional<std::uint64_t>> inodes;
+};
+Status change_quota(Store& store, const QuotaChanges& changes);
+
+}  // namespace warren

@@ -1,0 +1,99 @@
+#include <warren/v1/agent.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "agent/locate.h"
+#include "api/state.h"
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "store/store.h"
+
+namespace warren::v1 {
+namespace {
+
+// As locate_agent wants it, which takes a name without '/' for an id first.
+Result<std::string> path_of(const AgentOptions& options) {
+  if (options.id.empty() == options.path.empty()) {
+    return Error(Code::kInvalid, "an agent is opened by its id or by its path", "set one of AgentOptions::id and path");
+  }
+  if (!options.id.empty()) {
+    WARREN_TRY(check_agent_id(options.id));
+    return path_of_agent(options.id);
+  }
+  bool is_plain = options.path == kMemoryAgent || options.path.starts_with('/');
+  return is_plain ? options.path : "./" + options.path;
+}
+
+// Makes the agent beside its place and links it there whole: another process that opens it at this
+// moment must not meet a file without tables. One that was quicker wins, and its agent is used.
+Status create(const std::string& path, const AgentOptions& options, Clock& clock) {
+  if (!options.id.empty()) WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
+  std::string draft = fmt::format("{}.new-{}-{}", path, ::getpid(), clock.monotonic_ns());
+  StoreOptions how{.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes};
+  auto store = WARREN_TRY(Store::open(draft, how, clock));
+  store.reset();
+  std::error_code failed;
+  std::filesystem::create_hard_link(draft, path, failed);
+  remove_host_file(draft).ignore("it has its real name by now, or the error below tells more");
+  if (!failed || failed == std::errc::file_exists) return Ok{};
+  return system_error(failed.value(), fmt::format("create {}", quote(path)));
+}
+
+Status create_if_missing(const std::string& path, const AgentOptions& options, Clock& clock) {
+  if (path == kMemoryAgent || options.if_missing == IfMissing::kFail || options.mode == Mode::kReadOnly) return Ok{};
+  if (WARREN_TRY(find_host_file(path))) return Ok{};
+  return create(path, options, clock);
+}
+
+}  // namespace
+
+Agent::Agent(std::unique_ptr<AgentState> state) : state_(std::move(state)) {}
+
+Agent::~Agent() = default;
+
+Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
+  auto state = std::make_unique<AgentState>();
+  std::string path = WARREN_TRY(path_of(options));
+  WARREN_TRY(create_if_missing(path, options, state->clock));
+  warren::AgentOptions how{
+      .id_or_path = path,
+      .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
+      .durability =
+          options.durability == Durability::kPower ? warren::Durability::kPower : warren::Durability::kProcess};
+  state->agent = WARREN_TRY(warren::Agent::open(how, state->clock));
+  return std::unique_ptr<Agent>(new Agent(std::move(state)));
+}
+
+const std::string& Agent::path() const { return state_->agent->store().path(); }
+
+Status Agent::backup(const std::string& path) { return state_->agent->store().backup_to(path); }
+
+struct Unit::State {
+  Transaction transaction;
+};
+
+Unit::Unit(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Unit::~Unit() = default;
+
+Result<std::unique_ptr<Unit>> Agent::begin_unit() {
+  Transaction transaction = WARREN_TRY(state_->agent->store().begin_write());
+  return std::unique_ptr<Unit>(new Unit(std::unique_ptr<Unit::State>(new Unit::State{std::move(transaction)})));
+}
+
+Status Unit::commit() {
+  if (!state_) return Error(Code::kInvalid, "this unit was committed already");
+  Status done = state_->transaction.commit();
+  state_.reset();
+  return done;
+}
+
+const char* version() { return WARREN_VERSION; }
+
+}  // namespace warren::v1

@@ -1,0 +1,39 @@
+// Every command's table, each made in the file that has its handler.
+#pragma once
+
+#include "cli/args.h"
+
+namespace warren::cli {
+
+Command make_warren();   // the whole of `warren`
+Command make_agentfs();  // what `agentfs` answers to
+
+Command make_init();
+Command make_agents();
+Command make_fs();
+Command make_kv();
+Command make_timeline();
+Command make_tools();
+Command make_quota();
+Command make_info();
+Command make_migrate();
+Command make_fsck();
+Command make_backup();
+Command make_restore();
+Command make_sql();
+Command make_completions();
+Command make_man();
+Command make_version();
+Command make_help();
+
+// The subcommands of `fs`, by what they do.
+std::vector<Command> make_fs_readers();
+std::vector<Command> make_fs_writers();
+std::vector<Command> make_fs_transfers();
+
+inline Positional id_argument() {
+  return {.name = "ID", .help = "the agent: an id in ./.agentfs, or the path of its file", .suggest = Suggest::kAgents};
+}
+inline Option json_option() { return {.name = "json", .help = "print JSON"}; }
+
+}  // namespace warren::cli

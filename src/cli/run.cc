@@ -1,0 +1,71 @@
+#include "cli/run.h"
+
+#include <fmt/format.h>
+
+#include "cli/usage_error.h"
+#include "cli/version.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+void tell(Context& context, Dialect dialect, const Error& error) {
+  if (dialect == Dialect::kAgentFs) {
+    context.err.line(fmt::format("Error: {}", error.message()));
+    return;
+  }
+  context.err.line(fmt::format("{} {}", context.err.paint(Ink::kRed, "warren:"), error.message()));
+  if (!error.hint().empty()) context.err.line(fmt::format("hint: {}", error.hint()));
+}
+
+std::string version_line(Dialect dialect) {
+  if (dialect == Dialect::kWarren) return fmt::format("warren {}", kVersion);
+  return fmt::format("agentfs v{} (warren {})", kAgentFsVersion, kVersion);
+}
+
+Exit explain_mistake(Context& context, Dialect dialect, const UsageError& error) {
+  bool said_nothing = error.mistake == Mistake::kMissingCommand && error.path.size() == 1;
+  context.err.write(said_nothing ? help_text(error.path, dialect) : explain(error, dialect));
+  return Exit::kUsage;
+}
+
+Result<Exit> dispatch(Context& context, Dialect dialect, const Parsed& parsed) {
+  if (parsed.wants_help) {
+    context.out.write(help_text(parsed.path, dialect));
+    return Exit::kOk;
+  }
+  if (parsed.wants_version) {
+    context.out.line(version_line(dialect));
+    return Exit::kOk;
+  }
+  if (auto directory = parsed.arguments.find("directory")) WARREN_TRY(change_host_directory(*directory));
+  return parsed.path.back()->handler(context, parsed.arguments);
+}
+
+}  // namespace
+
+int run(Context& context, Dialect dialect, std::span<const std::string> words) {
+  std::variant<Parsed, UsageError> outcome = parse(context.root, words, context.environment);
+  Exit exit = Exit::kOk;
+  if (const auto* mistake = std::get_if<UsageError>(&outcome)) {
+    exit = explain_mistake(context, dialect, *mistake);
+  } else {
+    Result<Exit> done = dispatch(context, dialect, std::get<Parsed>(outcome));
+    bool is_about_output = !context.out.status().ok();  // told below, once
+    if (done.ok()) {
+      exit = *done;
+    } else {
+      exit = Exit::kFailed;
+      if (!is_about_output) tell(context, dialect, done.error());
+    }
+  }
+  Status written = context.out.finish();
+  if (!written.ok()) {
+    exit = Exit::kFailed;
+    if (!context.out.reader_is_gone()) tell(context, dialect, written.error());
+  }
+  context.err.finish().ignore("there is nowhere left to tell it");
+  return static_cast<int>(exit);
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,33 @@
+#include "cli/commands.h"
+
+namespace warren::cli {
+
+Command make_warren() {
+  Command root;
+  root.name = "warren";
+  root.summary = "The filesystem for agents: one file per agent, everything on the record";
+  root.options = {
+      {.name = "directory", .letter = 'C', .value = "DIR", .help = "work in DIR", .suggest = Suggest::kHostDirs},
+      {.name = "version", .letter = 'V', .help = "print the version"},
+  };
+  root.subcommands.push_back(make_init());
+  root.subcommands.push_back(make_agents());
+  root.subcommands.push_back(make_fs());
+  root.subcommands.push_back(make_kv());
+  root.subcommands.push_back(make_timeline());
+  root.subcommands.push_back(make_tools());
+  root.subcommands.push_back(make_info());
+  root.subcommands.push_back(make_quota());
+  root.subcommands.push_back(make_sql());
+  root.subcommands.push_back(make_backup());
+  root.subcommands.push_back(make_restore());
+  root.subcommands.push_back(make_fsck());
+  root.subcommands.push_back(make_migrate());
+  root.subcommands.push_back(make_completions());
+  root.subcommands.push_back(make_man());
+  root.subcommands.push_back(make_version());
+  root.subcommands.push_back(make_help());
+  return root;
+}
+
+}  // namespace warren::cli

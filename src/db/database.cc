@@ -1,0 +1,306 @@
+#include "db/database.h"
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "base/check.h"
+#include "base/path.h"
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+// SQLite is built without automatic initialisation; the first connection does it.
+void initialise_once() {
+  static const int done = sqlite3_initialize();
+  WARREN_CHECK(done == SQLITE_OK);
+}
+
+Code code_of(int sqlite_code, int system_errno) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return Code::kBusy;
+    case SQLITE_FULL: return Code::kNoSpace;
+    case SQLITE_IOERR: return system_errno == ENOSPC || system_errno == EDQUOT ? Code::kNoSpace : Code::kIo;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return Code::kCorrupt;
+    case SQLITE_READONLY: return Code::kReadOnly;
+    case SQLITE_CANTOPEN:
+      return system_errno == ENOENT ? Code::kNotFound : system_errno == EACCES ? Code::kDenied : Code::kIo;
+    case SQLITE_PERM:
+    case SQLITE_AUTH: return Code::kDenied;
+    case SQLITE_TOOBIG: return Code::kTooLarge;
+    case SQLITE_CONSTRAINT: return Code::kConflict;
+    case SQLITE_NOMEM: return Code::kLimit;
+    default: return Code::kInternal;
+  }
+}
+
+std::string_view hint_of(int sqlite_code) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return "another process is writing to this agent; try again";
+    case SQLITE_FULL: return "free some space; nothing was changed";
+    case SQLITE_CORRUPT: return "`warren fsck` tells what is damaged; a backup may be whole";
+    default: return {};
+  }
+}
+
+int open_flags(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::kReadOnly: return SQLITE_OPEN_READONLY;
+    case OpenMode::kReadWrite: return SQLITE_OPEN_READWRITE;
+    case OpenMode::kCreate: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  }
+  return SQLITE_OPEN_READONLY;
+}
+
+// A file name as SQLite's URI syntax wants it.
+std::string uri_of(std::string_view path, std::string_view query) {
+  std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
+  for (char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += fmt::format("%{:02x}", static_cast<unsigned>(c));
+    } else {
+      uri += c;
+    }
+  }
+  return uri + std::string(query);
+}
+
+bool exists(const std::string& path) {
+  struct stat ignored {};
+  return ::lstat(path.c_str(), &ignored) == 0;
+}
+
+std::string directory_of(const std::string& path) {
+  std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes a name that was just given to a file survive a power cut.
+Status sync_directory_of(const std::string& path) {
+  std::string directory = directory_of(path);
+  int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(errno, fmt::format("open {}", quote(directory)));
+  int failed = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (failed != 0) return system_error(failed, fmt::format("sync {}", quote(directory)));
+  return Ok{};
+}
+
+void remove_database(const std::string& path) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
+}
+
+// Whether text that follows a statement is more than blanks, semicolons and comments.
+bool holds_a_statement(sqlite3* handle, std::string_view text) {
+  while (!text.empty()) {
+    sqlite3_stmt* found = nullptr;
+    const char* rest = nullptr;
+    int code = sqlite3_prepare_v3(handle, text.data(), static_cast<int>(text.size()), 0, &found, &rest);
+    sqlite3_finalize(found);
+    auto taken = static_cast<std::size_t>(rest - text.data());
+    if (code != SQLITE_OK || found != nullptr || taken == 0) return true;
+    text.remove_prefix(taken);
+  }
+  return false;
+}
+
+// A file in WAL mode can only be read by making its -shm file. Where the directory forbids that and
+// nobody has left a WAL, the file cannot change under us through SQLite, and may be read as it is.
+std::string read_only_name(const std::string& path) {
+  bool may_write = ::access(directory_of(path).c_str(), W_OK) == 0;
+  return uri_of(path, may_write || exists(path + "-wal") ? "?mode=ro" : "?mode=ro&immutable=1");
+}
+
+}  // namespace
+
+Error Database::error(int code, std::string_view what) const {
+  int system_errno = sqlite3_system_errno(handle_);
+  std::string message = (code & 0xff) == SQLITE_BUSY ? "the agent file is locked by another process"
+                        : (code & 0xff) == SQLITE_FULL ? "the disk is full"
+                                                       : sqlite3_errmsg(handle_);
+  if ((code & 0xff) == SQLITE_IOERR && system_errno != 0) {
+    message = system_error(system_errno, message).message();
+  }
+  Error error(code_of(code, system_errno), std::move(message), std::string(hint_of(code)));
+  return what.empty() ? error : std::move(error).within(what);
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {
+  initialise_once();
+  bool in_memory = path == ":memory:";
+  if (path.empty()) return Error(Code::kInvalid, "the path of the file is empty");  // to SQLite: a temporary one
+  if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
+    return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  }
+  sqlite3* handle = nullptr;
+  std::string name = in_memory                            ? path
+                     : options.mode == OpenMode::kReadOnly ? read_only_name(path)
+                                                           : uri_of(path, "");
+  int flags = in_memory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : open_flags(options.mode) | SQLITE_OPEN_URI;
+  int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, options.vfs);
+  if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
+  std::unique_ptr<Database> database(new Database(path, handle));
+  if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
+  database->read_only_ = !in_memory && options.mode == OpenMode::kReadOnly;
+  WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
+  return database;
+}
+
+Status Database::configure(const DatabaseOptions& options) {
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, static_cast<int>(options.busy_wait.count()));
+  // A file is input: no functions from its schema, no writing to the schema, no trust in views.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  auto pragma = [&](const std::string& text) -> Status {
+    int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return error(code, {});
+    return Ok{};
+  };
+  if (options.mode == OpenMode::kCreate) WARREN_TRY(pragma(fmt::format("PRAGMA page_size={}", options.page_bytes)));
+  WARREN_TRY(pragma(fmt::format("PRAGMA cache_size=-{}", options.cache_bytes / 1024)));
+  WARREN_TRY(pragma("PRAGMA temp_store=MEMORY"));
+  if (!read_only_) {
+    WARREN_TRY(pragma("PRAGMA journal_mode=WAL"));
+    WARREN_TRY(pragma(options.durability == Durability::kPower ? "PRAGMA synchronous=FULL"
+                                                               : "PRAGMA synchronous=NORMAL"));
+  }
+  begin_read_ = WARREN_TRY(prepare("BEGIN"));
+  begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));
+  commit_ = WARREN_TRY(prepare("COMMIT"));
+  rollback_ = WARREN_TRY(prepare("ROLLBACK"));
+  page_count_ = WARREN_TRY(prepare("PRAGMA page_count"));
+  free_count_ = WARREN_TRY(prepare("PRAGMA freelist_count"));
+  page_size_ = WARREN_TRY(prepare("PRAGMA page_size"));
+  return Ok{};
+}
+
+Database::~Database() {
+  for (Statement* statement : {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_}) *statement = Statement();
+  // Every Statement is a member of something that dies before its database; one left over is our bug.
+  WARREN_CHECK(sqlite3_close(handle_) == SQLITE_OK);
+}
+
+Result<Statement> Database::prepare(Sql sql) {
+  sqlite3_stmt* handle = nullptr;
+  int code = sqlite3_prepare_v3(handle_, sql.text().data(), static_cast<int>(sql.text().size()),
+                                SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  if (code != SQLITE_OK) return error(code, {});
+  return Statement(*this, handle);
+}
+
+Result<Statement> Database::prepare(UserSql sql) {
+  sqlite3_stmt* handle = nullptr;
+  const char* rest = nullptr;
+  if (sql.text.size() > std::size_t{1} << 20) return Error(Code::kTooLarge, "the SQL text is over 1 MiB");
+  int code = sqlite3_prepare_v3(handle_, sql.text.data(), static_cast<int>(sql.text.size()), 0, &handle, &rest);
+  if (code != SQLITE_OK) return Error(Code::kInvalid, sqlite3_errmsg(handle_));
+  Statement statement(*this, handle);
+  if (handle == nullptr) return Error(Code::kInvalid, "there is no SQL statement in the text");
+  std::string_view left = sql.text.substr(static_cast<std::size_t>(rest - sql.text.data()));
+  if (holds_a_statement(handle_, left)) {
+    return Error(Code::kInvalid, "more than one SQL statement", "run them one by one");
+  }
+  return statement;
+}
+
+Status Database::execute(Sql sql) {
+  int code = sqlite3_exec(handle_, sql.text().data(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return error(code, {});
+  return Ok{};
+}
+
+std::int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(handle_); }
+
+std::int64_t Database::changes() const { return sqlite3_changes64(handle_); }
+
+std::int64_t Database::total_changes() const { return sqlite3_total_changes64(handle_); }
+
+std::uint32_t Database::version() const {
+  std::uint32_t version = 0;
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+  return version;
+}
+
+bool Database::was_rolled_back() const { return sqlite3_get_autocommit(handle_) != 0; }
+
+std::uint64_t Database::foreign_epoch() {
+  std::uint32_t now = version();
+  if (now != seen_version_) {
+    seen_version_ = now;
+    ++foreign_epoch_;
+  }
+  return foreign_epoch_;
+}
+
+Result<DatabaseSize> Database::size() {
+  auto guard = lock();
+  auto pages = WARREN_TRY(page_count_.find_integer());
+  auto free_pages = WARREN_TRY(free_count_.find_integer());
+  auto bytes = WARREN_TRY(page_size_.find_integer());
+  auto page_bytes = static_cast<std::uint64_t>(bytes.value_or(0));
+  return DatabaseSize{.page_bytes = page_bytes,
+                      .total_bytes = static_cast<std::uint64_t>(pages.value_or(0)) * page_bytes,
+                      .used_bytes = static_cast<std::uint64_t>(pages.value_or(0) - free_pages.value_or(0)) * page_bytes};
+}
+
+Status Database::sync() {
+  if (path_ == ":memory:" || read_only_) return Ok{};
+  // Opened apart from SQLite, which is safe for the -wal file: SQLite holds its locks on the other
+  // two. No -wal file, or an empty one, means that everything is in the database file, synced.
+  // SQLite's name for it is absolute: the working directory may have changed since path_ was given.
+  std::string wal = sqlite3_filename_wal(sqlite3_db_filename(handle_, "main"));
+  int fd = ::open(wal.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return Ok{};
+    return system_error(errno, fmt::format("open {}", quote(wal)));
+  }
+  int failed = ::fdatasync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (failed != 0) return system_error(failed, fmt::format("sync {}", quote(wal)));
+  return Ok{};
+}
+
+Status Database::backup_to(const std::string& path) {
+  auto guard = lock();
+  if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would hold what is not committed yet");
+  if (exists(path)) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  std::string partial = path + ".partial";
+  remove_database(partial);
+  Status copied = copy_to(partial);
+  if (copied.ok() && ::rename(partial.c_str(), path.c_str()) != 0) {
+    copied = system_error(errno, fmt::format("rename {} to {}", quote(partial), quote(path)));
+  }
+  if (!copied.ok()) {
+    remove_database(partial);
+    return copied;
+  }
+  return sync_directory_of(path);
+}
+
+Status Database::copy_to(const std::string& path) {
+  std::optional<std::int64_t> page_bytes = WARREN_TRY(page_size_.find_integer());
+  // SQLite cannot change the page size of a copy that is in WAL mode already: it starts out with ours.
+  DatabaseOptions options{.mode = OpenMode::kCreate};
+  if (page_bytes) options.page_bytes = static_cast<std::uint32_t>(*page_bytes);
+  std::unique_ptr<Database> copy = WARREN_TRY(open(path, options));
+  sqlite3_backup* backup = sqlite3_backup_init(copy->handle_, "main", handle_, "main");
+  if (backup == nullptr) return copy->error(sqlite3_errcode(copy->handle_), "back up");
+  int code = sqlite3_backup_step(backup, -1);
+  sqlite3_backup_finish(backup);
+  if (code != SQLITE_DONE) return copy->error(code, "back up");
+  return Ok{};
+}
+
+}  // namespace warren

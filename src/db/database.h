@@ -1,0 +1,137 @@
+// One connection to one SQLite file: the only way the rest of Warren meets SQLite.
+//
+// The file is in WAL mode, so that other processes read and write while we have it open, and the
+// last clean close leaves a single file. Errors carry the path and say what to do where we know.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "db/sql.h"
+#include "db/statement.h"
+
+struct sqlite3;
+
+namespace warren {
+
+enum class OpenMode {
+  kReadOnly,
+  kReadWrite,  // must exist
+  kCreate,     // must not exist
+};
+
+// What a commit survives. Either way it is whole or not there at all.
+enum class Durability {
+  kPower,    // the disk has it when commit returns: a power cut loses nothing
+  kProcess,  // the system has it: a killed process loses nothing; sync() asks for more
+};
+
+struct DatabaseOptions {
+  OpenMode mode = OpenMode::kReadWrite;
+  Durability durability = Durability::kPower;
+  std::uint32_t page_bytes = 4096;  // of a file being created
+  std::int64_t cache_bytes = std::int64_t{16} << 20;
+  std::chrono::milliseconds busy_wait = limits::kBusyWait;
+  const char* vfs = nullptr;  // tests: a disk that fails
+};
+
+// Space inside the file; read in the same view as everything else of a transaction.
+struct DatabaseSize {
+  std::uint64_t page_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  std::uint64_t used_bytes = 0;  // without the free list
+};
+
+// Hears about the outermost write transactions of a connection. before_commit may still write; its
+// failure rolls the transaction back. after_rollback comes only if rows had been changed.
+class TransactionObserver {
+ public:
+  virtual ~TransactionObserver() = default;
+  virtual Status before_commit() = 0;
+  virtual void after_commit() = 0;
+  virtual void after_rollback() = 0;
+};
+
+// Thread-safe where lock() is held: one thread at a time uses the connection. The lock is held
+// across disk access on purpose: it is what serialises the connection.
+class Database {
+ public:
+  // ":memory:" gives a private database that goes with the object.
+  static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions& options);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  Result<Statement> prepare(Sql sql);
+  Result<Statement> prepare(UserSql sql);  // exactly one statement
+  Status execute(Sql sql);                 // any number of statements, no values
+
+  std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
+
+  const std::string& path() const { return path_; }
+  bool is_read_only() const { return read_only_; }
+  std::int64_t last_insert_id() const;
+  std::int64_t changes() const;        // rows the last statement changed
+  std::int64_t total_changes() const;  // rows changed since the connection was opened
+
+  // Moves when another connection, of whatever program, committed something: whoever caches rows
+  // drops them then. Ask inside a transaction, after its first statement. No I/O.
+  std::uint64_t foreign_epoch();
+
+  // Another number for each outermost transaction: whoever keeps something for the length of one
+  // learns by it that theirs is over, however it ended.
+  std::uint64_t transaction_number() const { return transaction_number_; }
+
+  Result<DatabaseSize> size();
+
+  // Makes what was committed survive a power cut, whatever the durability. O(unsynced data).
+  Status sync();
+
+  // Copies the whole database, while others use it, into `path`, which must not exist. The copy
+  // appears under that name only when it is complete. Not within a write transaction (kBusy).
+  Status backup_to(const std::string& path);
+
+  void observe(TransactionObserver* observer) { observer_ = observer; }
+
+ private:
+  friend class Statement;
+  friend class Transaction;
+  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+
+  Status configure(const DatabaseOptions& options);
+  Status copy_to(const std::string& path);
+  Error error(int code, std::string_view what) const;
+  std::uint32_t version() const;  // moves with every commit, ours and others'
+  bool was_rolled_back() const;   // in a transaction: SQLite has ended it by itself, as on a full disk
+
+  std::string path_;
+  sqlite3* handle_;
+  bool read_only_ = false;
+  std::recursive_mutex mutex_;
+  TransactionObserver* observer_ = nullptr;
+
+  // Of the open transaction; under mutex_.
+  int depth_ = 0;
+  bool writing_ = false;
+  std::uint64_t transaction_number_ = 0;
+  std::uint32_t seen_version_ = 0;
+  std::uint64_t foreign_epoch_ = 0;
+  bool broken_ = false;  // an inner one failed after changing something, or was rolled back by SQLite
+
+  Statement begin_read_;
+  Statement begin_write_;
+  Statement commit_;
+  Statement rollback_;
+  Statement page_count_;
+  Statement free_count_;
+  Statement page_size_;
+};
+
+}  // namespace warren

@@ -1,0 +1,65 @@
+// A disk that fails on demand, for tests: a SQLite VFS around the system's own.
+//
+// It is built into warren_db_testing only, never into what is shipped. Give name() to
+// DatabaseOptions::vfs; reopening without it is reopening on a healthy disk.
+//
+// It does two things. fail() makes a chosen call fail, once or from then on; a failing write puts
+// half of its bytes down first, as disks do. hold_back() keeps what was written but not yet synced
+// apart from the real file, so that cut_power() can take it away again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace warren::testing {
+
+enum class DiskCall { kAny, kWrite, kSync, kTruncate, kOpen };
+enum class DiskFault { kIo, kNoSpace };
+enum class FaultLasts { kOnce, kFromThenOn };
+
+struct FaultPlan {
+  int nth = 1;  // counted from the call to fail()
+  DiskCall call = DiskCall::kAny;
+  DiskFault fault = DiskFault::kIo;
+  FaultLasts lasts = FaultLasts::kOnce;
+};
+
+// What happens to unsynced writes when the power goes.
+enum class PowerLoss {
+  kDropped,  // nothing of them reached the disk
+  kTorn,     // each 512-byte sector did or did not, by the seed
+};
+
+// Thread-safe. Must outlive every database opened through it.
+class FaultyVfs {
+ public:
+  FaultyVfs();
+  ~FaultyVfs();
+  FaultyVfs(const FaultyVfs&) = delete;
+  FaultyVfs& operator=(const FaultyVfs&) = delete;
+
+  const char* name() const;
+
+  void fail(const FaultPlan& plan);
+  void heal();
+  bool fired() const;                     // has the planned fault happened?
+  int calls(DiskCall call) const;  // since fail() or heal(); open of an existing file counts too
+
+  // From now on unsynced writes are held back. Only before a file is opened through this VFS.
+  void hold_back();
+  // Cuts the power right after the nth call counted as in fail(): that call still happens.
+  void cut_power_after(int nth, PowerLoss loss, std::uint64_t seed);
+  // Now. Every open file is dead afterwards: its calls fail until it is closed.
+  void cut_power(PowerLoss loss, std::uint64_t seed);
+  bool power_is_cut() const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace warren::testing

@@ -1,0 +1,90 @@
+// A prepared statement: prepared once, kept as a member, run often.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+struct sqlite3_stmt;
+
+namespace warren {
+
+class Database;
+class Statement;
+
+enum class ColumnType { kInteger, kReal, kText, kBlob, kNull };
+
+// The rows of one run. Resets the statement when it goes, so that no read lock outlives it. Views
+// are good until the next row.
+class Rows {
+ public:
+  Rows(Rows&& other) noexcept;
+  Rows& operator=(Rows&&) = delete;
+  ~Rows();
+
+  Result<bool> next();
+
+  ColumnType type(int column) const;
+  bool is_null(int column) const { return type(column) == ColumnType::kNull; }
+  std::int64_t integer(int column) const;
+  double real(int column) const;
+  std::string_view text(int column) const;
+  Bytes blob(int column) const;
+
+  int column_count() const;
+  std::string_view column_name(int column) const;
+
+ private:
+  friend class Statement;
+  explicit Rows(Statement& statement) : statement_(&statement) {}
+  Statement* statement_;
+};
+
+// Not thread-safe by itself: run it while holding the database's lock (a Transaction does). What is
+// bound is not copied and must live until the run is over; every run binds anew. A failed bind is
+// reported by the run.
+class Statement {
+ public:
+  Statement() = default;
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&& other) noexcept;
+  ~Statement();
+
+  Statement& bind(int index, std::int64_t value);
+  Statement& bind(int index, int value) { return bind(index, std::int64_t{value}); }
+  Statement& bind(int index, std::uint32_t value) { return bind(index, std::int64_t{value}); }
+  // Inode numbers and sizes: SQLite integers are signed, and no limit of ours reaches the sign bit.
+  Statement& bind(int index, std::uint64_t value) { return bind(index, static_cast<std::int64_t>(value)); }
+  Statement& bind(int index, double value);
+  Statement& bind(int index, std::string_view text);
+  Statement& bind(int index, const char* text) { return bind(index, std::string_view(text)); }
+  Statement& bind(int index, Bytes blob);
+  Statement& bind_null(int index);
+  template <class T>
+  Statement& bind(int index, const std::optional<T>& value) {
+    return value ? bind(index, *value) : bind_null(index);
+  }
+
+  Status run();                // to the end, dropping rows
+  Rows rows() { return Rows(*this); }
+  Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
+
+  bool read_only() const;
+
+ private:
+  friend class Database;
+  friend class Rows;
+  Statement(Database& database, sqlite3_stmt* handle) : database_(&database), handle_(handle) {}
+  Statement& note(int code);
+  Result<bool> step();
+  void reset();
+
+  Database* database_ = nullptr;
+  sqlite3_stmt* handle_ = nullptr;
+  int failed_bind_ = 0;
+};
+
+}  // namespace warren

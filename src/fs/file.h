@@ -1,0 +1,67 @@
+// An open file: a node that stays while it is open, whatever happens to its name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "fs/path_walk.h"
+
+namespace warren {
+
+enum class FileAccess { kRead, kWrite, kReadWrite };
+enum class Create { kNo, kIfMissing, kMustCreate };
+enum class Truncate { kNo, kYes };
+enum class Append { kNo, kYes };
+
+struct OpenOptions {
+  FileAccess access = FileAccess::kRead;
+  Create create = Create::kNo;  // kMustCreate: kExists when anything has the name, a link too
+  Truncate truncate = Truncate::kNo;  // needs access to write
+  Append append = Append::kNo;        // every write goes to the end, wherever it says
+  Follow follow = Follow::kYes;       // kNo: kLoop when the path ends in a link
+  std::uint32_t mode = 0644;          // of a file this creates
+  Owner owner;
+};
+
+// Thread-safe like its filesystem, except close(), which must be the last call. The filesystem
+// outlives the file. What is not open for the access a call needs fails with kBadHandle.
+class File {
+ public:
+  static Result<std::unique_ptr<File>> open(FileSystem& fs, std::string_view path, const OpenOptions& options = {});
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  Inode inode() const { return inode_; }
+  const std::string& path() const { return path_; }  // as it was opened; the file may have moved since
+
+  Result<std::size_t> read_at(std::uint64_t offset, MutableBytes out);
+  Status write_at(std::uint64_t offset, Bytes data);
+  Result<std::uint64_t> append(Bytes data);  // where the data begins
+  Status truncate(std::uint64_t size);
+  Status sync();
+  Result<Attributes> attributes();
+  Status close();  // a second one is harmless
+
+ private:
+  File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options);
+
+  Status check_open(std::string_view what) const;
+  Status check_readable() const;
+  Status check_writable(std::string_view what) const;
+
+  FileSystem& fs_;
+  const Inode inode_;
+  const std::string path_;
+  const FileAccess access_;
+  const Append append_;
+  bool is_open_ = true;
+};
+
+}  // namespace warren

@@ -1,0 +1,14 @@
+// A whole directory at once, sorted by the bytes of its names.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "fs/file_system.h"
+
+namespace warren {
+
+// One read Unit, in pages of limits::kDirPage.
+Result<std::vector<DirEntry>> list_dir(FileSystem& fs, Inode dir, DirDetail detail);
+
+}  // namespace warren

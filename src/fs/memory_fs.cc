@@ -1,0 +1,585 @@
+#include "fs/memory_fs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/path.h"
+
+namespace warren {
+namespace {
+
+constexpr std::uint32_t kPermissionBits = 07777;
+
+Error no_name(std::string_view name) { return Error(Code::kNotFound, fmt::format("no {}", quote(name))); }
+Error name_exists(std::string_view name) { return Error(Code::kExists, fmt::format("{} exists", quote(name))); }
+
+Status check_range(std::uint64_t offset, std::uint64_t length) {
+  if (offset > limits::kFileBytes || length > limits::kFileBytes - offset) {
+    return Error(Code::kTooLarge, fmt::format("a file has at most {} bytes", limits::kFileBytes));
+  }
+  return Ok{};
+}
+
+Status check_time(const std::optional<SetTime>& time) {
+  if (time && time->at && (time->at->nanoseconds < 0 || time->at->nanoseconds > 999'999'999)) {
+    return Error(Code::kInvalid, fmt::format("{} nanoseconds are no part of a second", time->at->nanoseconds));
+  }
+  return Ok{};
+}
+
+Status check_xattr_name(std::string_view name) {
+  if (name.empty() || name.find('\0') != name.npos) {
+    return Error(Code::kInvalid, fmt::format("{} cannot name an attribute", quote(name)));
+  }
+  if (name.size() > limits::kXattrNameBytes) {
+    return Error(Code::kRange, fmt::format("an attribute's name has at most {} bytes", limits::kXattrNameBytes));
+  }
+  return Ok{};
+}
+
+Status check_target(std::string_view target) {
+  if (target.empty()) return Error(Code::kNotFound, "a symbolic link needs a target");
+  if (target.size() >= limits::kPathBytes) {
+    return Error(Code::kNameTooLong, fmt::format("a target has at most {} bytes", limits::kPathBytes - 1));
+  }
+  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
+  return Ok{};
+}
+
+Result<std::uint32_t> node_type(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case 0:
+    case S_IFREG: return std::uint32_t{S_IFREG};
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFCHR:
+    case S_IFBLK: return mode & S_IFMT;
+    default: return Error(Code::kInvalid, fmt::format("mode {:o} is no type of node to make here", mode));
+  }
+}
+
+}  // namespace
+
+class MemoryFs::Held final : public Unit {
+ public:
+  explicit Held(std::recursive_mutex& mutex) : lock_(mutex) {}
+  Status commit() override { return Ok{}; }
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+class MemoryFs::Stream final : public DirStream {
+ public:
+  Stream(MemoryFs& fs, Inode dir) : fs_(fs), dir_(dir) {}
+
+  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    Lock lock(fs_.mutex_);
+    std::vector<DirEntry> page;
+    auto found = fs_.nodes_.find(dir_);
+    if (found == fs_.nodes_.end()) return page;  // removed and forgotten: empty, as it was when it was removed
+    const Node& dir = found->second;
+    for (auto at = dir.by_cookie.upper_bound(cookie); at != dir.by_cookie.end() && page.size() < max; ++at) {
+      const Node& node = fs_.nodes_.at(dir.entries.at(at->second).inode);
+      DirEntry entry{.cookie = at->first,
+                     .name = at->second,
+                     .inode = node.attributes.inode,
+                     .type = node.attributes.mode & S_IFMT,
+                     .attributes = std::nullopt};
+      if (detail == DirDetail::kAttributes) entry.attributes = fs_.report(node);
+      page.push_back(std::move(entry));
+    }
+    return page;
+  }
+
+ private:
+  MemoryFs& fs_;
+  const Inode dir_;
+};
+
+MemoryFs::MemoryFs(Clock& clock, std::uint32_t chunk_bytes) : clock_(clock), chunk_bytes_(chunk_bytes) {
+  WARREN_CHECK(chunk_bytes > 0);
+  Timestamp now = clock_.now();
+  Attributes root{.inode = kRootInode, .mode = S_IFDIR | 0755, .nlink = 2, .atime = now, .mtime = now, .ctime = now};
+  nodes_.emplace(kRootInode, Node{.attributes = root, .parent = kRootInode, .content = SparseBytes(chunk_bytes_)});
+}
+
+Result<std::unique_ptr<Unit>> MemoryFs::begin(UnitAccess) { return std::make_unique<Held>(mutex_); }
+
+Result<MemoryFs::Node*> MemoryFs::get_node(Inode inode) {
+  auto found = nodes_.find(inode);
+  if (found == nodes_.end()) return Error(Code::kStale, fmt::format("no inode {}", inode.value));
+  return &found->second;
+}
+
+Result<MemoryFs::Node*> MemoryFs::get_directory(Inode inode) {
+  Node* node = WARREN_TRY(get_node(inode));
+  if (!node->is_directory()) {
+    return Error(Code::kNotDirectory, fmt::format("inode {} is not a directory", inode.value));
+  }
+  return node;
+}
+
+Result<MemoryFs::Node*> MemoryFs::get_linked_directory(Inode inode) {
+  Node* dir = WARREN_TRY(get_directory(inode));
+  if (dir->attributes.nlink == 0) {
+    return Error(Code::kNotFound, fmt::format("directory {} was removed", inode.value));
+  }
+  return dir;
+}
+
+Result<MemoryFs::Node*> MemoryFs::get_file(Inode inode) {
+  Node* node = WARREN_TRY(get_node(inode));
+  if (node->is_directory()) return Error(Code::kIsDirectory, fmt::format("inode {} is a directory", inode.value));
+  if (!node->attributes.is_file()) {
+    return Error(Code::kInvalid, fmt::format("inode {} is not a regular file", inode.value));
+  }
+  return node;
+}
+
+MemoryFs::Node* MemoryFs::find_child(Node& dir, std::string_view name) {
+  auto found = dir.entries.find(name);
+  return found == dir.entries.end() ? nullptr : &nodes_.at(found->second.inode);
+}
+
+Result<MemoryFs::Node*> MemoryFs::get_child(Node& dir, std::string_view name) {
+  Node* child = find_child(dir, name);
+  if (child == nullptr) return no_name(name);
+  return child;
+}
+
+Attributes MemoryFs::report(const Node& node) const {
+  Attributes attributes = node.attributes;
+  if (attributes.is_file()) attributes.size = node.content.size();
+  return attributes;
+}
+
+void MemoryFs::add_entry(Node& dir, std::string_view name, Inode inode) {
+  std::uint64_t cookie = next_cookie_++;
+  dir.entries.emplace(name, Entry{.inode = inode, .cookie = cookie});
+  dir.by_cookie.emplace(cookie, name);
+}
+
+void MemoryFs::remove_entry(Node& dir, std::string_view name) {
+  auto found = dir.entries.find(name);
+  dir.by_cookie.erase(found->second.cookie);
+  dir.entries.erase(found);
+}
+
+void MemoryFs::drop_name(Node& node, Timestamp now) {
+  node.attributes.nlink = node.is_directory() ? 0 : node.attributes.nlink - 1;
+  node.attributes.ctime = now;
+  collect(node);
+}
+
+void MemoryFs::collect(Node& node) {
+  if (node.attributes.nlink == 0 && node.retained == 0) nodes_.erase(Inode(node.attributes.inode));
+}
+
+void MemoryFs::touch_content(Node& node) { node.attributes.mtime = node.attributes.ctime = clock_.now(); }
+
+Result<Attributes> MemoryFs::lookup(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Lock lock(mutex_);
+  Node* dir = WARREN_TRY(get_linked_directory(parent));
+  Node* child = WARREN_TRY(get_child(*dir, name));
+  return report(*child);
+}
+
+Result<MemoryFs::Node*> MemoryFs::add_node(Inode parent, std::string_view name, std::uint32_t type,
+                                           const NewNode& node) {
+  Node* dir = WARREN_TRY(get_linked_directory(parent));
+  if (find_child(*dir, name) != nullptr) return name_exists(name);
+  Timestamp now = clock_.now();
+  Attributes made{.inode = Inode{next_inode_++},
+                  .mode = type | (node.mode & kPermissionBits),
+                  .nlink = type == S_IFDIR ? 2U : 1U,
+                  .owner = node.owner,
+                  .atime = now,
+                  .mtime = now,
+                  .ctime = now};
+  if (type == S_IFCHR || type == S_IFBLK) made.rdev = node.rdev;
+  if ((dir->attributes.mode & S_ISGID) != 0) {
+    made.owner.gid = dir->attributes.owner.gid;
+    if (type == S_IFDIR) made.mode |= S_ISGID;
+  }
+  if (type == S_IFDIR) ++dir->attributes.nlink;
+  dir->attributes.mtime = dir->attributes.ctime = now;
+  add_entry(*dir, name, made.inode);
+  auto added =
+      nodes_.emplace(made.inode, Node{.attributes = made, .parent = parent, .content = SparseBytes(chunk_bytes_)});
+  return &added.first->second;
+}
+
+Result<Attributes> MemoryFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_name(name));
+  std::uint32_t type = WARREN_TRY(node_type(node.mode));
+  Lock lock(mutex_);
+  Node* made = WARREN_TRY(add_node(parent, name, type, node));
+  return report(*made);
+}
+
+Result<Attributes> MemoryFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_name(name));
+  Lock lock(mutex_);
+  Node* made = WARREN_TRY(add_node(parent, name, S_IFDIR, node));
+  return report(*made);
+}
+
+Result<Attributes> MemoryFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_target(target));
+  Lock lock(mutex_);
+  Node* made = WARREN_TRY(add_node(parent, name, S_IFLNK, {.mode = 0777, .owner = owner}));
+  made->target = target;
+  made->attributes.size = target.size();
+  return report(*made);
+}
+
+Result<Attributes> MemoryFs::create(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_name(name));
+  Lock lock(mutex_);
+  Node* made = WARREN_TRY(add_node(parent, name, S_IFREG, node));
+  ++made->retained;
+  return report(*made);
+}
+
+Result<Attributes> MemoryFs::link(Inode node, Inode new_parent, std::string_view new_name) {
+  WARREN_TRY(check_name(new_name));
+  Lock lock(mutex_);
+  Node* dir = WARREN_TRY(get_linked_directory(new_parent));
+  Node* linked = WARREN_TRY(get_node(node));
+  if (linked->is_directory()) return Error(Code::kNotPermitted, "a directory has one name");
+  if (linked->attributes.nlink == 0) return Error(Code::kNotFound, fmt::format("inode {} was removed", node.value));
+  if (linked->attributes.nlink >= limits::kLinks) {
+    return Error(Code::kTooManyLinks, fmt::format("a file has at most {} names", limits::kLinks));
+  }
+  if (find_child(*dir, new_name) != nullptr) return name_exists(new_name);
+  Timestamp now = clock_.now();
+  add_entry(*dir, new_name, node);
+  dir->attributes.mtime = dir->attributes.ctime = now;
+  ++linked->attributes.nlink;
+  linked->attributes.ctime = now;
+  return report(*linked);
+}
+
+Status MemoryFs::unlink(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Lock lock(mutex_);
+  Node* dir = WARREN_TRY(get_linked_directory(parent));
+  Node* child = WARREN_TRY(get_child(*dir, name));
+  if (child->is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
+  Timestamp now = clock_.now();
+  remove_entry(*dir, name);
+  dir->attributes.mtime = dir->attributes.ctime = now;
+  drop_name(*child, now);
+  return Ok{};
+}
+
+Status MemoryFs::remove_dir(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Lock lock(mutex_);
+  Node* dir = WARREN_TRY(get_linked_directory(parent));
+  Node* child = WARREN_TRY(get_child(*dir, name));
+  if (!child->is_directory()) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
+  if (!child->entries.empty()) return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(name)));
+  Timestamp now = clock_.now();
+  remove_entry(*dir, name);
+  --dir->attributes.nlink;
+  dir->attributes.mtime = dir->attributes.ctime = now;
+  drop_name(*child, now);
+  return Ok{};
+}
+
+bool MemoryFs::is_within(Inode dir, Inode ancestor) {
+  for (Inode at = dir;; at = nodes_.at(at).parent) {
+    if (at == ancestor) return true;
+    if (at == kRootInode) return false;
+  }
+}
+
+// What is wrong with a rename once both directories and `from` are known to be there.
+Status MemoryFs::check_rename(const Side& from, const Side& to, RenameMode mode) {
+  const Attributes& moved = from.node->attributes;
+  if (moved.is_directory() && is_within(to.dir.attributes.inode, moved.inode)) {
+    return Error(Code::kInvalid, fmt::format("{} cannot move into itself", quote(from.name)));
+  }
+  if (to.node == nullptr) return Ok{};
+  const Attributes& replaced = to.node->attributes;
+  if (mode == RenameMode::kExchange) {
+    if (replaced.is_directory() && is_within(from.dir.attributes.inode, replaced.inode)) {
+      return Error(Code::kInvalid, fmt::format("{} cannot move into itself", quote(to.name)));
+    }
+    return Ok{};
+  }
+  if (moved.is_directory() && !replaced.is_directory()) {
+    return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(to.name)));
+  }
+  if (!moved.is_directory() && replaced.is_directory()) {
+    return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(to.name)));
+  }
+  if (!to.node->entries.empty()) return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(to.name)));
+  return Ok{};
+}
+
+void MemoryFs::move_parent(Node& moved, Node& from, Node& to) {
+  if (!moved.is_directory()) return;
+  --from.attributes.nlink;
+  ++to.attributes.nlink;
+  moved.parent = to.attributes.inode;
+}
+
+void MemoryFs::exchange(const Side& from, const Side& to) {
+  std::swap(from.dir.entries.find(from.name)->second.inode, to.dir.entries.find(to.name)->second.inode);
+  move_parent(*from.node, from.dir, to.dir);
+  move_parent(*to.node, to.dir, from.dir);
+}
+
+void MemoryFs::replace(const Side& from, const Side& to, Timestamp now) {
+  remove_entry(from.dir, from.name);
+  move_parent(*from.node, from.dir, to.dir);
+  if (to.node == nullptr) {
+    add_entry(to.dir, to.name, from.node->attributes.inode);
+    return;
+  }
+  to.dir.entries.find(to.name)->second.inode = from.node->attributes.inode;
+  if (to.node->is_directory()) --to.dir.attributes.nlink;
+  drop_name(*to.node, now);
+}
+
+Status MemoryFs::rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                        RenameMode mode) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_name(new_name));
+  Lock lock(mutex_);
+  Node* from_dir = WARREN_TRY(get_linked_directory(parent));
+  Node* to_dir = WARREN_TRY(get_linked_directory(new_parent));
+  Side from{.dir = *from_dir, .name = name, .node = find_child(*from_dir, name)};
+  Side to{.dir = *to_dir, .name = new_name, .node = find_child(*to_dir, new_name)};
+  if (from.node == nullptr) return no_name(name);
+  if (mode == RenameMode::kExchange && to.node == nullptr) return no_name(new_name);
+  if (mode == RenameMode::kNoReplace && to.node != nullptr) return name_exists(new_name);
+  if (from.node == to.node) return Ok{};
+  WARREN_TRY(check_rename(from, to, mode));
+
+  Timestamp now = clock_.now();
+  from.node->attributes.ctime = now;
+  from.dir.attributes.mtime = from.dir.attributes.ctime = now;
+  to.dir.attributes.mtime = to.dir.attributes.ctime = now;
+  if (mode == RenameMode::kExchange) {
+    to.node->attributes.ctime = now;
+    exchange(from, to);
+  } else {
+    replace(from, to, now);
+  }
+  return Ok{};
+}
+
+Result<std::unique_ptr<DirStream>> MemoryFs::open_dir(Inode dir) {
+  Lock lock(mutex_);
+  WARREN_TRY(get_directory(dir));
+  return std::make_unique<Stream>(*this, dir);
+}
+
+Result<Attributes> MemoryFs::get_attributes(Inode node) {
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  return report(*found);
+}
+
+Result<Attributes> MemoryFs::set_attributes(Inode node, const AttributeChanges& changes) {
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  if (changes.size) {
+    WARREN_TRY(get_file(node));
+    WARREN_TRY(check_range(*changes.size, 0));
+  }
+  WARREN_TRY(check_time(changes.atime));
+  WARREN_TRY(check_time(changes.mtime));
+
+  Timestamp now = clock_.now();
+  Attributes& attributes = found->attributes;
+  bool changed = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
+  if (changes.mode) attributes.mode = (attributes.mode & S_IFMT) | (*changes.mode & kPermissionBits);
+  if (changes.uid) attributes.owner.uid = *changes.uid;
+  if (changes.gid) attributes.owner.gid = *changes.gid;
+  if (changes.size) {
+    found->content.resize(*changes.size);
+    attributes.mtime = now;
+  }
+  if (changes.atime) attributes.atime = changes.atime->at.value_or(now);
+  if (changes.mtime) attributes.mtime = changes.mtime->at.value_or(now);
+  if (changed) attributes.ctime = now;
+  return report(*found);
+}
+
+Result<std::string> MemoryFs::read_link(Inode node) {
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  if (!found->attributes.is_symlink()) {
+    return Error(Code::kInvalid, fmt::format("inode {} is not a symbolic link", node.value));
+  }
+  return found->target;
+}
+
+Status MemoryFs::retain(Inode node) {
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  ++found->retained;
+  return Ok{};
+}
+
+void MemoryFs::forget(Inode node, std::uint64_t count) {
+  Lock lock(mutex_);
+  auto found = nodes_.find(node);
+  if (found == nodes_.end()) return;
+  found->second.retained -= std::min(found->second.retained, count);
+  collect(found->second);
+}
+
+Result<Attributes> MemoryFs::open(Inode node) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  ++file->retained;
+  return report(*file);
+}
+
+void MemoryFs::release(Inode node) { forget(node, 1); }
+
+Result<std::size_t> MemoryFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  return file->content.read(offset, out);
+}
+
+Status MemoryFs::write(Inode node, std::uint64_t offset, Bytes data) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  if (data.empty()) return Ok{};
+  WARREN_TRY(check_range(offset, data.size()));
+  file->content.write(offset, data);
+  touch_content(*file);
+  return Ok{};
+}
+
+Result<std::uint64_t> MemoryFs::append(Inode node, Bytes data) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  std::uint64_t at = file->content.size();
+  WARREN_TRY(write(node, at, data));
+  return at;
+}
+
+Status MemoryFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  if (length == 0) return Error(Code::kInvalid, "nothing to allocate");
+  WARREN_TRY(check_range(offset, length));
+  if (mode == AllocateMode::kKeepSize) return Ok{};
+  bool may_grow = mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange;
+  bool grows = may_grow && offset + length > file->content.size();
+  if (grows) file->content.resize(offset + length);
+  if (mode != AllocateMode::kAllocate) file->content.zero(offset, length);
+  if (grows || mode != AllocateMode::kAllocate) touch_content(*file);
+  return Ok{};
+}
+
+Result<std::uint64_t> MemoryFs::seek_data(Inode node, std::uint64_t offset) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  std::optional<std::uint64_t> found = file->content.find_data(offset);
+  if (!found) return Error(Code::kNoData, fmt::format("no data from {} on", offset));
+  return *found;
+}
+
+Result<std::uint64_t> MemoryFs::seek_hole(Inode node, std::uint64_t offset) {
+  Lock lock(mutex_);
+  Node* file = WARREN_TRY(get_file(node));
+  std::optional<std::uint64_t> found = file->content.find_hole(offset);
+  if (!found) return Error(Code::kNoData, fmt::format("{} is beyond the end", offset));
+  return *found;
+}
+
+Result<std::uint64_t> MemoryFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                           std::uint64_t length) {
+  Lock lock(mutex_);
+  Node* source = WARREN_TRY(get_file(from));
+  Node* target = WARREN_TRY(get_file(to));
+  if (from_offset >= source->content.size() || length == 0) return std::uint64_t{0};
+  length = std::min(length, source->content.size() - from_offset);
+  WARREN_TRY(check_range(to_offset, length));
+  if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
+    return Error(Code::kInvalid, "the ranges overlap");
+  }
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(length, limits::kCopyBytes));
+  for (std::uint64_t done = 0; done < length;) {
+    MutableBytes step(buffer.data(), std::min<std::uint64_t>(buffer.size(), length - done));
+    source->content.read(from_offset + done, step);
+    target->content.write(to_offset + done, step);
+    done += step.size();
+  }
+  touch_content(*target);
+  return length;
+}
+
+Status MemoryFs::flush(Inode node) {
+  Lock lock(mutex_);
+  WARREN_TRY(get_node(node));
+  return Ok{};
+}
+
+Status MemoryFs::sync(Inode node) { return flush(node); }
+
+Result<std::string> MemoryFs::get_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  auto at = found->xattrs.find(name);
+  if (at == found->xattrs.end()) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  return at->second;
+}
+
+Result<std::vector<std::string>> MemoryFs::list_xattrs(Inode node) {
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  std::vector<std::string> names;
+  for (const auto& [name, value] : found->xattrs) names.push_back(name);
+  return names;
+}
+
+Status MemoryFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
+  WARREN_TRY(check_xattr_name(name));
+  if (value.size() > limits::kXattrValueBytes) {
+    return Error(Code::kTooLarge, fmt::format("an attribute has at most {} bytes", limits::kXattrValueBytes));
+  }
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  bool exists = found->xattrs.contains(name);
+  if (mode == XattrMode::kCreate && exists) return name_exists(name);
+  if (mode == XattrMode::kReplace && !exists) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  found->xattrs.insert_or_assign(std::string(name), std::string(as_text(value)));
+  found->attributes.ctime = clock_.now();
+  return Ok{};
+}
+
+Status MemoryFs::remove_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
+  Lock lock(mutex_);
+  Node* found = WARREN_TRY(get_node(node));
+  auto at = found->xattrs.find(name);
+  if (at == found->xattrs.end()) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  found->xattrs.erase(at);
+  found->attributes.ctime = clock_.now();
+  return Ok{};
+}
+
+Result<FileSystemStats> MemoryFs::stats() {
+  Lock lock(mutex_);
+  FileSystemStats stats{.block_bytes = chunk_bytes_, .used_inodes = nodes_.size()};
+  for (const auto& [inode, node] : nodes_) stats.used_bytes += node.content.stored_bytes();
+  return stats;
+}
+
+}  // namespace warren

@@ -1,0 +1,122 @@
+// A filesystem in memory: for tests, and for what need not outlive the process.
+//
+// It is the oracle the other filesystems are tested against, so it is simple rather than fast.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "fs/file_system.h"
+#include "fs/sparse_bytes.h"
+
+namespace warren {
+
+// Thread-safe: one lock, held by a Unit for as long as it lives, so a Unit ends on the thread that
+// began it. Units cannot roll back. The clock outlives the filesystem.
+class MemoryFs final : public FileSystem {
+ public:
+  explicit MemoryFs(Clock& clock, std::uint32_t chunk_bytes = limits::kChunkBytesDefault);
+
+  Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
+
+  Result<Attributes> lookup(Inode parent, std::string_view name) override;
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
+  Status unlink(Inode parent, std::string_view name) override;
+  Status remove_dir(Inode parent, std::string_view name) override;
+  Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
+
+  Result<Attributes> get_attributes(Inode node) override;
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
+  Result<std::string> read_link(Inode node) override;
+  Status retain(Inode node) override;
+  void forget(Inode node, std::uint64_t count) override;
+  Result<Attributes> create(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> open(Inode node) override;
+  void release(Inode node) override;
+
+  Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override;
+  Result<std::uint64_t> append(Inode node, Bytes data) override;
+  Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) override;
+  Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                   std::uint64_t length) override;
+  Status flush(Inode node) override;
+  Status sync(Inode node) override;
+
+  Result<std::string> get_xattr(Inode node, std::string_view name) override;
+  Result<std::vector<std::string>> list_xattrs(Inode node) override;
+  Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
+  Status remove_xattr(Inode node, std::string_view name) override;
+
+  Result<FileSystemStats> stats() override;
+
+ private:
+  class Stream;
+  class Held;
+  using Lock = std::lock_guard<std::recursive_mutex>;
+
+  struct Entry {
+    Inode inode;
+    std::uint64_t cookie = 0;  // kept when the name comes to mean another node: the name is listed once
+  };
+
+  struct Node {
+    Attributes attributes;  // the size of a regular file is in content
+    Inode parent;           // of a directory
+    std::map<std::string, Entry, std::less<>> entries;
+    std::map<std::uint64_t, std::string> by_cookie;
+    std::string target;
+    std::map<std::string, std::string, std::less<>> xattrs;
+    std::uint64_t retained = 0;
+    SparseBytes content;
+
+    bool is_directory() const { return attributes.is_directory(); }
+  };
+
+  // One side of a rename: a name in a directory, and what it means, if anything.
+  struct Side {
+    Node& dir;
+    std::string_view name;
+    Node* node;
+  };
+
+  Result<Node*> get_node(Inode inode);
+  Result<Node*> get_directory(Inode inode);
+  Result<Node*> get_linked_directory(Inode inode);  // kNotFound once it was removed
+  Result<Node*> get_file(Inode inode);
+  Node* find_child(Node& dir, std::string_view name);
+  Result<Node*> get_child(Node& dir, std::string_view name);
+
+  Attributes report(const Node& node) const;
+  Result<Node*> add_node(Inode parent, std::string_view name, std::uint32_t type, const NewNode& node);
+  void add_entry(Node& dir, std::string_view name, Inode inode);
+  void remove_entry(Node& dir, std::string_view name);
+  void drop_name(Node& node, Timestamp now);  // the node has lost one name
+  void collect(Node& node);
+  bool is_within(Inode dir, Inode ancestor);
+  Status check_rename(const Side& from, const Side& to, RenameMode mode);
+  void move_parent(Node& moved, Node& from, Node& to);
+  void exchange(const Side& from, const Side& to);
+  void replace(const Side& from, const Side& to, Timestamp now);
+  void touch_content(Node& node);
+
+  std::recursive_mutex mutex_;  // guards everything below
+  Clock& clock_;
+  const std::uint32_t chunk_bytes_;
+  std::map<Inode, Node> nodes_;
+  std::uint64_t next_inode_ = 2;
+  std::uint64_t next_cookie_ = 3;
+};
+
+}  // namespace warren

@@ -1,0 +1,39 @@
+// The content of a file in memory: chunks that were written, and holes between them.
+//
+// A chunk is a hole until something is written into it, and again once all of it that lies within
+// the file was zeroed or cut off. Holes read as zeros.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace warren {
+
+// Not thread-safe. Offsets are not checked against limits: the filesystem above does that.
+class SparseBytes {
+ public:
+  explicit SparseBytes(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+
+  std::uint64_t size() const { return size_; }
+  std::uint64_t stored_bytes() const { return chunks_.size() * chunk_bytes_; }
+
+  std::size_t read(std::uint64_t offset, MutableBytes out) const;
+  void write(std::uint64_t offset, Bytes data);
+  void zero(std::uint64_t offset, std::uint64_t length);  // within the size; what is beyond it is ignored
+  void resize(std::uint64_t size);
+
+  // The first byte of data, or of a hole, from `offset` on. The end counts as a hole.
+  std::optional<std::uint64_t> find_data(std::uint64_t offset) const;
+  std::optional<std::uint64_t> find_hole(std::uint64_t offset) const;
+
+ private:
+  std::uint64_t chunk_bytes_;
+  std::uint64_t size_ = 0;
+  std::map<std::uint64_t, std::vector<std::byte>> chunks_;  // full chunks; bytes past the size are zero
+};
+
+}  // namespace warren

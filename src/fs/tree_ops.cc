@@ -1,0 +1,163 @@
+#include "fs/tree_ops.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+namespace {
+
+bool is_gone(const Error& error) { return error.code() == Code::kNotFound || error.code() == Code::kStale; }
+
+struct Level {
+  std::string path;
+  std::vector<DirEntry> entries;
+  std::size_t next = 0;
+};
+
+// The entries of a directory the walk enters; none if it is gone by now.
+Result<Level> enter(FileSystem& fs, std::string path, Inode dir) {
+  Result<std::vector<DirEntry>> entries = list_dir(fs, dir, DirDetail::kAttributes);
+  if (entries.ok()) return Level{.path = std::move(path), .entries = std::move(entries).take_value()};
+  if (is_gone(entries.error())) return Level{.path = std::move(path), .entries = {}};
+  return std::move(entries).take_error().within(fmt::format("read directory {}", quote_path(path)));
+}
+
+Result<WalkEntry> start_of(FileSystem& fs, std::string_view path, Follow follow) {
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kRead));
+  Place place = WARREN_TRY(find_place(fs, path, {.follow = follow}));
+  if (!place.node) return Error(Code::kNotFound, fmt::format("no {}", quote_path(path)));
+  std::string normalised = WARREN_TRY(normalise_path(path));
+  return WalkEntry{.path = std::move(normalised), .attributes = *place.node};
+}
+
+// A directory to empty and remove, known by its place in the directory that holds it.
+struct Doomed {
+  Inode parent;
+  std::string name;
+  Inode inode;
+};
+
+// Removes a tree from the leaves up without recursion: each round takes a page of the directory on
+// top, removes what can go at once and stacks up what cannot. What was read is gone when the
+// directory is looked at again, so every round begins at the start and no stream is kept.
+class TreeRemover {
+ public:
+  TreeRemover(FileSystem& fs, std::string_view path) : fs_(fs), path_(path) {}
+
+  Status run(std::unique_ptr<Unit> unit, Doomed top) {
+    unit_ = std::move(unit);
+    stack_.push_back(std::move(top));
+    while (!stack_.empty()) {
+      std::vector<DirEntry> page = WARREN_TRY(first_page(stack_.back().inode));
+      if (page.empty()) {
+        WARREN_TRY(remove_top());
+      } else {
+        WARREN_TRY(remove_page(stack_.back().inode, page));
+      }
+    }
+    return unit_->commit().within(doing("remove", path_));
+  }
+
+ private:
+  // Small, because a page of directories stays on the stack for each level.
+  static constexpr std::size_t kPage = 128;
+
+  Result<std::vector<DirEntry>> first_page(Inode dir) {
+    Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
+    if (!stream.ok() && is_gone(stream.error())) return std::vector<DirEntry>();
+    std::unique_ptr<DirStream> opened = WARREN_TRY(std::move(stream).within(doing("remove", path_)));
+    return opened->read(0, kPage, DirDetail::kNames).within(doing("remove", path_));
+  }
+
+  Status remove_page(Inode dir, const std::vector<DirEntry>& page) {
+    for (const DirEntry& entry : page) {
+      if (entry.type == S_IFDIR) {
+        stack_.push_back({.parent = dir, .name = entry.name, .inode = entry.inode});
+      } else {
+        WARREN_TRY(removed(fs_.unlink(dir, entry.name)));
+      }
+    }
+    return Ok{};
+  }
+
+  Status remove_top() {
+    Doomed top = std::move(stack_.back());
+    stack_.pop_back();
+    Status status = fs_.remove_dir(top.parent, top.name);
+    if (!status.ok() && status.error().code() == Code::kNotEmpty) {  // someone put something there meanwhile
+      stack_.push_back(std::move(top));
+      return Ok{};
+    }
+    return removed(std::move(status));
+  }
+
+  Status removed(Status status) {
+    if (!status.ok() && !is_gone(status.error())) return std::move(status).within(doing("remove", path_));
+    if (++count_ % limits::kRemoveUnit != 0) return Ok{};
+    WARREN_TRY(unit_->commit().within(doing("remove", path_)));
+    unit_.reset();  // others get their turn
+    unit_ = WARREN_TRY(fs_.begin(UnitAccess::kWrite));
+    return Ok{};
+  }
+
+  FileSystem& fs_;
+  const std::string_view path_;
+  std::unique_ptr<Unit> unit_;
+  std::vector<Doomed> stack_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, const WalkOptions& options) {
+  WalkEntry start = WARREN_TRY(start_of(fs, path, options.follow));
+  WalkNext next = WARREN_TRY(visit(start));
+  if (next != WalkNext::kContinue || !start.attributes.is_directory()) return Ok{};
+  std::vector<Level> levels;
+  Level first = WARREN_TRY(enter(fs, start.path, start.attributes.inode));
+  levels.push_back(std::move(first));
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    if (level.next == level.entries.size()) {
+      levels.pop_back();
+      continue;
+    }
+    const DirEntry& found = level.entries[level.next++];
+    WalkEntry entry{.path = join_path(level.path, found.name), .attributes = *found.attributes};
+    next = WARREN_TRY(visit(entry));
+    if (next == WalkNext::kStop) return Ok{};
+    if (next == WalkNext::kSkip || !entry.attributes.is_directory()) continue;
+    if (levels.size() >= static_cast<std::size_t>(options.depth_max)) {
+      return Error(Code::kLimit, fmt::format("{} is more than {} directories deep", quote_path(entry.path),
+                                             options.depth_max));
+    }
+    Level deeper = WARREN_TRY(enter(fs, std::move(entry.path), entry.attributes.inode));
+    levels.push_back(std::move(deeper));
+  }
+  return Ok{};
+}
+
+Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& options) {
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  Result<Place> found = find_name(fs, path);
+  bool is_missing = found.ok() ? !found->node : found.error().code() == Code::kNotFound;
+  if (is_missing && options.force == Force::kYes) return Ok{};
+  Place place = WARREN_TRY(std::move(found));
+  if (!place.node) return Error(Code::kNotFound, fmt::format("no {}", quote_path(path)));
+  if (place.node->is_directory()) {
+    if (options.recursive == Recursive::kNo) {
+      return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(path)));
+    }
+    Doomed top{.parent = place.parent, .name = place.name, .inode = place.node->inode};
+    return TreeRemover(fs, path).run(std::move(unit), std::move(top));
+  }
+  WARREN_TRY(fs.unlink(place.parent, place.name).within(doing("remove", path)));
+  return unit->commit().within(doing("remove", path));
+}
+
+}  // namespace warren

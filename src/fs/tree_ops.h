@@ -1,0 +1,47 @@
+// What works on whole trees, of any depth and width: walk and remove.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "fs/path_walk.h"
+
+namespace warren {
+
+enum class WalkNext { kContinue, kSkip, kStop };  // kSkip: not into this directory
+
+struct WalkEntry {
+  std::string path;  // normalised; below the start, its path as given plus the names
+  Attributes attributes;
+};
+
+struct WalkOptions {
+  Follow follow = Follow::kYes;  // for the start only; links below it are never followed
+  int depth_max = limits::kTreeDepth;  // kLimit for a directory deeper than this
+};
+
+using WalkVisitor = std::function<Result<WalkNext>(const WalkEntry&)>;
+
+// Calls `visit` for the start and everything below it: a directory before its entries, entries in
+// byte order of their names. Nothing is locked during `visit`, so it may change the tree; each
+// directory is read as one when the walk enters it, and one that is gone by then is passed over. An
+// error from `visit` ends the walk and is returned. Holds the names of one directory per level.
+Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, const WalkOptions& options = {});
+
+enum class Recursive { kNo, kYes };
+enum class Force { kNo, kYes };
+
+struct RemoveOptions {
+  Recursive recursive = Recursive::kNo;  // kNo: a directory is kIsDirectory
+  Force force = Force::kNo;              // kYes: what is not there needs no removing
+};
+
+// rm. The link, never what it points to. A tree goes in Units of a bounded number of entries, so a
+// crash or an error half-way leaves a smaller tree, and small trees go whole.
+Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& options = {});
+
+}  // namespace warren

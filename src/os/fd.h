@@ -1,0 +1,36 @@
+// An open file descriptor of the host, and reading and writing through one.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace warren {
+
+// Owns the descriptor: closed when it goes. Movable, not copyable.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int number) : number_(number) {}
+  Fd(Fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd();
+
+  int get() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+// What one read gives; 0 at the end. Interruptions are retried.
+Result<std::size_t> read_some(int fd, MutableBytes out);
+
+// As much as there is, up to all of `out`; less only at the end.
+Result<std::size_t> read_full(int fd, MutableBytes out);
+
+Status write_all(int fd, Bytes data);
+
+}  // namespace warren

@@ -1,0 +1,29 @@
+// Which process this is, in a form another process can check later, also after a crash or a reboot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warren {
+
+// A pid alone comes round again; with the boot, the pid namespace and the start time it does not.
+struct ProcessIdentity {
+  std::string boot;
+  std::int64_t pid_namespace = 0;
+  std::int64_t pid = 0;
+  std::int64_t started = 0;  // clock ticks after boot
+
+  bool operator==(const ProcessIdentity&) const = default;
+};
+
+ProcessIdentity current_process();
+
+enum class Liveness {
+  kAlive,
+  kDead,
+  kUnknown,  // in another pid namespace: cannot be told from here
+};
+
+Liveness liveness_of(const ProcessIdentity& process);
+
+}  // namespace warren

@@ -1,0 +1,174 @@
+#include "store/chunks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace warren {
+
+Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
+  std::unique_ptr<Chunks> chunks(new Chunks(schema.chunk_bytes));
+  chunks->get_ = WARREN_TRY(db.prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index = ?"));
+  chunks->range_ = WARREN_TRY(
+      db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
+                 "ORDER BY chunk_index"));
+  chunks->last_ = WARREN_TRY(
+      db.prepare("SELECT chunk_index, length(data) FROM fs_data WHERE ino = ? ORDER BY chunk_index DESC LIMIT 1"));
+  chunks->indexes_ = WARREN_TRY(
+      db.prepare("SELECT chunk_index FROM fs_data WHERE ino = ? AND chunk_index >= ? ORDER BY chunk_index"));
+  if (db.is_read_only()) return chunks;
+  chunks->put_ = WARREN_TRY(
+      db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
+                 "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
+  chunks->erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ?"));
+  chunks->erase_behind_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
+  chunks->erase_range_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ?"));
+  chunks->trim_ = WARREN_TRY(
+      db.prepare("UPDATE fs_data SET data = substr(data, 1, ?1) WHERE ino = ?2 AND chunk_index = ?3 "
+                 "AND length(data) > ?1"));
+  return chunks;
+}
+
+Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  if (out.empty()) return Ok{};
+  std::uint64_t first = offset / chunk_bytes_;
+  std::uint64_t last = (offset + out.size() - 1) / chunk_bytes_;
+  std::size_t filled = 0;
+  auto zero_until = [&](std::size_t end) {
+    if (end > filled) std::memset(out.data() + filled, 0, end - filled);
+    filled = std::max(filled, end);
+  };
+  Rows rows = range_.bind(1, node.value).bind(2, first).bind(3, last).rows();
+  while (WARREN_TRY(rows.next())) {
+    std::uint64_t start = static_cast<std::uint64_t>(rows.integer(0)) * chunk_bytes_;
+    Bytes data = rows.blob(1).first(std::min<std::size_t>(rows.blob(1).size(), chunk_bytes_));
+    std::size_t skip = start < offset ? static_cast<std::size_t>(offset - start) : 0;
+    if (skip >= data.size()) continue;
+    auto at = static_cast<std::size_t>(start + skip - offset);
+    zero_until(at);
+    std::size_t length = std::min(data.size() - skip, out.size() - at);
+    std::memcpy(out.data() + at, data.data() + skip, length);
+    filled = at + length;
+  }
+  zero_until(out.size());
+  return Ok{};
+}
+
+Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes data) {
+  if (data.empty()) return Ok{};
+  std::uint64_t end = offset + data.size();
+  std::uint64_t new_size = std::max(size, end);
+  std::uint64_t first = offset / chunk_bytes_;
+  if (end > size && size > 0) WARREN_TRY(fill_short_tail(node, first));
+  for (std::uint64_t index = first; !data.empty(); ++index) {
+    std::uint64_t start = index * chunk_bytes_;
+    auto begin = static_cast<std::size_t>(std::max(offset, start) - start);
+    std::size_t length = std::min<std::size_t>(chunk_bytes_ - begin, data.size());
+    Bytes part = data.first(length);
+    data = data.subspan(length);
+    bool replaces_all = begin == 0 && (length == chunk_bytes_ || start + length >= size);
+    if (replaces_all) {
+      WARREN_TRY(put(node, index, part));
+    } else {
+      WARREN_TRY(write_part(node, new_size, index, begin, part));
+    }
+  }
+  return Ok{};
+}
+
+Status Chunks::write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data) {
+  WARREN_TRY(load(node, index));
+  bool is_last = new_size <= (index + 1) * chunk_bytes_;
+  std::size_t needed = is_last ? begin + data.size() : chunk_bytes_;
+  if (buffer_.size() < needed) buffer_.resize(needed, '\0');
+  std::memcpy(buffer_.data() + begin, data.data(), data.size());
+  return put(node, index, as_bytes(buffer_));
+}
+
+Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
+  std::uint64_t index = 0;
+  {
+    Rows rows = last_.bind(1, node.value).rows();
+    if (!WARREN_TRY(rows.next())) return Ok{};
+    index = static_cast<std::uint64_t>(rows.integer(0));
+    if (index >= first_index || static_cast<std::uint64_t>(rows.integer(1)) >= chunk_bytes_) return Ok{};
+  }
+  WARREN_TRY(load(node, index));
+  buffer_.resize(chunk_bytes_, '\0');
+  return put(node, index, as_bytes(buffer_));
+}
+
+Result<bool> Chunks::load(Inode node, std::uint64_t index) {
+  buffer_.clear();
+  Rows rows = get_.bind(1, node.value).bind(2, index).rows();
+  if (!WARREN_TRY(rows.next())) return false;
+  buffer_ = as_text(rows.blob(0));
+  if (buffer_.size() > chunk_bytes_) {
+    return Error(Code::kCorrupt, fmt::format("chunk {} of node {} has {} bytes, more than the chunk size {}", index,
+                                             node.value, buffer_.size(), chunk_bytes_));
+  }
+  return true;
+}
+
+Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
+  return put_.bind(1, node.value).bind(2, index).bind(3, data).run();
+}
+
+Status Chunks::cut(Inode node, std::uint64_t size) {
+  if (size == 0) return erase(node);
+  std::uint64_t whole = size / chunk_bytes_;
+  std::uint64_t rest = size % chunk_bytes_;
+  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
+  if (rest == 0) return Ok{};
+  return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
+}
+
+Status Chunks::punch(Inode node, std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
+  std::uint64_t end = std::min(size, offset + length);
+  if (offset >= end) return Ok{};
+  std::uint64_t first = offset / chunk_bytes_;
+  std::uint64_t last = (end - 1) / chunk_bytes_;
+  auto begin_in_first = static_cast<std::size_t>(offset - first * chunk_bytes_);
+  auto end_in_last = static_cast<std::size_t>(end - last * chunk_bytes_);
+  bool first_whole = begin_in_first == 0;
+  bool last_whole = end_in_last == chunk_bytes_ || end == size;
+  if (first == last) {
+    if (!first_whole || !last_whole) return zero_part(node, first, begin_in_first, end_in_last);
+  } else {
+    if (!first_whole) WARREN_TRY(zero_part(node, first, begin_in_first, chunk_bytes_));
+    if (!last_whole) WARREN_TRY(zero_part(node, last, 0, end_in_last));
+  }
+  std::uint64_t from = first + (first_whole ? 0 : 1);
+  std::uint64_t until = last + (last_whole ? 1 : 0);  // not included
+  if (from >= until) return Ok{};
+  return erase_range_.bind(1, node.value).bind(2, from).bind(3, until - 1).run();
+}
+
+Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end) {
+  if (!WARREN_TRY(load(node, index))) return Ok{};
+  end = std::min(end, buffer_.size());
+  if (begin >= end) return Ok{};
+  std::memset(buffer_.data() + begin, 0, end - begin);
+  return put(node, index, as_bytes(buffer_));
+}
+
+Status Chunks::erase(Inode node) { return erase_.bind(1, node.value).run(); }
+
+Result<std::optional<std::uint64_t>> Chunks::find_data(Inode node, std::uint64_t offset) {
+  auto index = WARREN_TRY(indexes_.bind(1, node.value).bind(2, offset / chunk_bytes_).find_integer());
+  if (!index) return std::optional<std::uint64_t>();
+  return std::optional(std::max(offset, static_cast<std::uint64_t>(*index) * chunk_bytes_));
+}
+
+Result<std::uint64_t> Chunks::find_hole(Inode node, std::uint64_t offset) {
+  std::uint64_t expected = offset / chunk_bytes_;
+  Rows rows = indexes_.bind(1, node.value).bind(2, expected).rows();
+  while (WARREN_TRY(rows.next())) {
+    if (static_cast<std::uint64_t>(rows.integer(0)) != expected) break;
+    ++expected;
+  }
+  return std::max(offset, expected * chunk_bytes_);
+}
+
+}  // namespace warren

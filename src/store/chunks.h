@@ -1,0 +1,66 @@
+// File content: fs_data, one row per chunk that holds anything.
+//
+// A missing chunk is a hole and reads as zeros, and so does what lies behind a chunk's own end. Only
+// the last chunk of a file may be shorter than the chunk size (FS-11 in docs/format.md); a writer
+// that goes beyond a short one fills it up first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "fs/types.h"
+#include "store/schema.h"
+
+namespace warren {
+
+// Use it inside a transaction. Sizes belong to the node row: the caller passes and keeps them.
+class Chunks {
+ public:
+  static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema);
+
+  // Fills all of `out`, which must lie within the file.
+  Status read(Inode node, std::uint64_t offset, MutableBytes out);
+
+  // `size` is the file's size before the write. O(data), and one chunk read at either end.
+  Status write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes data);
+
+  // Drops what lies behind `size`. Growing a file needs no call: it stores nothing.
+  Status cut(Inode node, std::uint64_t size);
+
+  // Makes [offset, offset + length) of a file of `size` bytes a hole.
+  Status punch(Inode node, std::uint64_t size, std::uint64_t offset, std::uint64_t length);
+
+  Status erase(Inode node);
+
+  // The first data, or the first hole, at or behind `offset`, not looking at the size.
+  Result<std::optional<std::uint64_t>> find_data(Inode node, std::uint64_t offset);
+  Result<std::uint64_t> find_hole(Inode node, std::uint64_t offset);
+
+ private:
+  explicit Chunks(std::uint32_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+
+  Result<bool> load(Inode node, std::uint64_t index);  // into buffer_; false if there is none
+  Status put(Inode node, std::uint64_t index, Bytes data);
+  Status write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data);
+  Status fill_short_tail(Inode node, std::uint64_t first_index);
+  Status zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end);
+
+  std::uint64_t chunk_bytes_;
+  std::string buffer_;  // one chunk, kept to spare allocations
+  Statement get_;
+  Statement range_;
+  Statement put_;
+  Statement last_;
+  Statement erase_;
+  Statement erase_behind_;
+  Statement erase_range_;
+  Statement trim_;
+  Statement indexes_;
+};
+
+}  // namespace warren

@@ -1,0 +1,340 @@
+#include "store/fsck_repair.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "store/fsck_checks.h"
+
+namespace warren {
+namespace {
+
+// Counts the rows it changes. Everything runs in the caller's transaction.
+class Repairer {
+ public:
+  Repairer(Database& database, TableNames tables, Timestamp now)
+      : database_(database), tables_(std::move(tables)), now_(now) {}
+
+  Status repair(const FsckReport& before);
+  std::size_t repaired() const { return repaired_; }
+
+ private:
+  Status run(Sql sql);
+  Status run_if(std::string_view table_or_column, Sql sql);
+  Result<std::int64_t> find(Sql sql);
+
+  Status repair_config();
+  Status repair_root();
+  Status move_away_from_root();
+  Status repair_entries();
+  Status repair_chunks();
+  Status repair_litter();
+  Status attach_lost();
+  Status break_circles(std::int64_t lost_found);
+  Result<std::int64_t> lost_found();
+  Result<std::int64_t> make_lost_found(std::string_view name);
+  Status repair_links();
+  Status remove_stale_whiteouts();
+  Status tell_readers(bool journal_is_damaged);
+
+  Database& database_;
+  TableNames tables_;
+  Timestamp now_;
+  std::size_t repaired_ = 0;
+};
+
+Status Repairer::run(Sql sql) {
+  std::int64_t before = database_.total_changes();
+  WARREN_TRY(database_.execute(sql));
+  repaired_ += static_cast<std::size_t>(database_.total_changes() - before);
+  return Ok{};
+}
+
+Status Repairer::run_if(std::string_view table_or_column, Sql sql) {
+  return tables_.has(table_or_column) ? run(sql) : Status(Ok{});
+}
+
+Result<std::int64_t> Repairer::find(Sql sql) {
+  Statement query = WARREN_TRY(database_.prepare(sql));
+  std::optional<std::int64_t> found = WARREN_TRY(query.find_integer());
+  return found.value_or(0);
+}
+
+Status Repairer::repair(const FsckReport& before) {
+  auto has = [&](std::string_view rule) {
+    return std::ranges::any_of(before.violations, [&](const Violation& v) { return v.rule == rule && v.repairable; });
+  };
+  if (has("WR-1")) WARREN_TRY(database_.execute("REINDEX"));
+  if (has("FS-19")) WARREN_TRY(repair_config());
+  WARREN_TRY(repair_root());
+  WARREN_TRY(repair_entries());
+  WARREN_TRY(repair_litter());
+  WARREN_TRY(repair_chunks());
+  WARREN_TRY(attach_lost());
+  WARREN_TRY(repair_links());
+  WARREN_TRY(remove_stale_whiteouts());
+  return tell_readers(has("WR-5"));
+}
+
+Status Repairer::repair_config() {
+  return run("CREATE TABLE IF NOT EXISTS fs_config (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+             "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096');");
+}
+
+// Whatever sits at inode 1 and is no directory gets another number, with everything that is its own.
+Status Repairer::move_away_from_root() {
+  std::int64_t highest = WARREN_TRY(find("SELECT max(ino) FROM fs_inode"));
+  std::int64_t given = WARREN_TRY(find("SELECT seq FROM sqlite_sequence WHERE name = 'fs_inode'"));
+  std::int64_t number = std::max(highest, given) + 1;  // never one that a node had before
+  auto move = [&](std::string_view table, Sql sql) -> Status {
+    if (!tables_.has(table)) return Ok{};
+    Statement statement = WARREN_TRY(database_.prepare(sql));
+    return statement.bind(1, number).run();
+  };
+  WARREN_TRY(move("fs_inode", "UPDATE fs_inode SET ino = ? WHERE ino = 1"));
+  WARREN_TRY(move("fs_dentry", "UPDATE fs_dentry SET ino = ? WHERE ino = 1"));
+  WARREN_TRY(move("fs_data", "UPDATE fs_data SET ino = ? WHERE ino = 1"));
+  WARREN_TRY(move("fs_symlink", "UPDATE fs_symlink SET ino = ? WHERE ino = 1"));
+  WARREN_TRY(move("wr_xattr", "UPDATE wr_xattr SET ino = ? WHERE ino = 1"));
+  return move("wr_orphan", "UPDATE wr_orphan SET ino = ? WHERE ino = 1");
+}
+
+Status Repairer::repair_root() {
+  if (WARREN_TRY(find("SELECT 1 FROM fs_inode WHERE ino = 1 AND (mode & 61440) <> 16384")) != 0) {
+    WARREN_TRY(move_away_from_root());
+  }
+  Statement root = WARREN_TRY(database_.prepare(
+      "INSERT OR IGNORE INTO fs_inode (ino, mode, atime, mtime, ctime) VALUES (1, 16877, ?1, ?1, ?1)"));
+  WARREN_TRY(root.bind(1, now_.seconds).run());
+  if (database_.changes() == 0) return Ok{};
+  ++repaired_;
+  if (!tables_.has("fs_inode.nlink")) return Ok{};
+  return database_.execute("UPDATE fs_inode SET nlink = 1 WHERE ino = 1");
+}
+
+// An entry that leads nowhere, or stands where none can, goes. What it led to has another name, or
+// gets one in lost+found.
+Status Repairer::repair_entries() {
+  WARREN_TRY(run(R"sql(
+    DELETE FROM fs_dentry WHERE ino = 1;
+    DELETE FROM fs_dentry WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = fs_dentry.ino);
+    DELETE FROM fs_dentry WHERE NOT EXISTS
+      (SELECT 1 FROM fs_inode p WHERE p.ino = fs_dentry.parent_ino AND (p.mode & 61440) = 16384);
+    DELETE FROM fs_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR instr(name, '/') > 0 OR
+      octet_length(name) > 255 OR instr(CAST(name AS BLOB), x'00') > 0;
+    DELETE FROM fs_dentry WHERE id IN (SELECT id FROM
+      (SELECT id, row_number() OVER (PARTITION BY parent_ino, name ORDER BY id) AS nth FROM fs_dentry)
+      WHERE nth > 1);
+  )sql"));
+  WARREN_TRY(gather_facts(database_, tables_));
+  // Of a directory's names, one from which the root can be reached is kept, if there is one.
+  return run(R"sql(
+    DELETE FROM fs_dentry WHERE id IN (SELECT id FROM
+      (SELECT d.id, row_number() OVER (PARTITION BY d.ino ORDER BY r.ino IS NULL, d.id) AS nth
+       FROM fs_dentry d JOIN fsck_link l ON l.ino = d.ino JOIN fs_inode i ON i.ino = d.ino
+       LEFT JOIN fsck_reached r ON r.ino = d.parent_ino
+       WHERE l.names > 1 AND (i.mode & 61440) = 16384)
+      WHERE nth > 1);
+  )sql");
+}
+
+Status Repairer::repair_litter() {
+  WARREN_TRY(run_if("fs_data", "DELETE FROM fs_data WHERE NOT EXISTS"
+                               " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_data.ino AND (i.mode & 61440) = 32768)"));
+  WARREN_TRY(run_if("fs_symlink", "DELETE FROM fs_symlink WHERE NOT EXISTS (SELECT 1 FROM fs_inode i"
+                                  " WHERE i.ino = fs_symlink.ino AND (i.mode & 61440) = 40960)"));
+  WARREN_TRY(run_if("wr_xattr", "DELETE FROM wr_xattr WHERE NOT EXISTS"
+                                " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_xattr.ino)"));
+  WARREN_TRY(run_if("wr_orphan", "DELETE FROM wr_orphan WHERE NOT EXISTS"
+                                 " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_orphan.ino)"));
+  WARREN_TRY(run_if("wr_orphan", "DELETE FROM wr_orphan WHERE ino IN (SELECT ino FROM fs_dentry)"));
+  WARREN_TRY(run_if("fs_origin", "DELETE FROM fs_origin WHERE NOT EXISTS"
+                                 " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_origin.delta_ino)"));
+  if (tables_.has("kv_store")) {
+    WARREN_TRY(run_if("wr_kv_expiry", "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"));
+  }
+  if (tables_.has("tool_calls")) {
+    WARREN_TRY(run_if("wr_tool_call", "DELETE FROM wr_tool_call WHERE id NOT IN (SELECT id FROM tool_calls)"));
+  }
+  WARREN_TRY(run_if("fs_inode.ctime_nsec", R"sql(
+    UPDATE fs_inode SET atime_nsec = 0 WHERE typeof(atime_nsec) <> 'integer' OR atime_nsec NOT BETWEEN 0 AND 999999999;
+    UPDATE fs_inode SET mtime_nsec = 0 WHERE typeof(mtime_nsec) <> 'integer' OR mtime_nsec NOT BETWEEN 0 AND 999999999;
+    UPDATE fs_inode SET ctime_nsec = 0 WHERE typeof(ctime_nsec) <> 'integer' OR ctime_nsec NOT BETWEEN 0 AND 999999999;
+  )sql"));
+  // The path without its last component: first the name goes, then the slash before it.
+  return run_if("fs_whiteout.parent_path", R"sql(
+    WITH right(path, parent) AS (SELECT path, rtrim(rtrim(path, replace(path, '/', '')), '/') FROM fs_whiteout)
+    UPDATE fs_whiteout SET parent_path = iif(right.parent = '', '/', right.parent) FROM right
+    WHERE right.path = fs_whiteout.path AND fs_whiteout.path LIKE '/%' AND
+      fs_whiteout.parent_path IS NOT iif(right.parent = '', '/', right.parent);
+  )sql");
+}
+
+// Sizes are believed; data that disagrees with them is cut, or filled with the zeros it reads as.
+Status Repairer::repair_chunks() {
+  if (!tables_.has("fs_data.chunk_index")) return Ok{};
+  WARREN_TRY(gather_facts(database_, tables_));
+  return run(R"sql(
+    DELETE FROM fs_data WHERE chunk_index < 0 OR typeof(chunk_index) <> 'integer';
+    DELETE FROM fs_data WHERE EXISTS (SELECT 1 FROM fs_inode i, fsck_fact f WHERE i.ino = fs_data.ino AND
+      typeof(i.size) = 'integer' AND i.size >= 0 AND fs_data.chunk_index * f.chunk_bytes >= i.size);
+    UPDATE fs_data SET data = substr(data, 1, i.size - fs_data.chunk_index * f.chunk_bytes)
+      FROM fs_inode i, fsck_fact f WHERE i.ino = fs_data.ino AND typeof(i.size) = 'integer' AND i.size >= 0 AND
+      typeof(data) = 'blob' AND fs_data.chunk_index * f.chunk_bytes + octet_length(data) > i.size;
+    UPDATE fs_data SET data = CAST(data || zeroblob(f.chunk_bytes - octet_length(data)) AS BLOB)
+      FROM fsck_fact f WHERE octet_length(data) < f.chunk_bytes AND typeof(data) = 'blob' AND
+      EXISTS (SELECT 1 FROM fs_data n WHERE n.ino = fs_data.ino AND n.chunk_index > fs_data.chunk_index);
+  )sql");
+}
+
+Result<std::int64_t> Repairer::make_lost_found(std::string_view name) {
+  Statement node = WARREN_TRY(database_.prepare(
+      "INSERT INTO fs_inode (mode, atime, mtime, ctime) VALUES (16832, ?1, ?1, ?1)"));  // 0700
+  WARREN_TRY(node.bind(1, now_.seconds).run());
+  std::int64_t number = database_.last_insert_id();
+  Statement entry = WARREN_TRY(database_.prepare("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, 1, ?)"));
+  WARREN_TRY(entry.bind(1, name).bind(2, number).run());
+  if (tables_.has("fs_inode.nlink")) {
+    Statement links = WARREN_TRY(database_.prepare("UPDATE fs_inode SET nlink = 1 WHERE ino = ?"));
+    WARREN_TRY(links.bind(1, number).run());
+  }
+  return number;
+}
+
+// /lost+found, or the next free name like it where something else is called that.
+Result<std::int64_t> Repairer::lost_found() {
+  Statement lookup = WARREN_TRY(database_.prepare(
+      "SELECT i.ino, (i.mode & 61440) = 16384 FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino"
+      " WHERE d.parent_ino = 1 AND d.name = ?"));
+  for (int nth = 0; nth < 100; ++nth) {
+    std::string name = nth == 0 ? "lost+found" : fmt::format("lost+found.{}", nth);
+    Rows rows = lookup.bind(1, name).rows();
+    if (!WARREN_TRY(rows.next())) return make_lost_found(name);
+    if (rows.integer(1) != 0) return rows.integer(0);
+  }
+  return Error(Code::kLimit, "a hundred files are called lost+found");
+}
+
+// After the entries are right every directory has one name at most, so each circle is broken by
+// moving one directory of it.
+Status Repairer::break_circles(std::int64_t lost_found) {
+  Statement first = WARREN_TRY(database_.prepare(
+      "SELECT min(i.ino) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
+      " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
+  Statement parent = WARREN_TRY(database_.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ?"));
+  Statement move = WARREN_TRY(database_.prepare(R"sql(
+    UPDATE fs_dentry SET parent_ino = ?1, name = iif(
+      EXISTS (SELECT 1 FROM fs_dentry d WHERE d.parent_ino = ?1 AND d.name = CAST(?2 AS TEXT)),
+      ?2 || '.' || (SELECT max(id) + ?2 FROM fs_dentry), CAST(?2 AS TEXT)) WHERE ino = ?2)sql"));
+  Statement add = WARREN_TRY(database_.prepare(R"sql(
+    INSERT OR IGNORE INTO fsck_reached
+      WITH RECURSIVE reached(ino) AS (
+        SELECT ?
+        UNION
+        SELECT d.ino FROM reached r CROSS JOIN fs_dentry d ON d.parent_ino = r.ino
+          CROSS JOIN fs_inode i ON i.ino = d.ino WHERE (i.mode & 61440) = 16384)
+      SELECT ino FROM reached)sql"));
+  Statement marked = WARREN_TRY(database_.prepare("INSERT OR IGNORE INTO temp.fsck_named VALUES (?)"));
+  while (true) {
+    std::int64_t node = WARREN_TRY(first.find_integer()).value_or(0);
+    if (node == 0) return Ok{};
+    // Upwards until a directory comes a second time: that one is in the circle itself.
+    WARREN_TRY(database_.execute("DELETE FROM temp.fsck_named"));
+    while (true) {
+      WARREN_TRY(marked.bind(1, node).run());
+      if (database_.changes() == 0) break;
+      node = WARREN_TRY(parent.bind(1, node).find_integer()).value_or(0);
+      if (node == 0) return Error(Code::kCorrupt, "a directory outside the tree has no parent");
+    }
+    WARREN_TRY(move.bind(1, lost_found).bind(2, node).run());
+    WARREN_TRY(add.bind(1, node).run());
+    ++repaired_;
+  }
+}
+
+Status Repairer::attach_lost() {
+  WARREN_TRY(gather_facts(database_, tables_));
+  std::int64_t nameless = WARREN_TRY(find(
+      "SELECT count(*) FROM fs_inode i WHERE i.ino <> 1 AND"
+      " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
+      " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"));
+  std::int64_t circling = WARREN_TRY(find(
+      "SELECT count(*) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
+      " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
+  if (nameless == 0 && circling == 0) return Ok{};
+  std::int64_t directory = WARREN_TRY(lost_found());
+  WARREN_TRY(gather_facts(database_, tables_));  // it may be new
+  if (nameless > 0) {
+    // A name taken already gets the entry's number behind it, which no other has.
+    Statement attach = WARREN_TRY(database_.prepare(R"sql(
+      INSERT INTO fs_dentry (name, parent_ino, ino)
+        SELECT iif(EXISTS (SELECT 1 FROM fs_dentry d WHERE d.parent_ino = ?1 AND d.name = CAST(i.ino AS TEXT)),
+                   i.ino || '.' || (SELECT max(id) + i.ino FROM fs_dentry), CAST(i.ino AS TEXT)), ?1, i.ino
+        FROM fs_inode i WHERE i.ino <> 1 AND
+          NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND
+          NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino))sql"));
+    WARREN_TRY(attach.bind(1, directory).run());
+    repaired_ += static_cast<std::size_t>(nameless);
+  }
+  return circling > 0 ? break_circles(directory) : Status(Ok{});
+}
+
+Status Repairer::repair_links() {
+  if (!tables_.has("fs_inode.nlink")) return Ok{};
+  WARREN_TRY(gather_facts(database_, tables_));
+  return run(R"sql(
+    UPDATE fs_inode SET nlink = coalesce((SELECT names FROM fsck_link l WHERE l.ino = fs_inode.ino), 0)
+      WHERE (mode & 61440) <> 16384 AND
+        nlink IS NOT coalesce((SELECT names FROM fsck_link l WHERE l.ino = fs_inode.ino), 0);
+  )sql");
+}
+
+// Whatever is in the delta hides the base anyway; the whiteout would only surprise who removes it.
+Status Repairer::remove_stale_whiteouts() {
+  if (!tables_.has("fs_whiteout")) return Ok{};
+  Statement query = WARREN_TRY(database_.prepare("SELECT rowid, path FROM fs_whiteout WHERE rowid > ? ORDER BY rowid"));
+  Statement remove = WARREN_TRY(database_.prepare("DELETE FROM fs_whiteout WHERE rowid = ?"));
+  Statement lookup = WARREN_TRY(database_.prepare("SELECT ino FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
+  std::int64_t done = 0;
+  while (true) {
+    std::string path;
+    {
+      Rows rows = query.bind(1, done).rows();
+      if (!WARREN_TRY(rows.next())) return Ok{};
+      done = rows.integer(0);
+      path = rows.text(1);
+    }
+    if (path == "/" || !WARREN_TRY(leads_somewhere(lookup, path))) continue;
+    WARREN_TRY(remove.bind(1, done).run());
+    ++repaired_;
+  }
+}
+
+// Whoever follows the journal looks at everything again; the space used is counted again too.
+Status Repairer::tell_readers(bool journal_is_damaged) {
+  if (tables_.has("wr_meta")) {
+    WARREN_TRY(database_.execute("DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')"));
+  }
+  if (!tables_.has("wr_journal")) return Ok{};
+  if (journal_is_damaged) WARREN_TRY(run("DELETE FROM wr_journal"));
+  Statement row = WARREN_TRY(
+      database_.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, 0, x'2a00')"));
+  return row.bind(1, now_.seconds * 1'000'000 + now_.nanoseconds / 1000).run();
+}
+
+}  // namespace
+
+Result<std::size_t> repair_tables(Database& database, const FsckReport& before, Timestamp now) {
+  TableNames tables = WARREN_TRY(TableNames::read(database));
+  Repairer repairer(database, std::move(tables), now);
+  WARREN_TRY(repairer.repair(before));
+  return repairer.repaired();
+}
+
+}  // namespace warren

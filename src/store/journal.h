@@ -1,0 +1,90 @@
+// wr_journal: one row for each of our transactions that changed the agent, saying what changed.
+//
+// It answers "what happened since" for whoever keeps something derived: the mount's kernel caches,
+// the search index, watchers. Each reader keeps its own position. Changes by other programs do not
+// appear; Database::version moving without a new row means "look at everything again". Only the
+// newest limits::kJournalRows rows are kept; a reader further behind looks at everything again too.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "fs/types.h"
+
+namespace warren {
+
+// Stored as the first byte of each record in wr_journal.changes. Never reuse a value.
+enum class ChangeKind : std::uint8_t {
+  kEntry = 'e',       // a name in directory `inode` now means something else, or nothing
+  kData = 'd',        // content or size of `inode`
+  kAttributes = 'a',  // mode, owner, times, xattrs of `inode`
+  kKey = 'k',         // the key-value pair `name`
+  kToolCall = 't',    // the tool call with id `inode`
+  kEverything = '*',  // more than a row should list
+};
+
+struct Change {
+  ChangeKind kind = ChangeKind::kEverything;
+  std::uint64_t id = 0;  // inode or tool call
+  std::string name;      // entry or key
+
+  bool operator==(const Change&) const = default;
+};
+
+struct JournalRow {
+  std::int64_t seq = 0;
+  std::int64_t at_us = 0;
+  std::int64_t origin = 0;  // which open store wrote it; see Journal::origin
+  std::vector<Change> changes;
+};
+
+// Collects the changes of the running transaction. Use it under the database's lock.
+class Journal {
+ public:
+  static Result<std::unique_ptr<Journal>> open(Database& database, Clock& clock);
+
+  void note_entry(Inode parent, std::string_view name);
+  void note_data(Inode node);
+  void note_attributes(Inode node);
+  void note_key(std::string_view key);
+  void note_tool_call(std::int64_t id);
+
+  // Called when the outermost transaction ends. write() does nothing if nothing was noted.
+  Status write();
+  void discard() { pending_.clear(); overflowed_ = false; last_noted_ = 0; }
+
+  // Rows after `seq`, oldest first, at most `max`. nullopt: rows in between are gone already.
+  Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
+  Result<std::int64_t> last_seq();
+
+  // A random number for this open store, so that a reader can skip what it did itself.
+  std::int64_t origin() const { return origin_; }
+
+ private:
+  Journal(Database& database, Clock& clock);
+  void note(ChangeKind kind, std::uint64_t id, std::string_view name);
+
+  Database& database_;
+  Clock& clock_;
+  std::int64_t origin_;
+  std::string pending_;
+  std::size_t last_noted_ = 0;  // where the newest record in pending_ begins, to drop repetitions
+  bool overflowed_ = false;
+  Statement insert_;
+  Statement trim_;
+  Statement select_;
+  Statement first_;
+  Statement last_;
+};
+
+// kCorrupt if the bytes are not a list of records.
+Result<std::vector<Change>> decode_changes(Bytes encoded);
+
+}  // namespace warren

@@ -1,0 +1,259 @@
+#include "store/kv.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "db/transaction.h"
+#include "store/store.h"
+
+namespace warren {
+namespace {
+
+// Reading joins an expiry only if it is later than the pair's last write. Ours always are; an older
+// one is left from before an AgentFS program wrote the pair anew. A list's range ends before ?2,
+// where the empty blob stands for "no end": every text sorts before every blob. Its limit of SIZE_MAX
+// arrives as -1, which is SQLite's "no limit".
+constexpr Sql kFind =
+    "SELECT p.value FROM kv_store p "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "WHERE p.key = ?1 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?2)";
+constexpr Sql kKeys =
+    "SELECT p.key FROM kv_store p "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "WHERE p.key >= ?1 AND p.key < ?2 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?4) "
+    "ORDER BY p.key LIMIT ?3";
+constexpr Sql kList =
+    "SELECT p.key, p.value, p.created_at, p.updated_at, x.expires_at_ms FROM kv_store p "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "WHERE p.key >= ?1 AND p.key < ?2 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?4) "
+    "ORDER BY p.key LIMIT ?3";
+
+// The same for a file that has no tables of ours, where nothing expires. They name the time they do
+// not need, so that both kinds are bound alike.
+constexpr Sql kFindPlain = "SELECT value FROM kv_store WHERE key = ?1 AND ?2 IS NOT NULL";
+constexpr Sql kKeysPlain =
+    "SELECT key FROM kv_store WHERE key >= ?1 AND key < ?2 AND ?4 IS NOT NULL ORDER BY key LIMIT ?3";
+constexpr Sql kListPlain =
+    "SELECT key, value, created_at, updated_at, NULL FROM kv_store "
+    "WHERE key >= ?1 AND key < ?2 AND ?4 IS NOT NULL ORDER BY key LIMIT ?3";
+
+Status check_key(std::string_view key) {
+  if (key.empty()) return Error(Code::kInvalid, "the key is empty");
+  if (key.size() > limits::kKeyBytes) {
+    return Error(Code::kLimit, fmt::format("a key of {} bytes; {} is the limit", key.size(), limits::kKeyBytes));
+  }
+  if (key.find('\0') != key.npos) return Error(Code::kInvalid, fmt::format("the key {} holds a NUL byte", quote(key)));
+  return Ok{};
+}
+
+Status check_value(std::string_view key, std::string_view json) {
+  if (json.size() > limits::kValueBytes) {
+    return Error(Code::kTooLarge, fmt::format("the value for {} has {} bytes; {} is the limit", quote(key),
+                                              json.size(), limits::kValueBytes));
+  }
+  if (!is_json(json)) {
+    return Error(Code::kInvalid, fmt::format("the value for {} is not JSON", quote(key)),
+                 "strings need double quotes: '\"text\"'");
+  }
+  return Ok{};
+}
+
+// The first key behind every key that starts with `prefix`; nullopt when there is no such end.
+std::optional<std::string> end_of(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+  if (prefix.empty()) return std::nullopt;
+  prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
+  return prefix;
+}
+
+// A list's bounds as bytes: from `first` on, ending before `end`.
+struct KeyRange {
+  explicit KeyRange(const KvListOptions& options) : first(options.prefix), end(end_of(options.prefix)) {
+    if (options.after.empty()) return;
+    std::string behind = options.after + '\0';  // nothing sorts between a text and itself with a NUL
+    if (behind > first) first = std::move(behind);
+  }
+
+  Statement& bind_to(Statement& statement) const {
+    statement.bind(1, first);
+    return end ? statement.bind(2, *end) : statement.bind(2, Bytes());
+  }
+
+  std::string first;
+  std::optional<std::string> end;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KeyValue>> KeyValue::open(Store& store) {
+  std::unique_ptr<KeyValue> kv(new KeyValue(store));
+  auto guard = store.database().lock();
+  if (!store.schema().has_kv) return kv;
+  WARREN_TRY(kv->prepare_readers());
+  if (!store.is_read_only()) WARREN_TRY(kv->prepare());
+  return kv;
+}
+
+Status KeyValue::prepare_readers() {
+  Database& database = store_.database();
+  bool may_expire = store_.schema().has_extensions;
+  find_ = WARREN_TRY(database.prepare(may_expire ? kFind : kFindPlain));
+  keys_ = WARREN_TRY(database.prepare(may_expire ? kKeys : kKeysPlain));
+  list_ = WARREN_TRY(database.prepare(may_expire ? kList : kListPlain));
+  return Ok{};
+}
+
+Status KeyValue::prepare() {
+  Database& database = store_.database();
+  upsert_ = WARREN_TRY(database.prepare(
+      "INSERT INTO kv_store (key, value, created_at, updated_at) VALUES (?1, ?2, ?3, ?3) "
+      "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"));
+  delete_ = WARREN_TRY(database.prepare("DELETE FROM kv_store WHERE key = ?"));
+  delete_expired_ = WARREN_TRY(database.prepare(
+      "DELETE FROM kv_store WHERE key = ?1 AND updated_at * 1000 < "
+      "(SELECT expires_at_ms FROM wr_kv_expiry WHERE key = ?1 AND expires_at_ms <= ?2)"));
+  find_expiry_ = WARREN_TRY(database.prepare("SELECT expires_at_ms FROM wr_kv_expiry WHERE key = ?"));
+  set_expiry_ = WARREN_TRY(database.prepare(
+      "INSERT INTO wr_kv_expiry (key, expires_at_ms) VALUES (?, ?) "
+      "ON CONFLICT(key) DO UPDATE SET expires_at_ms = excluded.expires_at_ms"));
+  clear_expiry_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE key = ?"));
+  expired_ = WARREN_TRY(database.prepare(
+      "SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
+      "WHERE x.expires_at_ms <= ? AND x.expires_at_ms > p.updated_at * 1000"));
+  clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
+  return Ok{};
+}
+
+std::int64_t KeyValue::now_ms() { return store_.clock().now_us() / 1000; }
+
+Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
+  if (!store_.schema().has_kv) return std::optional<std::string>();
+  auto guard = store_.database().lock();
+  Rows rows = find_.bind(1, key).bind(2, now_ms()).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
+  return std::optional<std::string>(rows.text(0));
+}
+
+Result<std::string> KeyValue::get(std::string_view key) {
+  std::optional<std::string> value = WARREN_TRY(find(key));
+  if (!value) return Error(Code::kNotFound, fmt::format("no key {}", quote(key)));
+  return *std::move(value);
+}
+
+Status KeyValue::set(std::string_view key, std::string_view json,
+                     std::optional<std::chrono::milliseconds> time_to_live) {
+  WARREN_TRY(check_key(key));
+  WARREN_TRY(check_value(key, json));
+  if (time_to_live && time_to_live->count() <= 0) {
+    return Error(Code::kInvalid, fmt::format("a time to live of {} ms is over already", time_to_live->count()));
+  }
+  Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
+  WARREN_TRY(write(key, json, expiry_of(time_to_live)));
+  return change.commit();
+}
+
+Status KeyValue::compare_and_set(std::string_view key, const std::optional<std::string>& expected,
+                                 std::string_view json) {
+  WARREN_TRY(check_key(key));
+  WARREN_TRY(check_value(key, json));
+  Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
+  std::optional<std::string> value = WARREN_TRY(find(key));
+  if (value != expected) {
+    return Error(Code::kConflict, fmt::format("the value for {} is not the expected one", quote(key)),
+                 "read it again, and decide anew");
+  }
+  WARREN_TRY(write(key, json, std::nullopt));
+  return change.commit();
+}
+
+std::optional<std::int64_t> KeyValue::expiry_of(std::optional<std::chrono::milliseconds> time_to_live) {
+  if (!time_to_live) return std::nullopt;
+  std::int64_t at = 0;
+  bool too_far = __builtin_add_overflow(now_ms(), std::int64_t{time_to_live->count()}, &at);
+  return too_far ? std::numeric_limits<std::int64_t>::max() : at;
+}
+
+Status KeyValue::write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms) {
+  bool had_expiry = WARREN_TRY(drop_if_expired(key));
+  WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, store_.clock().now().seconds).run());
+  if (expires_at_ms) {
+    WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).run());
+  } else if (had_expiry) {
+    WARREN_TRY(clear_expiry_.bind(1, key).run());
+  }
+  store_.journal()->note_key(key);
+  return Ok{};
+}
+
+// Whether the key has an expiry; the pair is deleted if that has come, so that what is written next
+// is a new pair.
+Result<bool> KeyValue::drop_if_expired(std::string_view key) {
+  std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
+  if (!expiry) return false;
+  WARREN_TRY(delete_expired_.bind(1, key).bind(2, now_ms()).run());
+  return true;
+}
+
+Result<bool> KeyValue::remove(std::string_view key) {
+  Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
+  bool had_expiry = WARREN_TRY(drop_if_expired(key));
+  WARREN_TRY(delete_.bind(1, key).run());
+  bool was_there = store_.database().changes() > 0;
+  if (had_expiry) WARREN_TRY(clear_expiry_.bind(1, key).run());
+  if (was_there || had_expiry) store_.journal()->note_key(key);
+  WARREN_TRY(change.commit());
+  return was_there;
+}
+
+Result<std::vector<std::string>> KeyValue::keys(const KvListOptions& options) {
+  std::vector<std::string> found;
+  if (!store_.schema().has_kv) return found;
+  KeyRange range(options);
+  auto guard = store_.database().lock();
+  Rows rows = range.bind_to(keys_).bind(3, std::uint64_t{options.limit}).bind(4, now_ms()).rows();
+  while (WARREN_TRY(rows.next())) found.emplace_back(rows.text(0));
+  return found;
+}
+
+Result<std::vector<KvEntry>> KeyValue::list(const KvListOptions& options) {
+  std::vector<KvEntry> found;
+  if (!store_.schema().has_kv) return found;
+  KeyRange range(options);
+  auto guard = store_.database().lock();
+  Rows rows = range.bind_to(list_).bind(3, std::uint64_t{options.limit}).bind(4, now_ms()).rows();
+  while (WARREN_TRY(rows.next())) {
+    KvEntry& entry = found.emplace_back();
+    entry.key = rows.text(0);
+    entry.value = rows.text(1);
+    entry.created_at = rows.integer(2);
+    entry.updated_at = rows.integer(3);
+    if (!rows.is_null(4)) entry.expires_at_ms = rows.integer(4);
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> KeyValue::expired_keys(std::int64_t now) {
+  std::vector<std::string> keys;
+  Rows rows = expired_.bind(1, now).rows();
+  while (WARREN_TRY(rows.next())) keys.emplace_back(rows.text(0));
+  return keys;
+}
+
+Result<std::size_t> KeyValue::purge_expired() {
+  Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
+  std::int64_t now = now_ms();
+  std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
+  for (const std::string& key : keys) {
+    WARREN_TRY(delete_.bind(1, key).run());
+    store_.journal()->note_key(key);
+  }
+  WARREN_TRY(clear_expiries_.bind(1, now).run());  // also those whose pair another program removed
+  WARREN_TRY(change.commit());
+  return keys.size();
+}
+
+}  // namespace warren

@@ -1,0 +1,83 @@
+// The key-value store: JSON values under text keys (kv_store), with an optional time to live.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "db/statement.h"
+
+namespace warren {
+
+class Store;
+
+struct KvEntry {
+  std::string key;
+  std::string value;  // JSON text
+  std::int64_t created_at = 0;  // Unix seconds
+  std::int64_t updated_at = 0;
+  std::optional<std::int64_t> expires_at_ms;
+};
+
+struct KvListOptions {
+  std::string prefix;
+  std::string after;            // continue behind this key
+  std::size_t limit = SIZE_MAX;
+};
+
+// Thread-safe. A pair whose time to live is over is gone for every reader of ours at that moment;
+// its rows go with the next write that meets them, or with purge_expired. (AgentFS programs, which
+// know no time to live, see the pair until then. One of them that writes a pair anew after its time
+// was over has made a new pair, which stays.)
+class KeyValue {
+ public:
+  static Result<std::unique_ptr<KeyValue>> open(Store& store);
+
+  Result<std::optional<std::string>> find(std::string_view key);
+  Result<std::string> get(std::string_view key);  // kNotFound
+
+  // A key is 1 to limits::kKeyBytes bytes without NUL (kInvalid, kLimit), a value valid JSON
+  // (kInvalid) of at most limits::kValueBytes (kTooLarge). Without a time to live, one set earlier
+  // is dropped; one that is not positive is kInvalid.
+  Status set(std::string_view key, std::string_view json,
+             std::optional<std::chrono::milliseconds> time_to_live = std::nullopt);
+
+  // Sets (for good, as set without a time to live does) only if the value is now `expected`, byte
+  // for byte, or absent for nullopt; else kConflict and nothing changes.
+  Status compare_and_set(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
+
+  Result<bool> remove(std::string_view key);  // whether there was one
+  Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
+  Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // the same, whole
+  Result<std::size_t> purge_expired();                                       // how many pairs went
+
+ private:
+  explicit KeyValue(Store& store) : store_(store) {}
+  Status prepare();
+  Status prepare_readers();
+  std::int64_t now_ms();
+  std::optional<std::int64_t> expiry_of(std::optional<std::chrono::milliseconds> time_to_live);
+  Status write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms);
+  Result<bool> drop_if_expired(std::string_view key);
+  Result<std::vector<std::string>> expired_keys(std::int64_t now);
+
+  Store& store_;
+  Statement find_;
+  Statement keys_;
+  Statement list_;
+  Statement upsert_;
+  Statement delete_;
+  Statement delete_expired_;
+  Statement find_expiry_;
+  Statement set_expiry_;
+  Statement clear_expiry_;
+  Statement expired_;
+  Statement clear_expiries_;
+};
+
+}  // namespace warren

@@ -1,0 +1,230 @@
+#include "store/nodes.h"
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+
+namespace warren {
+namespace {
+
+// What older schemas lack is computed or zero; the order of columns is the same in each.
+#define WARREN_COLUMNS_0_4                                                                              \
+  "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, i.atime_nsec, i.mtime, i.mtime_nsec, i.ctime, " \
+  "i.ctime_nsec, i.rdev"
+#define WARREN_COLUMNS_0_2 \
+  "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, 0, i.mtime, 0, i.ctime, 0, 0"
+#define WARREN_COLUMNS_0_0                                                                              \
+  "i.ino, i.mode, (SELECT count(*) FROM fs_dentry l WHERE l.ino = i.ino), i.uid, i.gid, i.size, i.atime, 0, " \
+  "i.mtime, 0, i.ctime, 0, 0"
+constexpr int kColumns = 13;
+
+// One query in the three shapes: EACH_SCHEMA("SELECT ", " FROM fs_inode i").
+#define WARREN_EACH_SCHEMA(before, after) \
+  before WARREN_COLUMNS_0_4 after, before WARREN_COLUMNS_0_2 after, before WARREN_COLUMNS_0_0 after
+
+Result<Statement> prepare_for(Database& database, SchemaVersion version, Sql v0_4, Sql v0_2, Sql v0_0) {
+  switch (version) {
+    case SchemaVersion::k0_0: return database.prepare(v0_0);
+    case SchemaVersion::k0_2: return database.prepare(v0_2);
+    case SchemaVersion::k0_4: break;
+  }
+  return database.prepare(v0_4);
+}
+
+Timestamp timestamp_at(const Rows& rows, int column) {
+  return {.seconds = rows.integer(column), .nanoseconds = static_cast<std::int32_t>(rows.integer(column + 1))};
+}
+
+Attributes attributes_at(const Rows& rows, int first) {
+  Attributes node;
+  node.inode = Inode{static_cast<std::uint64_t>(rows.integer(first))};
+  node.mode = static_cast<std::uint32_t>(rows.integer(first + 1));
+  node.nlink = static_cast<std::uint32_t>(rows.integer(first + 2));
+  node.owner = {.uid = static_cast<std::uint32_t>(rows.integer(first + 3)),
+                .gid = static_cast<std::uint32_t>(rows.integer(first + 4))};
+  node.size = static_cast<std::uint64_t>(rows.integer(first + 5));
+  node.atime = timestamp_at(rows, first + 6);
+  node.mtime = timestamp_at(rows, first + 8);
+  node.ctime = timestamp_at(rows, first + 10);
+  node.rdev = static_cast<std::uint64_t>(rows.integer(first + 12));
+  return node;
+}
+
+// Parameters 1 to 12 of insert_ and update_.
+Statement& bind_node(Statement& statement, const Attributes& node) {
+  return statement.bind(1, node.mode)
+      .bind(2, node.nlink)
+      .bind(3, node.owner.uid)
+      .bind(4, node.owner.gid)
+      .bind(5, node.size)
+      .bind(6, node.atime.seconds)
+      .bind(7, node.atime.nanoseconds)
+      .bind(8, node.mtime.seconds)
+      .bind(9, node.mtime.nanoseconds)
+      .bind(10, node.ctime.seconds)
+      .bind(11, node.ctime.nanoseconds)
+      .bind(12, node.rdev);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Nodes>> Nodes::open(Database& database, const Schema& schema) {
+  auto nodes = std::make_unique<Nodes>();
+  nodes->database_ = &database;
+  WARREN_TRY(nodes->prepare(database, schema));
+  return nodes;
+}
+
+Status Nodes::prepare(Database& db, const Schema& schema) {
+  SchemaVersion version = schema.version;
+  find_ = WARREN_TRY(prepare_for(db, version, WARREN_EACH_SCHEMA("SELECT ", " FROM fs_inode i WHERE i.ino = ?")));
+  find_entry_ = WARREN_TRY(prepare_for(
+      db, version,
+      WARREN_EACH_SCHEMA("SELECT ", ", d.id, d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                    "WHERE d.parent_ino = ? AND d.name = ?")));
+  list_ = WARREN_TRY(prepare_for(
+      db, version,
+      WARREN_EACH_SCHEMA("SELECT ", ", d.id, d.ino, d.name FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                    "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
+  has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
+  count_subdirectories_ = WARREN_TRY(
+      db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
+                 "WHERE d.parent_ino = ? AND (i.mode & 61440) = 16384"));
+  count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
+  find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
+  find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
+  count_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_inode"));
+  if (schema.has_symlinks) get_target_ = WARREN_TRY(db.prepare("SELECT target FROM fs_symlink WHERE ino = ?"));
+  if (!schema.is_current() || db.is_read_only()) return Ok{};
+
+  insert_ = WARREN_TRY(
+      db.prepare("INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, atime_nsec, mtime, mtime_nsec, ctime, "
+                 "ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  update_ = WARREN_TRY(
+      db.prepare("UPDATE fs_inode SET mode = ?1, nlink = ?2, uid = ?3, gid = ?4, size = ?5, atime = ?6, "
+                 "atime_nsec = ?7, mtime = ?8, mtime_nsec = ?9, ctime = ?10, ctime_nsec = ?11, rdev = ?12 "
+                 "WHERE ino = ?13"));
+  touch_ = WARREN_TRY(
+      db.prepare("UPDATE fs_inode SET mtime = ?1, mtime_nsec = ?2, ctime = ?1, ctime_nsec = ?2 WHERE ino = ?3"));
+  erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_inode WHERE ino = ?"));
+  insert_entry_ = WARREN_TRY(db.prepare("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, ?, ?)"));
+  move_entry_ = WARREN_TRY(db.prepare("UPDATE fs_dentry SET parent_ino = ?, name = ? WHERE id = ?"));
+  retarget_entry_ = WARREN_TRY(db.prepare("UPDATE fs_dentry SET ino = ? WHERE id = ?"));
+  erase_entry_ = WARREN_TRY(db.prepare("DELETE FROM fs_dentry WHERE id = ?"));
+  set_target_ = WARREN_TRY(db.prepare("INSERT INTO fs_symlink (ino, target) VALUES (?, ?)"));
+  erase_target_ = WARREN_TRY(db.prepare("DELETE FROM fs_symlink WHERE ino = ?"));
+  return Ok{};
+}
+
+Result<std::optional<Attributes>> Nodes::find(Inode node) {
+  Rows rows = find_.bind(1, node.value).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
+  return std::optional(attributes_at(rows, 0));
+}
+
+Result<std::optional<Entry>> Nodes::find_entry(Inode parent, std::string_view name) {
+  Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<Entry>();
+  if (rows.is_null(0)) {
+    return Error(Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name),
+                                             rows.integer(kColumns + 1)),
+                 "`warren fsck --repair` mends it");
+  }
+  return std::optional(Entry{.id = rows.integer(kColumns), .node = attributes_at(rows, 0)});
+}
+
+Result<Inode> Nodes::insert(const Attributes& node) {
+  WARREN_TRY(bind_node(insert_, node).run());
+  return Inode{static_cast<std::uint64_t>(database_->last_insert_id())};
+}
+
+Status Nodes::update(const Attributes& node) { return bind_node(update_, node).bind(13, node.inode.value).run(); }
+
+Status Nodes::touch(Inode node, Timestamp now) {
+  return touch_.bind(1, now.seconds).bind(2, now.nanoseconds).bind(3, node.value).run();
+}
+
+Status Nodes::erase(Inode node) {
+  WARREN_TRY(erase_target_.bind(1, node.value).run());
+  return erase_.bind(1, node.value).run();
+}
+
+Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
+  return insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run();
+}
+
+Status Nodes::move_entry(std::int64_t id, Inode parent, std::string_view name) {
+  return move_entry_.bind(1, parent.value).bind(2, name).bind(3, id).run();
+}
+
+Status Nodes::retarget_entry(std::int64_t id, Inode node) {
+  return retarget_entry_.bind(1, node.value).bind(2, id).run();
+}
+
+Status Nodes::erase_entry(std::int64_t id) { return erase_entry_.bind(1, id).run(); }
+
+Result<bool> Nodes::has_entries(Inode dir) {
+  auto one = WARREN_TRY(has_entries_.bind(1, dir.value).find_integer());
+  return one.has_value();
+}
+
+Result<std::uint32_t> Nodes::count_subdirectories(Inode dir) {
+  auto count = WARREN_TRY(count_subdirectories_.bind(1, dir.value).find_integer());
+  return static_cast<std::uint32_t>(count.value_or(0));
+}
+
+Result<std::uint32_t> Nodes::count_entries_of(Inode node) {
+  auto count = WARREN_TRY(count_entries_of_.bind(1, node.value).find_integer());
+  return static_cast<std::uint32_t>(count.value_or(0));
+}
+
+Result<std::optional<Inode>> Nodes::find_parent(Inode dir) {
+  auto parent = WARREN_TRY(find_parent_.bind(1, dir.value).find_integer());
+  if (!parent) return std::optional<Inode>();
+  return std::optional(Inode{static_cast<std::uint64_t>(*parent)});
+}
+
+Result<std::uint64_t> Nodes::count() {
+  auto count = WARREN_TRY(count_.find_integer());
+  return static_cast<std::uint64_t>(count.value_or(0));
+}
+
+Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std::size_t max) {
+  std::vector<DirEntry> entries;
+  Rows rows = list_.bind(1, dir.value).bind(2, after).bind(3, std::uint64_t{max}).rows();
+  while (WARREN_TRY(rows.next())) {
+    std::string_view name = rows.text(kColumns + 2);
+    if (rows.is_null(0)) {
+      return Error(Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name),
+                                               rows.integer(kColumns + 1)),
+                   "`warren fsck --repair` mends it");
+    }
+    Attributes node = attributes_at(rows, 0);
+    entries.push_back({.cookie = static_cast<std::uint64_t>(rows.integer(kColumns)),
+                       .name = std::string(name),
+                       .inode = node.inode,
+                       .type = node.mode & S_IFMT,
+                       .attributes = node});
+  }
+  return entries;
+}
+
+Result<std::optional<std::string>> Nodes::find_name(Inode dir, std::int64_t entry_id) {
+  Rows rows = find_name_.bind(1, entry_id).bind(2, dir.value).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
+  return std::optional(std::string(rows.text(0)));
+}
+
+Result<std::string> Nodes::get_target(Inode symlink) {
+  Rows rows = get_target_.bind(1, symlink.value).rows();
+  if (!WARREN_TRY(rows.next())) {
+    return Error(Code::kCorrupt, fmt::format("the symlink with node {} has no target", symlink.value));
+  }
+  return std::string(rows.text(0));
+}
+
+Status Nodes::set_target(Inode symlink, std::string_view target) {
+  return set_target_.bind(1, symlink.value).bind(2, target).run();
+}
+
+}  // namespace warren

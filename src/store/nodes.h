@@ -1,0 +1,83 @@
+// The rows behind names and nodes: fs_inode, fs_dentry, fs_symlink. No rules here, only rows;
+// SqliteFs knows what may be done with them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "db/database.h"
+#include "fs/types.h"
+#include "store/schema.h"
+
+namespace warren {
+
+// A name in a directory and the node it leads to. `node.nlink` is as stored.
+struct Entry {
+  std::int64_t id = 0;
+  Attributes node;
+};
+
+// Use it inside a transaction, or under the database's lock for a single call. Old schemas are read
+// through statements of their own; writing needs the current one.
+class Nodes {
+ public:
+  static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
+
+  Result<std::optional<Attributes>> find(Inode node);
+  Result<std::optional<Entry>> find_entry(Inode parent, std::string_view name);  // kCorrupt if it leads nowhere
+
+  Result<Inode> insert(const Attributes& node);  // its inode number is ignored: the row gets a new one
+  Status update(const Attributes& node);
+  Status touch(Inode node, Timestamp now);  // mtime and ctime
+  Status erase(Inode node);
+
+  Status insert_entry(Inode parent, std::string_view name, Inode node);
+  Status move_entry(std::int64_t id, Inode parent, std::string_view name);
+  Status retarget_entry(std::int64_t id, Inode node);
+  Status erase_entry(std::int64_t id);
+
+  Result<bool> has_entries(Inode dir);
+  Result<std::uint32_t> count_subdirectories(Inode dir);  // O(entries)
+  Result<std::uint32_t> count_entries_of(Inode node);     // O(all entries): there is no index by node
+  Result<std::optional<Inode>> find_parent(Inode dir);    // the same
+  Result<std::uint64_t> count();                          // nodes: O(nodes)
+
+  // Entries whose names sort behind `after`, by bytes.
+  Result<std::vector<DirEntry>> list(Inode dir, std::string_view after, std::size_t max);
+  Result<std::optional<std::string>> find_name(Inode dir, std::int64_t entry_id);
+
+  Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
+  Status set_target(Inode symlink, std::string_view target);
+
+ private:
+  Status prepare(Database& database, const Schema& schema);
+
+  Database* database_ = nullptr;
+  Statement find_;
+  Statement find_entry_;
+  Statement insert_;
+  Statement update_;
+  Statement touch_;
+  Statement erase_;
+  Statement insert_entry_;
+  Statement move_entry_;
+  Statement retarget_entry_;
+  Statement erase_entry_;
+  Statement has_entries_;
+  Statement count_subdirectories_;
+  Statement count_entries_of_;
+  Statement find_parent_;
+  Statement count_;
+  Statement list_;
+  Statement find_name_;
+  Statement get_target_;
+  Statement set_target_;
+  Statement erase_target_;
+};
+
+}  // namespace warren

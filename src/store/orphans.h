@@ -1,0 +1,33 @@
+// Nodes without a name that some process still has open: wr_orphan.
+//
+// Each row names the process that keeps the node, so that whoever opens the agent next can tell a
+// file in use from one left by a crash.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "db/database.h"
+#include "fs/types.h"
+#include "os/process.h"
+
+namespace warren {
+
+// Use it inside a transaction. Only where our tables exist and may be written.
+class Orphans {
+ public:
+  static Result<std::unique_ptr<Orphans>> open(Database& database);
+
+  Status add(Inode node);  // kept by this process
+  Status erase(Inode node);
+  Result<std::vector<Inode>> list_abandoned();  // those whose process is certainly gone
+
+ private:
+  ProcessIdentity self_;
+  Statement add_;
+  Statement erase_;
+  Statement list_;
+};
+
+}  // namespace warren

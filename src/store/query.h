@@ -1,0 +1,33 @@
+// SQL that a person typed, run on an agent file: `warren sql`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "store/store.h"
+
+namespace warren {
+
+enum class QueryAccess { kRead, kWrite };
+
+struct Blob {
+  std::string bytes;
+};
+using QueryValue = std::variant<std::nullptr_t, std::int64_t, double, std::string, Blob>;
+
+// Called once with the column names and no row, then for each row.
+struct QueryReader {
+  std::function<Status(const std::vector<std::string>& columns)> columns;
+  std::function<Status(const std::vector<QueryValue>& row)> row;
+};
+
+// One statement; in one transaction. Returns how many rows it changed. kReadOnly for a statement that
+// would write without kWrite. An error from the reader ends it and nothing is changed.
+Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess access, const QueryReader& reader);
+
+}  // namespace warren

@@ -1,0 +1,45 @@
+// The tables of an agent file: making them, and recognising what another program made.
+//
+// The format is AgentFS's, version 0.4 (docs/format.md); our own tables start with wr_. There are no
+// virtual tables and no triggers in the file: AgentFS's engine refuses to open a file that has one.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/database.h"
+
+namespace warren {
+
+// In order of age, so that `<` means older.
+enum class SchemaVersion { k0_0, k0_2, k0_4 };
+
+std::string_view name_of(SchemaVersion version);  // "0.4"
+
+// What a file holds. Files by other programs may lack whatever is not fs_inode and fs_dentry.
+struct Schema {
+  SchemaVersion version = SchemaVersion::k0_4;
+  std::uint32_t chunk_bytes = 4096;
+  bool has_symlinks = true;      // fs_symlink
+  bool has_kv = true;            // kv_store
+  bool has_tool_calls = true;    // tool_calls
+  bool tool_calls_have_status = true;  // the API's shape; the Spec's shape has none
+  bool has_overlay = false;      // fs_overlay_config
+  bool whiteouts_have_parent = true;
+  bool has_extensions = true;    // our wr_ tables
+
+  bool is_current() const { return version == SchemaVersion::k0_4; }
+};
+
+// Looks without changing anything. kCorrupt when it is a database but no agent file.
+Result<Schema> inspect_schema(Database& database);
+
+// Makes every table in a new, empty database.
+Status create_schema(Database& database, std::uint32_t chunk_bytes, Timestamp now);
+
+// Adds the tables that a 0.4 file by another program lacks; idempotent. Call in a write transaction.
+Status complete_schema(Database& database);
+
+}  // namespace warren

@@ -1,0 +1,289 @@
+#include "store/sqlite_fs.h"
+
+#include <utility>
+
+#include <sys/statvfs.h>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "store/store.h"
+#include "store/usage.h"
+
+namespace warren {
+namespace {
+
+// Facts about directories kept in memory; beyond this they are dropped and found again.
+constexpr std::size_t kDirectoriesKept = 65'536;
+
+class SqliteUnit final : public Unit {
+ public:
+  explicit SqliteUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
+  Status commit() override { return transaction_.commit(); }
+
+ private:
+  Transaction transaction_;
+};
+
+Status check_xattr_name(std::string_view name) {
+  if (name.empty() || name.find('\0') != name.npos) return Error(Code::kInvalid, "not a name for an attribute");
+  if (name.size() > limits::kXattrNameBytes) {
+    return Error(Code::kRange, fmt::format("the attribute's name has {} bytes, at most {} are possible", name.size(),
+                                           limits::kXattrNameBytes));
+  }
+  return Ok{};
+}
+
+Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
+
+}  // namespace
+
+SqliteFs::SqliteFs(Store& store) : store_(store), database_(store.database()), clock_(store.clock()) {}
+
+Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
+  std::unique_ptr<SqliteFs> fs(new SqliteFs(store));
+  fs->nodes_ = WARREN_TRY(Nodes::open(store.database(), store.schema()));
+  fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema()));
+  fs->xattrs_ = WARREN_TRY(Xattrs::open(store.database(), store.schema()));
+  if (!store.is_read_only()) fs->orphans_ = WARREN_TRY(Orphans::open(store.database()));
+  return fs;
+}
+
+Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_, Access::kRead); }
+
+Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kWrite); }
+
+Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
+  Transaction transaction =
+      WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kRead));
+  return std::unique_ptr<Unit>(std::make_unique<SqliteUnit>(std::move(transaction)));
+}
+
+Result<Attributes> SqliteFs::get_row(Inode node) {
+  std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  if (!row) return stale(node);
+  return *row;
+}
+
+Result<Attributes> SqliteFs::get_file_row(Inode node) {
+  Attributes row = WARREN_TRY(get_row(node));
+  if (row.is_directory()) return Error(Code::kIsDirectory, "it is a directory");
+  if (!row.is_file()) return Error(Code::kInvalid, "it is not a regular file");
+  return row;
+}
+
+Result<Attributes> SqliteFs::get_parent_row(Inode dir) {
+  Attributes row = WARREN_TRY(get_row(dir));
+  if (!row.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
+  if (nameless_.contains(dir)) return Error(Code::kNotFound, "the directory was removed");
+  return row;
+}
+
+Result<Entry> SqliteFs::get_entry(Inode parent, std::string_view name) {
+  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent, name));
+  if (!entry) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+  return *entry;
+}
+
+SqliteFs::DirectoryFacts& SqliteFs::facts(Inode dir) {
+  std::uint64_t epoch = database_.foreign_epoch();
+  if (epoch != foreign_epoch_ || directories_.size() >= kDirectoriesKept) {
+    foreign_epoch_ = epoch;
+    directories_.clear();
+  }
+  return directories_[dir];
+}
+
+void SqliteFs::adopt(Inode parent, Inode dir) { facts(dir).parent = parent; }
+
+void SqliteFs::shift_subdirectories(Inode parent, int by) {
+  std::optional<std::uint32_t>& count = facts(parent).subdirectories;
+  if (count) *count += static_cast<std::uint32_t>(by);
+}
+
+Result<std::uint32_t> SqliteFs::count_subdirectories(Inode dir) {
+  if (std::optional<std::uint32_t> known = facts(dir).subdirectories) return *known;
+  std::uint32_t count = WARREN_TRY(nodes_->count_subdirectories(dir));
+  facts(dir).subdirectories = count;
+  return count;
+}
+
+Result<std::optional<Inode>> SqliteFs::parent_of(Inode dir) {
+  if (std::optional<Inode> known = facts(dir).parent) return known;
+  std::optional<Inode> found = WARREN_TRY(nodes_->find_parent(dir));
+  facts(dir).parent = found;
+  return found;
+}
+
+Result<bool> SqliteFs::is_within(Inode dir, Inode ancestor) {
+  for (int depth = 0; depth < limits::kTreeDepth; ++depth) {
+    if (dir == ancestor) return true;
+    if (dir == kRootInode) return false;
+    std::optional<Inode> parent = WARREN_TRY(parent_of(dir));
+    if (!parent) return false;  // a removed directory: within nothing
+    dir = *parent;
+  }
+  return Error(Code::kLimit, fmt::format("directories are nested over {} deep", limits::kTreeDepth));
+}
+
+Result<Attributes> SqliteFs::shown(Attributes row) {
+  if (!row.is_directory()) return row;
+  // Stored link counts of directories are not trusted: other programs keep them in other ways.
+  if (nameless_.contains(row.inode)) {
+    row.nlink = 0;
+  } else {
+    std::uint32_t subdirectories = WARREN_TRY(count_subdirectories(row.inode));
+    row.nlink = 2 + subdirectories;
+  }
+  return row;
+}
+
+Result<Attributes> SqliteFs::get_attributes(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  return shown(row);
+}
+
+Result<std::string> SqliteFs::read_link(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  if (!row.is_symlink()) return Error(Code::kInvalid, "it is not a symbolic link");
+  return nodes_->get_target(node);
+}
+
+Status SqliteFs::retain(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  WARREN_TRY(get_row(node));
+  ++retained_[node];
+  return Ok{};
+}
+
+Result<Attributes> SqliteFs::open(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  ++retained_[node];
+  return row;
+}
+
+void SqliteFs::forget(Inode node, std::uint64_t count) {
+  auto guard = database_.lock();
+  auto kept = retained_.find(node);
+  if (kept == retained_.end()) return;
+  if (kept->second > count) {
+    kept->second -= count;
+    return;
+  }
+  retained_.erase(kept);
+  if (nameless_.erase(node) == 0) return;
+  auto collect = [&]() -> Status {
+    Transaction scope = WARREN_TRY(write_scope());
+    std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+    if (!row) return Ok{};
+    WARREN_TRY(orphans_->erase(node));
+    WARREN_TRY(erase_node(*row));
+    return scope.commit();
+  };
+  collect().ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
+}
+
+void SqliteFs::after_rollback() {
+  directories_.clear();
+  for (Inode node : newly_nameless_) nameless_.erase(node);
+  newly_nameless_.clear();
+}
+
+Status SqliteFs::collect_orphans() {
+  {
+    Transaction scope = WARREN_TRY(read_scope());
+    std::vector<Inode> abandoned = WARREN_TRY(orphans_->list_abandoned());
+    if (abandoned.empty()) return Ok{};
+  }
+  Transaction scope = WARREN_TRY(write_scope());
+  std::vector<Inode> abandoned = WARREN_TRY(orphans_->list_abandoned());
+  for (Inode node : abandoned) {
+    WARREN_TRY(orphans_->erase(node));
+    std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+    if (row) WARREN_TRY(erase_node(*row));
+  }
+  return scope.commit();
+}
+
+Status SqliteFs::sync(Inode node) {
+  {
+    Transaction scope = WARREN_TRY(read_scope());
+    WARREN_TRY(get_row(node));
+  }
+  return database_.sync();
+}
+
+Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
+  WARREN_TRY(check_xattr_name(name));
+  if (value.size() > limits::kXattrValueBytes) {
+    return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes, at most {} are possible",
+                                              value.size(), limits::kXattrValueBytes));
+  }
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
+  if (mode == XattrMode::kCreate && old) return Error(Code::kExists, fmt::format("it has {} already", quote(name)));
+  if (mode == XattrMode::kReplace && !old) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  WARREN_TRY(xattrs_->set(node, name, value));
+  row.ctime = clock_.now();
+  WARREN_TRY(nodes_->update(row));
+  store_.journal()->note_attributes(node);
+  return scope.commit();
+}
+
+Status SqliteFs::remove_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
+  if (!old) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  WARREN_TRY(xattrs_->erase(node, name));
+  row.ctime = clock_.now();
+  WARREN_TRY(nodes_->update(row));
+  store_.journal()->note_attributes(node);
+  return scope.commit();
+}
+
+Result<std::string> SqliteFs::get_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
+  Transaction scope = WARREN_TRY(read_scope());
+  WARREN_TRY(get_row(node));
+  std::optional<std::string> value = WARREN_TRY(xattrs_->find(node, name));
+  if (!value) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  return *std::move(value);
+}
+
+Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  WARREN_TRY(get_row(node));
+  return xattrs_->list(node);
+}
+
+Result<FileSystemStats> SqliteFs::stats() {
+  Transaction scope = WARREN_TRY(read_scope());
+  DatabaseSize size = WARREN_TRY(database_.size());
+  Quota quota = WARREN_TRY(store_.usage().quota());
+  FileSystemStats stats;
+  stats.block_bytes = store_.schema().chunk_bytes;
+  stats.used_bytes = size.used_bytes;
+  stats.used_inodes = WARREN_TRY(nodes_->count());
+  stats.capacity_inodes = quota.inodes.value_or(0);
+  struct statvfs disk {};
+  if (::statvfs(database_.path().c_str(), &disk) == 0) {
+    stats.available_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  }
+  if (quota.bytes) {
+    UsedSpace used = WARREN_TRY(store_.usage().used());
+    stats.used_bytes = used.bytes;
+    stats.capacity_bytes = *quota.bytes;
+    std::uint64_t left = *quota.bytes > used.bytes ? *quota.bytes - used.bytes : 0;
+    stats.available_bytes = std::min(left, stats.available_bytes);
+  }
+  return stats;
+}
+
+}  // namespace warren

@@ -1,0 +1,144 @@
+// The agent's filesystem: FileSystem over the rows of an agent file.
+//
+// Each call is one transaction, or part of the unit that surrounds it; it checks first and writes
+// then, so that a refused call has changed nothing. Counting a directory's subdirectories for its
+// link count is O(entries) once; from then on the count is kept in memory and moved along, until
+// somebody else writes to the file. Rules and rows: docs/design/store.md.
+//
+// Thread-safe: the database's lock is taken by every call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/clock.h"
+#include "db/database.h"
+#include "db/transaction.h"
+#include "fs/file_system.h"
+#include "store/chunks.h"
+#include "store/nodes.h"
+#include "store/orphans.h"
+#include "store/xattrs.h"
+
+namespace warren {
+
+class Store;
+
+class SqliteFs final : public FileSystem {
+ public:
+  static Result<std::unique_ptr<SqliteFs>> open(Store& store);
+
+  Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
+
+  Result<Attributes> lookup(Inode parent, std::string_view name) override;
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target,
+                                  Owner owner) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
+  Status unlink(Inode parent, std::string_view name) override;
+  Status remove_dir(Inode parent, std::string_view name) override;
+  Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
+
+  Result<Attributes> get_attributes(Inode node) override;
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
+  Result<std::string> read_link(Inode node) override;
+
+  Status retain(Inode node) override;
+  void forget(Inode node, std::uint64_t count) override;
+  Result<Attributes> create(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> open(Inode node) override;
+  void release(Inode node) override { forget(node, 1); }
+
+  Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override;
+  Result<std::uint64_t> append(Inode node, Bytes data) override;
+  Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) override;
+  Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                   std::uint64_t length) override;
+  Status flush(Inode) override { return Ok{}; }
+  Status sync(Inode node) override;
+
+  Result<std::string> get_xattr(Inode node, std::string_view name) override;
+  Result<std::vector<std::string>> list_xattrs(Inode node) override;
+  Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
+  Status remove_xattr(Inode node, std::string_view name) override;
+
+  Result<FileSystemStats> stats() override;
+
+  // Removes nodes that a crashed process left without a name. Called once, when the store opens.
+  Status collect_orphans();
+
+  // What is remembered about rows must follow them: the store says how a transaction ended.
+  void after_commit() { newly_nameless_.clear(); }
+  void after_rollback();
+
+ private:
+  friend class SqliteDirStream;
+
+  // What is not in one row but costs a search to find.
+  struct DirectoryFacts {
+    std::optional<Inode> parent;
+    std::optional<std::uint32_t> subdirectories;
+  };
+
+  explicit SqliteFs(Store& store);
+  Result<Transaction> read_scope();
+  Result<Transaction> write_scope();
+
+  // Rows, with the errors the interface promises.
+  Result<Attributes> get_row(Inode node);       // kStale
+  Result<Attributes> get_file_row(Inode node);  // kIsDirectory, kInvalid
+  Result<Attributes> get_parent_row(Inode dir);  // kStale, kNotDirectory, kNotFound when removed
+  Result<Entry> get_entry(Inode parent, std::string_view name);  // kNotFound
+
+  // The row as stat shows it: a directory's link count is worked out.
+  Result<Attributes> shown(Attributes row);
+  Result<std::uint32_t> count_subdirectories(Inode dir);
+  Result<std::optional<Inode>> parent_of(Inode dir);
+  DirectoryFacts& facts(Inode dir);
+  void adopt(Inode parent, Inode dir);
+  void shift_subdirectories(Inode parent, int by);
+  Result<bool> is_within(Inode dir, Inode ancestor);
+
+  Result<Attributes> insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode, Owner owner,
+                                 std::uint64_t rdev, std::uint64_t size);
+  Status check_new_name(const Attributes& parent, std::string_view name);
+  Status drop_link(Attributes node, Timestamp now);
+  Status erase_node(const Attributes& node);
+  Status remove_name(Inode parent, std::string_view name, const Entry& entry, Timestamp now);
+  Status replace(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
+                 std::string_view new_name, const std::optional<Entry>& new_entry);
+  Status exchange(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
+                  std::string_view new_name, const Entry& new_entry);
+  Status check_replaceable(const Entry& old_entry, const Entry& new_entry);
+
+  Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
+  Status resize_row(Attributes& row, std::uint64_t size);
+  Status charge_size(const Attributes& row, std::uint64_t new_size);
+
+  Store& store_;
+  Database& database_;
+  Clock& clock_;
+  std::unique_ptr<Nodes> nodes_;
+  std::unique_ptr<Chunks> chunks_;
+  std::unique_ptr<Xattrs> xattrs_;
+  std::unique_ptr<Orphans> orphans_;  // null when read-only
+
+  // Under the database's lock.
+  std::unordered_map<Inode, std::uint64_t> retained_;
+  std::unordered_set<Inode> nameless_;  // retained nodes that this process took the last name from
+  std::vector<Inode> newly_nameless_;   // by the running transaction
+  std::unordered_map<Inode, DirectoryFacts> directories_;
+  std::uint64_t foreign_epoch_ = 0;
+};
+
+}  // namespace warren

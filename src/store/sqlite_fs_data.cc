@@ -1,0 +1,171 @@
+// The part of SqliteFs that is about content and attributes.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "store/sqlite_fs.h"
+#include "store/store.h"
+#include "store/usage.h"
+
+namespace warren {
+namespace {
+
+Status check_extent(std::uint64_t offset, std::uint64_t length) {
+  if (offset > limits::kFileBytes || length > limits::kFileBytes - offset) {
+    return Error(Code::kTooLarge, fmt::format("a file ends at {} bytes at the latest", limits::kFileBytes));
+  }
+  return Ok{};
+}
+
+Status check_time(const std::optional<SetTime>& time) {
+  if (time && time->at && (time->at->nanoseconds < 0 || time->at->nanoseconds > 999'999'999)) {
+    return Error(Code::kInvalid, fmt::format("{} nanoseconds are not a part of a second", time->at->nanoseconds));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::size_t> SqliteFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  if (offset >= row.size) return std::size_t{0};
+  std::size_t length = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), row.size - offset));
+  WARREN_TRY(chunks_->read(node, offset, out.first(length)));
+  return length;
+}
+
+Status SqliteFs::charge_size(const Attributes& row, std::uint64_t new_size) {
+  return store_.usage().charge(static_cast<std::int64_t>(new_size) - static_cast<std::int64_t>(row.size), 0);
+}
+
+Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
+  std::uint64_t new_size = std::max(row.size, offset + data.size());
+  WARREN_TRY(charge_size(row, new_size));
+  WARREN_TRY(chunks_->write(row.inode, row.size, offset, data));
+  row.size = new_size;
+  row.mtime = clock_.now();
+  row.ctime = row.mtime;
+  WARREN_TRY(nodes_->update(row));
+  store_.journal()->note_data(row.inode);
+  return Ok{};
+}
+
+Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  if (data.empty()) return Ok{};
+  WARREN_TRY(check_extent(offset, data.size()));
+  WARREN_TRY(write_row(row, offset, data));
+  return scope.commit();
+}
+
+Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  std::uint64_t offset = row.size;
+  WARREN_TRY(check_extent(offset, data.size()));
+  if (data.empty()) return offset;
+  WARREN_TRY(write_row(row, offset, data));
+  WARREN_TRY(scope.commit());
+  return offset;
+}
+
+Status SqliteFs::resize_row(Attributes& row, std::uint64_t size) {
+  WARREN_TRY(charge_size(row, size));
+  if (size < row.size) WARREN_TRY(chunks_->cut(row.inode, size));
+  row.size = size;
+  store_.journal()->note_data(row.inode);
+  return Ok{};
+}
+
+Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
+  bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
+  if (!any) return get_attributes(node);
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = changes.size ? WARREN_TRY(get_file_row(node)) : WARREN_TRY(get_row(node));
+  if (changes.size) WARREN_TRY(check_extent(*changes.size, 0));
+  WARREN_TRY(check_time(changes.atime));
+  WARREN_TRY(check_time(changes.mtime));
+  Timestamp now = clock_.now();
+  if (changes.size) {
+    WARREN_TRY(resize_row(row, *changes.size));
+    row.mtime = now;
+  }
+  if (changes.mode) row.mode = (row.mode & S_IFMT) | (*changes.mode & 07777);
+  if (changes.uid) row.owner.uid = *changes.uid;
+  if (changes.gid) row.owner.gid = *changes.gid;
+  if (changes.atime) row.atime = changes.atime->at.value_or(now);
+  if (changes.mtime) row.mtime = changes.mtime->at.value_or(now);
+  row.ctime = now;
+  WARREN_TRY(nodes_->update(row));
+  store_.journal()->note_attributes(node);
+  Attributes result = WARREN_TRY(shown(row));
+  WARREN_TRY(scope.commit());
+  return result;
+}
+
+Status SqliteFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  if (length == 0) return Error(Code::kInvalid, "the range is empty");
+  WARREN_TRY(check_extent(offset, length));
+  bool zeroes = mode == AllocateMode::kPunchHole || mode == AllocateMode::kZeroRange ||
+                mode == AllocateMode::kZeroRangeKeepSize;
+  bool grows = (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) && offset + length > row.size;
+  if (!zeroes && !grows) return Ok{};
+  if (zeroes) {
+    WARREN_TRY(chunks_->punch(node, row.size, offset, length));
+    store_.journal()->note_data(node);
+  }
+  if (grows) WARREN_TRY(resize_row(row, offset + length));
+  row.mtime = clock_.now();
+  row.ctime = row.mtime;
+  WARREN_TRY(nodes_->update(row));
+  return scope.commit();
+}
+
+Result<std::uint64_t> SqliteFs::seek_data(Inode node, std::uint64_t offset) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  if (offset < row.size) {
+    std::optional<std::uint64_t> found = WARREN_TRY(chunks_->find_data(node, offset));
+    if (found && *found < row.size) return *found;
+  }
+  return Error(Code::kNoData, fmt::format("no data from {} on", offset));
+}
+
+Result<std::uint64_t> SqliteFs::seek_hole(Inode node, std::uint64_t offset) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_file_row(node));
+  if (offset >= row.size) return Error(Code::kNoData, fmt::format("the file ends before {}", offset));
+  std::uint64_t found = WARREN_TRY(chunks_->find_hole(node, offset));
+  return std::min(found, row.size);
+}
+
+Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                           std::uint64_t length) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes source = WARREN_TRY(get_file_row(from));
+  Attributes target = WARREN_TRY(get_file_row(to));
+  if (from_offset >= source.size || length == 0) return std::uint64_t{0};
+  length = std::min(length, source.size - from_offset);
+  WARREN_TRY(check_extent(to_offset, length));
+  if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
+    return Error(Code::kInvalid, "the two ranges overlap");
+  }
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(length, limits::kCopyBytes)));
+  for (std::uint64_t done = 0; done < length;) {
+    MutableBytes part = MutableBytes(buffer).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), length - done)));
+    WARREN_TRY(chunks_->read(from, from_offset + done, part));
+    WARREN_TRY(write_row(target, to_offset + done, part));
+    done += part.size();
+  }
+  WARREN_TRY(scope.commit());
+  return length;
+}
+
+}  // namespace warren

@@ -1,0 +1,351 @@
+// The part of SqliteFs that is about names: finding, making, removing, renaming, listing.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "store/sqlite_fs.h"
+#include "store/store.h"
+#include "store/usage.h"
+
+namespace warren {
+namespace {
+
+constexpr std::uint32_t kPermissions = 07777;
+constexpr std::size_t kTargetBytes = limits::kPathBytes - 1;
+
+Status check_target(std::string_view target) {
+  if (target.empty()) return Error(Code::kNotFound, "the target of a symbolic link is empty");
+  if (target.size() > kTargetBytes) {
+    return Error(Code::kNameTooLong, fmt::format("the target has {} bytes, at most {} are possible", target.size(),
+                                                 kTargetBytes));
+  }
+  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
+  return Ok{};
+}
+
+bool is_makeable(std::uint32_t type) {
+  return type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
+}
+
+}  // namespace
+
+// Pages by name. Cookies are entry ids, moved by two to leave 1 and 2 to the doors. The names of
+// the newest page are kept, because an entry may be removed before its cookie comes back: that is
+// what `rm -r` does.
+class SqliteDirStream final : public DirStream {
+ public:
+  SqliteDirStream(SqliteFs& fs, Inode dir) : fs_(fs), dir_(dir) {}
+
+  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    Transaction scope = WARREN_TRY(fs_.read_scope());
+    std::string after = WARREN_TRY(name_of(cookie));
+    std::vector<DirEntry> page = WARREN_TRY(fs_.nodes_->list(dir_, after, max));
+    std::vector<Place> places;
+    for (DirEntry& entry : page) {
+      entry.cookie += kCookieBase;
+      places.push_back({entry.cookie, entry.name});
+      if (detail == DirDetail::kNames) {
+        entry.attributes.reset();
+      } else {
+        entry.attributes = WARREN_TRY(fs_.shown(*entry.attributes));
+      }
+    }
+    if (!places.empty()) places_ = std::move(places);
+    return page;
+  }
+
+ private:
+  static constexpr std::uint64_t kCookieBase = 2;
+
+  struct Place {
+    std::uint64_t cookie;
+    std::string name;
+  };
+
+  Result<std::string> name_of(std::uint64_t cookie) {
+    if (cookie <= kCookieBase) return std::string();
+    auto known = std::find_if(places_.begin(), places_.end(), [&](const Place& p) { return p.cookie == cookie; });
+    if (known != places_.end()) return known->name;
+    auto stored = WARREN_TRY(fs_.nodes_->find_name(dir_, static_cast<std::int64_t>(cookie - kCookieBase)));
+    if (!stored) return Error(Code::kInvalid, fmt::format("no directory entry with cookie {}", cookie));
+    return *std::move(stored);
+  }
+
+  SqliteFs& fs_;
+  Inode dir_;
+  std::vector<Place> places_;
+};
+
+Result<std::unique_ptr<DirStream>> SqliteFs::open_dir(Inode dir) {
+  Transaction scope = WARREN_TRY(read_scope());
+  Attributes row = WARREN_TRY(get_row(dir));
+  if (!row.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
+  return std::unique_ptr<DirStream>(std::make_unique<SqliteDirStream>(*this, dir));
+}
+
+Result<Attributes> SqliteFs::lookup(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Transaction scope = WARREN_TRY(read_scope());
+  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent, name));
+  if (!entry) {
+    WARREN_TRY(get_parent_row(parent));
+    return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+  }
+  if (entry->node.is_directory()) adopt(parent, entry->node.inode);
+  return shown(entry->node);
+}
+
+Status SqliteFs::check_new_name(const Attributes& parent, std::string_view name) {
+  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent.inode, name));
+  if (entry) return Error(Code::kExists, fmt::format("{} exists already", quote(name)));
+  return Ok{};
+}
+
+Result<Attributes> SqliteFs::insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode,
+                                         Owner owner, std::uint64_t rdev, std::uint64_t size) {
+  WARREN_TRY(check_new_name(parent, name));
+  WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(size), 1));
+  Timestamp now = clock_.now();
+  Attributes node{.inode = {},
+                  .mode = mode,
+                  .nlink = 1,
+                  .owner = owner,
+                  .size = size,
+                  .atime = now,
+                  .mtime = now,
+                  .ctime = now,
+                  .rdev = rdev};
+  if ((parent.mode & S_ISGID) != 0) {
+    node.owner.gid = parent.owner.gid;
+    if (node.is_directory()) node.mode |= S_ISGID;
+  }
+  node.inode = WARREN_TRY(nodes_->insert(node));
+  WARREN_TRY(nodes_->insert_entry(parent.inode, name, node.inode));
+  WARREN_TRY(nodes_->touch(parent.inode, now));
+  store_.journal()->note_entry(parent.inode, name);
+  return node;
+}
+
+Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_name(name));
+  std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
+  if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("no node of type {:o} can be made", type));
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes dir = WARREN_TRY(get_parent_row(parent));
+  std::uint64_t rdev = type == S_IFCHR || type == S_IFBLK ? node.rdev : 0;
+  Attributes made = WARREN_TRY(insert_node(dir, name, type | (node.mode & kPermissions), node.owner, rdev, 0));
+  WARREN_TRY(scope.commit());
+  return made;
+}
+
+Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
+  auto guard = database_.lock();  // nobody may remove it between making and retaining
+  NewNode regular = node;
+  regular.mode = S_IFREG | (node.mode & kPermissions);
+  Attributes made = WARREN_TRY(make_node(parent, name, regular));
+  ++retained_[made.inode];
+  return made;
+}
+
+Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_name(name));
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes dir = WARREN_TRY(get_parent_row(parent));
+  Attributes made = WARREN_TRY(insert_node(dir, name, S_IFDIR | (node.mode & kPermissions), node.owner, 0, 0));
+  facts(made.inode) = {.parent = parent, .subdirectories = 0};
+  shift_subdirectories(parent, 1);
+  WARREN_TRY(scope.commit());
+  made.nlink = 2;
+  return made;
+}
+
+Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target,
+                                          Owner owner) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_target(target));
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes dir = WARREN_TRY(get_parent_row(parent));
+  Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size()));
+  WARREN_TRY(nodes_->set_target(made.inode, target));
+  WARREN_TRY(scope.commit());
+  return made;
+}
+
+Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {
+  WARREN_TRY(check_name(new_name));
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes dir = WARREN_TRY(get_parent_row(new_parent));
+  Attributes row = WARREN_TRY(get_row(node));
+  if (row.is_directory()) return Error(Code::kNotPermitted, "a directory has one name only");
+  if (nameless_.contains(node)) return Error(Code::kNotFound, "it has no name any more");
+  if (row.nlink >= limits::kLinks) {
+    return Error(Code::kTooManyLinks, fmt::format("it has {} names, at most {} are possible", row.nlink,
+                                                  limits::kLinks));
+  }
+  WARREN_TRY(check_new_name(dir, new_name));
+  Timestamp now = clock_.now();
+  ++row.nlink;
+  row.ctime = now;
+  WARREN_TRY(nodes_->update(row));
+  WARREN_TRY(nodes_->insert_entry(new_parent, new_name, node));
+  WARREN_TRY(nodes_->touch(new_parent, now));
+  store_.journal()->note_entry(new_parent, new_name);
+  store_.journal()->note_attributes(node);
+  WARREN_TRY(scope.commit());
+  return row;
+}
+
+// Takes one name from the node; with the last one it goes, unless somebody has it open.
+Status SqliteFs::drop_link(Attributes node, Timestamp now) {
+  // A count of 0 with a name is what AgentFS's own upgrade of old files leaves: count for ourselves
+  // (the entry in question is gone already).
+  std::uint32_t left = node.is_directory() ? 0 : node.nlink > 0 ? node.nlink - 1 : 0;
+  if (!node.is_directory() && node.nlink == 0) left = WARREN_TRY(nodes_->count_entries_of(node.inode));
+  if (left > 0 || retained_.contains(node.inode)) {
+    node.nlink = left;
+    node.ctime = now;
+    WARREN_TRY(nodes_->update(node));
+    store_.journal()->note_attributes(node.inode);
+    if (left > 0) return Ok{};
+    WARREN_TRY(orphans_->add(node.inode));
+    nameless_.insert(node.inode);
+    newly_nameless_.push_back(node.inode);
+    return Ok{};
+  }
+  return erase_node(node);
+}
+
+Status SqliteFs::erase_node(const Attributes& node) {
+  if (node.is_file()) WARREN_TRY(chunks_->erase(node.inode));
+  WARREN_TRY(xattrs_->erase_all(node.inode));
+  WARREN_TRY(nodes_->erase(node.inode));
+  directories_.erase(node.inode);
+  store_.journal()->note_attributes(node.inode);
+  std::int64_t bytes = node.is_directory() ? 0 : static_cast<std::int64_t>(node.size);
+  return store_.usage().charge(-bytes, -1);
+}
+
+Status SqliteFs::remove_name(Inode parent, std::string_view name, const Entry& entry, Timestamp now) {
+  WARREN_TRY(nodes_->erase_entry(entry.id));
+  store_.journal()->note_entry(parent, name);
+  if (entry.node.is_directory()) shift_subdirectories(parent, -1);
+  return drop_link(entry.node, now);
+}
+
+Status SqliteFs::unlink(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Transaction scope = WARREN_TRY(write_scope());
+  WARREN_TRY(get_parent_row(parent));
+  Entry entry = WARREN_TRY(get_entry(parent, name));
+  if (entry.node.is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
+  Timestamp now = clock_.now();
+  WARREN_TRY(remove_name(parent, name, entry, now));
+  WARREN_TRY(nodes_->touch(parent, now));
+  return scope.commit();
+}
+
+Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  Transaction scope = WARREN_TRY(write_scope());
+  WARREN_TRY(get_parent_row(parent));
+  Entry entry = WARREN_TRY(get_entry(parent, name));
+  if (!entry.node.is_directory()) {
+    return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
+  }
+  if (WARREN_TRY(nodes_->has_entries(entry.node.inode))) {
+    return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(name)));
+  }
+  Timestamp now = clock_.now();
+  WARREN_TRY(remove_name(parent, name, entry, now));
+  WARREN_TRY(nodes_->touch(parent, now));
+  return scope.commit();
+}
+
+Status SqliteFs::check_replaceable(const Entry& old_entry, const Entry& new_entry) {
+  bool old_is_dir = old_entry.node.is_directory();
+  bool new_is_dir = new_entry.node.is_directory();
+  if (old_is_dir && !new_is_dir) return Error(Code::kNotDirectory, "the new name is not a directory");
+  if (!old_is_dir && new_is_dir) return Error(Code::kIsDirectory, "the new name is a directory");
+  if (new_is_dir && WARREN_TRY(nodes_->has_entries(new_entry.node.inode))) {
+    return Error(Code::kNotEmpty, "the directory at the new name is not empty");
+  }
+  return Ok{};
+}
+
+Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                        RenameMode mode) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_name(new_name));
+  Transaction scope = WARREN_TRY(write_scope());
+  WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(get_parent_row(new_parent));
+  Entry old_entry = WARREN_TRY(get_entry(parent, name));
+  std::optional<Entry> new_entry = WARREN_TRY(nodes_->find_entry(new_parent, new_name));
+  if (mode == RenameMode::kExchange && !new_entry) {
+    return Error(Code::kNotFound, fmt::format("no {}", quote(new_name)));
+  }
+  if (mode == RenameMode::kNoReplace && new_entry) {
+    return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
+  }
+  if (new_entry && new_entry->node.inode == old_entry.node.inode) return Ok{};
+  if (old_entry.node.is_directory() && WARREN_TRY(is_within(new_parent, old_entry.node.inode))) {
+    return Error(Code::kInvalid, "a directory cannot move into itself");
+  }
+  if (mode == RenameMode::kExchange) {
+    if (new_entry->node.is_directory() && WARREN_TRY(is_within(parent, new_entry->node.inode))) {
+      return Error(Code::kInvalid, "a directory cannot move into itself");
+    }
+    WARREN_TRY(exchange(parent, name, old_entry, new_parent, new_name, *new_entry));
+  } else {
+    if (new_entry) WARREN_TRY(check_replaceable(old_entry, *new_entry));
+    WARREN_TRY(replace(parent, name, old_entry, new_parent, new_name, new_entry));
+  }
+  return scope.commit();
+}
+
+Status SqliteFs::replace(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
+                         std::string_view new_name, const std::optional<Entry>& new_entry) {
+  Timestamp now = clock_.now();
+  if (new_entry) WARREN_TRY(remove_name(new_parent, new_name, *new_entry, now));
+  WARREN_TRY(nodes_->move_entry(old_entry.id, new_parent, new_name));
+  Attributes moved = old_entry.node;
+  moved.ctime = now;
+  WARREN_TRY(nodes_->update(moved));
+  WARREN_TRY(nodes_->touch(parent, now));
+  if (new_parent != parent) WARREN_TRY(nodes_->touch(new_parent, now));
+  if (moved.is_directory()) {
+    adopt(new_parent, moved.inode);
+    shift_subdirectories(parent, -1);
+    shift_subdirectories(new_parent, 1);
+  }
+  store_.journal()->note_entry(parent, name);
+  store_.journal()->note_entry(new_parent, new_name);
+  return Ok{};
+}
+
+Status SqliteFs::exchange(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
+                          std::string_view new_name, const Entry& new_entry) {
+  Timestamp now = clock_.now();
+  WARREN_TRY(nodes_->retarget_entry(old_entry.id, new_entry.node.inode));
+  WARREN_TRY(nodes_->retarget_entry(new_entry.id, old_entry.node.inode));
+  auto settle = [&](Attributes node, Inode from, Inode to) -> Status {
+    node.ctime = now;
+    WARREN_TRY(nodes_->update(node));
+    if (!node.is_directory()) return Ok{};
+    adopt(to, node.inode);
+    shift_subdirectories(from, -1);
+    shift_subdirectories(to, 1);
+    return Ok{};
+  };
+  WARREN_TRY(settle(old_entry.node, parent, new_parent));
+  WARREN_TRY(settle(new_entry.node, new_parent, parent));
+  WARREN_TRY(nodes_->touch(parent, now));
+  if (new_parent != parent) WARREN_TRY(nodes_->touch(new_parent, now));
+  store_.journal()->note_entry(parent, name);
+  store_.journal()->note_entry(new_parent, new_name);
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,116 @@
+#include "store/store.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "os/error.h"
+#include "store/kv.h"
+#include "store/sqlite_fs.h"
+#include "store/tool_calls.h"
+#include "store/usage.h"
+
+namespace warren {
+namespace {
+
+// Before SQLite sees the file: it would make a database of an empty one.
+Status check_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Error(Code::kNotFound, fmt::format("no agent file {}", quote(path)));
+    return system_error(errno, fmt::format("open {}", quote(path)));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return Error(Code::kIsDirectory, fmt::format("{} is a directory, not an agent file", quote(path)));
+  }
+  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)));
+  if (info.st_size == 0) {
+    return Error(Code::kCorrupt, fmt::format("{} is empty: not an agent file", quote(path)),
+                 "remove it and make a new agent with `warren init`, or restore a backup");
+  }
+  return Ok{};
+}
+
+Status check_chunk_bytes(std::uint32_t bytes) {
+  if (bytes < limits::kChunkBytesMin || bytes > limits::kChunkBytesMax || (bytes & (bytes - 1)) != 0) {
+    return Error(Code::kInvalid, fmt::format("a chunk size of {} bytes is not possible", bytes),
+                 fmt::format("take a power of two from {} to {}", limits::kChunkBytesMin, limits::kChunkBytesMax));
+  }
+  return Ok{};
+}
+
+// Measured (bench/): 4 KiB pages serve 4 KiB chunks best, 16 KiB pages chunks of 64 KiB and more.
+std::uint32_t page_bytes_for(std::uint32_t chunk_bytes) { return chunk_bytes >= 65'536 ? 16'384 : 4096; }
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), database_(std::move(database)) {}
+
+Store::~Store() { database_->observe(nullptr); }
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {
+  bool in_memory = path == ":memory:";
+  bool creates = in_memory || options.mode == OpenMode::kCreate;
+  if (creates) WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
+  if (!creates) WARREN_TRY(check_file(path));
+  DatabaseOptions database_options{.mode = creates ? OpenMode::kCreate : options.mode,
+                                   .durability = options.durability,
+                                   .page_bytes = page_bytes_for(options.chunk_bytes),
+                                   .vfs = options.vfs};
+  // An existing file is looked at before it is opened for writing, which alone would change a
+  // foreign one (to WAL mode).
+  if (!creates && options.mode == OpenMode::kReadWrite) {
+    database_options.mode = OpenMode::kReadOnly;
+    auto looked_at = WARREN_TRY(Database::open(path, database_options));
+    Schema schema = WARREN_TRY(inspect_schema(*looked_at).within(fmt::format("open {}", quote(path))));
+    if (schema.is_current()) database_options.mode = OpenMode::kReadWrite;
+  }
+  auto database = WARREN_TRY(Database::open(path, database_options));
+  if (creates) {
+    Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+    WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
+    WARREN_TRY(scope.commit());
+  }
+  std::unique_ptr<Store> store(new Store(std::move(database), clock));
+  WARREN_TRY(store->assemble().within(fmt::format("open {}", quote(path))));
+  return store;
+}
+
+Status Store::assemble() {
+  schema_ = WARREN_TRY(inspect_schema(*database_));
+  bool lacks_tables = !schema_.has_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
+  if (!is_read_only() && lacks_tables) {
+    Transaction scope = WARREN_TRY(begin_write());
+    WARREN_TRY(complete_schema(*database_));
+    WARREN_TRY(scope.commit());
+    schema_ = WARREN_TRY(inspect_schema(*database_));
+  }
+  if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, clock_));
+  usage_ = WARREN_TRY(Usage::open(*database_, schema_.has_extensions));
+  fs_ = WARREN_TRY(SqliteFs::open(*this));
+  kv_ = WARREN_TRY(KeyValue::open(*this));
+  tools_ = WARREN_TRY(ToolCalls::open(*this));
+  database_->observe(this);
+  if (!is_read_only()) WARREN_TRY(fs_->collect_orphans());
+  return Ok{};
+}
+
+Status Store::before_commit() {
+  WARREN_TRY(usage_->write());
+  return journal_->write();
+}
+
+void Store::after_commit() { fs_->after_commit(); }
+
+void Store::after_rollback() {
+  journal_->discard();
+  usage_->forget();
+  fs_->after_rollback();
+}
+
+}  // namespace warren

@@ -1,0 +1,24 @@
+// Which tables and columns a file has: files by other programs, and old ones, lack some.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "db/database.h"
+
+namespace warren {
+
+class TableNames {
+ public:
+  static Result<TableNames> read(Database& database);
+
+  // "fs_inode", "fs_inode.nlink"
+  bool has(std::string_view name) const { return names_.contains(name); }
+
+ private:
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace warren

@@ -1,0 +1,34 @@
+// The filesystems that tests/conformance and tests/model run against. A new one joins by one line in
+// factories.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "fs/file_system.h"
+
+namespace warren::testing {
+
+// An empty filesystem, with whatever it needs to live: a file, a directory, a connection.
+class TestFs {
+ public:
+  virtual ~TestFs() = default;
+  virtual FileSystem& fs() = 0;
+};
+
+// Makes filesystems with chunks of 4096 bytes. The clock outlives what is made.
+struct Factory {
+  std::string name;
+  std::function<std::unique_ptr<TestFs>(Clock&)> make;
+};
+
+inline void PrintTo(const Factory& factory, std::ostream* out) { *out << factory.name; }
+
+// The first one is the oracle.
+std::vector<Factory> factories();
+
+}  // namespace warren::testing

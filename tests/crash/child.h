@@ -1,0 +1,36 @@
+// A crash writer as a child process: read its lines, kill it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace warren::testing {
+
+// Killed and reaped, if still running, when it goes.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& arguments);  // after the program's name
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // The next line it wrote, also after its death; nullopt when there are no more. Half a line at
+  // the end is none.
+  std::optional<std::string> read_line();
+
+  void kill();        // SIGKILL, and waits for the end
+  void end_input();   // closes its standard input
+  int wait();         // its exit status, or 128 + the signal
+
+ private:
+  pid_t pid_ = -1;
+  int to_child_ = -1;
+  int from_child_ = -1;
+  int status_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace warren::testing
