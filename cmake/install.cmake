@@ -34,11 +34,12 @@ install(TARGETS warren_static EXPORT warren-static ARCHIVE)
 install(EXPORT warren-static NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 
 # Everything but the public API is hidden by the linker, so that our SQLite and fmt never meet a
-# user's. Not with sanitizers, whose run-time belongs to the program.
+# user's. Not with sanitizers, whose run-time belongs to the program. Until 1.0 a minor version may
+# change the API, so the name programs load has the minor version in it.
 if(NOT WARREN_SANITIZE)
   warren_library(warren_shared SHARED)
   set_target_properties(warren_shared PROPERTIES EXPORT_NAME warren VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/package/exports.map)
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/package/exports.map)
   target_link_options(warren_shared PRIVATE -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/package/exports.map
                                             -Wl,--no-undefined)
   target_link_libraries(warren_shared PRIVATE fmt::fmt Threads::Threads ${sqlite_libraries})

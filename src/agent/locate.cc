@@ -80,6 +80,7 @@ Result<std::vector<std::string>> list_agents() {
     std::string_view id = name.substr(0, name.size() - kSuffix.size());
     if (is_agent_id(id)) ids.emplace_back(id);
   }
+  std::sort(ids.begin(), ids.end());  // by id: "a-b.db" comes before "a.db", "a" before "a-b"
   return ids;
 }
 

@@ -186,6 +186,16 @@ Status put_children(Putter& putter, const std::string& host_path, const std::str
   });
 }
 
+Result<std::unique_ptr<File>> open_for_stream(FileSystem& fs, std::string_view path, StreamTo where) {
+  std::string whole = WARREN_TRY(normalise_path(path));
+  if (whole != "/") WARREN_TRY(make_dirs(fs, split_parent(whole).parent));
+  return File::open(fs, path,
+                    {.access = FileAccess::kWrite,
+                     .create = Create::kIfMissing,
+                     .truncate = where == StreamTo::kReplace ? Truncate::kYes : Truncate::kNo,
+                     .append = where == StreamTo::kAppend ? Append::kYes : Append::kNo});
+}
+
 }  // namespace
 
 Result<TransferTotals> measure_host_tree(const std::string& host_path) {
@@ -229,23 +239,24 @@ Result<TransferReport> put_tree(FileSystem& fs, const std::string& host_path, st
 }
 
 Result<std::uint64_t> write_from_fd(FileSystem& fs, std::string_view path, int fd, StreamTo where) {
-  std::string whole = WARREN_TRY(normalise_path(path));
-  if (whole != "/") WARREN_TRY(make_dirs(fs, split_parent(whole).parent));
-  auto file = WARREN_TRY(File::open(fs, path,
-                                    {.access = FileAccess::kWrite,
-                                     .create = Create::kIfMissing,
-                                     .truncate = where == StreamTo::kReplace ? Truncate::kYes : Truncate::kNo,
-                                     .append = where == StreamTo::kAppend ? Append::kYes : Append::kNo}));
   std::string buffer(limits::kCopyBytes, '\0');
+  std::size_t count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
   std::uint64_t total = 0;
-  for (;;) {
-    std::size_t count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
-    if (count == 0) break;
+  std::unique_ptr<File> file;
+  {
+    // What fits into one buffer lands whole or not at all, directories and old content included.
+    auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+    file = WARREN_TRY(open_for_stream(fs, path, where));
     WARREN_TRY(file->append(as_bytes(std::string_view(buffer).substr(0, count))));
+    WARREN_TRY(unit->commit());
+  }
+  while (count == buffer.size()) {
     total += count;
+    count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
+    if (count > 0) WARREN_TRY(file->append(as_bytes(std::string_view(buffer).substr(0, count))));
   }
   WARREN_TRY(file->close());
-  return total;
+  return total + count;
 }
 
 }  // namespace warren

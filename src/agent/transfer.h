@@ -52,7 +52,7 @@ struct GetOptions {
 Result<TransferReport> get_tree(FileSystem& fs, std::string_view path, const std::string& host_path,
                                 const GetOptions& options = {});
 
-// Content between a file and a stream of unknown length, one buffer at a time.
+// Content between a file and a stream of unknown length, one buffer at a time. Missing directories are made.
 enum class StreamTo { kReplace, kAppend };
 Result<std::uint64_t> write_from_fd(FileSystem& fs, std::string_view path, int fd, StreamTo where);
 Status read_to(FileSystem& fs, std::string_view path, const std::function<Status(Bytes)>& sink);

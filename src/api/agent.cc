@@ -84,7 +84,8 @@ Unit::~Unit() = default;
 
 Result<std::unique_ptr<Unit>> Agent::begin_unit() {
   Transaction transaction = WARREN_TRY(state_->agent->store().begin_write());
-  return std::unique_ptr<Unit>(new Unit(std::unique_ptr<Unit::State>(new Unit::State{std::move(transaction)})));
+  auto state = std::make_unique<Unit::State>(Unit::State{std::move(transaction)});
+  return std::unique_ptr<Unit>(new Unit(std::move(state)));
 }
 
 Status Unit::commit() {

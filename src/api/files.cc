@@ -127,7 +127,8 @@ Result<std::unique_ptr<File>> Files::open(std::string_view path, const OpenOptio
                           .append = same<warren::Append>(options.append),
                           .mode = options.mode};
   auto file = WARREN_TRY(warren::File::open(fs_of(state_), path, how));
-  return std::unique_ptr<File>(new File(std::unique_ptr<File::State>(new File::State{std::move(file)})));
+  auto state = std::make_unique<File::State>(File::State{std::move(file)});
+  return std::unique_ptr<File>(new File(std::move(state)));
 }
 
 Result<std::vector<std::string>> Files::read_dir(std::string_view path) {

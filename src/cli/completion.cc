@@ -358,12 +358,12 @@ complete -c PROGRAM -f -a '(__PROGRAM_complete)'
 
 std::string bash_completion(const Command& root) {
   return fmt::format("# bash completion for {0}; made by `{0} completions`\n", root.name) + shared_tables(root) +
-         replaced(std::string(kBash), "%", root.name);
+         replaced(std::string(kBash), "PROGRAM", root.name);
 }
 
 std::string zsh_completion(const Command& root) {
   return fmt::format("#compdef {0}\n# zsh completion for {0}; made by `{0} completions`\n", root.name) +
-         shared_tables(root) + replaced(std::string(kZsh), "%", root.name);
+         shared_tables(root) + replaced(std::string(kZsh), "PROGRAM", root.name);
 }
 
 std::string fish_completion(const Command& root) {

@@ -28,21 +28,19 @@ std::string_view code_of(Ink ink) {
 
 }  // namespace
 
-Output::Output(int fd, Colour colour)
+Output::Output(int fd, Colour colour, Buffering buffering)
     : fd_(fd),
       is_terminal_(warren::is_terminal(fd)),
-      colours_(is_terminal_ && colour == Colour::kOnTerminal) {}
+      colours_(is_terminal_ && colour == Colour::kOnTerminal),
+      buffer_bytes_(buffering == Buffering::kNone ? 1 : kBufferBytes) {}
 
 void Output::write(std::string_view text) {
   if (!status_.ok()) return;
   buffer_ += text;
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (buffer_.size() >= buffer_bytes_) flush();
 }
 
-void Output::line(std::string_view text) {
-  write(text);
-  write("\n");
-}
+void Output::line(std::string_view text) { write(std::string(text) + "\n"); }
 
 void Output::json(const Json& value) { line(dump_json_pretty(value)); }
 

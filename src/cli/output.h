@@ -13,13 +13,14 @@
 namespace warren::cli {
 
 enum class Colour { kNever, kOnTerminal };
+enum class Buffering { kNone, kLarge };  // kNone: for messages, which must come in time
 enum class Ink { kPlain, kBold, kRed, kGreen, kYellow, kBlue, kCyan };
 
-// Buffered. A write that fails is kept and reported by finish(); commands that write much ask status()
+// A write that fails is kept and reported by finish(); commands that write much ask status()
 // now and then, so that they stop.
 class Output {
  public:
-  Output(int fd, Colour colour);
+  Output(int fd, Colour colour, Buffering buffering);
 
   void write(std::string_view text);
   void line(std::string_view text);
@@ -44,6 +45,7 @@ class Output {
   int fd_;
   bool is_terminal_;
   bool colours_;
+  std::size_t buffer_bytes_;
   bool reader_is_gone_ = false;
   std::string buffer_;
   Status status_ = Ok{};

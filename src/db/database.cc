@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/path.h"
 #include "os/error.h"
+#include "os/host_files.h"
 
 namespace warren {
 namespace {
@@ -84,17 +85,6 @@ bool exists(const std::string& path) {
 std::string directory_of(const std::string& path) {
   std::size_t slash = path.rfind('/');
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// Makes a name that was just given to a file survive a power cut.
-Status sync_directory_of(const std::string& path) {
-  std::string directory = directory_of(path);
-  int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return system_error(errno, fmt::format("open {}", quote(directory)));
-  int failed = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  if (failed != 0) return system_error(failed, fmt::format("sync {}", quote(directory)));
-  return Ok{};
 }
 
 void remove_database(const std::string& path) {
@@ -187,7 +177,10 @@ Status Database::configure(const DatabaseOptions& options) {
 }
 
 Database::~Database() {
-  for (Statement* statement : {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_}) *statement = Statement();
+  for (Statement* statement : {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_,
+                               &page_size_}) {
+    *statement = Statement();
+  }
   // Every Statement is a member of something that dies before its database; one left over is our bug.
   WARREN_CHECK(sqlite3_close(handle_) == SQLITE_OK);
 }
@@ -250,9 +243,10 @@ Result<DatabaseSize> Database::size() {
   auto free_pages = WARREN_TRY(free_count_.find_integer());
   auto bytes = WARREN_TRY(page_size_.find_integer());
   auto page_bytes = static_cast<std::uint64_t>(bytes.value_or(0));
+  auto used_pages = static_cast<std::uint64_t>(pages.value_or(0) - free_pages.value_or(0));
   return DatabaseSize{.page_bytes = page_bytes,
                       .total_bytes = static_cast<std::uint64_t>(pages.value_or(0)) * page_bytes,
-                      .used_bytes = static_cast<std::uint64_t>(pages.value_or(0) - free_pages.value_or(0)) * page_bytes};
+                      .used_bytes = used_pages * page_bytes};
 }
 
 Status Database::sync() {
@@ -279,14 +273,9 @@ Status Database::backup_to(const std::string& path) {
   std::string partial = path + ".partial";
   remove_database(partial);
   Status copied = copy_to(partial);
-  if (copied.ok() && ::rename(partial.c_str(), path.c_str()) != 0) {
-    copied = system_error(errno, fmt::format("rename {} to {}", quote(partial), quote(path)));
-  }
-  if (!copied.ok()) {
-    remove_database(partial);
-    return copied;
-  }
-  return sync_directory_of(path);
+  if (copied.ok()) copied = publish_host_file(partial, path);
+  if (!copied.ok()) remove_database(partial);
+  return copied;
 }
 
 Status Database::copy_to(const std::string& path) {

@@ -79,6 +79,19 @@ Status replace_host_file(const std::string& path, std::string_view content, std:
   return std::move(done).within(fmt::format("write {}", quote(path)));
 }
 
+Status publish_host_file(const std::string& draft, const std::string& path) {
+  // Some filesystems cannot rename without replacing; a hard link is as exclusive.
+  bool renamed = ::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0;
+  if (!renamed && errno == EINVAL) renamed = ::link(draft.c_str(), path.c_str()) == 0 && ::unlink(draft.c_str()) == 0;
+  if (!renamed && errno == EEXIST) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  if (!renamed) return system_error(errno, fmt::format("make {}", quote(path)));
+  std::size_t slash = path.rfind('/');
+  std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(directory)));
+  return Ok{};
+}
+
 Status make_host_dirs(const std::string& path, std::uint32_t mode) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     std::string part = path.substr(0, end);

@@ -27,6 +27,8 @@ Result<std::string> canonical_host_path(const std::string& path);
 Result<std::string> read_host_file(const std::string& path, std::size_t size_bytes_max);
 // The file has the old content or the new one, never a part: written beside it and renamed.
 Status replace_host_file(const std::string& path, std::string_view content, std::uint32_t mode);
+// Gives a finished file its name, durably; kExists if something has the name, whatever the race.
+Status publish_host_file(const std::string& draft, const std::string& path);
 // Makes missing parents too; fine when it is there.
 Status make_host_dirs(const std::string& path, std::uint32_t mode);
 // Whether there was one.

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "store/fsck_rules.h"
 #include "store/journal.h"
 #include "store/schema.h"
 
@@ -42,165 +43,6 @@ class Findings {
   };
   std::map<std::string, Kept> by_rule_;
   std::vector<Violation> all_;
-};
-
-enum class Repair { kNo, kYes };
-
-// One rule as a query: every row is a violation, and fills the `{}` of the message in order.
-struct Check {
-  std::string_view rule;
-  std::string_view needs;  // tables and columns, blank-separated; "!x" means: only without x
-  Repair repair;
-  std::string_view message;
-  Sql query;
-};
-
-// 61440 is S_IFMT, 16384 S_IFDIR, 32768 S_IFREG, 40960 S_IFLNK.
-constexpr Check kTreeChecks[] = {
-    {"FS-1", "", Repair::kYes, "there is no root directory (inode 1)",
-     "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM fs_inode WHERE ino = 1)"},
-    {"FS-2", "", Repair::kYes, "the root (inode 1) is not a directory: mode {}",
-     "SELECT mode FROM fs_inode WHERE ino = 1 AND (mode & 61440) <> 16384"},
-    {"FS-2", "", Repair::kYes, "the root has a name: entry {} in directory {}",
-     "SELECT name, parent_ino FROM fs_dentry WHERE ino = 1"},
-    {"FS-3", "", Repair::kYes, "entry {} in directory {} leads to inode {}, which does not exist",
-     "SELECT name, parent_ino, ino FROM fs_dentry d WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = d.ino)"
-     " AND d.ino <> 1"},
-    {"FS-4", "", Repair::kYes, "entry {} of inode {} is in directory {}, which does not exist",
-     "SELECT name, ino, parent_ino FROM fs_dentry d WHERE d.parent_ino <> 1 AND"
-     " NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = d.parent_ino)"},
-    {"FS-5", "", Repair::kYes, "entry {} is in inode {}, which is not a directory",
-     "SELECT d.name, d.parent_ino FROM fs_dentry d JOIN fs_inode p ON p.ino = d.parent_ino"
-     " WHERE (p.mode & 61440) <> 16384 AND p.ino <> 1"},
-    {"FS-6", "", Repair::kYes, "the name {} stands {} times in directory {}",
-     "SELECT name, count(*), parent_ino FROM fs_dentry GROUP BY parent_ino, name HAVING count(*) > 1"},
-    {"FS-7", "", Repair::kNo, "inode {} has mode {}, which is no type of file",
-     "SELECT ino, mode FROM fs_inode WHERE typeof(mode) <> 'integer' OR (mode & ~65535) <> 0 OR"
-     " ((mode & 61440) NOT IN (4096, 8192, 16384, 24576, 32768, 40960, 49152) AND ino <> 1)"},
-    {"FS-11", "", Repair::kYes, "inode {} has no name",
-     "SELECT i.ino FROM fs_inode i WHERE i.ino <> 1 AND"
-     " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
-     " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"},
-    {"FS-12", "fs_inode.nlink", Repair::kYes, "inode {} says {} links, but has {} names",
-     "SELECT i.ino, i.nlink, l.names FROM fs_inode i JOIN fsck_link l ON l.ino = i.ino"
-     " WHERE (i.mode & 61440) <> 16384 AND i.nlink <> l.names AND i.ino <> 1"},
-    {"FS-16", "", Repair::kYes, "entry {} in directory {} is no valid name",
-     "SELECT name, parent_ino FROM fs_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR"
-     " instr(name, '/') > 0 OR octet_length(name) > 255 OR instr(CAST(name AS BLOB), x'00') > 0"},
-    {"FS-17", "", Repair::kYes, "directory {} cannot be reached from the root",
-     "SELECT i.ino FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
-     " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"},
-    {"FS-18", "", Repair::kYes, "directory {} has {} names",
-     "SELECT i.ino, l.names FROM fs_inode i JOIN fsck_link l ON l.ino = i.ino"
-     " WHERE (i.mode & 61440) = 16384 AND l.names > 1 AND i.ino <> 1"},
-};
-
-constexpr Check kNodeChecks[] = {
-    {"FS-8", "fs_data", Repair::kYes, "inode {} is no regular file, but has {} chunks of data",
-     "SELECT i.ino, count(*) FROM fs_inode i JOIN fs_data c ON c.ino = i.ino"
-     " WHERE (i.mode & 61440) <> 32768 GROUP BY i.ino"},
-    {"FS-9", "fs_data.chunk_index", Repair::kNo, "chunk {1} of inode {0} holds {2} bytes, more than a chunk can",
-     "SELECT ino, chunk_index, octet_length(data) FROM fs_data"
-     " WHERE octet_length(data) > (SELECT chunk_bytes FROM fsck_fact)"},
-    {"FS-9", "fs_data.chunk_index", Repair::kYes, "chunk {1} of inode {0} holds {2} bytes, and is not the last one",
-     "SELECT ino, chunk_index, octet_length(data) FROM fs_data c"
-     " WHERE octet_length(data) < (SELECT chunk_bytes FROM fsck_fact) AND"
-     " EXISTS (SELECT 1 FROM fs_data n WHERE n.ino = c.ino AND n.chunk_index > c.chunk_index)"},
-    {"FS-9", "fs_data", Repair::kNo, "chunk {1} of inode {0} is stored as {2}, not as bytes",
-     "SELECT ino, chunk_index, typeof(data) FROM fs_data WHERE typeof(data) <> 'blob'"},
-    {"FS-10", "fs_data.chunk_index", Repair::kYes, "inode {} has a chunk with the index {}",
-     "SELECT ino, chunk_index FROM fs_data WHERE chunk_index < 0 OR typeof(chunk_index) <> 'integer'"},
-    {"FS-10", "fs_data.chunk_index", Repair::kYes, "chunk {1} of inode {0} reaches beyond its size of {2}",
-     "SELECT c.ino, c.chunk_index, i.size FROM fs_data c JOIN fs_inode i ON i.ino = c.ino"
-     " WHERE (i.mode & 61440) = 32768 AND c.chunk_index >= 0 AND"
-     " c.chunk_index * (SELECT chunk_bytes FROM fsck_fact) + octet_length(c.data) > i.size"
-     " AND octet_length(c.data) <= (SELECT chunk_bytes FROM fsck_fact)"},
-    {"FS-13", "fs_symlink", Repair::kNo, "symbolic link {} has no target",
-     "SELECT i.ino FROM fs_inode i WHERE (i.mode & 61440) = 40960 AND"
-     " NOT EXISTS (SELECT 1 FROM fs_symlink s WHERE s.ino = i.ino)"},
-    {"FS-13", "fs_symlink", Repair::kYes, "inode {} is no symbolic link, but has the target {}",
-     "SELECT i.ino, s.target FROM fs_symlink s JOIN fs_inode i ON i.ino = s.ino WHERE (i.mode & 61440) <> 40960"},
-    {"FS-14", "fs_data", Repair::kYes, "{1} chunks of data belong to inode {0}, which does not exist",
-     "SELECT ino, count(*) FROM fs_data c WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = c.ino)"
-     " GROUP BY ino"},
-    {"FS-14", "fs_symlink", Repair::kYes, "the link target {1} belongs to inode {0}, which does not exist",
-     "SELECT ino, target FROM fs_symlink s WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = s.ino)"},
-    {"FS-15", "fs_inode.ctime_nsec", Repair::kYes, "inode {} has nanoseconds out of range: {}, {}, {}",
-     "SELECT ino, atime_nsec, mtime_nsec, ctime_nsec FROM fs_inode WHERE"
-     " typeof(atime_nsec) <> 'integer' OR atime_nsec NOT BETWEEN 0 AND 999999999 OR"
-     " typeof(mtime_nsec) <> 'integer' OR mtime_nsec NOT BETWEEN 0 AND 999999999 OR"
-     " typeof(ctime_nsec) <> 'integer' OR ctime_nsec NOT BETWEEN 0 AND 999999999"},
-    {"FS-21", "", Repair::kNo, "inode {} has times that are no Unix seconds: {}, {}, {}",
-     "SELECT ino, atime, mtime, ctime FROM fs_inode WHERE typeof(atime) <> 'integer' OR"
-     " typeof(mtime) <> 'integer' OR typeof(ctime) <> 'integer'"},
-    {"FS-21", "", Repair::kNo, "inode {} has the size {}, which is none",
-     "SELECT ino, size FROM fs_inode WHERE typeof(size) <> 'integer' OR size < 0"},
-    {"FS-21", "", Repair::kNo, "inode {} has the owner {}:{}, which is none",
-     "SELECT ino, uid, gid FROM fs_inode WHERE typeof(uid) <> 'integer' OR typeof(gid) <> 'integer' OR"
-     " uid NOT BETWEEN 0 AND 4294967295 OR gid NOT BETWEEN 0 AND 4294967295"},
-};
-
-constexpr Check kTrailChecks[] = {
-    {"KV-1", "kv_store", Repair::kNo, "the key {} is there {} times",
-     "SELECT key, count(*) FROM kv_store GROUP BY key HAVING count(*) > 1"},
-    {"KV-3", "kv_store", Repair::kNo, "the key {} has times that are no Unix seconds: {}, {}",
-     "SELECT key, created_at, updated_at FROM kv_store WHERE typeof(created_at) <> 'integer' OR"
-     " typeof(updated_at) <> 'integer' OR created_at NOT BETWEEN -99999999999 AND 99999999999 OR"
-     " updated_at NOT BETWEEN -99999999999 AND 99999999999"},
-    // NULL and '' both mean absent; a success without a result is fine.
-    {"TC-1", "tool_calls.status", Repair::kNo, "tool call {} ({}, {}) does not have exactly one of result and error",
-     "SELECT id, name, status FROM tool_calls WHERE (result <> '' AND error <> '') OR"
-     " (status = 'success' AND error <> '') OR (status = 'error' AND result <> '')"},
-    {"TC-1", "tool_calls !tool_calls.status", Repair::kNo, "tool call {} ({}) has both a result and an error",
-     "SELECT id, name FROM tool_calls WHERE result <> '' AND error <> ''"},
-    {"TC-2", "tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but not when",
-     "SELECT id, name FROM tool_calls WHERE status <> 'pending' AND typeof(completed_at) NOT IN ('integer', 'real')"},
-    {"TC-2", "tool_calls !tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but not when",
-     "SELECT id, name FROM tool_calls WHERE typeof(completed_at) NOT IN ('integer', 'real')"},
-    {"TC-3", "tool_calls", Repair::kNo, "tool call {} ({}) has the duration {} ms, from {} to {}",
-     "SELECT id, name, duration_ms, started_at, completed_at FROM tool_calls"
-     " WHERE typeof(completed_at) IN ('integer', 'real') AND"
-     " (duration_ms IS NULL OR abs(duration_ms - (completed_at - started_at) * 1000) >= 1)"},
-    {"TC-6", "tool_calls.status", Repair::kNo, "tool call {} ({}) has the status {}, which is none",
-     "SELECT id, name, status FROM tool_calls WHERE status NOT IN ('pending', 'success', 'error')"},
-    {"TC-6", "tool_calls.status", Repair::kNo, "tool call {} ({}) is pending, but has an outcome",
-     "SELECT id, name FROM tool_calls WHERE status = 'pending' AND"
-     " (result <> '' OR error <> '' OR completed_at IS NOT NULL OR duration_ms IS NOT NULL)"},
-    {"OV-3", "fs_origin", Repair::kYes, "fs_origin has an origin for inode {}, which does not exist",
-     "SELECT delta_ino FROM fs_origin o WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = o.delta_ino)"},
-    {"OV-4", "fs_overlay_config", Repair::kNo, "fs_overlay_config does not say where the base is",
-     "SELECT 1 WHERE NOT EXISTS"
-     " (SELECT 1 FROM fs_overlay_config WHERE key = 'base_path' AND substr(value, 1, 1) = '/')"},
-};
-
-constexpr Check kOwnChecks[] = {
-    {"WR-3", "", Repair::kNo, "the file holds a {} ({}); AgentFS programs cannot open it",
-     "SELECT iif(type = 'trigger', 'trigger', 'virtual table'), name FROM sqlite_schema"
-     " WHERE type = 'trigger' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"},
-    {"WR-4", "wr_meta", Repair::kNo, "wr_meta does not say the format",
-     "SELECT 1 WHERE NOT EXISTS"
-     " (SELECT 1 FROM wr_meta WHERE key = 'format' AND typeof(value) = 'integer' AND value >= 1)"},
-    {"WR-6", "wr_xattr", Repair::kYes, "the attribute {1} belongs to inode {0}, which does not exist",
-     "SELECT ino, name FROM wr_xattr x WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = x.ino)"},
-    {"WR-6", "wr_xattr", Repair::kNo, "inode {} has an attribute with the name {}, which is none",
-     "SELECT ino, name FROM wr_xattr WHERE octet_length(name) NOT BETWEEN 1 AND 255"},
-    {"WR-7", "wr_orphan", Repair::kYes, "wr_orphan lists inode {}, which does not exist",
-     "SELECT ino FROM wr_orphan o WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = o.ino)"},
-    {"WR-7", "wr_orphan", Repair::kYes, "wr_orphan lists inode {}, which has a name",
-     "SELECT o.ino FROM wr_orphan o JOIN fsck_link l ON l.ino = o.ino"},
-    {"WR-7", "wr_orphan fs_inode.nlink", Repair::kYes, "wr_orphan lists inode {}, which says {} links",
-     "SELECT o.ino, i.nlink FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino WHERE i.nlink <> 0 AND"
-     " (i.mode & 61440) <> 16384 AND NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = o.ino)"},
-    {"WR-8", "wr_kv_expiry kv_store", Repair::kYes, "wr_kv_expiry has a time for the key {}, which does not exist",
-     "SELECT key FROM wr_kv_expiry e WHERE NOT EXISTS (SELECT 1 FROM kv_store k WHERE k.key = e.key)"},
-    {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of the tool call {}, which does not exist",
-     "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
-    {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is no amount",
-     "SELECT value, key FROM wr_meta WHERE key IN ('quota_bytes', 'quota_inodes')"
-     " AND (typeof(value) <> 'integer' OR value < 0)"},
-    {"WR-10", "wr_meta", Repair::kYes, "wr_meta has {} for {}, which is no amount",
-     "SELECT value, key FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')"
-     " AND (typeof(value) <> 'integer' OR value < 0)"},
 };
 
 bool applies(const Check& check, const TableNames& tables) {
@@ -462,7 +304,7 @@ Status gather_facts(Database& database, const TableNames& tables) {
   )sql"));
   std::optional<std::string> size;
   if (tables.has("fs_config")) size = WARREN_TRY(find_config(database, "chunk_size"));
-  std::uint32_t bytes = size ? parse_chunk_bytes(*size).value_or(limits::kChunkBytesDefault) : limits::kChunkBytesDefault;
+  std::uint32_t bytes = parse_chunk_bytes(size.value_or("")).value_or(limits::kChunkBytesDefault);
   Statement fact = WARREN_TRY(database.prepare("INSERT INTO temp.fsck_fact VALUES (?)"));
   WARREN_TRY(fact.bind(1, bytes).run());
   if (tables.has("wr_orphan")) {

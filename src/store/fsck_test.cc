@@ -480,7 +480,8 @@ TEST_F(Fsck, TC3_ADurationThatIsNotTheDifferenceIsNamed) {
 }
 
 TEST_F(Fsck, TC4_ParametersAndResultsThatAreNotJsonAreNamed) {
-  plant("UPDATE tool_calls SET parameters = 'x' WHERE name = 'ok'; UPDATE tool_calls SET result = '{' WHERE name = 'none'");
+  plant("UPDATE tool_calls SET parameters = 'x' WHERE name = 'ok';"
+        "UPDATE tool_calls SET result = '{' WHERE name = 'none'");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"TC-4"});
@@ -495,7 +496,8 @@ TEST_F(Fsck, TC5_ARepairTouchesNoToolCall) {
 }
 
 TEST_F(Fsck, TC6_AnUnknownStatusAndAPendingCallWithAnOutcomeAreNamed) {
-  plant("UPDATE tool_calls SET status = 'done' WHERE name = 'ok'; UPDATE tool_calls SET result = '1' WHERE name = 'open'");
+  plant("UPDATE tool_calls SET status = 'done' WHERE name = 'ok';"
+        "UPDATE tool_calls SET result = '1' WHERE name = 'open'");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"TC-6"});

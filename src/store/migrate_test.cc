@@ -231,6 +231,14 @@ TEST_F(Migrate, DataFromBeforeChunksIsSplit) {
   expect_content(*store);
 }
 
+TEST_F(Migrate, DataFromBeforeChunksCanBeChecked) {
+  make("agent-0.0-offsets.sql");
+  auto report = check_agent(file_, clock_);
+  ASSERT_OK(report);
+  ASSERT_EQ(report->violations.size(), 1U);
+  EXPECT_EQ(report->violations[0].rule, "FS-19");
+}
+
 TEST_F(Migrate, DataFromBeforeChunksWithGapsIsSplit) {
   make("agent-0.0-offsets.sql");
   {

@@ -4,12 +4,14 @@
 #include <utility>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/limits.h"
 #include "base/path.h"
 #include "os/error.h"
+#include "os/host_files.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
 #include "store/tool_calls.h"
@@ -47,6 +49,47 @@ Status check_chunk_bytes(std::uint32_t bytes) {
 // Measured (bench/): 4 KiB pages serve 4 KiB chunks best, 16 KiB pages chunks of 64 KiB and more.
 std::uint32_t page_bytes_for(std::uint32_t chunk_bytes) { return chunk_bytes >= 65'536 ? 16'384 : 4096; }
 
+// Whole or not at all: made under a draft's name and given its own when every table is in it.
+Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
+  WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
+  std::string draft = fmt::format("{}.new-{}", path, ::getpid());
+  auto fill = [&]() -> Status {
+    auto database = WARREN_TRY(Database::open(draft, {.mode = OpenMode::kCreate,
+                                                      .page_bytes = page_bytes_for(options.chunk_bytes),
+                                                      .vfs = options.vfs}));
+    Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+    WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
+    return scope.commit();
+  };
+  Status made = fill();
+  if (made.ok()) made = publish_host_file(draft, path);
+  if (made.ok()) return Ok{};
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    remove_host_file(draft + suffix).ignore("what counts is why the file could not be made");
+  }
+  return made;
+}
+
+// An existing file is looked at before it is opened for writing, which alone would change a foreign
+// one (to WAL mode). An older schema is opened for reading.
+Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) {
+  WARREN_TRY(check_file(path));
+  if (options.mode != OpenMode::kReadWrite) return options.mode;
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .vfs = options.vfs}));
+  Schema schema = WARREN_TRY(inspect_schema(*database));
+  return schema.is_current() ? OpenMode::kReadWrite : OpenMode::kReadOnly;
+}
+
+Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock& clock) {
+  WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
+  auto database = WARREN_TRY(Database::open(":memory:", {.mode = OpenMode::kCreate,
+                                                         .page_bytes = page_bytes_for(options.chunk_bytes)}));
+  Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+  WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
+  WARREN_TRY(scope.commit());
+  return database;
+}
+
 }  // namespace
 
 Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), database_(std::move(database)) {}
@@ -54,30 +97,22 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 Store::~Store() { database_->observe(nullptr); }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {
-  bool in_memory = path == ":memory:";
-  bool creates = in_memory || options.mode == OpenMode::kCreate;
-  if (creates) WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  if (!creates) WARREN_TRY(check_file(path));
-  DatabaseOptions database_options{.mode = creates ? OpenMode::kCreate : options.mode,
-                                   .durability = options.durability,
-                                   .page_bytes = page_bytes_for(options.chunk_bytes),
-                                   .vfs = options.vfs};
-  // An existing file is looked at before it is opened for writing, which alone would change a
-  // foreign one (to WAL mode).
-  if (!creates && options.mode == OpenMode::kReadWrite) {
-    database_options.mode = OpenMode::kReadOnly;
-    auto looked_at = WARREN_TRY(Database::open(path, database_options));
-    Schema schema = WARREN_TRY(inspect_schema(*looked_at).within(fmt::format("open {}", quote(path))));
-    if (schema.is_current()) database_options.mode = OpenMode::kReadWrite;
-  }
-  auto database = WARREN_TRY(Database::open(path, database_options));
-  if (creates) {
-    Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
-    WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
-    WARREN_TRY(scope.commit());
+  std::string doing = fmt::format("open {}", quote(path));
+  std::unique_ptr<Database> database;
+  if (path == ":memory:") {
+    database = WARREN_TRY(open_memory(options, clock));
+  } else {
+    StoreOptions existing = options;
+    if (options.mode == OpenMode::kCreate) {
+      WARREN_TRY(create_file(path, options, clock));
+      existing.mode = OpenMode::kReadWrite;
+    }
+    OpenMode mode = WARREN_TRY(mode_for(path, existing).within(doing));
+    database = WARREN_TRY(
+        Database::open(path, {.mode = mode, .durability = options.durability, .vfs = options.vfs}));
   }
   std::unique_ptr<Store> store(new Store(std::move(database), clock));
-  WARREN_TRY(store->assemble().within(fmt::format("open {}", quote(path))));
+  WARREN_TRY(store->assemble().within(doing));
   return store;
 }
 

@@ -10,6 +10,10 @@
 A line that is really empty is written as '.' alone. In expected text <n> is any number, <time> a date and
 time, <any> the rest of anything. A command that ends in '|json' has its output checked to be JSON first and
 must name what it shows: everything after it is compared with that JSON in one line, members sorted.
+
+A .md file is a transcript too: its ```console blocks, with both outputs together as a reader would see them.
+There any number may differ, since sizes and times do, and so may the blanks that line them up; '...' stands for
+anything.
 """
 import json
 import os
@@ -21,6 +25,9 @@ import tempfile
 
 HOLES = {"<n>": r"-?\d+(?:\.\d+)?", "<time>": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: UTC|Z)?", "<any>": r".*"}
 TIMEOUT_SECONDS = 120
+
+
+NUMBERS = re.compile(r"\d+(?:\.\d+)?( [KMG]i)?")
 
 
 class Step:
@@ -46,6 +53,33 @@ def read_transcript(path):
         else:
             steps[-1].out.append("" if line == "." else line[1:] if line.startswith("\\") else line)
     return steps
+
+
+def read_manual(path):
+    steps, inside = [], False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            inside = line == "```console"
+        elif inside and line.startswith("$ "):
+            steps.append(Step(number, line[2:]))
+        elif inside and steps:
+            steps[-1].out.append(line)
+    return steps
+
+
+def without_numbers(text):
+    return re.sub(" +", " ", NUMBERS.sub("#", text)).rstrip("\n")
+
+
+def check_manual_step(step, cwd, env):
+    done = subprocess.run(["bash", "-c", step.command], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_SECONDS)
+    text = without_numbers(done.stdout.decode("utf-8", "backslashreplace"))
+    expected = without_numbers("\n".join(step.out))
+    pattern = ".*".join(re.escape(part) for part in expected.split("..."))
+    if re.fullmatch(pattern, text, re.DOTALL):
+        return []
+    return [show("it prints", text.splitlines()), show("the manual says", expected.splitlines())]
 
 
 def pattern_of(line):
@@ -90,7 +124,9 @@ def check_step(step, cwd, env):
 
 def run_transcript(path, programs):
     failures = []
-    steps = read_transcript(path)
+    is_manual = path.suffix == ".md"
+    steps = read_manual(path) if is_manual else read_transcript(path)
+    check = check_manual_step if is_manual else check_step
     with tempfile.TemporaryDirectory(prefix="warren-cli-") as scratch:
         cwd = pathlib.Path(scratch, "work")
         cwd.mkdir()
@@ -99,7 +135,7 @@ def run_transcript(path, programs):
         env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC",
                "TESTS": str(path.parent), "SHELL": "/bin/bash"}
         for step in steps:
-            problems = check_step(step, cwd, env)
+            problems = check(step, cwd, env)
             if problems:
                 failures.append(f"{path.name}:{step.number}: $ {step.command}\n" + "\n".join(problems))
     return len(steps), failures

@@ -19,6 +19,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = None
+ABSENT = {"$absent": True}  # JavaScript's undefined
 SIZES = [0, 1, 100, 4095, 4096, 4097, 8192, 12289, 100_000, 1_048_576]
 
 
@@ -170,7 +171,7 @@ class InteropTest(unittest.TestCase):
             ["tools", "start", "search", {"query": "größe"}],
             ["tools", "start", "fetch"],
             ["tools", "record", "run", 1000, 1002, {"cmd": "ls"}, {"out": "ok"}],
-            ["tools", "record", "run", 2000, 2005, {"cmd": "rm"}, None, "denied"],
+            ["tools", "record", "run", 2000, 2005, {"cmd": "rm"}, ABSENT, "denied"],
             ["tools", "record", "quiet", 3000, 3000])
         self.sdk(["tools", "success", good, {"hits": 3}], ["tools", "error", bad, "timeout"])
         self.model.calls.update({
@@ -315,6 +316,7 @@ class InteropTest(unittest.TestCase):
         self.warren("quota", self.db, "--bytes", "64M", "--inodes", "1000")
         self.change_by_warren()
         self.warren_set("kept a while", [1, 2], "--ttl", "1h")
+        self.warren_set("dropped by the SDK", 0, "--ttl", "1h")
         pending = self.fill_calls_by_warren()
         self.check_all()
 
@@ -322,6 +324,8 @@ class InteropTest(unittest.TestCase):
         self.model.calls[pending].update(status="success", result={"by": "sdk"})
         self.fill_calls_by_sdk()
         self.change_by_sdk()
+        self.sdk(["kv", "delete", "dropped by the SDK"])
+        del self.model.kv["dropped by the SDK"]
         self.check_all()
         self.check_quota()
 

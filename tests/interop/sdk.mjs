@@ -2,7 +2,7 @@
 //   node sdk.mjs SDK_DIR AGENT_FILE < calls.json
 // A call is [object, method, ...arguments]: ["fs", "writeFile", "/a", {"$bytes": "aGk="}]. "handle" opens
 // the path that follows and calls methods of the handle: ["handle", "/a", [["pwrite", 0, {...}], ...]].
-// A failing call gives {"$error": code}; the calls after it still run.
+// {"$absent": true} is undefined. A failing call gives {"$error": code}; the calls after it still run.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,10 @@ import { pathToFileURL } from 'node:url';
 const [sdk, path] = process.argv.slice(2);
 const { AgentFS } = await import(pathToFileURL(join(sdk, 'node_modules/agentfs-sdk/dist/index_node.js')).href);
 
-const decode = (value) => (value && value.$bytes !== undefined ? Buffer.from(value.$bytes, 'base64') : value);
+const decode = (value) => {
+  if (value && value.$bytes !== undefined) return Buffer.from(value.$bytes, 'base64');
+  return value && value.$absent ? undefined : value;
+};
 const encode = (value) => {
   if (Buffer.isBuffer(value) || value instanceof Uint8Array) return { $bytes: Buffer.from(value).toString('base64') };
   if (Array.isArray(value)) return value.map(encode);
