@@ -14,10 +14,10 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   if (path == kMemoryAgent) how.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, how, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {
-    return Error(Code::kReadOnly,
-                 fmt::format("{} has the older schema {} and can only be read", quote(path),
-                             name_of(store->schema().version)),
-                 fmt::format("`warren migrate {}` brings it up to date", options.id_or_path));
+    return Error(
+        Code::kReadOnly,
+        fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
+        fmt::format("`warren migrate {}` brings it up to date", options.id_or_path));
   }
   return std::unique_ptr<Agent>(new Agent(std::move(store)));
 }

@@ -52,8 +52,8 @@ Result<std::string> check_base(const std::string& base) {
 }
 
 Status fill_agent(const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
-  auto store = WARREN_TRY(
-      Store::open(agent.path, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
+  auto store =
+      WARREN_TRY(Store::open(agent.path, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
   if (!agent.base) return Ok{};
   return make_overlay(*store, *agent.base);
 }

@@ -15,8 +15,8 @@ namespace warren {
 enum class Replace { kNo, kYes };
 
 struct CreateOptions {
-  std::optional<std::string> id;  // default: agent-<Unix time>
-  Replace replace = Replace::kNo;  // kYes: removes the agent's own files first, and no others
+  std::optional<std::string> id;    // default: agent-<Unix time>
+  Replace replace = Replace::kNo;   // kYes: removes the agent's own files first, and no others
   std::optional<std::string> base;  // a directory of the host to lay the agent over
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
 };

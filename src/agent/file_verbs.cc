@@ -99,7 +99,9 @@ bool matches(const FindOptions& options, const WalkEntry& entry) {
 }
 
 int depth_between(std::string_view start, std::string_view path) {
-  auto slashes = [](std::string_view text) { return text == "/" ? 0 : static_cast<int>(std::count(text.begin(), text.end(), '/')); };
+  auto slashes = [](std::string_view text) {
+    return text == "/" ? 0 : static_cast<int>(std::count(text.begin(), text.end(), '/'));
+  };
   return slashes(path) - slashes(start);
 }
 

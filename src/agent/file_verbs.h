@@ -43,12 +43,12 @@ struct TouchOptions {
 Status touch(FileSystem& fs, std::string_view path, const TouchOptions& options);
 
 struct FindOptions {
-  std::optional<std::string> name;         // a glob on the last name: * ? [a-z]
-  std::optional<std::uint32_t> type;       // S_IFMT bits
+  std::optional<std::string> name;    // a glob on the last name: * ? [a-z]
+  std::optional<std::uint32_t> type;  // S_IFMT bits
   std::optional<std::uint64_t> size_min;
   std::optional<std::uint64_t> size_max;
-  std::optional<Timestamp> newer;          // mtime later than this
-  std::optional<int> depth_max;            // 0: the start alone
+  std::optional<Timestamp> newer;  // mtime later than this
+  std::optional<int> depth_max;    // 0: the start alone
 };
 using FindVisitor = std::function<Status(const WalkEntry&)>;
 Status find(FileSystem& fs, std::string_view path, const FindOptions& options, const FindVisitor& visit);

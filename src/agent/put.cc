@@ -181,8 +181,8 @@ Result<struct stat> get_host_file(const std::string& path) {
 Status put_children(Putter& putter, const std::string& host_path, const std::string& top) {
   Fd root = WARREN_TRY(open_host_dir(host_path));
   return walk_host(root.get(), [&](int dir, std::string_view relative, const HostEntry& entry) {
-    return putter.put_entry(dir, entry.name, entry.attributes, top == "/" ? fmt::format("/{}", relative)
-                                                                         : fmt::format("{}/{}", top, relative));
+    return putter.put_entry(dir, entry.name, entry.attributes,
+                            top == "/" ? fmt::format("/{}", relative) : fmt::format("{}/{}", top, relative));
   });
 }
 

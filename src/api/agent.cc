@@ -61,11 +61,10 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
   auto state = std::make_unique<AgentState>();
   std::string path = WARREN_TRY(path_of(options));
   WARREN_TRY(create_if_missing(path, options, state->clock));
-  warren::AgentOptions how{
-      .id_or_path = path,
-      .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-      .durability =
-          options.durability == Durability::kPower ? warren::Durability::kPower : warren::Durability::kProcess};
+  warren::AgentOptions how{.id_or_path = path,
+                           .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
+                           .durability = options.durability == Durability::kPower ? warren::Durability::kPower
+                                                                                  : warren::Durability::kProcess};
   state->agent = WARREN_TRY(warren::Agent::open(how, state->clock));
   return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }

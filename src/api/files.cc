@@ -160,9 +160,9 @@ Status Files::remove_dir(std::string_view path) { return warren::remove_dir(fs_o
 Status Files::unlink(std::string_view path) { return warren::unlink(fs_of(state_), path); }
 
 Status Files::remove(std::string_view path, const RemoveOptions& options) {
-  return warren::remove(fs_of(state_), path,
-                        {.recursive = same<warren::Recursive>(options.recursive),
-                         .force = same<warren::Force>(options.force)});
+  return warren::remove(
+      fs_of(state_), path,
+      {.recursive = same<warren::Recursive>(options.recursive), .force = same<warren::Force>(options.force)});
 }
 
 Status Files::rename(std::string_view from, std::string_view to, RenameMode mode) {

@@ -22,8 +22,7 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::string_view kIdRule =
-    "must contain only alphanumeric characters, hyphens, and underscores";
+constexpr std::string_view kIdRule = "must contain only alphanumeric characters, hyphens, and underscores";
 
 // AgentFS's words for what went wrong; ours where it has none.
 std::string words_for(const Error& error) {
@@ -54,18 +53,19 @@ Result<std::string> locate(const std::string& id_or_path) {
 Status refuse_encryption(const Arguments& args) {
   if (args.has("key") && !args.has("cipher")) return Error(Code::kInvalid, "--cipher is required when using --key");
   if (args.has("cipher") && !args.has("key")) return Error(Code::kInvalid, "--key is required when using --cipher");
-  if (args.has("key")) return Error(Code::kUnsupported, "encryption not supported: Warren does not encrypt whole files");
+  if (args.has("key"))
+    return Error(Code::kUnsupported, "encryption not supported: Warren does not encrypt whole files");
   return Ok{};
 }
 
 Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, OpenMode mode) {
   WARREN_TRY(locate(args.get("ID_OR_PATH")));
-  auto agent = WARREN_TRY(
-      Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = OpenMode::kReadOnly}, context.clock));
+  auto agent =
+      WARREN_TRY(Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = OpenMode::kReadOnly}, context.clock));
   const Schema& schema = agent->store().schema();
   if (!schema.is_current()) {
-    return Error(Code::kReadOnly, fmt::format("schema version mismatch: database is version {}, expected 0.4",
-                                              name_of(schema.version)));
+    return Error(Code::kReadOnly,
+                 fmt::format("schema version mismatch: database is version {}, expected 0.4", name_of(schema.version)));
   }
   if (mode == OpenMode::kReadOnly) return agent;
   agent.reset();
@@ -83,9 +83,8 @@ Status refuse_other_features(const Arguments& args) {
 Result<Exit> run_init(Context& context, const Arguments& args) {
   WARREN_TRY(refuse_encryption(args));
   WARREN_TRY(refuse_other_features(args));
-  CreateOptions options{.id = args.find("ID"),
-                        .replace = args.has("force") ? Replace::kYes : Replace::kNo,
-                        .base = args.find("base")};
+  CreateOptions options{
+      .id = args.find("ID"), .replace = args.has("force") ? Replace::kYes : Replace::kNo, .base = args.find("base")};
   if (options.id && !is_agent_id(*options.id)) {
     return Error(Code::kInvalid, fmt::format("Invalid agent ID '{}'. Agent IDs {}.", *options.id, kIdRule));
   }
@@ -95,7 +94,8 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
       case Code::kExists:
         return Error(Code::kExists, fmt::format("Agent '{}' already exists at '{}'. Use --force to overwrite.",
                                                 options.id.value_or(""), path_of_agent(options.id.value_or(""))));
-      case Code::kNotFound: return Error(Code::kNotFound, fmt::format("Base directory does not exist: {}", *options.base));
+      case Code::kNotFound:
+        return Error(Code::kNotFound, fmt::format("Base directory does not exist: {}", *options.base));
       case Code::kNotDirectory:
         return Error(Code::kNotDirectory, fmt::format("Base path is not a directory: {}", *options.base));
       default: return agent.error();
@@ -232,7 +232,9 @@ std::vector<Option> encryption_options() {
 }
 
 Positional id_or_path() {
-  return {.name = "ID_OR_PATH", .help = "the agent: an id in ./.agentfs, or the path of its file", .suggest = Suggest::kAgents};
+  return {.name = "ID_OR_PATH",
+          .help = "the agent: an id in ./.agentfs, or the path of its file",
+          .suggest = Suggest::kAgents};
 }
 
 Command make_agentfs_fs() {
@@ -243,23 +245,40 @@ Command make_agentfs_fs() {
           .details = "",
           .positionals = {id_or_path()},
           .options = encryption_options(),
-          .subcommands = {{.name = "ls", .summary = "List all files", .details = "", .positionals = {where}, .options = {},
-                           .subcommands = {}, .handler = run_ls},
-                          {.name = "cat", .summary = "Print a file", .details = "", .positionals = {file}, .options = {},
-                           .subcommands = {}, .handler = run_cat},
-                          {.name = "write", .summary = "Write a file", .details = "",
-                           .positionals = {file, {.name = "CONTENT", .help = "what it shall hold"}}, .options = {},
-                           .subcommands = {}, .handler = run_write}},
+          .subcommands = {{.name = "ls",
+                           .summary = "List all files",
+                           .details = "",
+                           .positionals = {where},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_ls},
+                          {.name = "cat",
+                           .summary = "Print a file",
+                           .details = "",
+                           .positionals = {file},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_cat},
+                          {.name = "write",
+                           .summary = "Write a file",
+                           .details = "",
+                           .positionals = {file, {.name = "CONTENT", .help = "what it shall hold"}},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_write}},
           .handler = nullptr};
 }
 
 Command make_agentfs_init() {
-  std::vector<Option> options{
-      {.name = "force", .help = "replace the agent if it exists; its content is lost"},
-      {.name = "base", .value = "BASE", .help = "lay the agent over this directory (copy on write)", .suggest = Suggest::kHostDirs}};
+  std::vector<Option> options{{.name = "force", .help = "replace the agent if it exists; its content is lost"},
+                              {.name = "base",
+                               .value = "BASE",
+                               .help = "lay the agent over this directory (copy on write)",
+                               .suggest = Suggest::kHostDirs}};
   for (Option& option : encryption_options()) options.push_back(option);
   options.push_back({.name = "command", .letter = 'c', .value = "COMMAND", .help = "not supported by Warren"});
-  options.push_back({.name = "backend", .value = "BACKEND", .help = "how to mount", .choices = {"fuse", "nfs"}, .fallback = "fuse"});
+  options.push_back(
+      {.name = "backend", .value = "BACKEND", .help = "how to mount", .choices = {"fuse", "nfs"}, .fallback = "fuse"});
   for (std::string_view name : {"sync-remote-url", "sync-partial-prefetch", "sync-partial-segment-size",
                                 "sync-partial-bootstrap-query", "sync-partial-bootstrap-length"}) {
     options.push_back({.name = name, .value = "VALUE", .help = "not supported by Warren"});
@@ -286,12 +305,19 @@ Command make_agentfs() {
   root.subcommands.push_back(make_completions());
   root.subcommands.push_back(make_agentfs_init());
   root.subcommands.push_back(make_agentfs_fs());
-  root.subcommands.push_back({.name = "timeline", .summary = "Show what the agent's tools did", .details = "",
-                              .positionals = {id_or_path()}, .options = timeline_options(), .subcommands = {},
-                              .handler = run_timeline});
-  root.subcommands.push_back({.name = "migrate", .summary = "Bring an agent of an older schema up to date", .details = "",
+  root.subcommands.push_back({.name = "timeline",
+                              .summary = "Show what the agent's tools did",
+                              .details = "",
                               .positionals = {id_or_path()},
-                              .options = {{.name = "dry-run", .help = "say what would be done"}}, .subcommands = {},
+                              .options = timeline_options(),
+                              .subcommands = {},
+                              .handler = run_timeline});
+  root.subcommands.push_back({.name = "migrate",
+                              .summary = "Bring an agent of an older schema up to date",
+                              .details = "",
+                              .positionals = {id_or_path()},
+                              .options = {{.name = "dry-run", .help = "say what would be done"}},
+                              .subcommands = {},
                               .handler = run_migrate});
   root.subcommands.push_back(make_help());
   return root;

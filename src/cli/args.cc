@@ -58,8 +58,13 @@ class Parser {
   const Command& command() const { return *parsed_.path.back(); }
 
   void fail(Mistake mistake, std::string subject, std::string suggestion = "") {
-    error_ = UsageError{.mistake = mistake, .subject = std::move(subject), .suggestion = std::move(suggestion),
-                        .reason = "", .option = nullptr, .positionals = {}, .path = {}};
+    error_ = UsageError{.mistake = mistake,
+                        .subject = std::move(subject),
+                        .suggestion = std::move(suggestion),
+                        .reason = "",
+                        .option = nullptr,
+                        .positionals = {},
+                        .path = {}};
   }
 
   void take_word(std::string_view word) {

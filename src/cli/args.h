@@ -26,9 +26,9 @@ enum class Exit { kOk = 0, kFailed = 1, kUsage = 2 };
 // Checked while parsing, so that a mistake is a usage error and nothing has happened yet.
 enum class ValueKind {
   kText,
-  kInteger,   // any 64-bit integer
-  kCount,     // 0 or more
-  kSize,      // bytes: 4096, 64K, 1.5G
+  kInteger,  // any 64-bit integer
+  kCount,    // 0 or more
+  kSize,     // bytes: 4096, 64K, 1.5G
   kSizeOrNone,
   kDuration,  // 30s, 5m, 2h, 1d
   kTime,      // Unix seconds, or 2026-01-31[T12:00:00[Z]]
@@ -95,11 +95,11 @@ class Arguments {
 enum class Mistake {
   kUnknownCommand,
   kUnknownOption,
-  kUnexpected,      // a positional too many
+  kUnexpected,  // a positional too many
   kMissingCommand,
   kMissingArgument,
   kMissingValue,
-  kUnwantedValue,   // --flag=value
+  kUnwantedValue,  // --flag=value
   kBadValue,
   kRepeated,
 };
@@ -111,14 +111,14 @@ struct UsageError {
   std::string suggestion;  // what was meant, perhaps
   std::string reason;      // of kBadValue
   const Option* option = nullptr;
-  std::vector<const Positional*> positionals;     // the missing ones, or the bad one
-  std::vector<const Command*> path;               // down to the command it is about
+  std::vector<const Positional*> positionals;  // the missing ones, or the bad one
+  std::vector<const Command*> path;            // down to the command it is about
 };
 
 struct Parsed {
   std::vector<const Command*> path;
   Arguments arguments;
-  bool wants_help = false;     // then nothing after it was looked at
+  bool wants_help = false;  // then nothing after it was looked at
   bool wants_version = false;
 };
 

@@ -29,7 +29,8 @@ Command make_backup() {
   return {.name = "backup",
           .summary = "Copy an agent into a new file, also while it is in use",
           .details = "",
-          .positionals = {id_argument(), {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
+          .positionals = {id_argument(),
+                          {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
           .options = {json_option()},
           .subcommands = {},
           .handler = run_backup};

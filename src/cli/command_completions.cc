@@ -45,7 +45,10 @@ struct Config {
   std::uint32_t mode = 0644;
 };
 Result<Config> read_config(const Context& context, std::string_view shell) {
-  Config config{.path = WARREN_TRY(config_path(context, shell)), .text = ""};
+  Config config {
+    .path = WARREN_TRY(config_path(context, shell))
+    , .text = ""
+  };
   std::optional<struct stat> there = WARREN_TRY(find_host_file(config.path));
   if (!there) return config;
   config.path = WARREN_TRY(canonical_host_path(config.path));  // a dotfile may be a link; keep it one
@@ -122,27 +125,34 @@ Result<Exit> run_show(Context& context, const Arguments&) {
 }
 
 Command part(std::string_view name, std::string_view summary, std::vector<Positional> positionals, Handler handler) {
-  return {.name = name, .summary = summary, .details = "", .positionals = std::move(positionals), .options = {},
-          .subcommands = {}, .handler = handler};
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = {},
+          .subcommands = {},
+          .handler = handler};
 }
 
 }  // namespace
 
 Command make_completions() {
-  Positional shell{.name = "SHELL", .help = "the shell (otherwise the one in $SHELL)", .times = Times::kOptional,
+  Positional shell{.name = "SHELL",
+                   .help = "the shell (otherwise the one in $SHELL)",
+                   .times = Times::kOptional,
                    .choices = {"bash", "zsh", "fish"}};
-  return {.name = "completions",
-          .summary = "Completions for your shell",
-          .details = "",
-          .positionals = {},
-          .options = {},
-          .subcommands = {part("bash", "Print them for bash", {}, run_bash),
-                          part("zsh", "Print them for zsh", {}, run_zsh),
-                          part("fish", "Print them for fish", {}, run_fish),
-                          part("install", "Add them to your shell's start-up file", {shell}, run_install),
-                          part("uninstall", "Take them out again", {shell}, run_uninstall),
-                          part("show", "Say how to add them by hand", {}, run_show)},
-          .handler = nullptr};
+  return {
+      .name = "completions",
+      .summary = "Completions for your shell",
+      .details = "",
+      .positionals = {},
+      .options = {},
+      .subcommands = {part("bash", "Print them for bash", {}, run_bash), part("zsh", "Print them for zsh", {}, run_zsh),
+                      part("fish", "Print them for fish", {}, run_fish),
+                      part("install", "Add them to your shell's start-up file", {shell}, run_install),
+                      part("uninstall", "Take them out again", {shell}, run_uninstall),
+                      part("show", "Say how to add them by hand", {}, run_show)},
+      .handler = nullptr};
 }
 
 }  // namespace warren::cli

@@ -241,7 +241,8 @@ Result<FindOptions> find_options(const Arguments& args) {
     std::int64_t seconds = WARREN_TRY(parse_time(*time));
     options.newer = Timestamp{seconds, 0};
   }
-  if (args.has("depth")) options.depth_max = static_cast<int>(std::min<std::int64_t>(args.integer("depth"), limits::kTreeDepth));
+  if (args.has("depth"))
+    options.depth_max = static_cast<int>(std::min<std::int64_t>(args.integer("depth"), limits::kTreeDepth));
   return options;
 }
 
@@ -292,7 +293,36 @@ Positional path_or_root(std::string_view help) {
 }
 
 Option depth_option() {
-  return {.name = "depth", .letter = 'd', .value = "N", .help = "go no deeper than N levels", .kind = ValueKind::kCount};
+  return {
+      .name = "depth", .letter = 'd', .value = "N", .help = "go no deeper than N levels", .kind = ValueKind::kCount};
+}
+
+Command reader(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
+               std::vector<Option> options, Handler handler) {
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = std::move(options),
+          .subcommands = {},
+          .handler = handler};
+}
+
+std::vector<Option> find_table() {
+  return {
+      {.name = "name", .letter = 'n', .value = "GLOB", .help = "whose last name matches: * ? [a-z]"},
+      {.name = "type",
+       .letter = 't',
+       .value = "T",
+       .help = "of this type",
+       .choices = {"f", "d", "l", "p", "s", "c", "b"}},
+      {.name = "min-size", .value = "SIZE", .help = "this large or larger", .kind = ValueKind::kSize},
+      {.name = "max-size", .value = "SIZE", .help = "this large or smaller", .kind = ValueKind::kSize},
+      {.name = "newer", .value = "TIME", .help = "modified after this", .kind = ValueKind::kTime},
+      depth_option(),
+      {.name = "null", .letter = '0', .help = "end each path with a NUL instead of a line end"},
+      json_option(),
+  };
 }
 
 }  // namespace
@@ -301,46 +331,24 @@ std::vector<Command> make_fs_readers() {
   Positional one{.name = "PATH", .help = "a path of the agent"};
   Positional many{.name = "PATH", .help = "paths of the agent", .times = Times::kOnceOrMore};
   return {
-      {.name = "ls",
-       .summary = "List a directory",
-       .details = "",
-       .positionals = {path_or_root("what to list")},
-       .options = {{.name = "long", .letter = 'l', .help = "mode, links, owner, group, size and time too"},
-                   {.name = "all", .letter = 'a', .help = "names that begin with '.' too"},
-                   {.name = "recursive", .letter = 'R', .help = "the directories below as well"},
-                   json_option()},
-       .subcommands = {},
-       .handler = run_ls},
-      {.name = "tree", .summary = "Draw the tree below a directory", .details = "",
-       .positionals = {path_or_root("where to begin")}, .options = {depth_option(), json_option()}, .subcommands = {},
-       .handler = run_tree},
-      {.name = "cat", .summary = "Print files", .details = "", .positionals = {many}, .options = {}, .subcommands = {},
-       .handler = run_cat},
-      {.name = "stat", .summary = "Tell everything about a path", .details = "", .positionals = {many},
-       .options = {{.name = "follow", .letter = 'L', .help = "of what a link points to"}, json_option()},
-       .subcommands = {}, .handler = run_stat},
-      {.name = "readlink", .summary = "Print where a symbolic link points", .details = "", .positionals = {one},
-       .options = {json_option()}, .subcommands = {}, .handler = run_readlink},
-      {.name = "find",
-       .summary = "Find paths below a directory",
-       .details = "",
-       .positionals = {path_or_root("where to begin")},
-       .options = {{.name = "name", .letter = 'n', .value = "GLOB", .help = "whose last name matches: * ? [a-z]"},
-                   {.name = "type", .letter = 't', .value = "T", .help = "of this type",
-                    .choices = {"f", "d", "l", "p", "s", "c", "b"}},
-                   {.name = "min-size", .value = "SIZE", .help = "this large or larger", .kind = ValueKind::kSize},
-                   {.name = "max-size", .value = "SIZE", .help = "this large or smaller", .kind = ValueKind::kSize},
-                   {.name = "newer", .value = "TIME", .help = "modified after this", .kind = ValueKind::kTime},
-                   depth_option(),
-                   {.name = "null", .letter = '0', .help = "end each path with a NUL instead of a line end"},
-                   json_option()},
-       .subcommands = {},
-       .handler = run_find},
-      {.name = "du", .summary = "Sum up sizes below a directory", .details = "",
-       .positionals = {path_or_root("where to begin")},
-       .options = {{.name = "summary", .letter = 's', .help = "the total alone"},
-                   {.name = "human", .letter = 'H', .help = "sizes as 1.5 MiB"}, json_option()},
-       .subcommands = {}, .handler = run_du},
+      reader("ls", "List a directory", {path_or_root("what to list")},
+             {{.name = "long", .letter = 'l', .help = "mode, links, owner, group, size and time too"},
+              {.name = "all", .letter = 'a', .help = "names that begin with '.' too"},
+              {.name = "recursive", .letter = 'R', .help = "the directories below as well"},
+              json_option()},
+             run_ls),
+      reader("tree", "Draw the tree below a directory", {path_or_root("where to begin")},
+             {depth_option(), json_option()}, run_tree),
+      reader("cat", "Print files", {many}, {}, run_cat),
+      reader("stat", "Tell everything about a path", {many},
+             {{.name = "follow", .letter = 'L', .help = "of what a link points to"}, json_option()}, run_stat),
+      reader("readlink", "Print where a symbolic link points", {one}, {json_option()}, run_readlink),
+      reader("find", "Find paths below a directory", {path_or_root("where to begin")}, find_table(), run_find),
+      reader("du", "Sum up sizes below a directory", {path_or_root("where to begin")},
+             {{.name = "summary", .letter = 's', .help = "the total alone"},
+              {.name = "human", .letter = 'H', .help = "sizes as 1.5 MiB"},
+              json_option()},
+             run_du),
   };
 }
 

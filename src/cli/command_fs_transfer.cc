@@ -39,8 +39,8 @@ Result<Exit> run_put(Context& context, const Arguments& args) {
     TransferTotals totals;
     if (ProgressBar::is_watched(context)) totals = WARREN_TRY(measure_host_tree(host));
     ProgressBar bar(context, totals);
-    report = WARREN_TRY(
-        put_tree(agent->fs(), host, args.get("PATH"), [&](const TransferReport& done) { bar.show(done); }));
+    report =
+        WARREN_TRY(put_tree(agent->fs(), host, args.get("PATH"), [&](const TransferReport& done) { bar.show(done); }));
   }
   tell_report(context, args, "put", report);
   return Exit::kOk;
@@ -75,7 +75,9 @@ std::vector<Command> make_fs_transfers() {
        .summary = "Bring a file or a directory of the host into the agent",
        .details = "Keeps modes, times and symbolic links. When PATH is a directory, the copy goes into it.\n"
                   "Links on the host are not followed. Devices, sockets and pipes are left out.",
-       .positionals = {{.name = "HOST", .help = "what to bring in; `-`: standard input", .suggest = Suggest::kHostFiles},
+       .positionals = {{.name = "HOST",
+                        .help = "what to bring in; `-`: standard input",
+                        .suggest = Suggest::kHostFiles},
                        {.name = "PATH", .help = "where to in the agent", .times = Times::kOptional, .fallback = "/"}},
        .options = {verbose, json_option()},
        .subcommands = {},
@@ -86,8 +88,11 @@ std::vector<Command> make_fs_transfers() {
                   "Nothing is written outside HOST, whatever the agent holds: links that stand there are not\n"
                   "followed, and set-user-id and set-group-id bits are dropped.",
        .positionals = {{.name = "PATH", .help = "what to take out"},
-                       {.name = "HOST", .help = "where to; `-`: standard output", .times = Times::kOptional,
-                        .suggest = Suggest::kHostFiles, .fallback = "."}},
+                       {.name = "HOST",
+                        .help = "where to; `-`: standard output",
+                        .times = Times::kOptional,
+                        .suggest = Suggest::kHostFiles,
+                        .fallback = "."}},
        .options = {{.name = "force", .letter = 'f', .help = "overwrite files that are there"}, verbose, json_option()},
        .subcommands = {},
        .handler = run_get},

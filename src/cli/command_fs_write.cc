@@ -105,8 +105,13 @@ Result<Exit> run_touch(Context& context, const Arguments& args) {
 
 Command writer(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
                std::vector<Option> options, Handler handler) {
-  return {.name = name, .summary = summary, .details = "", .positionals = std::move(positionals),
-          .options = std::move(options), .subcommands = {}, .handler = handler};
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = std::move(options),
+          .subcommands = {},
+          .handler = handler};
 }
 
 }  // namespace
@@ -134,7 +139,8 @@ std::vector<Command> make_fs_writers() {
              run_mkdir),
       writer("rmdir", "Remove empty directories", {many}, {}, run_rmdir),
       writer("ln", "Make a link",
-             {{.name = "TARGET", .help = "what the link leads to"}, {.name = "PATH", .help = "the new link, or a directory to make it in"}},
+             {{.name = "TARGET", .help = "what the link leads to"},
+              {.name = "PATH", .help = "the new link, or a directory to make it in"}},
              {{.name = "symbolic", .letter = 's', .help = "a symbolic link"},
               {.name = "force", .letter = 'f', .help = "replace what is there"}},
              run_ln),
@@ -142,7 +148,11 @@ std::vector<Command> make_fs_writers() {
              {{.name = "recursive", .letter = 'R', .help = "of everything below too"}}, run_chmod),
       writer("touch", "Set a file's times, making it when it is missing", {many},
              {{.name = "no-create", .letter = 'c', .help = "make no file"},
-              {.name = "time", .letter = 'd', .value = "TIME", .help = "this time instead of now", .kind = ValueKind::kTime}},
+              {.name = "time",
+               .letter = 'd',
+               .value = "TIME",
+               .help = "this time instead of now",
+               .kind = ValueKind::kTime}},
              run_touch),
   };
 }

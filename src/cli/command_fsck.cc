@@ -29,8 +29,7 @@ void print_report(Output& out, const FsckReport& report) {
               violation.repairable ? "" : " (cannot be repaired)");
   }
   out.print("{}: {} inodes, {} entries, {} chunks, {} keys, {} tool calls\n",
-            report.clean() ? out.paint(Ink::kGreen, "clean")
-                           : fmt::format("{} violations", report.violations.size()),
+            report.clean() ? out.paint(Ink::kGreen, "clean") : fmt::format("{} violations", report.violations.size()),
             report.inodes, report.entries, report.chunks, report.keys, report.calls);
 }
 
@@ -46,7 +45,8 @@ Result<Exit> repair(Context& context, const Arguments& args, const std::string& 
   RepairReport report = WARREN_TRY(repair_agent(path, context.clock));
   Output& out = context.out;
   if (args.has("json")) {
-    Json json{{"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
+    Json json{
+        {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
     if (!report.backup_path.empty()) set_bytes(json, "backup", report.backup_path);
     out.json(json);
   } else {

@@ -44,19 +44,33 @@ Result<Exit> run_man(Context& context, const Arguments&) {
 }  // namespace
 
 Command make_help() {
-  return {.name = "help", .summary = "Explain a command", .details = "",
+  return {.name = "help",
+          .summary = "Explain a command",
+          .details = "",
           .positionals = {{.name = "COMMAND", .help = "the command, word by word", .times = Times::kAny}},
-          .options = {}, .subcommands = {}, .handler = run_help};
+          .options = {},
+          .subcommands = {},
+          .handler = run_help};
 }
 
 Command make_version() {
-  return {.name = "version", .summary = "Print the version", .details = "", .positionals = {},
-          .options = {json_option()}, .subcommands = {}, .handler = run_version};
+  return {.name = "version",
+          .summary = "Print the version",
+          .details = "",
+          .positionals = {},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_version};
 }
 
 Command make_man() {
-  return {.name = "man", .summary = "Print the manual page, as man reads it", .details = "`warren man | man -l -` shows it.",
-          .positionals = {}, .options = {}, .subcommands = {}, .handler = run_man};
+  return {.name = "man",
+          .summary = "Print the manual page, as man reads it",
+          .details = "`warren man | man -l -` shows it.",
+          .positionals = {},
+          .options = {},
+          .subcommands = {},
+          .handler = run_man};
 }
 
 }  // namespace warren::cli

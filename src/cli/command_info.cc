@@ -66,8 +66,13 @@ Result<Exit> run_info(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_info() {
-  return {.name = "info", .summary = "Tell an agent's size, counts and fragmentation", .details = "",
-          .positionals = {id_argument()}, .options = {json_option()}, .subcommands = {}, .handler = run_info};
+  return {.name = "info",
+          .summary = "Tell an agent's size, counts and fragmentation",
+          .details = "",
+          .positionals = {id_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_info};
 }
 
 }  // namespace warren::cli

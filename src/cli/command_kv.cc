@@ -103,33 +103,45 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 Command make_kv() {
   Positional key{.name = "KEY", .help = "the key"};
   Positional keys{.name = "KEY", .help = "the keys", .times = Times::kOnceOrMore};
-  Command get{.name = "get", .summary = "Print a value", .details = "", .positionals = {key},
+  Command get{.name = "get",
+              .summary = "Print a value",
+              .details = "",
+              .positionals = {key},
               .options = {{.name = "string", .letter = 's', .help = "a JSON string without its quotes"}, json_option()},
-              .subcommands = {}, .handler = run_get};
+              .subcommands = {},
+              .handler = run_get};
   Command set{.name = "set",
               .summary = "Store a value",
               .details = "",
               .positionals = {key, {.name = "VALUE", .help = "JSON text; `-`: from standard input"}},
               .options = {{.name = "string", .letter = 's', .help = "VALUE is plain text, not JSON"},
-                          {.name = "ttl", .value = "TIME", .help = "forget it after 30s, 5m, 2h or 1d", .kind = ValueKind::kDuration},
+                          {.name = "ttl",
+                           .value = "TIME",
+                           .help = "forget it after 30s, 5m, 2h or 1d",
+                           .kind = ValueKind::kDuration},
                           {.name = "if-value", .value = "JSON", .help = "only if this is the value now"},
                           {.name = "if-absent", .help = "only if there is none now"}},
               .subcommands = {},
               .handler = run_set};
-  Command del{.name = "del", .summary = "Remove keys", .details = "", .positionals = {keys},
+  Command del{.name = "del",
+              .summary = "Remove keys",
+              .details = "",
+              .positionals = {keys},
               .options = {{.name = "force", .letter = 'f', .help = "what is not there needs no removing"}},
-              .subcommands = {}, .handler = run_del};
-  Command list{.name = "list",
-               .summary = "List keys and values",
-               .details = "",
-               .positionals = {},
-               .options = {{.name = "prefix", .letter = 'p', .value = "TEXT", .help = "keys that begin so"},
-                           {.name = "after", .value = "KEY", .help = "keys behind this one"},
-                           {.name = "limit", .letter = 'n', .value = "N", .help = "at most N", .kind = ValueKind::kCount},
-                           {.name = "keys", .letter = 'k', .help = "the keys alone"},
-                           json_option()},
-               .subcommands = {},
-               .handler = run_list};
+              .subcommands = {},
+              .handler = run_del};
+  Command list{
+      .name = "list",
+      .summary = "List keys and values",
+      .details = "",
+      .positionals = {},
+      .options = {{.name = "prefix", .letter = 'p', .value = "TEXT", .help = "keys that begin so"},
+                  {.name = "after", .value = "KEY", .help = "keys behind this one"},
+                  {.name = "limit", .letter = 'n', .value = "N", .help = "at most N", .kind = ValueKind::kCount},
+                  {.name = "keys", .letter = 'k', .help = "the keys alone"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_list};
   return {.name = "kv",
           .summary = "Work with an agent's key-value store",
           .details = "Values are JSON.",

@@ -26,8 +26,8 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(locate_agent(args.get("ID")));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory is always current");
   bool is_dry = args.has("dry-run");
-  MigrationReport report =
-      WARREN_TRY(migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo).within(fmt::format("migrate {}", quote(path))));
+  MigrationReport report = WARREN_TRY(
+      migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo).within(fmt::format("migrate {}", quote(path))));
   Output& out = context.out;
   if (args.has("json")) {
     out.json(report_json(path, report));

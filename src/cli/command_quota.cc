@@ -33,15 +33,16 @@ Result<Exit> run_quota(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_quota() {
-  return {.name = "quota",
-          .summary = "Show or set how much an agent may hold",
-          .details = "Bytes are the sizes of files and links; inodes are files, directories and all other nodes.",
-          .positionals = {id_argument()},
-          .options = {{.name = "bytes", .value = "SIZE", .help = "the new limit, or none", .kind = ValueKind::kSizeOrNone},
-                      {.name = "inodes", .value = "N", .help = "the new limit, or none", .kind = ValueKind::kSizeOrNone},
-                      json_option()},
-          .subcommands = {},
-          .handler = run_quota};
+  return {
+      .name = "quota",
+      .summary = "Show or set how much an agent may hold",
+      .details = "Bytes are the sizes of files and links; inodes are files, directories and all other nodes.",
+      .positionals = {id_argument()},
+      .options = {{.name = "bytes", .value = "SIZE", .help = "the new limit, or none", .kind = ValueKind::kSizeOrNone},
+                  {.name = "inodes", .value = "N", .help = "the new limit, or none", .kind = ValueKind::kSizeOrNone},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_quota};
 }
 
 }  // namespace warren::cli

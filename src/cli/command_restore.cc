@@ -8,8 +8,8 @@ namespace {
 
 Result<Exit> run_restore(Context& context, const Arguments& args) {
   Replace replace = args.has("force") ? Replace::kYes : Replace::kNo;
-  std::string path = WARREN_TRY(
-      restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
+  std::string path =
+      WARREN_TRY(restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
   if (args.has("json")) {
     Json json;
     set_bytes(json, "path", path);

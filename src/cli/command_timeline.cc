@@ -39,16 +39,27 @@ Result<Exit> run_timeline(Context& context, const Arguments& args) {
 }  // namespace
 
 std::vector<Option> timeline_options() {
-  return {{.name = "limit", .value = "LIMIT", .help = "at most so many, the newest first", .kind = ValueKind::kInteger,
+  return {{.name = "limit",
+           .value = "LIMIT",
+           .help = "at most so many, the newest first",
+           .kind = ValueKind::kInteger,
            .fallback = "100"},
           {.name = "filter", .value = "FILTER", .help = "calls of this tool"},
-          {.name = "status", .value = "STATUS", .help = "calls with this status", .choices = {"pending", "success", "error"}},
-          {.name = "format", .value = "FORMAT", .help = "how to print them", .choices = {"table", "json"}, .fallback = "table"}};
+          {.name = "status",
+           .value = "STATUS",
+           .help = "calls with this status",
+           .choices = {"pending", "success", "error"}},
+          {.name = "format",
+           .value = "FORMAT",
+           .help = "how to print them",
+           .choices = {"table", "json"},
+           .fallback = "table"}};
 }
 
 Command make_timeline() {
   std::vector<Option> options = timeline_options();
-  options.push_back({.name = "since", .value = "TIME", .help = "calls that began after this", .kind = ValueKind::kTime});
+  options.push_back(
+      {.name = "since", .value = "TIME", .help = "calls that began after this", .kind = ValueKind::kTime});
   options.push_back(json_option());
   return {.name = "timeline",
           .summary = "Show what the agent's tools did",

@@ -112,8 +112,13 @@ Result<Exit> run_stats(Context& context, const Arguments& args) {
 
 Command tool(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
              std::vector<Option> options, Handler handler) {
-  return {.name = name, .summary = summary, .details = "", .positionals = std::move(positionals),
-          .options = std::move(options), .subcommands = {}, .handler = handler};
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = std::move(options),
+          .subcommands = {},
+          .handler = handler};
 }
 
 }  // namespace
@@ -125,25 +130,33 @@ Command make_tools() {
   Option result{.name = "result", .value = "JSON", .help = "what came back"};
   Option session{.name = "session", .value = "TEXT", .help = "which session it belongs to"};
   Option parent{.name = "parent", .value = "CALL", .help = "the call that made this one", .kind = ValueKind::kInteger};
-  Command record = tool("record", "Store a finished call and print its number", {name},
-                        {params, result, {.name = "error", .value = "TEXT", .help = "why it failed"},
-                         {.name = "started", .value = "TIME", .help = "when it began [default: now]", .kind = ValueKind::kTime},
-                         {.name = "completed", .value = "TIME", .help = "when it ended [default: now]", .kind = ValueKind::kTime},
-                         session, parent, json_option()},
-                        run_record);
-  return {.name = "tools",
-          .summary = "Work with the record of an agent's tool calls",
-          .details = "A finished call is never changed or removed. `warren timeline` lists them.",
-          .positionals = {id_argument()},
-          .options = {},
-          .subcommands = {record,
-                          tool("start", "Begin a call and print its number", {name}, {params, session, parent, json_option()}, run_start),
-                          tool("succeed", "Finish a call that went well", {call}, {result}, run_succeed),
-                          tool("fail", "Finish a call that failed", {call, {.name = "ERROR", .help = "why"}}, {}, run_fail),
-                          tool("get", "Show one call", {call}, {json_option()}, run_get),
-                          tool("stats", "Count calls by tool",
-                               {{.name = "NAME", .help = "this tool alone", .times = Times::kOptional}}, {json_option()}, run_stats)},
-          .handler = nullptr};
+  Command record =
+      tool("record", "Store a finished call and print its number", {name},
+           {params,
+            result,
+            {.name = "error", .value = "TEXT", .help = "why it failed"},
+            {.name = "started", .value = "TIME", .help = "when it began [default: now]", .kind = ValueKind::kTime},
+            {.name = "completed", .value = "TIME", .help = "when it ended [default: now]", .kind = ValueKind::kTime},
+            session,
+            parent,
+            json_option()},
+           run_record);
+  return {
+      .name = "tools",
+      .summary = "Work with the record of an agent's tool calls",
+      .details = "A finished call is never changed or removed. `warren timeline` lists them.",
+      .positionals = {id_argument()},
+      .options = {},
+      .subcommands = {record,
+                      tool("start", "Begin a call and print its number", {name},
+                           {params, session, parent, json_option()}, run_start),
+                      tool("succeed", "Finish a call that went well", {call}, {result}, run_succeed),
+                      tool("fail", "Finish a call that failed", {call, {.name = "ERROR", .help = "why"}}, {}, run_fail),
+                      tool("get", "Show one call", {call}, {json_option()}, run_get),
+                      tool("stats", "Count calls by tool",
+                           {{.name = "NAME", .help = "this tool alone", .times = Times::kOptional}}, {json_option()},
+                           run_stats)},
+      .handler = nullptr};
 }
 
 }  // namespace warren::cli

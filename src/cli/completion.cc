@@ -259,7 +259,8 @@ FishWords fish_subcommands(const Command& command) {
 }
 
 template <class Words>
-std::string fish_function(std::string_view program, std::string_view name, const std::vector<Node>& nodes, Words words) {
+std::string fish_function(std::string_view program, std::string_view name, const std::vector<Node>& nodes,
+                          Words words) {
   std::string out = fmt::format("function __{}_{}\n    switch \"$argv[1]\"\n", program, name);
   for (const Node& node : nodes) out += fish_case(node.path, words(*node.command));
   return out + "    end\nend\n";
@@ -370,7 +371,8 @@ std::string fish_completion(const Command& root) {
   std::vector<Node> nodes = nodes_of(root);
   std::string out = fmt::format("# fish completion for {0}; made by `{0} completions`\n", root.name);
   out += fish_function(root.name, "subcommands", nodes, fish_subcommands);
-  out += fish_function(root.name, "options", nodes, [](const Command& command) { return fish_options(command, Which::kAll); });
+  out += fish_function(root.name, "options", nodes,
+                       [](const Command& command) { return fish_options(command, Which::kAll); });
   out += fish_function(root.name, "value_options", nodes,
                        [](const Command& command) { return fish_options(command, Which::kWithValue); });
   out += fish_needed(root.name, nodes);

@@ -89,8 +89,8 @@ std::string short_usage_line(std::span<const Command* const> path, Dialect diale
 std::string help_text(std::span<const Command* const> path, Dialect dialect) {
   const Command& command = *path.back();
   bool is_ours = dialect == Dialect::kWarren;
-  std::string out = fmt::format("{}\n\n{}: {}\n", command.summary, is_ours ? "usage" : "Usage",
-                                usage_line(path, dialect));
+  std::string out =
+      fmt::format("{}\n\n{}: {}\n", command.summary, is_ours ? "usage" : "Usage", usage_line(path, dialect));
   if (!command.details.empty()) out += fmt::format("\n{}\n", command.details);
   std::vector<Row> rows;
   for (const Command& sub : command.subcommands) rows.push_back({std::string(sub.name), std::string(sub.summary)});

@@ -19,8 +19,8 @@ std::string short_usage_line(std::span<const Command* const> path, Dialect diale
 
 std::string help_text(std::span<const Command* const> path, Dialect dialect);
 
-std::string spelled(const Option& option);          // "--limit N"
-std::string spelled_clap(const Option& option);     // "--limit <N>"
+std::string spelled(const Option& option);       // "--limit N"
+std::string spelled_clap(const Option& option);  // "--limit <N>"
 std::string spelled(const Positional& positional, Dialect dialect);
 
 }  // namespace warren::cli

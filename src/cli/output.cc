@@ -44,9 +44,7 @@ void Output::line(std::string_view text) { write(std::string(text) + "\n"); }
 
 void Output::json(const Json& value) { line(dump_json_pretty(value)); }
 
-std::string Output::name(std::string_view bytes) const {
-  return is_terminal_ ? printable(bytes) : std::string(bytes);
-}
+std::string Output::name(std::string_view bytes) const { return is_terminal_ ? printable(bytes) : std::string(bytes); }
 
 std::string Output::paint(Ink ink, std::string_view text) const {
   if (!colours_ || ink == Ink::kPlain) return std::string(text);

@@ -41,7 +41,8 @@ std::string hint(const UsageError& error) {
   bool is_dashed = error.mistake == Mistake::kUnknownOption;
   if (is_dashed) return fmt::format("to pass {} as an argument, put '--' before it", quote(error.subject));
   if (error.mistake == Mistake::kMissingValue && !error.subject.empty()) {
-    return fmt::format("a value that begins with '-' is written '--{}={}'", error.option->name, printable(error.subject));
+    return fmt::format("a value that begins with '-' is written '--{}={}'", error.option->name,
+                       printable(error.subject));
   }
   if (error.mistake == Mistake::kMissingCommand) {
     std::vector<std::string_view> names;
@@ -61,7 +62,8 @@ std::string explain_warren(const UsageError& error) {
 std::string integer_problem(std::string_view text) {
   if (text.empty()) return "cannot parse integer from empty string";
   std::string_view digits = text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
-  bool is_number = !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  bool is_number =
+      !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!is_number) return "invalid digit found in string";
   return text.starts_with('-') ? "number too small to fit in target type" : "number too large to fit in target type";
 }
@@ -72,7 +74,7 @@ std::string choices_line(const UsageError& error) {
 }
 
 std::string message_clap(const UsageError& error) {
-  std::string where = error.option != nullptr ? spelled_clap(*error.option)
+  std::string where = error.option != nullptr     ? spelled_clap(*error.option)
                       : error.positionals.empty() ? ""
                                                   : spelled(*error.positionals.front(), Dialect::kAgentFs);
   switch (error.mistake) {

@@ -105,7 +105,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   auto [number, unit] = *parts;
   constexpr std::string_view kUnits = "KMGTP";
   std::size_t power = unit.empty() ? kUnits.npos : kUnits.find(static_cast<char>(unit[0] & ~0x20));
-  bool is_known = unit == "B" || (power != kUnits.npos && (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
+  bool is_known =
+      unit == "B" || (power != kUnits.npos && (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
   if (!is_known) return bad(text, kWhat);
   double bytes = unit == "B" ? number : number * std::pow(1024.0, static_cast<double>(power + 1));
   if (bytes >= std::ldexp(1.0, 62)) return bad(text, "a size we can keep");

@@ -18,13 +18,13 @@ Result<Attributes> find(FileSystem& fs, std::string_view path, Follow follow) {
   return *place.node;
 }
 
-// Resolves the path and calls `use` with the inode found, in one Unit. Errors of `use` get the verb and the path.
+// Resolves the path and calls `use` with the node found, in one Unit. Errors of `use` get the verb and the path.
 template <class Use>
 auto with_node(FileSystem& fs, UnitAccess access, std::string_view verb, std::string_view path, Follow follow,
-               const Use& use) -> decltype(use(Inode{})) {
+               const Use& use) -> decltype(use(Attributes{})) {
   auto unit = WARREN_TRY(fs.begin(access));
   Attributes node = WARREN_TRY(find(fs, path, follow));
-  auto result = use(node.inode).within(doing(verb, path));
+  auto result = use(node).within(doing(verb, path));
   if (result.ok() && access == UnitAccess::kWrite) WARREN_TRY(unit->commit().within(doing(verb, path)));
   return result;
 }
@@ -112,7 +112,7 @@ Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::str
 
 Result<std::vector<DirEntry>> list(FileSystem& fs, std::string_view path, DirDetail detail) {
   return with_node(fs, UnitAccess::kRead, "read directory", path, Follow::kYes,
-                   [&](Inode node) { return list_dir(fs, node, detail); });
+                   [&](const Attributes& node) { return list_dir(fs, node.inode, detail); });
 }
 
 }  // namespace
@@ -140,15 +140,14 @@ Result<bool> exists(FileSystem& fs, std::string_view path) {
 }
 
 Result<std::string> read_file(FileSystem& fs, std::string_view path, const ReadFileOptions& options) {
-  auto read_all = [&](Inode node) -> Result<std::string> {
-    Attributes attributes = WARREN_TRY(fs.get_attributes(node));
+  auto read_all = [&](const Attributes& node) -> Result<std::string> {
     // Anything but a file has no size worth trusting; read says what is wrong with it.
-    std::uint64_t size = attributes.is_file() ? attributes.size : 0;
+    std::uint64_t size = node.is_file() ? node.size : 0;
     if (size > options.size_bytes_max) {
       return Error(Code::kTooLarge, fmt::format("it has {} bytes, at most {} are read", size, options.size_bytes_max));
     }
     std::string content(size, '\0');
-    std::size_t length = WARREN_TRY(fs.read(node, 0, as_mutable_bytes(content)));
+    std::size_t length = WARREN_TRY(fs.read(node.inode, 0, as_mutable_bytes(content)));
     content.resize(length);
     return content;
   };
@@ -157,7 +156,7 @@ Result<std::string> read_file(FileSystem& fs, std::string_view path, const ReadF
 
 Result<std::size_t> read_at(FileSystem& fs, std::string_view path, std::uint64_t offset, MutableBytes out) {
   return with_node(fs, UnitAccess::kRead, "read", path, Follow::kYes,
-                   [&](Inode node) { return fs.read(node, offset, out); });
+                   [&](const Attributes& node) { return fs.read(node.inode, offset, out); });
 }
 
 Status write_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
@@ -177,12 +176,12 @@ Status append_file(FileSystem& fs, std::string_view path, Bytes data, const Writ
 
 Status write_at(FileSystem& fs, std::string_view path, std::uint64_t offset, Bytes data) {
   return with_node(fs, UnitAccess::kWrite, "write", path, Follow::kYes,
-                   [&](Inode node) { return fs.write(node, offset, data); });
+                   [&](const Attributes& node) { return fs.write(node.inode, offset, data); });
 }
 
 Status truncate(FileSystem& fs, std::string_view path, std::uint64_t size) {
   return with_node(fs, UnitAccess::kWrite, "truncate", path, Follow::kYes,
-                   [&](Inode node) { return resize(fs, node, size); });
+                   [&](const Attributes& node) { return resize(fs, node.inode, size); });
 }
 
 Status copy_file(FileSystem& fs, std::string_view from, std::string_view to, const CopyFileOptions& options) {
@@ -298,13 +297,13 @@ Result<Attributes> make_node(FileSystem& fs, std::string_view path, const NewNod
 
 Result<std::string> read_link(FileSystem& fs, std::string_view path) {
   return with_node(fs, UnitAccess::kRead, "read link", path, Follow::kNo,
-                   [&](Inode node) { return fs.read_link(node); });
+                   [&](const Attributes& node) { return fs.read_link(node.inode); });
 }
 
 Result<Attributes> set_attributes(FileSystem& fs, std::string_view path, const AttributeChanges& changes,
                                   Follow follow) {
   return with_node(fs, UnitAccess::kWrite, "set attributes of", path, follow,
-                   [&](Inode node) { return fs.set_attributes(node, changes); });
+                   [&](const Attributes& node) { return fs.set_attributes(node.inode, changes); });
 }
 
 Status set_mode(FileSystem& fs, std::string_view path, std::uint32_t mode) {
@@ -324,23 +323,23 @@ Status set_times(FileSystem& fs, std::string_view path, SetTime atime, SetTime m
 
 Result<std::string> get_xattr(FileSystem& fs, std::string_view path, std::string_view name, Follow follow) {
   return with_node(fs, UnitAccess::kRead, "get attribute of", path, follow,
-                   [&](Inode node) { return fs.get_xattr(node, name); });
+                   [&](const Attributes& node) { return fs.get_xattr(node.inode, name); });
 }
 
 Result<std::vector<std::string>> list_xattrs(FileSystem& fs, std::string_view path, Follow follow) {
   return with_node(fs, UnitAccess::kRead, "list attributes of", path, follow,
-                   [&](Inode node) { return fs.list_xattrs(node); });
+                   [&](const Attributes& node) { return fs.list_xattrs(node.inode); });
 }
 
 Status set_xattr(FileSystem& fs, std::string_view path, std::string_view name, Bytes value, XattrMode mode,
                  Follow follow) {
   return with_node(fs, UnitAccess::kWrite, "set attribute of", path, follow,
-                   [&](Inode node) { return fs.set_xattr(node, name, value, mode); });
+                   [&](const Attributes& node) { return fs.set_xattr(node.inode, name, value, mode); });
 }
 
 Status remove_xattr(FileSystem& fs, std::string_view path, std::string_view name, Follow follow) {
   return with_node(fs, UnitAccess::kWrite, "remove attribute of", path, follow,
-                   [&](Inode node) { return fs.remove_xattr(node, name); });
+                   [&](const Attributes& node) { return fs.remove_xattr(node.inode, name); });
 }
 
 }  // namespace warren

@@ -55,8 +55,7 @@ Result<std::string> read_host_file(const std::string& path, std::size_t size_byt
   std::size_t done = 0;
   for (;;) {
     content.resize(done + 65536);
-    std::size_t count =
-        WARREN_TRY(read_full(fd.get(), as_mutable_bytes(content).subspan(done)).within(quote(path)));
+    std::size_t count = WARREN_TRY(read_full(fd.get(), as_mutable_bytes(content).subspan(done)).within(quote(path)));
     done += count;
     if (done > size_bytes_max) {
       return Error(Code::kTooLarge, fmt::format("{} has more than {} bytes", quote(path), size_bytes_max));
@@ -160,7 +159,8 @@ Result<Fd> open_host_dir_below(int dir, std::string_view relative) {
     relative = end == relative.npos ? std::string_view() : relative.substr(end + 1);
     WARREN_TRY(check_name(name));
     Fd next(::openat(current.get(), name.c_str(), kFlags));
-    if (!next.is_open()) return system_error(errno, fmt::format("open directory {} (links are not followed)", quote(name)));
+    if (!next.is_open())
+      return system_error(errno, fmt::format("open directory {} (links are not followed)", quote(name)));
     current = std::move(next);
   }
   return current;

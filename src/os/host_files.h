@@ -43,7 +43,7 @@ struct HostEntry {
 // Sorted by name, without "." and "..". An entry that goes away meanwhile is left out.
 Result<std::vector<HostEntry>> list_host_dir(int dir);
 
-Result<Fd> open_host_dir(const std::string& path);  // follows links
+Result<Fd> open_host_dir(const std::string& path);                   // follows links
 Result<Fd> open_host_dir_below(int dir, std::string_view relative);  // "" is the directory itself
 Result<Fd> open_host_file_below(int dir, std::string_view name);     // to read; kInvalid if it is no regular file
 Result<std::string> read_host_link_below(int dir, std::string_view name);

@@ -1,7 +1,7 @@
 // File content: fs_data, one row per chunk that holds anything.
 //
 // A missing chunk is a hole and reads as zeros, and so does what lies behind a chunk's own end. Only
-// the last chunk of a file may be shorter than the chunk size (FS-11 in docs/format.md); a writer
+// the last chunk of a file may be shorter than the chunk size (FS-9 in docs/format.md); a writer
 // that goes beyond a short one fills it up first.
 #pragma once
 

@@ -29,8 +29,8 @@ Status make_overlay(Store& store, std::string_view base_path) {
   Database& database = store.database();
   auto change = WARREN_TRY(Transaction::begin(database, Access::kWrite));
   WARREN_TRY(database.execute(kTables));
-  Statement set = WARREN_TRY(
-      database.prepare("INSERT OR REPLACE INTO fs_overlay_config (key, value) VALUES ('base_path', ?)"));
+  Statement set =
+      WARREN_TRY(database.prepare("INSERT OR REPLACE INTO fs_overlay_config (key, value) VALUES ('base_path', ?)"));
   WARREN_TRY(set.bind(1, base_path).run());
   return change.commit();
 }
@@ -38,8 +38,8 @@ Status make_overlay(Store& store, std::string_view base_path) {
 Result<std::optional<std::string>> find_overlay_base(Store& store) {
   Database& database = store.database();
   auto view = WARREN_TRY(Transaction::begin(database, Access::kRead));
-  Statement has = WARREN_TRY(
-      database.prepare("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='fs_overlay_config'"));
+  Statement has =
+      WARREN_TRY(database.prepare("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='fs_overlay_config'"));
   if (!WARREN_TRY(has.find_integer())) return std::optional<std::string>();
   Statement get = WARREN_TRY(database.prepare("SELECT value FROM fs_overlay_config WHERE key='base_path'"));
   Rows rows = get.rows();

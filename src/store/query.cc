@@ -34,8 +34,8 @@ Status read_rows(Statement& statement, const QueryReader& reader) {
 
 Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess access, const QueryReader& reader) {
   Database& database = store.database();
-  auto change = WARREN_TRY(
-      Transaction::begin(database, access == QueryAccess::kWrite ? Access::kWrite : Access::kRead));
+  auto change =
+      WARREN_TRY(Transaction::begin(database, access == QueryAccess::kWrite ? Access::kWrite : Access::kRead));
   Statement statement = WARREN_TRY(database.prepare(UserSql{sql}));
   if (access == QueryAccess::kRead && !statement.read_only()) {
     return Error(Code::kReadOnly, "the statement would change the agent", "--write allows it");

@@ -1,12 +1,12 @@
 #include "store/schema.h"
 
 #include <charconv>
-#include <set>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "store/table_names.h"
 
 namespace warren {
 namespace {
@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS wr_meta (
   value NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS wr_journal (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq INTEGER PRIMARY KEY,
   at_us INTEGER NOT NULL,
   origin INTEGER NOT NULL,
   changes BLOB NOT NULL
@@ -116,22 +116,6 @@ INSERT OR IGNORE INTO wr_meta (key, value) VALUES ('format', 1);
 // wr_meta.format that this program writes. A higher one was made by a newer Warren.
 constexpr std::int64_t kOwnFormat = 1;
 
-Result<std::set<std::string, std::less<>>> tables_of(Database& database) {
-  Statement query = WARREN_TRY(database.prepare("SELECT name FROM sqlite_schema WHERE type='table'"));
-  std::set<std::string, std::less<>> names;
-  Rows rows = query.rows();
-  while (WARREN_TRY(rows.next())) names.emplace(rows.text(0));
-  return names;
-}
-
-Result<std::set<std::string, std::less<>>> columns_of(Database& database, std::string_view table) {
-  Statement query = WARREN_TRY(database.prepare("SELECT name FROM pragma_table_info(?)"));
-  std::set<std::string, std::less<>> names;
-  Rows rows = query.bind(1, table).rows();
-  while (WARREN_TRY(rows.next())) names.emplace(rows.text(0));
-  return names;
-}
-
 Result<std::uint32_t> chunk_bytes_of(Database& database) {
   Statement query = WARREN_TRY(database.prepare("SELECT value FROM fs_config WHERE key='chunk_size'"));
   Rows rows = query.rows();
@@ -167,31 +151,27 @@ std::string_view name_of(SchemaVersion version) {
 }
 
 Result<Schema> inspect_schema(Database& database) {
-  auto tables = WARREN_TRY(tables_of(database));
-  if (!tables.contains("fs_inode") || !tables.contains("fs_dentry")) {
+  TableNames names = WARREN_TRY(TableNames::read(database));
+  if (!names.has("fs_inode") || !names.has("fs_dentry")) {
     return Error(Code::kCorrupt, "not an agent file: it has no fs_inode and fs_dentry tables",
                  "`warren init` makes one");
   }
-  auto inode = WARREN_TRY(columns_of(database, "fs_inode"));
+  bool has_nanoseconds =
+      names.has("fs_inode.atime_nsec") && names.has("fs_inode.mtime_nsec") && names.has("fs_inode.ctime_nsec");
+  bool has_nlink = names.has("fs_inode.nlink");
   Schema schema;
-  bool has_times = inode.contains("atime_nsec") && inode.contains("mtime_nsec") && inode.contains("ctime_nsec");
-  schema.version = has_times && inode.contains("rdev") && inode.contains("nlink") ? SchemaVersion::k0_4
-                   : inode.contains("nlink")                                      ? SchemaVersion::k0_2
-                                                                                  : SchemaVersion::k0_0;
-  schema.has_symlinks = tables.contains("fs_symlink");
-  schema.has_kv = tables.contains("kv_store");
-  schema.has_tool_calls = tables.contains("tool_calls");
-  schema.has_overlay = tables.contains("fs_overlay_config");
-  schema.has_extensions = tables.contains("wr_meta");
-  if (schema.has_tool_calls) {
-    auto columns = WARREN_TRY(columns_of(database, "tool_calls"));
-    schema.tool_calls_have_status = columns.contains("status");
-  }
-  if (tables.contains("fs_whiteout")) {
-    auto columns = WARREN_TRY(columns_of(database, "fs_whiteout"));
-    schema.whiteouts_have_parent = columns.contains("parent_path");
-  }
-  if (tables.contains("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
+  schema.version = has_nanoseconds && has_nlink && names.has("fs_inode.rdev") ? SchemaVersion::k0_4
+                   : has_nlink                                                ? SchemaVersion::k0_2
+                                                                              : SchemaVersion::k0_0;
+  schema.has_chunks = names.has("fs_data.chunk_index");
+  schema.has_symlinks = names.has("fs_symlink");
+  schema.has_kv = names.has("kv_store");
+  schema.has_tool_calls = names.has("tool_calls");
+  schema.tool_calls_have_status = !schema.has_tool_calls || names.has("tool_calls.status");
+  schema.has_overlay = names.has("fs_overlay_config");
+  schema.whiteouts_have_parent = !names.has("fs_whiteout") || names.has("fs_whiteout.parent_path");
+  schema.has_extensions = names.has("wr_meta");
+  if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
   if (schema.has_extensions) WARREN_TRY(check_own_format(database));
   return schema;
 }

@@ -22,6 +22,7 @@ std::string_view name_of(SchemaVersion version);  // "0.4"
 struct Schema {
   SchemaVersion version = SchemaVersion::k0_4;
   std::uint32_t chunk_bytes = 4096;
+  bool has_chunks = true;        // fs_data by chunk_index; the oldest files have offsets instead
   bool has_symlinks = true;      // fs_symlink
   bool has_kv = true;            // kv_store
   bool has_tool_calls = true;    // tool_calls

@@ -49,6 +49,16 @@ Status check_chunk_bytes(std::uint32_t bytes) {
 // Measured (bench/): 4 KiB pages serve 4 KiB chunks best, 16 KiB pages chunks of 64 KiB and more.
 std::uint32_t page_bytes_for(std::uint32_t chunk_bytes) { return chunk_bytes >= 65'536 ? 16'384 : 4096; }
 
+// Names are bytes, which only the UTF-8 encoding stores as they are.
+Status check_encoding(Database& database) {
+  Statement query = WARREN_TRY(database.prepare("PRAGMA encoding"));
+  Rows rows = query.rows();
+  if (WARREN_TRY(rows.next()) && rows.text(0) != "UTF-8") {
+    return Error(Code::kUnsupported, fmt::format("its text is stored as {}; an agent file needs UTF-8", rows.text(0)));
+  }
+  return Ok{};
+}
+
 // Whole or not at all: made under a draft's name and given its own when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
@@ -77,7 +87,7 @@ Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) 
   if (options.mode != OpenMode::kReadWrite) return options.mode;
   auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .vfs = options.vfs}));
   Schema schema = WARREN_TRY(inspect_schema(*database));
-  return schema.is_current() ? OpenMode::kReadWrite : OpenMode::kReadOnly;
+  return schema.is_current() && schema.has_chunks ? OpenMode::kReadWrite : OpenMode::kReadOnly;
 }
 
 Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock& clock) {
@@ -118,6 +128,11 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
 
 Status Store::assemble() {
   schema_ = WARREN_TRY(inspect_schema(*database_));
+  if (!schema_.has_chunks) {
+    return Error(Code::kUnsupported, "its content is stored the way AgentFS did before version 0.0 of the schema",
+                 "`warren migrate` brings the file up to date");
+  }
+  WARREN_TRY(check_encoding(*database_));
   bool lacks_tables = !schema_.has_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
   if (!is_read_only() && lacks_tables) {
     Transaction scope = WARREN_TRY(begin_write());

@@ -17,8 +17,8 @@ constexpr std::string_view kDir = "/extras";
 constexpr std::uint64_t kSparseBytes = 10'000'000;
 
 Status make_sparse(FileSystem& fs) {
-  auto file = WARREN_TRY(
-      File::open(fs, "/extras/sparse", {.access = FileAccess::kReadWrite, .create = Create::kMustCreate}));
+  auto file =
+      WARREN_TRY(File::open(fs, "/extras/sparse", {.access = FileAccess::kReadWrite, .create = Create::kMustCreate}));
   WARREN_TRY(file->write_at(5'000'000, as_bytes("middle")));
   WARREN_TRY(file->truncate(kSparseBytes));
   return file->close();
