@@ -137,7 +137,7 @@ TEST_F(TransferTest, ADirectoryThatItsModeClosesIsStillFilled) {
 
 TEST_F(TransferTest, ADeepTreeNeedsFewDescriptors) {
   std::string path;
-  for (int i = 0; i < 1500; ++i) path += "/d";
+  for (int i = 0; i < 1100; ++i) path += "/d";
   write(path + "/f", "deep");
   ASSERT_OK(get_tree(fs_, "/d", dir_.file("back")));
   ASSERT_OK(put_tree(fs_, dir_.file("back"), "/again"));

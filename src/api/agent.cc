@@ -1,16 +1,11 @@
 #include <warren/v1/agent.h>
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include "agent/locate.h"
 #include "api/state.h"
 #include "base/path.h"
-#include "os/error.h"
 #include "os/host_files.h"
 #include "store/store.h"
 
@@ -30,19 +25,12 @@ Result<std::string> path_of(const AgentOptions& options) {
   return is_plain ? options.path : "./" + options.path;
 }
 
-// Makes the agent beside its place and links it there whole: another process that opens it at this
-// moment must not meet a file without tables. One that was quicker wins, and its agent is used.
+// Another process may have been quicker; then its agent is used.
 Status create(const std::string& path, const AgentOptions& options, Clock& clock) {
   if (!options.id.empty()) WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  std::string draft = fmt::format("{}.new-{}-{}", path, ::getpid(), clock.monotonic_ns());
-  StoreOptions how{.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes};
-  auto store = WARREN_TRY(Store::open(draft, how, clock));
-  store.reset();
-  std::error_code failed;
-  std::filesystem::create_hard_link(draft, path, failed);
-  remove_host_file(draft).ignore("it has its real name by now, or the error below tells more");
-  if (!failed || failed == std::errc::file_exists) return Ok{};
-  return system_error(failed.value(), fmt::format("create {}", quote(path)));
+  auto made = Store::open(path, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock);
+  if (made.ok() || made.error().code() == Code::kExists) return Ok{};
+  return std::move(made).take_error();
 }
 
 Status create_if_missing(const std::string& path, const AgentOptions& options, Clock& clock) {

@@ -157,7 +157,8 @@ Status Repairer::repair_litter() {
   WARREN_TRY(run_if("fs_origin", "DELETE FROM fs_origin WHERE NOT EXISTS"
                                  " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_origin.delta_ino)"));
   if (tables_.has("kv_store")) {
-    WARREN_TRY(run_if("wr_kv_expiry", "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"));
+    WARREN_TRY(run_if("wr_kv_expiry", "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"
+                                       " OR typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"));
   }
   if (tables_.has("tool_calls")) {
     WARREN_TRY(run_if("wr_tool_call", "DELETE FROM wr_tool_call WHERE id NOT IN (SELECT id FROM tool_calls)"));

@@ -143,8 +143,6 @@ inline constexpr Check kOwnChecks[] = {
     {"WR-4", "wr_meta", Repair::kNo, "wr_meta does not say the format",
      "SELECT 1 WHERE NOT EXISTS"
      " (SELECT 1 FROM wr_meta WHERE key = 'format' AND typeof(value) = 'integer' AND value >= 1)"},
-    {"WR-6", "wr_xattr", Repair::kYes, "the attribute {1} belongs to inode {0}, which does not exist",
-     "SELECT ino, name FROM wr_xattr x WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = x.ino)"},
     {"WR-6", "wr_xattr", Repair::kNo, "inode {} has an attribute with the name {}, which is none",
      "SELECT ino, name FROM wr_xattr WHERE octet_length(name) NOT BETWEEN 1 AND 255"},
     {"WR-7", "wr_orphan", Repair::kYes, "wr_orphan lists inode {}, which does not exist",
@@ -154,8 +152,8 @@ inline constexpr Check kOwnChecks[] = {
     {"WR-7", "wr_orphan fs_inode.nlink", Repair::kYes, "wr_orphan lists inode {}, which says {} links",
      "SELECT o.ino, i.nlink FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino WHERE i.nlink <> 0 AND"
      " (i.mode & 61440) <> 16384 AND NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = o.ino)"},
-    {"WR-8", "wr_kv_expiry kv_store", Repair::kYes, "wr_kv_expiry has a time for the key {}, which does not exist",
-     "SELECT key FROM wr_kv_expiry e WHERE NOT EXISTS (SELECT 1 FROM kv_store k WHERE k.key = e.key)"},
+    {"WR-8", "wr_kv_expiry", Repair::kYes, "wr_kv_expiry has no whole numbers for the key {}",
+     "SELECT key FROM wr_kv_expiry WHERE typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
     {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is no amount",

@@ -605,11 +605,19 @@ TEST_F(Fsck, WR5_AJournalRowThatIsNoListOfChangesIsNamedAndGone) {
   EXPECT_EQ(ask("SELECT changes = x'2a00' FROM wr_journal ORDER BY seq DESC LIMIT 1"), 1);
 }
 
-TEST_F(Fsck, WR6_AnAttributeOfNoInodeIsNamedAndRemoved) {
-  plant("INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61')");
+TEST_F(Fsck, WR6_AnAttributeWithoutANameIsNamed) {
+  plant("INSERT INTO wr_xattr VALUES (3, '', x'61')");
   EXPECT_EQ(violated(), Rules{"WR-6"});
+}
+
+TEST_F(Fsck, WhatAnotherProgramLeftOfOurRowsIsNoDamageAndARepairDropsIt) {
+  plant("INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61');"
+        "INSERT INTO wr_kv_expiry VALUES ('nobody', 1, 1)");
+  EXPECT_EQ(violated(), Rules{});
+  plant("INSERT INTO wr_tool_call (id) VALUES (99)");
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_xattr"), 1);
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 0);
 }
 
 TEST_F(Fsck, WR7_AnOrphanIsNoNodeWithoutANameButMustBeOne) {
@@ -625,8 +633,8 @@ TEST_F(Fsck, WR7_AnOrphanIsNoNodeWithoutANameButMustBeOne) {
   expect_repaired();
 }
 
-TEST_F(Fsck, WR8_AnExpiryOfNoKeyIsNamedAndRemoved) {
-  plant("INSERT INTO wr_kv_expiry VALUES ('a', 1), ('nobody', 1)");
+TEST_F(Fsck, WR8_AnExpiryThatIsNoTimeIsNamedAndRemoved) {
+  plant("INSERT INTO wr_kv_expiry VALUES ('a', 1, 1), ('b', 'soon', 1)");
   EXPECT_EQ(violated(), Rules{"WR-8"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 1);

@@ -13,22 +13,22 @@
 namespace warren {
 namespace {
 
-// Reading joins an expiry only if it is later than the pair's last write. Ours always are; an older
-// one is left from before an AgentFS program wrote the pair anew. A list's range ends before ?2,
+// An expiry belongs to the write it was given with: once the pair's updated_at is another, an AgentFS
+// program, which knows no expiries, wrote the pair anew without one. A list's range ends before ?2,
 // where the empty blob stands for "no end": every text sorts before every blob. Its limit of SIZE_MAX
 // arrives as -1, which is SQLite's "no limit".
 constexpr Sql kFind =
     "SELECT p.value FROM kv_store p "
-    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
     "WHERE p.key = ?1 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?2)";
 constexpr Sql kKeys =
     "SELECT p.key FROM kv_store p "
-    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
     "WHERE p.key >= ?1 AND p.key < ?2 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?4) "
     "ORDER BY p.key LIMIT ?3";
 constexpr Sql kList =
     "SELECT p.key, p.value, p.created_at, p.updated_at, x.expires_at_ms FROM kv_store p "
-    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.expires_at_ms > p.updated_at * 1000 "
+    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
     "WHERE p.key >= ?1 AND p.key < ?2 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?4) "
     "ORDER BY p.key LIMIT ?3";
 
@@ -114,16 +114,16 @@ Status KeyValue::prepare() {
       "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"));
   delete_ = WARREN_TRY(database.prepare("DELETE FROM kv_store WHERE key = ?"));
   delete_expired_ = WARREN_TRY(database.prepare(
-      "DELETE FROM kv_store WHERE key = ?1 AND updated_at * 1000 < "
-      "(SELECT expires_at_ms FROM wr_kv_expiry WHERE key = ?1 AND expires_at_ms <= ?2)"));
+      "DELETE FROM kv_store WHERE key = ?1 AND updated_at = "
+      "(SELECT set_at FROM wr_kv_expiry WHERE key = ?1 AND expires_at_ms <= ?2)"));
   find_expiry_ = WARREN_TRY(database.prepare("SELECT expires_at_ms FROM wr_kv_expiry WHERE key = ?"));
   set_expiry_ = WARREN_TRY(database.prepare(
-      "INSERT INTO wr_kv_expiry (key, expires_at_ms) VALUES (?, ?) "
-      "ON CONFLICT(key) DO UPDATE SET expires_at_ms = excluded.expires_at_ms"));
+      "INSERT INTO wr_kv_expiry (key, expires_at_ms, set_at) VALUES (?, ?, ?) "
+      "ON CONFLICT(key) DO UPDATE SET expires_at_ms = excluded.expires_at_ms, set_at = excluded.set_at"));
   clear_expiry_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE key = ?"));
   expired_ = WARREN_TRY(database.prepare(
       "SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
-      "WHERE x.expires_at_ms <= ? AND x.expires_at_ms > p.updated_at * 1000"));
+      "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
   clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   return Ok{};
 }
@@ -179,9 +179,10 @@ std::optional<std::int64_t> KeyValue::expiry_of(std::optional<std::chrono::milli
 
 Status KeyValue::write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms) {
   bool had_expiry = WARREN_TRY(drop_if_expired(key));
-  WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, store_.clock().now().seconds).run());
+  std::int64_t now = store_.clock().now().seconds;
+  WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, now).run());
   if (expires_at_ms) {
-    WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).run());
+    WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).bind(3, now).run());
   } else if (had_expiry) {
     WARREN_TRY(clear_expiry_.bind(1, key).run());
   }

@@ -1,10 +1,10 @@
 #include "store/store.h"
 
 #include <cerrno>
+#include <random>
 #include <utility>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -62,7 +62,8 @@ Status check_encoding(Database& database) {
 // Whole or not at all: made under a draft's name and given its own when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  std::string draft = fmt::format("{}.new-{}", path, ::getpid());
+  std::random_device random;
+  std::string draft = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto fill = [&]() -> Status {
     auto database = WARREN_TRY(Database::open(draft, {.mode = OpenMode::kCreate,
                                                       .page_bytes = page_bytes_for(options.chunk_bytes),
