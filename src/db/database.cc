@@ -55,15 +55,6 @@ std::string_view hint_of(int sqlite_code) {
   }
 }
 
-int open_flags(OpenMode mode) {
-  switch (mode) {
-    case OpenMode::kReadOnly: return SQLITE_OPEN_READONLY;
-    case OpenMode::kReadWrite: return SQLITE_OPEN_READWRITE;
-    case OpenMode::kCreate: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  }
-  return SQLITE_OPEN_READONLY;
-}
-
 // A file name as SQLite's URI syntax wants it.
 std::string uri_of(std::string_view path, std::string_view query) {
   std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
@@ -105,11 +96,28 @@ bool holds_a_statement(sqlite3* handle, std::string_view text) {
   return false;
 }
 
-// A file in WAL mode can only be read by making its -shm file. Where the directory forbids that and
-// nobody has left a WAL, the file cannot change under us through SQLite, and may be read as it is.
-std::string read_only_name(const std::string& path) {
-  bool may_write = ::access(directory_of(path).c_str(), W_OK) == 0;
-  return uri_of(path, may_write || exists(path + "-wal") ? "?mode=ro" : "?mode=ro&immutable=1");
+// How SQLite is asked for a file.
+struct Request {
+  std::string name;
+  int flags;
+};
+
+// A file in WAL mode can only be read by making -wal and -shm files beside it, and only a connection
+// that may write removes them again. So where we may write, a reader is a writer that promised not
+// to (query_only). Where we may not and nobody has left a WAL, the file cannot change under us through
+// SQLite, and is read as it stands.
+Request request_to_read(const std::string& path) {
+  bool may_write = ::access(directory_of(path).c_str(), W_OK) == 0 && ::access(path.c_str(), W_OK) == 0;
+  if (may_write) return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI};
+  return {uri_of(path, exists(path + "-wal") ? "?mode=ro" : "?mode=ro&immutable=1"),
+          SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
+}
+
+Request request_for(const std::string& path, OpenMode mode) {
+  if (path == ":memory:") return {path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
+  if (mode == OpenMode::kReadOnly) return request_to_read(path);
+  int create = mode == OpenMode::kCreate ? SQLITE_OPEN_CREATE : 0;
+  return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | create};
 }
 
 }  // namespace
@@ -134,11 +142,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
     return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   }
   sqlite3* handle = nullptr;
-  std::string name = in_memory                            ? path
-                     : options.mode == OpenMode::kReadOnly ? read_only_name(path)
-                                                           : uri_of(path, "");
-  int flags = in_memory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : open_flags(options.mode) | SQLITE_OPEN_URI;
-  int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, options.vfs);
+  Request request = request_for(path, options.mode);
+  int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX, options.vfs);
   if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
@@ -161,7 +166,10 @@ Status Database::configure(const DatabaseOptions& options) {
   if (options.mode == OpenMode::kCreate) WARREN_TRY(pragma(fmt::format("PRAGMA page_size={}", options.page_bytes)));
   WARREN_TRY(pragma(fmt::format("PRAGMA cache_size=-{}", options.cache_bytes / 1024)));
   WARREN_TRY(pragma("PRAGMA temp_store=MEMORY"));
-  if (!read_only_) {
+  if (read_only_) {
+    // SQLite counts temporary tables as writing. Whoever wants them answers for their own SQL.
+    if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
+  } else {
     WARREN_TRY(pragma("PRAGMA journal_mode=WAL"));
     WARREN_TRY(pragma(options.durability == Durability::kPower ? "PRAGMA synchronous=FULL"
                                                                : "PRAGMA synchronous=NORMAL"));

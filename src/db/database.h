@@ -33,8 +33,12 @@ enum class Durability {
   kProcess,  // the system has it: a killed process loses nothing; sync() asks for more
 };
 
+// Whether a reader may make temporary tables, which live beside the file and not in it.
+enum class TempTables { kNo, kYes };
+
 struct DatabaseOptions {
   OpenMode mode = OpenMode::kReadWrite;
+  TempTables temp_tables = TempTables::kNo;
   Durability durability = Durability::kPower;
   std::uint32_t page_bytes = 4096;  // of a file being created
   std::int64_t cache_bytes = std::int64_t{16} << 20;

@@ -19,7 +19,7 @@ Result<FsckReport> check(Database& database) {
 }
 
 Result<std::unique_ptr<Database>> open(const std::string& path, OpenMode mode) {
-  auto database = WARREN_TRY(Database::open(path, {.mode = mode}));
+  auto database = WARREN_TRY(Database::open(path, {.mode = mode, .temp_tables = TempTables::kYes}));
   // The sets that are compared grow with the agent, so they may not live in memory.
   WARREN_TRY(database->execute("PRAGMA temp_store=FILE"));
   return database;
