@@ -24,10 +24,12 @@ class [[nodiscard]] Result {
 
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+  // clang-format off: version 14 does not know requires clauses
   template <class U>
     requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error>)
   Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
+  // clang-format on
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const = delete;  // write ok(): a Result<bool> would read two ways

@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/path.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
+#include "fs/path_walk.h"
 #include "os/error.h"
 #include "os/host_files.h"
 
@@ -53,6 +55,64 @@ Status walk_host(int root, const HostVisitor& visit) {
   return Ok{};
 }
 
+// A file that is being filled from a stream under a name of its own, and takes its place when it is
+// complete: until then the old content stands. Goes away again unless it was published.
+class Draft {
+ public:
+  static Result<std::unique_ptr<Draft>> make(FileSystem& fs, std::string_view path, Follow follow,
+                                             std::uint32_t mode_if_new) {
+    Place place = WARREN_TRY(find_place(fs, path, {.follow = follow}));
+    if (place.node && place.node->is_directory()) {
+      return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(path)));
+    }
+    NewNode node{.mode = mode_if_new};
+    if (place.node && place.node->is_file()) node = {.mode = place.node->mode, .owner = place.node->owner};
+    std::random_device random;
+    std::string name = fmt::format(".warren-draft-{:08x}{:08x}", random(), random());
+    Attributes made = WARREN_TRY(fs.create(place.parent, name, node));
+    return std::unique_ptr<Draft>(new Draft(fs, std::move(place), std::move(name), made.inode));
+  }
+  ~Draft() {
+    if (!published_) fs_.unlink(place_.parent, name_).ignore("the draft is in nobody's way");
+    fs_.release(inode_);
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  Status append(std::string_view data) {
+    WARREN_TRY(fs_.append(inode_, as_bytes(data)));
+    return Ok{};
+  }
+
+  Status publish() {
+    WARREN_TRY(fs_.rename(place_.parent, name_, place_.parent, place_.name, RenameMode::kReplace));
+    published_ = true;
+    return Ok{};
+  }
+
+ private:
+  Draft(FileSystem& fs, Place place, std::string name, Inode inode)
+      : fs_(fs), place_(std::move(place)), name_(std::move(name)), inode_(inode) {}
+
+  FileSystem& fs_;
+  const Place place_;
+  const std::string name_;
+  const Inode inode_;
+  bool published_ = false;
+};
+
+// `buffer` holds the `count` bytes that were read already, and is used for the rest.
+Result<std::uint64_t> fill_draft(Draft& draft, int fd, std::string& buffer, std::size_t count) {
+  std::uint64_t total = 0;
+  while (count > 0) {
+    WARREN_TRY(draft.append(std::string_view(buffer).substr(0, count)));
+    total += count;
+    if (count < buffer.size()) break;
+    count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
+  }
+  return total;
+}
+
 class Putter {
  public:
   Putter(FileSystem& fs, const TransferProgress& progress) : fs_(fs), progress_(progress) {}
@@ -80,30 +140,17 @@ class Putter {
   }
 
   Status put_open_file(int host, const std::string& to) {
-    WARREN_TRY(open_unit());
     struct stat attributes {};
     if (::fstat(host, &attributes) != 0) return system_error(errno, "look at the file");
-    WARREN_TRY(drop_link(to));
-    auto file = WARREN_TRY(File::open(fs_, to,
-                                      {.access = FileAccess::kWrite,
-                                       .create = Create::kIfMissing,
-                                       .truncate = Truncate::kYes,
-                                       .mode = attributes.st_mode & 07777U}));
     buffer_.resize(limits::kCopyBytes);
-    for (std::uint64_t offset = 0;;) {
-      std::size_t count = WARREN_TRY(read_full(host, as_mutable_bytes(buffer_)));
-      if (count == 0) break;
-      WARREN_TRY(file->write_at(offset, as_bytes(std::string_view(buffer_).substr(0, count))));
-      offset += count;
-      report_.bytes += count;
-      WARREN_TRY(close_full_unit(count));
-      WARREN_TRY(open_unit());
-      if (count < buffer_.size()) break;
-    }
-    WARREN_TRY(file->close());
+    bool is_large = static_cast<std::uint64_t>(attributes.st_size) > kUnitBytes;
+    std::uint64_t bytes = is_large ? WARREN_TRY(put_large(host, to, attributes.st_mode & 07777U))
+                                   : WARREN_TRY(put_small(host, to, attributes.st_mode & 07777U));
+    WARREN_TRY(open_unit());
     WARREN_TRY(set_host_attributes(to, attributes));
+    report_.bytes += bytes;
     ++report_.files;
-    return close_full_unit(0);
+    return close_full_unit(bytes);
   }
 
   // Sets the directories' modes and times, now that nothing more goes into them, and lands the rest.
@@ -127,6 +174,35 @@ class Putter {
                          SetTime::to(timestamp_of(attributes.st_mtim)), Follow::kNo));
     ++report_.symlinks;
     return close_full_unit(0);
+  }
+
+  // Within the running Unit: whole or not at all.
+  Result<std::uint64_t> put_small(int host, const std::string& to, std::uint32_t mode) {
+    WARREN_TRY(open_unit());
+    WARREN_TRY(drop_link(to));
+    auto file = WARREN_TRY(File::open(fs_, to,
+                                      {.access = FileAccess::kWrite,
+                                       .create = Create::kIfMissing,
+                                       .truncate = Truncate::kYes,
+                                       .mode = mode}));
+    std::uint64_t offset = 0;
+    for (std::size_t count = buffer_.size(); count == buffer_.size();) {
+      count = WARREN_TRY(read_full(host, as_mutable_bytes(buffer_)));
+      WARREN_TRY(file->write_at(offset, as_bytes(std::string_view(buffer_).substr(0, count))));
+      offset += count;
+    }
+    WARREN_TRY(file->close());
+    return offset;
+  }
+
+  // Too much for one Unit.
+  Result<std::uint64_t> put_large(int host, const std::string& to, std::uint32_t mode) {
+    if (unit_) WARREN_TRY(land());
+    auto draft = WARREN_TRY(Draft::make(fs_, to, Follow::kNo, mode));
+    std::size_t count = WARREN_TRY(read_full(host, as_mutable_bytes(buffer_)));
+    std::uint64_t bytes = WARREN_TRY(fill_draft(*draft, host, buffer_, count));
+    WARREN_TRY(draft->publish());
+    return bytes;
   }
 
   // A file takes the place of a link that has its name; what the link points to stays as it is.
@@ -154,6 +230,10 @@ class Putter {
     unit_bytes_ += bytes;
     ++unit_steps_;
     if (unit_bytes_ < kUnitBytes && unit_steps_ < kUnitFiles) return Ok{};
+    return land();
+  }
+
+  Status land() {
     unit_bytes_ = 0;
     unit_steps_ = 0;
     Status done = unit_->commit();
@@ -184,16 +264,6 @@ Status put_children(Putter& putter, const std::string& host_path, const std::str
     return putter.put_entry(dir, entry.name, entry.attributes,
                             top == "/" ? fmt::format("/{}", relative) : fmt::format("{}/{}", top, relative));
   });
-}
-
-Result<std::unique_ptr<File>> open_for_stream(FileSystem& fs, std::string_view path, StreamTo where) {
-  std::string whole = WARREN_TRY(normalise_path(path));
-  if (whole != "/") WARREN_TRY(make_dirs(fs, split_parent(whole).parent));
-  return File::open(fs, path,
-                    {.access = FileAccess::kWrite,
-                     .create = Create::kIfMissing,
-                     .truncate = where == StreamTo::kReplace ? Truncate::kYes : Truncate::kNo,
-                     .append = where == StreamTo::kAppend ? Append::kYes : Append::kNo});
 }
 
 }  // namespace
@@ -238,25 +308,30 @@ Result<TransferReport> put_tree(FileSystem& fs, const std::string& host_path, st
   return putter.finish();
 }
 
-Result<std::uint64_t> write_from_fd(FileSystem& fs, std::string_view path, int fd, StreamTo where) {
+Result<std::uint64_t> append_from_fd(FileSystem& fs, std::string_view path, int fd) {
+  std::string buffer(limits::kCopyBytes, '\0');
+  std::uint64_t total = 0;
+  for (std::size_t count = buffer.size(); count == buffer.size();) {
+    count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
+    WARREN_TRY(append_file(fs, path, as_bytes(std::string_view(buffer).substr(0, count))));
+    total += count;
+  }
+  return total;
+}
+
+Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd) {
   std::string buffer(limits::kCopyBytes, '\0');
   std::size_t count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
-  std::uint64_t total = 0;
-  std::unique_ptr<File> file;
-  {
-    // What fits into one buffer lands whole or not at all, directories and old content included.
-    auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-    file = WARREN_TRY(open_for_stream(fs, path, where));
-    WARREN_TRY(file->append(as_bytes(std::string_view(buffer).substr(0, count))));
-    WARREN_TRY(unit->commit());
+  if (count < buffer.size()) {
+    WARREN_TRY(write_file(fs, path, as_bytes(std::string_view(buffer).substr(0, count))));
+    return count;
   }
-  while (count == buffer.size()) {
-    total += count;
-    count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
-    if (count > 0) WARREN_TRY(file->append(as_bytes(std::string_view(buffer).substr(0, count))));
-  }
-  WARREN_TRY(file->close());
-  return total + count;
+  std::string whole = WARREN_TRY(normalise_path(path));
+  if (whole != "/") WARREN_TRY(make_dirs(fs, split_parent(whole).parent));
+  auto draft = WARREN_TRY(Draft::make(fs, path, Follow::kYes, 0644).within(fmt::format("write {}", quote(path))));
+  std::uint64_t total = WARREN_TRY(fill_draft(*draft, fd, buffer, count).within(fmt::format("write {}", quote(path))));
+  WARREN_TRY(draft->publish());
+  return total;
 }
 
 }  // namespace warren

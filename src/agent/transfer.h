@@ -52,9 +52,12 @@ struct GetOptions {
 Result<TransferReport> get_tree(FileSystem& fs, std::string_view path, const std::string& host_path,
                                 const GetOptions& options = {});
 
-// Content between a file and a stream of unknown length, one buffer at a time. Missing directories are made.
-enum class StreamTo { kReplace, kAppend };
-Result<std::uint64_t> write_from_fd(FileSystem& fs, std::string_view path, int fd, StreamTo where);
+// Content between a file and a stream of unknown length, one buffer at a time; returns the bytes taken.
+// Missing directories are made. A replaced file has its old content until the new one is complete (more
+// than a buffer of it waits under a draft's name and then takes the place, a new node with the mode and
+// owner of the old); what was appended before an error stays.
+Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd);
+Result<std::uint64_t> append_from_fd(FileSystem& fs, std::string_view path, int fd);
 Status read_to(FileSystem& fs, std::string_view path, const std::function<Status(Bytes)>& sink);
 
 }  // namespace warren

@@ -3,13 +3,18 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "fs/memory_fs.h"
+#include "base/clock.h"
 #include "fs/path_ops.h"
+#include "store/sqlite_fs.h"
+#include "store/store.h"
+#include "store/usage.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -150,11 +155,64 @@ TEST_F(TransferTest, AStreamReplacesOrExtends) {
   ASSERT_EQ(::write(ends[1], "abc", 3), 3);
   ::close(ends[1]);
   write("/f", "longer than that");
-  EXPECT_EQ(*write_from_fd(fs_, "/f", ends[0], StreamTo::kReplace), 3U);
+  EXPECT_EQ(*replace_from_fd(fs_, "/f", ends[0]), 3U);
   EXPECT_EQ(read("/f"), "abc");
-  EXPECT_EQ(*write_from_fd(fs_, "/new/f", ends[0], StreamTo::kAppend), 0U);  // at its end by now
+  EXPECT_EQ(*append_from_fd(fs_, "/new/f", ends[0]), 0U);  // at its end by now
   EXPECT_EQ(read("/new/f"), "");
   ::close(ends[0]);
+}
+
+// A file of the host, opened to read, with more content than one buffer.
+class LargeFile {
+ public:
+  LargeFile(const testing::TempDir& dir, std::size_t bytes) : content_(bytes, 'n') {
+    std::ofstream(dir.file("large")) << content_;
+    fd_ = ::open(dir.file("large").c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  ~LargeFile() { ::close(fd_); }
+  LargeFile(const LargeFile&) = delete;
+  LargeFile& operator=(const LargeFile&) = delete;
+  int fd() const { return fd_; }
+  const std::string& content() const { return content_; }
+
+ private:
+  std::string content_;
+  int fd_;
+};
+
+TEST_F(TransferTest, ALargeStreamTakesTheFilesPlaceWithItsModeAndThroughItsLink) {
+  write("/f", "old");
+  ASSERT_OK(set_mode(fs_, "/f", 0600));
+  ASSERT_OK(make_symlink(fs_, "f", "/link"));
+  LargeFile large(dir_, (3U << 20) + 7);
+  EXPECT_EQ(*replace_from_fd(fs_, "/link", large.fd()), large.content().size());
+  EXPECT_EQ(read("/f"), large.content());
+  EXPECT_EQ(stat(fs_, "/f")->mode & 07777, 0600U);
+  EXPECT_TRUE(lstat(fs_, "/link")->is_symlink());
+  EXPECT_EQ(read_dir(fs_, "/")->size(), 2U);  // no draft is left
+}
+
+TEST_F(TransferTest, ALargeStreamThatFailsLeavesTheOldContentAndNoDraft) {
+  SystemClock clock;
+  auto store = Store::open(":memory:", {}, clock).value();
+  FileSystem& fs = store->fs();
+  ASSERT_OK(write_file(fs, "/f", as_bytes("old")));
+  ASSERT_OK(store->usage().set_quota({.bytes = 2U << 20, .inodes = {}}));
+  LargeFile large(dir_, 5U << 20);
+  EXPECT_EQ(error_of(replace_from_fd(fs, "/f", large.fd())), Code::kNoSpace);
+  EXPECT_EQ(*read_file(fs, "/f"), "old");
+  EXPECT_EQ(read_dir(fs, "/")->size(), 1U);
+}
+
+TEST_F(TransferTest, APutThatFailsLeavesTheOldContentOfALargeFile) {
+  SystemClock clock;
+  auto store = Store::open(":memory:", {}, clock).value();
+  FileSystem& fs = store->fs();
+  ASSERT_OK(write_file(fs, "/large", as_bytes("old")));
+  ASSERT_OK(store->usage().set_quota({.bytes = 18U << 20, .inodes = {}}));
+  LargeFile large(dir_, 20U << 20);
+  EXPECT_EQ(error_of(put_tree(fs, dir_.file("large"), "/large")), Code::kNoSpace);
+  EXPECT_EQ(*read_file(fs, "/large"), "old");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Result<Exit> run_put(Context& context, const Arguments& args) {
   const std::string& host = args.get("HOST");
   TransferReport report;
   if (host == "-") {
-    report.bytes = WARREN_TRY(write_from_fd(agent->fs(), args.get("PATH"), context.input, StreamTo::kReplace));
+    report.bytes = WARREN_TRY(replace_from_fd(agent->fs(), args.get("PATH"), context.input));
     report.files = 1;
   } else {
     TransferTotals totals;

@@ -10,26 +10,29 @@
 namespace warren::cli {
 namespace {
 
-Result<Exit> write_content(Context& context, const Arguments& args, StreamTo where) {
+// Nothing given, or "-": the content comes through the pipe.
+bool comes_by_pipe(const Arguments& args) { return args.find("CONTENT").value_or("-") == "-"; }
+
+Result<Exit> run_write(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
-  std::optional<std::string> content = args.find("CONTENT");
-  if (!content || *content == "-") {
-    WARREN_TRY(write_from_fd(agent->fs(), path, context.input, where));
-  } else if (where == StreamTo::kReplace) {
-    WARREN_TRY(write_file(agent->fs(), path, as_bytes(*content)));
+  if (comes_by_pipe(args)) {
+    WARREN_TRY(replace_from_fd(agent->fs(), path, context.input));
   } else {
-    WARREN_TRY(append_file(agent->fs(), path, as_bytes(*content)));
+    WARREN_TRY(write_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
   }
   return Exit::kOk;
 }
 
-Result<Exit> run_write(Context& context, const Arguments& args) {
-  return write_content(context, args, StreamTo::kReplace);
-}
-
 Result<Exit> run_append(Context& context, const Arguments& args) {
-  return write_content(context, args, StreamTo::kAppend);
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  const std::string& path = args.get("PATH");
+  if (comes_by_pipe(args)) {
+    WARREN_TRY(append_from_fd(agent->fs(), path, context.input));
+  } else {
+    WARREN_TRY(append_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
+  }
+  return Exit::kOk;
 }
 
 Recursive recursive_of(const Arguments& args) { return args.has("recursive") ? Recursive::kYes : Recursive::kNo; }

@@ -1,1 +1,0 @@
-#include "fs/file_system.h"
