@@ -14,7 +14,7 @@ namespace bench {
 
 inline constexpr std::size_t kFileBytes = 4096;
 inline constexpr std::size_t kBigBytes = std::size_t{64} << 20;
-inline constexpr int kFiles = 1000;   // in the directory that is read and listed
+inline constexpr int kFiles = 1000;  // in the directory that is read and listed
 inline constexpr int kDeep = 10;
 inline constexpr int kBatch = 100;
 

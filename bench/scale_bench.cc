@@ -34,8 +34,7 @@ class Agent {
  public:
   Agent()
       : store_(must(warren::Store::open(scratch_.file("agent.db"),
-                                        {.mode = warren::OpenMode::kCreate,
-                                         .durability = warren::Durability::kProcess},
+                                        {.mode = warren::OpenMode::kCreate, .durability = warren::Durability::kProcess},
                                         clock_))) {}
   warren::Store& store() { return *store_; }
   warren::SqliteFs& fs() { return store_->fs(); }
@@ -68,8 +67,8 @@ void grow(Agent& agent, int from, int to) {
 }
 
 void show_agent_growth(int files_max) {
-  std::printf("\nmicroseconds per call as the agent grows (1,000 files a directory)\n%12s%12s%12s%16s\n", "files", "create",
-              "stat", "list 100 of dir");
+  std::printf("\nmicroseconds per call as the agent grows (1,000 files a directory)\n%12s%12s%12s%16s\n", "files",
+              "create", "stat", "list 100 of dir");
   Agent agent;
   int files = 0;
   for (int target = 1000; target <= files_max; target *= 10) {
@@ -148,11 +147,12 @@ void show_streaming(std::uint64_t bytes) {
     }
     std::int64_t done = clock.monotonic_ns();
     double megabytes = static_cast<double>(bytes) / 1e6;
-    std::printf("\na file of %.1f GiB in steps of 1 MiB: written at %.0f MB/s, read at %.0f MB/s, peak memory %.0f MiB "
-                "(%.0f before)\n",
-                static_cast<double>(bytes) / (1 << 30), megabytes / (static_cast<double>(written - start) / 1e9),
-                megabytes / (static_cast<double>(done - written) / 1e9),
-                static_cast<double>(peak_memory_kib()) / 1024, static_cast<double>(before) / 1024);
+    std::printf(
+        "\na file of %.1f GiB in steps of 1 MiB: written at %.0f MB/s, read at %.0f MB/s, peak memory %.0f MiB "
+        "(%.0f before)\n",
+        static_cast<double>(bytes) / (1 << 30), megabytes / (static_cast<double>(written - start) / 1e9),
+        megabytes / (static_cast<double>(done - written) / 1e9), static_cast<double>(peak_memory_kib()) / 1024,
+        static_cast<double>(before) / 1024);
   }
 }
 

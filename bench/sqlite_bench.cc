@@ -42,22 +42,26 @@ class Bare {
         "CREATE INDEX idx_tool_calls_name ON tool_calls(name);"
         "CREATE INDEX idx_tool_calls_started_at ON tool_calls(started_at);"
         "INSERT INTO fs_inode VALUES (1, 16877, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)");
-    inode_ = prepare("INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, mtime, ctime) "
-                     "VALUES (33188, 1, 0, 0, ?, 1, 1, 1)");
+    inode_ = prepare(
+        "INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, mtime, ctime) "
+        "VALUES (33188, 1, 0, 0, ?, 1, 1, 1)");
     entry_ = prepare("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, ?, ?)");
     chunk_ = prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)");
-    find_ = prepare("SELECT i.ino, i.mode, i.size FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
-                    "WHERE d.parent_ino = ? AND d.name = ?");
+    find_ = prepare(
+        "SELECT i.ino, i.mode, i.size FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
+        "WHERE d.parent_ino = ? AND d.name = ?");
     read_ = prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? ORDER BY chunk_index");
     list_ = prepare("SELECT name FROM fs_dentry WHERE parent_ino = ? ORDER BY name");
     begin_ = prepare("BEGIN IMMEDIATE");
     read_begin_ = prepare("BEGIN");
     commit_ = prepare("COMMIT");
-    kv_set_ = prepare("INSERT INTO kv_store VALUES (?, ?, 1, 1) "
-                      "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = 1");
+    kv_set_ = prepare(
+        "INSERT INTO kv_store VALUES (?, ?, 1, 1) "
+        "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = 1");
     kv_get_ = prepare("SELECT value FROM kv_store WHERE key = ?");
-    tool_ = prepare("INSERT INTO tool_calls (name, parameters, result, status, started_at, completed_at, duration_ms) "
-                    "VALUES ('search', '{\"query\":\"x\"}', '{\"hits\":3}', 'success', 1700000000, 1700000001, 1000)");
+    tool_ = prepare(
+        "INSERT INTO tool_calls (name, parameters, result, status, started_at, completed_at, duration_ms) "
+        "VALUES ('search', '{\"query\":\"x\"}', '{\"hits\":3}', 'success', 1700000000, 1700000001, 1000)");
     erase_entry_ = prepare("DELETE FROM fs_dentry WHERE parent_ino = ? AND name = ?");
     erase_inode_ = prepare("DELETE FROM fs_inode WHERE ino = ?");
     erase_data_ = prepare("DELETE FROM fs_data WHERE ino = ?");
@@ -317,9 +321,8 @@ BENCHMARK_CAPTURE(kv_set, sqlite_power, Durability::kPower)->UseRealTime();
 BENCHMARK_CAPTURE(kv_set, sqlite_process, Durability::kProcess)->UseRealTime();
 
 void kv_set_batch(benchmark::State& state) {
-  batch(state, [](Bare& bare, std::uint64_t i) {
-    bare.set("key" + std::to_string(i), "{\"v\":" + std::to_string(i) + "}");
-  });
+  batch(state,
+        [](Bare& bare, std::uint64_t i) { bare.set("key" + std::to_string(i), "{\"v\":" + std::to_string(i) + "}"); });
 }
 BENCHMARK(kv_set_batch)->Name("kv_set/sqlite_batch")->UseRealTime();
 

@@ -12,27 +12,27 @@ namespace warren {
 // (errno, exit status, HTTP, JSON-RPC); no other place makes up a code. Never renumber: the C ABI
 // hands these values out. Add at the end.
 enum class Code : std::uint8_t {
-  kInternal = 1,      // our own bug
-  kInvalid = 2,       // the argument makes no sense
-  kNotFound = 3,      // there is no such thing
-  kExists = 4,        // there is one already
-  kNotDirectory = 5,  // a directory was needed
-  kIsDirectory = 6,   // a directory was given
-  kNotEmpty = 7,      // the directory still has entries
-  kNameTooLong = 8,   // over 255 bytes for a name or 4096 for a path
-  kLoop = 9,          // too many symbolic links
-  kNoSpace = 10,      // disk or quota is full
-  kTooLarge = 11,     // beyond the largest size we store
-  kReadOnly = 12,     // opened for reading, or an old schema
+  kInternal = 1,       // our own bug
+  kInvalid = 2,        // the argument makes no sense
+  kNotFound = 3,       // there is no such thing
+  kExists = 4,         // there is one already
+  kNotDirectory = 5,   // a directory was needed
+  kIsDirectory = 6,    // a directory was given
+  kNotEmpty = 7,       // the directory still has entries
+  kNameTooLong = 8,    // over 255 bytes for a name or 4096 for a path
+  kLoop = 9,           // too many symbolic links
+  kNoSpace = 10,       // disk or quota is full
+  kTooLarge = 11,      // beyond the largest size we store
+  kReadOnly = 12,      // opened for reading, or an old schema
   kNotPermitted = 13,  // never allowed, whoever asks
-  kDenied = 14,       // not allowed for you
-  kBusy = 15,         // someone else holds it; try again
-  kStale = 16,        // it existed, and is gone
-  kNoData = 17,       // no such attribute, or no data there
-  kUnsupported = 18,  // this filesystem does not do that
-  kCorrupt = 19,      // a row or a file is not what it must be
-  kIo = 20,           // the disk or the system failed
-  kConflict = 21,     // the value is not what you expected
+  kDenied = 14,        // not allowed for you
+  kBusy = 15,          // someone else holds it; try again
+  kStale = 16,         // it existed, and is gone
+  kNoData = 17,        // no such attribute, or no data there
+  kUnsupported = 18,   // this filesystem does not do that
+  kCorrupt = 19,       // a row or a file is not what it must be
+  kIo = 20,            // the disk or the system failed
+  kConflict = 21,      // the value is not what you expected
   kTooManyLinks = 22,
   kCrossDevice = 23,  // not within one filesystem
   kLimit = 24,        // a named limit was reached

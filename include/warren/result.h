@@ -22,9 +22,10 @@ class [[nodiscard]] Result {
  public:
   using Value = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
-  // clang-format off: version 14 does not know requires clauses
+  // Version 14 of the formatter does not know requires clauses.
+  // clang-format off
   template <class U>
     requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
              !std::is_same_v<std::remove_cvref_t<U>, Error>)
@@ -70,7 +71,7 @@ class [[nodiscard]] Result<void> {
  public:
   using Value = void;
 
-  Result(Ok) {}  // NOLINT: implicit by design
+  Result(Ok) {}                                      // NOLINT: implicit by design
   Result(Error error) : error_(std::move(error)) {}  // NOLINT
 
   bool ok() const { return !error_.has_value(); }
@@ -103,12 +104,12 @@ using Status = Result<void>;
 
 #define WARREN_CONCAT_INNER(a, b) a##b
 #define WARREN_CONCAT(a, b) WARREN_CONCAT_INNER(a, b)
-#define WARREN_TRY_NAMED(name, ...)                                \
-  ({                                                               \
-    auto&& name = (__VA_ARGS__);                                   \
-    if (!name.ok()) [[unlikely]]                                   \
-      return std::move(name).take_error();                         \
-    std::move(name).take_value();                                  \
+#define WARREN_TRY_NAMED(name, ...)        \
+  ({                                       \
+    auto&& name = (__VA_ARGS__);           \
+    if (!name.ok()) [[unlikely]]           \
+      return std::move(name).take_error(); \
+    std::move(name).take_value();          \
   })
 // A whole initialiser, statement or `if` condition; never inside an argument or braced list.
 #define WARREN_TRY(...) WARREN_TRY_NAMED(WARREN_CONCAT(warren_try_, __COUNTER__), __VA_ARGS__)

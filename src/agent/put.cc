@@ -146,11 +146,11 @@ class Putter {
     bool is_large = static_cast<std::uint64_t>(attributes.st_size) > kUnitBytes;
     std::uint64_t bytes = is_large ? WARREN_TRY(put_large(host, to, attributes.st_mode & 07777U))
                                    : WARREN_TRY(put_small(host, to, attributes.st_mode & 07777U));
-    WARREN_TRY(open_unit());
-    WARREN_TRY(set_host_attributes(to, attributes));
-    report_.bytes += bytes;
-    ++report_.files;
-    return close_full_unit(bytes);
+                                   WARREN_TRY(open_unit());
+                                   WARREN_TRY(set_host_attributes(to, attributes));
+                                   report_.bytes += bytes;
+                                   ++report_.files;
+                                   return close_full_unit(bytes);
   }
 
   // Sets the directories' modes and times, now that nothing more goes into them, and lands the rest.
@@ -180,11 +180,9 @@ class Putter {
   Result<std::uint64_t> put_small(int host, const std::string& to, std::uint32_t mode) {
     WARREN_TRY(open_unit());
     WARREN_TRY(drop_link(to));
-    auto file = WARREN_TRY(File::open(fs_, to,
-                                      {.access = FileAccess::kWrite,
-                                       .create = Create::kIfMissing,
-                                       .truncate = Truncate::kYes,
-                                       .mode = mode}));
+    auto file = WARREN_TRY(File::open(
+        fs_, to,
+        {.access = FileAccess::kWrite, .create = Create::kIfMissing, .truncate = Truncate::kYes, .mode = mode}));
     std::uint64_t offset = 0;
     for (std::size_t count = buffer_.size(); count == buffer_.size();) {
       count = WARREN_TRY(read_full(host, as_mutable_bytes(buffer_)));

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "fs/memory_fs.h"
 #include "base/clock.h"
+#include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"

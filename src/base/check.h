@@ -7,8 +7,8 @@ namespace warren {
 
 }  // namespace warren
 
-#define WARREN_CHECK(condition)                                             \
-  do {                                                                      \
-    if (!(condition)) [[unlikely]]                                          \
-      ::warren::check_failed(#condition, __FILE__, __LINE__);               \
+#define WARREN_CHECK(condition)                               \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::warren::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -38,8 +38,7 @@ std::string_view name_of(Code code) {
   return "unknown";
 }
 
-Error::Error(Code code, std::string message)
-    : state_(std::make_unique<State>(State{code, std::move(message), {}})) {}
+Error::Error(Code code, std::string message) : state_(std::make_unique<State>(State{code, std::move(message), {}})) {}
 
 Error::Error(Code code, std::string message, std::string hint)
     : state_(std::make_unique<State>(State{code, std::move(message), std::move(hint)})) {}

@@ -19,12 +19,8 @@ Result<Json> parse_json(std::string_view text) {
 // The library skips a byte order mark, which JSON does not allow.
 bool is_json(std::string_view text) { return !text.starts_with("\xEF\xBB\xBF") && Json::accept(text); }
 
-std::string dump_json(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-std::string dump_json_pretty(const Json& value) {
-  return value.dump(2, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump_json_pretty(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace warren

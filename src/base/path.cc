@@ -14,9 +14,11 @@ namespace {
 std::size_t utf8_length(std::string_view bytes, std::size_t at) {
   auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
   std::uint8_t lead = byte(at);
-  std::size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
-                     : lead >= 0xF0 && lead < 0xF5                   ? 4
-                                                                     : 0;
+  std::size_t length = lead < 0x80                   ? 1
+                       : lead >= 0xC2 && lead < 0xE0 ? 2
+                       : lead >= 0xE0 && lead < 0xF0 ? 3
+                       : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                     : 0;
   if (length == 0 || at + length > bytes.size()) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(at + i) & 0xC0) != 0x80) return 0;
@@ -52,9 +54,8 @@ Status check_name(std::string_view name) {
   if (name.empty()) return Error(Code::kNotFound, "the name is empty");
   if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a name", name));
   if (name.size() > limits::kNameBytes) {
-    return Error(Code::kNameTooLong,
-                 fmt::format("the name {}… has {} bytes, at most {} are possible", quote(name.substr(0, 40)),
-                             name.size(), limits::kNameBytes));
+    return Error(Code::kNameTooLong, fmt::format("the name {}… has {} bytes, at most {} are possible",
+                                                 quote(name.substr(0, 40)), name.size(), limits::kNameBytes));
   }
   if (name.find('/') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a '/'", quote(name)));
   if (name.find('\0') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a NUL", quote(name)));

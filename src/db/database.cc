@@ -124,7 +124,7 @@ Request request_for(const std::string& path, OpenMode mode) {
 
 Error Database::error(int code, std::string_view what) const {
   int system_errno = sqlite3_system_errno(handle_);
-  std::string message = (code & 0xff) == SQLITE_BUSY ? "the agent file is locked by another process"
+  std::string message = (code & 0xff) == SQLITE_BUSY   ? "the agent file is locked by another process"
                         : (code & 0xff) == SQLITE_FULL ? "the disk is full"
                                                        : sqlite3_errmsg(handle_);
   if ((code & 0xff) == SQLITE_IOERR && system_errno != 0) {
@@ -171,8 +171,8 @@ Status Database::configure(const DatabaseOptions& options) {
     if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
   } else {
     WARREN_TRY(pragma("PRAGMA journal_mode=WAL"));
-    WARREN_TRY(pragma(options.durability == Durability::kPower ? "PRAGMA synchronous=FULL"
-                                                               : "PRAGMA synchronous=NORMAL"));
+    WARREN_TRY(
+        pragma(options.durability == Durability::kPower ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
   }
   begin_read_ = WARREN_TRY(prepare("BEGIN"));
   begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));
@@ -185,8 +185,8 @@ Status Database::configure(const DatabaseOptions& options) {
 }
 
 Database::~Database() {
-  for (Statement* statement : {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_,
-                               &page_size_}) {
+  for (Statement* statement :
+       {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_}) {
     *statement = Statement();
   }
   // Every Statement is a member of something that dies before its database; one left over is our bug.

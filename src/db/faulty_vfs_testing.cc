@@ -254,10 +254,25 @@ int on_shm_unmap(sqlite3_file* file, int remove) {
 }
 
 // Version 2: shared memory, but no xFetch. Memory-mapped reads would see the real file behind our back.
-const sqlite3_io_methods kMethods = {
-    2,          on_close,      on_read,        on_write,          on_truncate, on_sync,
-    on_file_size, on_lock,     on_unlock,      on_check_lock,     on_control,  on_sector_size,
-    on_characteristics, on_shm_map, on_shm_lock, on_shm_barrier,  on_shm_unmap, nullptr, nullptr};
+const sqlite3_io_methods kMethods = {2,
+                                     on_close,
+                                     on_read,
+                                     on_write,
+                                     on_truncate,
+                                     on_sync,
+                                     on_file_size,
+                                     on_lock,
+                                     on_unlock,
+                                     on_check_lock,
+                                     on_control,
+                                     on_sector_size,
+                                     on_characteristics,
+                                     on_shm_map,
+                                     on_shm_lock,
+                                     on_shm_barrier,
+                                     on_shm_unmap,
+                                     nullptr,
+                                     nullptr};
 
 std::string read_whole(sqlite3_file* real) {
   sqlite3_int64 size = 0;

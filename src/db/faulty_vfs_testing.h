@@ -45,7 +45,7 @@ class FaultyVfs {
 
   void fail(const FaultPlan& plan);
   void heal();
-  bool fired() const;                     // has the planned fault happened?
+  bool fired() const;              // has the planned fault happened?
   int calls(DiskCall call) const;  // since fail() or heal(); open of an existing file counts too
 
   // From now on unsynced writes are held back. Only before a file is opened through this VFS.

@@ -50,9 +50,7 @@ std::string_view Rows::column_name(int column) const {
 }
 
 Statement::Statement(Statement&& other) noexcept
-    : database_(other.database_),
-      handle_(std::exchange(other.handle_, nullptr)),
-      failed_bind_(other.failed_bind_) {}
+    : database_(other.database_), handle_(std::exchange(other.handle_, nullptr)), failed_bind_(other.failed_bind_) {}
 
 Statement& Statement::operator=(Statement&& other) noexcept {
   if (this != &other) {

@@ -68,7 +68,7 @@ class Statement {
     return value ? bind(index, *value) : bind_null(index);
   }
 
-  Status run();                // to the end, dropping rows
+  Status run();  // to the end, dropping rows
   Rows rows() { return Rows(*this); }
   Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
 

@@ -21,7 +21,7 @@ enum class Append { kNo, kYes };
 
 struct OpenOptions {
   FileAccess access = FileAccess::kRead;
-  Create create = Create::kNo;  // kMustCreate: kExists when anything has the name, a link too
+  Create create = Create::kNo;        // kMustCreate: kExists when anything has the name, a link too
   Truncate truncate = Truncate::kNo;  // needs access to write
   Append append = Append::kNo;        // every write goes to the end, wherever it says
   Follow follow = Follow::kYes;       // kNo: kLoop when the path ends in a link

@@ -10,9 +10,7 @@
 namespace warren {
 namespace {
 
-bool ends_in_slash(std::string_view path) {
-  return path.ends_with('/') || path.ends_with("/.") || path == ".";
-}
+bool ends_in_slash(std::string_view path) { return path.ends_with('/') || path.ends_with("/.") || path == "."; }
 
 bool is_root(std::string_view path) {
   Result<std::vector<std::string_view>> parts = split_path(path);
@@ -95,8 +93,7 @@ class Walker {
 
   Status enter(const Component& component, std::optional<Attributes> node) {
     if (!node && options_.missing_dirs && component.source == Source::kPath) {
-      node = WARREN_TRY(
-          fs_.make_dir(stack_.back(), component.name, *options_.missing_dirs).within(named(path_)));
+      node = WARREN_TRY(fs_.make_dir(stack_.back(), component.name, *options_.missing_dirs).within(named(path_)));
     }
     if (!node) {
       return Error(Code::kNotFound, fmt::format("no {}: there is no {}", quote_path(path_), quote(component.name)));
@@ -113,10 +110,8 @@ class Walker {
     if (node && needs_directory_ && !node->is_directory()) {
       return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote_path(path_)));
     }
-    return Place{.parent = stack_.back(),
-                 .name = std::move(name),
-                 .node = std::move(node),
-                 .needs_directory = needs_directory_};
+    return Place{
+        .parent = stack_.back(), .name = std::move(name), .node = std::move(node), .needs_directory = needs_directory_};
   }
 
   FileSystem& fs_;

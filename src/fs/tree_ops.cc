@@ -133,8 +133,8 @@ Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, con
     if (next == WalkNext::kStop) return Ok{};
     if (next == WalkNext::kSkip || !entry.attributes.is_directory()) continue;
     if (levels.size() >= static_cast<std::size_t>(options.depth_max)) {
-      return Error(Code::kLimit, fmt::format("{} is more than {} directories deep", quote_path(entry.path),
-                                             options.depth_max));
+      return Error(Code::kLimit,
+                   fmt::format("{} is more than {} directories deep", quote_path(entry.path), options.depth_max));
     }
     Level deeper = WARREN_TRY(enter(fs, std::move(entry.path), entry.attributes.inode));
     levels.push_back(std::move(deeper));

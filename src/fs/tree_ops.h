@@ -20,7 +20,7 @@ struct WalkEntry {
 };
 
 struct WalkOptions {
-  Follow follow = Follow::kYes;  // for the start only; links below it are never followed
+  Follow follow = Follow::kYes;        // for the start only; links below it are never followed
   int depth_max = limits::kTreeDepth;  // kLimit for a directory deeper than this
 };
 

@@ -78,7 +78,7 @@ struct DirEntry {
   std::uint64_t cookie = 0;
   std::string name;
   Inode inode;
-  std::uint32_t type = 0;  // S_IFMT bits
+  std::uint32_t type = 0;                // S_IFMT bits
   std::optional<Attributes> attributes;  // with DirDetail::kAttributes
 
   bool operator==(const DirEntry&) const = default;
@@ -87,17 +87,17 @@ struct DirEntry {
 enum class DirDetail { kNames, kAttributes };
 
 enum class RenameMode {
-  kReplace,   // what stands at the new name goes
+  kReplace,    // what stands at the new name goes
   kNoReplace,  // kExists if anything stands there
-  kExchange,  // both names must exist and swap what they mean
+  kExchange,   // both names must exist and swap what they mean
 };
 
 // fallocate. Everything but kAllocate leaves the size as it is unless said otherwise.
 enum class AllocateMode {
-  kAllocate,          // grows the size to cover the range
-  kKeepSize,          // promises nothing we do not promise anyway: succeeds, changes nothing
-  kPunchHole,         // the range reads as zeros and takes no space
-  kZeroRange,         // the range reads as zeros; grows the size to cover it
+  kAllocate,   // grows the size to cover the range
+  kKeepSize,   // promises nothing we do not promise anyway: succeeds, changes nothing
+  kPunchHole,  // the range reads as zeros and takes no space
+  kZeroRange,  // the range reads as zeros; grows the size to cover it
   kZeroRangeKeepSize,
 };
 

@@ -10,23 +10,23 @@ namespace warren {
 Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
   std::unique_ptr<Chunks> chunks(new Chunks(schema.chunk_bytes));
   chunks->get_ = WARREN_TRY(db.prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index = ?"));
-  chunks->range_ = WARREN_TRY(
-      db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
-                 "ORDER BY chunk_index"));
+  chunks->range_ =
+      WARREN_TRY(db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
+                            "ORDER BY chunk_index"));
   chunks->last_ = WARREN_TRY(
       db.prepare("SELECT chunk_index, length(data) FROM fs_data WHERE ino = ? ORDER BY chunk_index DESC LIMIT 1"));
-  chunks->indexes_ = WARREN_TRY(
-      db.prepare("SELECT chunk_index FROM fs_data WHERE ino = ? AND chunk_index >= ? ORDER BY chunk_index"));
+  chunks->indexes_ =
+      WARREN_TRY(db.prepare("SELECT chunk_index FROM fs_data WHERE ino = ? AND chunk_index >= ? ORDER BY chunk_index"));
   if (db.is_read_only()) return chunks;
-  chunks->put_ = WARREN_TRY(
-      db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
-                 "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
+  chunks->put_ =
+      WARREN_TRY(db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
+                            "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
   chunks->erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ?"));
   chunks->erase_behind_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
   chunks->erase_range_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ?"));
-  chunks->trim_ = WARREN_TRY(
-      db.prepare("UPDATE fs_data SET data = substr(data, 1, ?1) WHERE ino = ?2 AND chunk_index = ?3 "
-                 "AND length(data) > ?1"));
+  chunks->trim_ =
+      WARREN_TRY(db.prepare("UPDATE fs_data SET data = substr(data, 1, ?1) WHERE ino = ?2 AND chunk_index = ?3 "
+                            "AND length(data) > ?1"));
   return chunks;
 }
 

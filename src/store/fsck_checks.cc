@@ -155,7 +155,7 @@ Status check_config(Database& database, const TableNames& tables, Findings& find
   }
   std::optional<std::string> said;
   if (tables.has("fs_config")) said = WARREN_TRY(find_config(database, "schema_version"));
-  std::string_view is = !tables.has("fs_inode.nlink")                                         ? "0.0"
+  std::string_view is = !tables.has("fs_inode.nlink") ? "0.0"
                         : tables.has("fs_inode.rdev") && tables.has("fs_inode.atime_nsec") &&
                                 tables.has("fs_inode.mtime_nsec") && tables.has("fs_inode.ctime_nsec")
                             ? "0.4"
@@ -183,8 +183,8 @@ Status check_call_texts(Database& database, Findings& findings) {
   while (WARREN_TRY(rows.next())) {
     for (int column : {1, 2}) {
       if (rows.is_null(column) || rows.text(column).empty() || is_json(rows.text(column))) continue;
-      findings.add("TC-4",
-                   fmt::format("the {} of tool call {} is not JSON", rows.column_name(column), rows.integer(0)), false);
+      findings.add("TC-4", fmt::format("the {} of tool call {} is not JSON", rows.column_name(column), rows.integer(0)),
+                   false);
     }
   }
   return Ok{};

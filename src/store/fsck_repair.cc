@@ -83,8 +83,9 @@ Status Repairer::repair(const FsckReport& before) {
 }
 
 Status Repairer::repair_config() {
-  return run("CREATE TABLE IF NOT EXISTS fs_config (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
-             "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096');");
+  return run(
+      "CREATE TABLE IF NOT EXISTS fs_config (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+      "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096');");
 }
 
 // Whatever sits at inode 1 and is no directory gets another number, with everything that is its own.
@@ -145,20 +146,26 @@ Status Repairer::repair_entries() {
 }
 
 Status Repairer::repair_litter() {
-  WARREN_TRY(run_if("fs_data", "DELETE FROM fs_data WHERE NOT EXISTS"
-                               " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_data.ino AND (i.mode & 61440) = 32768)"));
-  WARREN_TRY(run_if("fs_symlink", "DELETE FROM fs_symlink WHERE NOT EXISTS (SELECT 1 FROM fs_inode i"
-                                  " WHERE i.ino = fs_symlink.ino AND (i.mode & 61440) = 40960)"));
-  WARREN_TRY(run_if("wr_xattr", "DELETE FROM wr_xattr WHERE NOT EXISTS"
-                                " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_xattr.ino)"));
-  WARREN_TRY(run_if("wr_orphan", "DELETE FROM wr_orphan WHERE NOT EXISTS"
-                                 " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_orphan.ino)"));
+  WARREN_TRY(run_if("fs_data",
+                    "DELETE FROM fs_data WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_data.ino AND (i.mode & 61440) = 32768)"));
+  WARREN_TRY(run_if("fs_symlink",
+                    "DELETE FROM fs_symlink WHERE NOT EXISTS (SELECT 1 FROM fs_inode i"
+                    " WHERE i.ino = fs_symlink.ino AND (i.mode & 61440) = 40960)"));
+  WARREN_TRY(run_if("wr_xattr",
+                    "DELETE FROM wr_xattr WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_xattr.ino)"));
+  WARREN_TRY(run_if("wr_orphan",
+                    "DELETE FROM wr_orphan WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_orphan.ino)"));
   WARREN_TRY(run_if("wr_orphan", "DELETE FROM wr_orphan WHERE ino IN (SELECT ino FROM fs_dentry)"));
-  WARREN_TRY(run_if("fs_origin", "DELETE FROM fs_origin WHERE NOT EXISTS"
-                                 " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_origin.delta_ino)"));
+  WARREN_TRY(run_if("fs_origin",
+                    "DELETE FROM fs_origin WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_origin.delta_ino)"));
   if (tables_.has("kv_store")) {
-    WARREN_TRY(run_if("wr_kv_expiry", "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"
-                                       " OR typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"));
+    WARREN_TRY(run_if("wr_kv_expiry",
+                      "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"
+                      " OR typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"));
   }
   if (tables_.has("tool_calls")) {
     WARREN_TRY(run_if("wr_tool_call", "DELETE FROM wr_tool_call WHERE id NOT IN (SELECT id FROM tool_calls)"));
@@ -195,8 +202,8 @@ Status Repairer::repair_chunks() {
 }
 
 Result<std::int64_t> Repairer::make_lost_found(std::string_view name) {
-  Statement node = WARREN_TRY(database_.prepare(
-      "INSERT INTO fs_inode (mode, atime, mtime, ctime) VALUES (16832, ?1, ?1, ?1)"));  // 0700
+  Statement node = WARREN_TRY(
+      database_.prepare("INSERT INTO fs_inode (mode, atime, mtime, ctime) VALUES (16832, ?1, ?1, ?1)"));  // 0700
   WARREN_TRY(node.bind(1, now_.seconds).run());
   std::int64_t number = database_.last_insert_id();
   Statement entry = WARREN_TRY(database_.prepare("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, 1, ?)"));
@@ -210,9 +217,9 @@ Result<std::int64_t> Repairer::make_lost_found(std::string_view name) {
 
 // /lost+found, or the next free name like it where something else is called that.
 Result<std::int64_t> Repairer::lost_found() {
-  Statement lookup = WARREN_TRY(database_.prepare(
-      "SELECT i.ino, (i.mode & 61440) = 16384 FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino"
-      " WHERE d.parent_ino = 1 AND d.name = ?"));
+  Statement lookup = WARREN_TRY(
+      database_.prepare("SELECT i.ino, (i.mode & 61440) = 16384 FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino"
+                        " WHERE d.parent_ino = 1 AND d.name = ?"));
   for (int nth = 0; nth < 100; ++nth) {
     std::string name = nth == 0 ? "lost+found" : fmt::format("lost+found.{}", nth);
     Rows rows = lookup.bind(1, name).rows();
@@ -225,9 +232,9 @@ Result<std::int64_t> Repairer::lost_found() {
 // After the entries are right every directory has one name at most, so each circle is broken by
 // moving one directory of it.
 Status Repairer::break_circles(std::int64_t lost_found) {
-  Statement first = WARREN_TRY(database_.prepare(
-      "SELECT min(i.ino) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
-      " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
+  Statement first =
+      WARREN_TRY(database_.prepare("SELECT min(i.ino) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
+                                   " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
   Statement parent = WARREN_TRY(database_.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ?"));
   Statement move = WARREN_TRY(database_.prepare(R"sql(
     UPDATE fs_dentry SET parent_ino = ?1, name = iif(
@@ -243,14 +250,16 @@ Status Repairer::break_circles(std::int64_t lost_found) {
       SELECT ino FROM reached)sql"));
   Statement marked = WARREN_TRY(database_.prepare("INSERT OR IGNORE INTO temp.fsck_named VALUES (?)"));
   while (true) {
-    std::int64_t node = WARREN_TRY(first.find_integer()).value_or(0);
+    std::int64_t node = WARREN_TRY(first.find_integer())
+    .value_or(0);
     if (node == 0) return Ok{};
     // Upwards until a directory comes a second time: that one is in the circle itself.
     WARREN_TRY(database_.execute("DELETE FROM temp.fsck_named"));
     while (true) {
       WARREN_TRY(marked.bind(1, node).run());
       if (database_.changes() == 0) break;
-      node = WARREN_TRY(parent.bind(1, node).find_integer()).value_or(0);
+      node = WARREN_TRY(parent.bind(1, node).find_integer())
+      .value_or(0);
       if (node == 0) return Error(Code::kCorrupt, "a directory outside the tree has no parent");
     }
     WARREN_TRY(move.bind(1, lost_found).bind(2, node).run());
@@ -261,13 +270,13 @@ Status Repairer::break_circles(std::int64_t lost_found) {
 
 Status Repairer::attach_lost() {
   WARREN_TRY(gather_facts(database_, tables_));
-  std::int64_t nameless = WARREN_TRY(find(
-      "SELECT count(*) FROM fs_inode i WHERE i.ino <> 1 AND"
-      " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
-      " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"));
-  std::int64_t circling = WARREN_TRY(find(
-      "SELECT count(*) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
-      " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
+  std::int64_t nameless =
+      WARREN_TRY(find("SELECT count(*) FROM fs_inode i WHERE i.ino <> 1 AND"
+                      " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
+                      " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"));
+  std::int64_t circling =
+      WARREN_TRY(find("SELECT count(*) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
+                      " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
   if (nameless == 0 && circling == 0) return Ok{};
   std::int64_t directory = WARREN_TRY(lost_found());
   WARREN_TRY(gather_facts(database_, tables_));  // it may be new
@@ -324,8 +333,8 @@ Status Repairer::tell_readers(bool journal_is_damaged) {
   }
   if (!tables_.has("wr_journal")) return Ok{};
   if (journal_is_damaged) WARREN_TRY(run("DELETE FROM wr_journal"));
-  Statement row = WARREN_TRY(
-      database_.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, 0, x'2a00')"));
+  Statement row =
+      WARREN_TRY(database_.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, 0, x'2a00')"));
   return row.bind(1, now_.seconds * 1'000'000 + now_.nanoseconds / 1000).run();
 }
 

@@ -156,8 +156,9 @@ TEST_F(Fsck, TwoRepairsWithinASecondKeepBothBackups) {
 }
 
 TEST_F(Fsck, ManyViolationsOfOneRuleAreCountedNotListed) {
-  plant("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 149)"
-        " INSERT INTO fs_dentry (name, parent_ino, ino) SELECT 'x' || i, 1, i FROM n");
+  plant(
+      "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 149)"
+      " INSERT INTO fs_dentry (name, parent_ino, ino) SELECT 'x' || i, 1, i FROM n");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(report->violations.size(), 21U);
@@ -182,8 +183,9 @@ TEST_F(Fsck, FS1_AMissingRootIsNamedAndMadeAgain) {
 }
 
 TEST_F(Fsck, FS2_ARootThatIsAFileIsNamedAndItsContentSaved) {
-  plant("UPDATE fs_inode SET mode = 33188, size = 3 WHERE ino = 1; INSERT INTO fs_data VALUES (1, 0, 'abc');"
-        "UPDATE fs_data SET data = x'616263' WHERE ino = 1");
+  plant(
+      "UPDATE fs_inode SET mode = 33188, size = 3 WHERE ino = 1; INSERT INTO fs_data VALUES (1, 0, 'abc');"
+      "UPDATE fs_data SET data = x'616263' WHERE ino = 1");
   EXPECT_EQ(violated(), Rules{"FS-2"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_data c JOIN fs_dentry d ON d.ino = c.ino JOIN fs_dentry l"
@@ -220,9 +222,10 @@ TEST_F(Fsck, FS5_AnEntryInAFileIsNamedAndItsNodeSaved) {
 }
 
 TEST_F(Fsck, FS6_ANameThatStandsTwiceIsNamedAndTheSecondNodeSaved) {
-  plant("CREATE TABLE other (id INTEGER PRIMARY KEY, name TEXT, parent_ino INTEGER, ino INTEGER);"
-        "INSERT INTO other SELECT * FROM fs_dentry; DROP TABLE fs_dentry; ALTER TABLE other RENAME TO fs_dentry;"
-        "UPDATE fs_dentry SET name = 'pipe' WHERE name = 'empty'");
+  plant(
+      "CREATE TABLE other (id INTEGER PRIMARY KEY, name TEXT, parent_ino INTEGER, ino INTEGER);"
+      "INSERT INTO other SELECT * FROM fs_dentry; DROP TABLE fs_dentry; ALTER TABLE other RENAME TO fs_dentry;"
+      "UPDATE fs_dentry SET name = 'pipe' WHERE name = 'empty'");
   EXPECT_EQ(violated(), Rules{"FS-6"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT ino FROM fs_dentry WHERE name = 'pipe'"), 5);
@@ -308,9 +311,10 @@ TEST_F(Fsck, FS11_LostAndFoundTakesAnotherNameWhereAFileHasIt) {
 }
 
 TEST_F(Fsck, FS11_ATakenNameInLostAndFoundIsLeftAlone) {
-  plant("DELETE FROM fs_dentry WHERE ino = 6; INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime)"
-        " VALUES (7, 16832, 1, 1, 1, 1); UPDATE fs_dentry SET name = '6', parent_ino = 7 WHERE ino = 5;"
-        "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('lost+found', 1, 7)");
+  plant(
+      "DELETE FROM fs_dentry WHERE ino = 6; INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime)"
+      " VALUES (7, 16832, 1, 1, 1, 1); UPDATE fs_dentry SET name = '6', parent_ino = 7 WHERE ino = 5;"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('lost+found', 1, 7)");
   expect_repaired();
   EXPECT_EQ(ask("SELECT ino FROM fs_dentry WHERE name = '6' AND parent_ino = 7"), 5);
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name LIKE '6.%' AND ino = 6"), 1);
@@ -357,10 +361,11 @@ TEST_F(Fsck, FS15_NanosecondsOutOfRangeAreNamedAndSetToZero) {
 }
 
 TEST_F(Fsck, FS16_NamesThatCannotBeAreNamedAndTheirNodesSaved) {
-  plant("UPDATE fs_dentry SET name = 'a/b' WHERE ino = 6; UPDATE fs_dentry SET name = '..' WHERE ino = 5;"
-        "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('', 1, 3), ('.', 1, 3),"
-        " (CAST(x'610062' AS TEXT), 1, 3), (x'61', 1, 3), (hex(zeroblob(128)), 1, 3);"
-        "UPDATE fs_inode SET nlink = 7 WHERE ino = 3");
+  plant(
+      "UPDATE fs_dentry SET name = 'a/b' WHERE ino = 6; UPDATE fs_dentry SET name = '..' WHERE ino = 5;"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('', 1, 3), ('.', 1, 3),"
+      " (CAST(x'610062' AS TEXT), 1, 3), (x'61', 1, 3), (hex(zeroblob(128)), 1, 3);"
+      "UPDATE fs_inode SET nlink = 7 WHERE ino = 3");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"FS-16"});
@@ -370,15 +375,17 @@ TEST_F(Fsck, FS16_NamesThatCannotBeAreNamedAndTheirNodesSaved) {
 }
 
 TEST_F(Fsck, FS26_AnyBytesButSlashAndNulAreAName) {
-  plant("UPDATE fs_dentry SET name = CAST(x'ff0a7f' AS TEXT) WHERE ino = 6;"
-        "UPDATE fs_dentry SET name = substr(hex(zeroblob(128)), 1, 255) WHERE ino = 5");
+  plant(
+      "UPDATE fs_dentry SET name = CAST(x'ff0a7f' AS TEXT) WHERE ino = 6;"
+      "UPDATE fs_dentry SET name = substr(hex(zeroblob(128)), 1, 255) WHERE ino = 5");
   EXPECT_TRUE(violated().empty());
 }
 
 TEST_F(Fsck, FS17_ACircleOfDirectoriesIsNamedAndBroken) {
-  plant("INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) VALUES"
-        " (10, 16877, 1, 1, 1, 1), (11, 16877, 1, 1, 1, 1), (12, 16877, 1, 1, 1, 1);"
-        "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('a', 11, 10), ('b', 10, 11), ('below', 11, 12)");
+  plant(
+      "INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) VALUES"
+      " (10, 16877, 1, 1, 1, 1), (11, 16877, 1, 1, 1, 1), (12, 16877, 1, 1, 1, 1);"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('a', 11, 10), ('b', 10, 11), ('below', 11, 12)");
   EXPECT_EQ(violated(), Rules{"FS-17"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino IN (10, 11, 12)"), 3);
@@ -392,9 +399,10 @@ TEST_F(Fsck, FS17_ADirectoryInItselfIsNamedAndTakenOut) {
 }
 
 TEST_F(Fsck, FS17_ManyCirclesAreAllBroken) {
-  plant("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
-        " INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) SELECT i, 16877, 1, 1, 1, 1 FROM n;"
-        "INSERT INTO fs_dentry (name, parent_ino, ino) SELECT 'c', ino, ino FROM fs_inode WHERE ino >= 100");
+  plant(
+      "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+      " INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) SELECT i, 16877, 1, 1, 1, 1 FROM n;"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) SELECT 'c', ino, ino FROM fs_inode WHERE ino >= 100");
   expect_repaired();
 }
 
@@ -425,8 +433,9 @@ TEST_F(Fsck, FS20_ASchemaVersionTheTablesDoNotHaveIsNamed) {
 }
 
 TEST_F(Fsck, FS21_SizesTimesAndOwnersThatAreNoneAreNamed) {
-  plant("UPDATE fs_inode SET size = -1 WHERE ino = 6; UPDATE fs_inode SET mtime = 1.5 WHERE ino = 5;"
-        "UPDATE fs_inode SET uid = -1 WHERE ino = 2");
+  plant(
+      "UPDATE fs_inode SET size = -1 WHERE ino = 6; UPDATE fs_inode SET mtime = 1.5 WHERE ino = 5;"
+      "UPDATE fs_inode SET uid = -1 WHERE ino = 2");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"FS-21"});
@@ -435,9 +444,10 @@ TEST_F(Fsck, FS21_SizesTimesAndOwnersThatAreNoneAreNamed) {
 }
 
 TEST_F(Fsck, KV1_AKeyThatIsThereTwiceIsNamed) {
-  plant("CREATE TABLE other (key TEXT, value TEXT, created_at INTEGER, updated_at INTEGER);"
-        "INSERT INTO other SELECT * FROM kv_store; INSERT INTO other SELECT * FROM kv_store;"
-        "DROP TABLE kv_store; ALTER TABLE other RENAME TO kv_store");
+  plant(
+      "CREATE TABLE other (key TEXT, value TEXT, created_at INTEGER, updated_at INTEGER);"
+      "INSERT INTO other SELECT * FROM kv_store; INSERT INTO other SELECT * FROM kv_store;"
+      "DROP TABLE kv_store; ALTER TABLE other RENAME TO kv_store");
   EXPECT_EQ(violated(), Rules{"KV-1"});
   expect_not_repairable();
 }
@@ -480,8 +490,9 @@ TEST_F(Fsck, TC3_ADurationThatIsNotTheDifferenceIsNamed) {
 }
 
 TEST_F(Fsck, TC4_ParametersAndResultsThatAreNotJsonAreNamed) {
-  plant("UPDATE tool_calls SET parameters = 'x' WHERE name = 'ok';"
-        "UPDATE tool_calls SET result = '{' WHERE name = 'none'");
+  plant(
+      "UPDATE tool_calls SET parameters = 'x' WHERE name = 'ok';"
+      "UPDATE tool_calls SET result = '{' WHERE name = 'none'");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"TC-4"});
@@ -496,8 +507,9 @@ TEST_F(Fsck, TC5_ARepairTouchesNoToolCall) {
 }
 
 TEST_F(Fsck, TC6_AnUnknownStatusAndAPendingCallWithAnOutcomeAreNamed) {
-  plant("UPDATE tool_calls SET status = 'done' WHERE name = 'ok';"
-        "UPDATE tool_calls SET result = '1' WHERE name = 'open'");
+  plant(
+      "UPDATE tool_calls SET status = 'done' WHERE name = 'ok';"
+      "UPDATE tool_calls SET result = '1' WHERE name = 'open'");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"TC-6"});
@@ -505,9 +517,10 @@ TEST_F(Fsck, TC6_AnUnknownStatusAndAPendingCallWithAnOutcomeAreNamed) {
 }
 
 TEST_F(Fsck, TC2_TheShapeWithoutStatusIsCheckedToo) {
-  plant("DROP TABLE tool_calls; CREATE TABLE tool_calls (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,"
-        " parameters TEXT, result TEXT, error TEXT, started_at INTEGER NOT NULL, completed_at INTEGER,"
-        " duration_ms INTEGER); INSERT INTO tool_calls (name, result, started_at) VALUES ('x', '1', 1)");
+  plant(
+      "DROP TABLE tool_calls; CREATE TABLE tool_calls (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,"
+      " parameters TEXT, result TEXT, error TEXT, started_at INTEGER NOT NULL, completed_at INTEGER,"
+      " duration_ms INTEGER); INSERT INTO tool_calls (name, result, started_at) VALUES ('x', '1', 1)");
   EXPECT_EQ(violated(), Rules{"TC-2"});
 }
 
@@ -541,8 +554,9 @@ TEST_F(Fsck, OV4_AnOverlayWithoutABaseIsNamed) {
 }
 
 TEST_F(Fsck, OV5_WhiteoutsWithoutAParentColumnAreFine) {
-  plant("CREATE TABLE fs_whiteout (path TEXT PRIMARY KEY, created_at INTEGER NOT NULL);"
-        "INSERT INTO fs_whiteout VALUES ('/gone', 1)");
+  plant(
+      "CREATE TABLE fs_whiteout (path TEXT PRIMARY KEY, created_at INTEGER NOT NULL);"
+      "INSERT INTO fs_whiteout VALUES ('/gone', 1)");
   EXPECT_TRUE(violated().empty());
 }
 
@@ -611,8 +625,9 @@ TEST_F(Fsck, WR6_AnAttributeWithoutANameIsNamed) {
 }
 
 TEST_F(Fsck, WhatAnotherProgramLeftOfOurRowsIsNoDamageAndARepairDropsIt) {
-  plant("INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61');"
-        "INSERT INTO wr_kv_expiry VALUES ('nobody', 1, 1)");
+  plant(
+      "INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61');"
+      "INSERT INTO wr_kv_expiry VALUES ('nobody', 1, 1)");
   EXPECT_EQ(violated(), Rules{});
   plant("INSERT INTO wr_tool_call (id) VALUES (99)");
   expect_repaired();
@@ -621,8 +636,9 @@ TEST_F(Fsck, WhatAnotherProgramLeftOfOurRowsIsNoDamageAndARepairDropsIt) {
 }
 
 TEST_F(Fsck, WR7_AnOrphanIsNoNodeWithoutANameButMustBeOne) {
-  plant("DELETE FROM fs_dentry WHERE ino = 6; UPDATE fs_inode SET nlink = 0 WHERE ino = 6;"
-        "INSERT INTO wr_orphan VALUES (6, 'b', 1, 1, 1)");
+  plant(
+      "DELETE FROM fs_dentry WHERE ino = 6; UPDATE fs_inode SET nlink = 0 WHERE ino = 6;"
+      "INSERT INTO wr_orphan VALUES (6, 'b', 1, 1, 1)");
   EXPECT_TRUE(violated().empty());
   plant("INSERT INTO wr_orphan VALUES (5, 'b', 1, 1, 1), (99, 'b', 1, 1, 1)");
   EXPECT_EQ(violated(), Rules{"WR-7"});
@@ -661,9 +677,10 @@ TEST_F(Fsck, WR10_ACountThatIsNoneIsNamedAndCountedAnew) {
 }
 
 TEST_F(Fsck, EverythingAtOnceIsRepairedAtOnce) {
-  plant("DELETE FROM fs_inode WHERE ino = 1; DELETE FROM fs_dentry WHERE ino = 2;"
-        "UPDATE fs_dentry SET parent_ino = 5 WHERE ino = 6; UPDATE fs_inode SET nlink = 50, size = 10 WHERE ino = 3;"
-        "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('loop', 2, 2), ('ghost', 2, 99)");
+  plant(
+      "DELETE FROM fs_inode WHERE ino = 1; DELETE FROM fs_dentry WHERE ino = 2;"
+      "UPDATE fs_dentry SET parent_ino = 5 WHERE ino = 6; UPDATE fs_inode SET nlink = 50, size = 10 WHERE ino = 3;"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('loop', 2, 2), ('ghost', 2, 99)");
   expect_repaired();
 }
 

@@ -54,8 +54,7 @@ Journal::Journal(Database& database, Clock& clock) : database_(database), clock_
 
 Result<std::unique_ptr<Journal>> Journal::open(Database& database, Clock& clock) {
   std::unique_ptr<Journal> journal(new Journal(database, clock));
-  journal->insert_ =
-      WARREN_TRY(database.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, ?, ?)"));
+  journal->insert_ = WARREN_TRY(database.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, ?, ?)"));
   journal->trim_ = WARREN_TRY(database.prepare("DELETE FROM wr_journal WHERE seq <= ?"));
   journal->select_ = WARREN_TRY(
       database.prepare("SELECT seq, at_us, origin, changes FROM wr_journal WHERE seq > ? ORDER BY seq LIMIT ?"));

@@ -58,7 +58,11 @@ class Journal {
 
   // Called when the outermost transaction ends. write() does nothing if nothing was noted.
   Status write();
-  void discard() { pending_.clear(); overflowed_ = false; last_noted_ = 0; }
+  void discard() {
+    pending_.clear();
+    overflowed_ = false;
+    last_noted_ = 0;
+  }
 
   // Rows after `seq`, oldest first, at most `max`. nullopt: rows in between are gone already.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);

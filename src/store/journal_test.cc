@@ -14,9 +14,9 @@ namespace warren {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::error_of;
 using testing::FakeClock;
+using ::testing::IsEmpty;
 using testing::TempDir;
 
 class JournalTest : public ::testing::Test {
@@ -154,7 +154,10 @@ TEST_F(JournalTest, OnlyTheNewestRowsAreKept) {
 }
 
 TEST(JournalDecode, BytesThatAreNoRecordsAreCorrupt) {
-  for (std::string_view bytes : {"x", "d", "k\x01", "k\x01\x05" "abc", "d\xff\xff", "zz"}) {
+  for (std::string_view bytes : {"x", "d", "k\x01",
+                                 "k\x01\x05"
+                                 "abc",
+                                 "d\xff\xff", "zz"}) {
     EXPECT_EQ(error_of(decode_changes(as_bytes(bytes))), Code::kCorrupt) << bytes;
   }
   std::string endless = "d" + std::string(20, '\x80');

@@ -52,8 +52,8 @@ Status check_key(std::string_view key) {
 
 Status check_value(std::string_view key, std::string_view json) {
   if (json.size() > limits::kValueBytes) {
-    return Error(Code::kTooLarge, fmt::format("the value for {} has {} bytes; {} is the limit", quote(key),
-                                              json.size(), limits::kValueBytes));
+    return Error(Code::kTooLarge, fmt::format("the value for {} has {} bytes; {} is the limit", quote(key), json.size(),
+                                              limits::kValueBytes));
   }
   if (!is_json(json)) {
     return Error(Code::kInvalid, fmt::format("the value for {} is not JSON", quote(key)),
@@ -109,21 +109,21 @@ Status KeyValue::prepare_readers() {
 
 Status KeyValue::prepare() {
   Database& database = store_.database();
-  upsert_ = WARREN_TRY(database.prepare(
-      "INSERT INTO kv_store (key, value, created_at, updated_at) VALUES (?1, ?2, ?3, ?3) "
-      "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"));
+  upsert_ = WARREN_TRY(
+      database.prepare("INSERT INTO kv_store (key, value, created_at, updated_at) VALUES (?1, ?2, ?3, ?3) "
+                       "ON CONFLICT(key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at"));
   delete_ = WARREN_TRY(database.prepare("DELETE FROM kv_store WHERE key = ?"));
-  delete_expired_ = WARREN_TRY(database.prepare(
-      "DELETE FROM kv_store WHERE key = ?1 AND updated_at = "
-      "(SELECT set_at FROM wr_kv_expiry WHERE key = ?1 AND expires_at_ms <= ?2)"));
+  delete_expired_ =
+      WARREN_TRY(database.prepare("DELETE FROM kv_store WHERE key = ?1 AND updated_at = "
+                                  "(SELECT set_at FROM wr_kv_expiry WHERE key = ?1 AND expires_at_ms <= ?2)"));
   find_expiry_ = WARREN_TRY(database.prepare("SELECT expires_at_ms FROM wr_kv_expiry WHERE key = ?"));
   set_expiry_ = WARREN_TRY(database.prepare(
       "INSERT INTO wr_kv_expiry (key, expires_at_ms, set_at) VALUES (?, ?, ?) "
       "ON CONFLICT(key) DO UPDATE SET expires_at_ms = excluded.expires_at_ms, set_at = excluded.set_at"));
   clear_expiry_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE key = ?"));
-  expired_ = WARREN_TRY(database.prepare(
-      "SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
-      "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
+  expired_ =
+      WARREN_TRY(database.prepare("SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
+                                  "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
   clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   return Ok{};
 }

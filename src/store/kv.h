@@ -18,7 +18,7 @@ class Store;
 
 struct KvEntry {
   std::string key;
-  std::string value;  // JSON text
+  std::string value;            // JSON text
   std::int64_t created_at = 0;  // Unix seconds
   std::int64_t updated_at = 0;
   std::optional<std::int64_t> expires_at_ms;
@@ -26,7 +26,7 @@ struct KvEntry {
 
 struct KvListOptions {
   std::string prefix;
-  std::string after;            // continue behind this key
+  std::string after;  // continue behind this key
   std::size_t limit = SIZE_MAX;
 };
 
@@ -51,7 +51,7 @@ class KeyValue {
   // for byte, or absent for nullopt; else kConflict and nothing changes.
   Status compare_and_set(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
 
-  Result<bool> remove(std::string_view key);  // whether there was one
+  Result<bool> remove(std::string_view key);                                 // whether there was one
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // the same, whole
   Result<std::size_t> purge_expired();                                       // how many pairs went

@@ -16,9 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::error_of;
 using testing::FakeClock;
+using ::testing::IsEmpty;
 using testing::TempDir;
 
 constexpr std::int64_t kStart = 1'700'000'000;
@@ -125,8 +125,8 @@ TEST_F(KeyValueTest, RemoveTellsWhetherThereWasOne) {
 }
 
 TEST_F(KeyValueTest, HostileKeysAreJustBytes) {
-  std::vector<std::string> hostile = {
-      "\n", "%", "'; DROP TABLE kv_store; --", "\\", "_", "a\tb", "\xc3\x28", "\xff", "\xff\xff"};
+  std::vector<std::string> hostile = {"\n",   "%",       "'; DROP TABLE kv_store; --", "\\", "_", "a\tb", "\xc3\x28",
+                                      "\xff", "\xff\xff"};
   for (const std::string& key : hostile) ASSERT_OK(kv().set(key, "1"));
   EXPECT_EQ(keys(""), hostile) << "sorted by bytes";
   EXPECT_THAT(keys("%"), ElementsAre("%"));
@@ -136,8 +136,8 @@ TEST_F(KeyValueTest, HostileKeysAreJustBytes) {
 }
 
 TEST_F(KeyValueTest, APrefixMatchesWholeBytesAndNothingElse) {
-  for (const char* key : {"a", "a:", "a:1", "a:1:x", "a:2", "a;", "b", "A:1", "a\xff", "a\xff\xff", "a\xff\xffz",
-                          "\xff", "\xff\xffq"}) {
+  for (const char* key :
+       {"a", "a:", "a:1", "a:1:x", "a:2", "a;", "b", "A:1", "a\xff", "a\xff\xff", "a\xff\xffz", "\xff", "\xff\xffq"}) {
     ASSERT_OK(kv().set(key, "1"));
   }
   EXPECT_THAT(keys("a:"), ElementsAre("a:", "a:1", "a:1:x", "a:2"));
@@ -415,9 +415,10 @@ TEST_F(ForeignKeyValueTest, AFileWithoutAKeyValueTableReadsAsEmpty) {
 }
 
 TEST_F(ForeignKeyValueTest, AFileWithoutOurTablesIsReadAndThenWritten) {
-  make("CREATE TABLE kv_store (key TEXT PRIMARY KEY, value TEXT NOT NULL, "
-       "created_at INTEGER DEFAULT (unixepoch()), updated_at INTEGER DEFAULT (unixepoch()));"
-       "INSERT INTO kv_store VALUES ('a', '1', 5, 6), ('b', '2', 7, 8)");
+  make(
+      "CREATE TABLE kv_store (key TEXT PRIMARY KEY, value TEXT NOT NULL, "
+      "created_at INTEGER DEFAULT (unixepoch()), updated_at INTEGER DEFAULT (unixepoch()));"
+      "INSERT INTO kv_store VALUES ('a', '1', 5, 6), ('b', '2', 7, 8)");
   {
     std::unique_ptr<Store> store = open(OpenMode::kReadOnly);
     EXPECT_EQ(store->kv().get("a").value(), "1");

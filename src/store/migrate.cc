@@ -126,9 +126,10 @@ class ChunkWriter {
 
 // Before chunks had one size, each row said where it begins.
 Status split_data(Database& database, std::uint32_t chunk_bytes) {
-  WARREN_TRY(database.execute("ALTER TABLE fs_data RENAME TO wr_old_data;"
-                              "CREATE TABLE fs_data (ino INTEGER NOT NULL, chunk_index INTEGER NOT NULL,"
-                              " data BLOB NOT NULL, PRIMARY KEY (ino, chunk_index));"));
+  WARREN_TRY(
+      database.execute("ALTER TABLE fs_data RENAME TO wr_old_data;"
+                       "CREATE TABLE fs_data (ino INTEGER NOT NULL, chunk_index INTEGER NOT NULL,"
+                       " data BLOB NOT NULL, PRIMARY KEY (ino, chunk_index));"));
   {
     Statement insert = WARREN_TRY(database.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)"));
     Statement select = WARREN_TRY(database.prepare("SELECT ino, offset, data FROM wr_old_data ORDER BY ino, offset"));

@@ -244,8 +244,9 @@ TEST_F(Migrate, DataFromBeforeChunksWithGapsIsSplit) {
   {
     auto database = Database::open(file_, {});
     ASSERT_OK(database);
-    ASSERT_OK((*database)->execute("UPDATE fs_data SET offset = 9000 WHERE offset = 4000;"
-                                   "UPDATE fs_inode SET size = 10000 WHERE ino = 4"));
+    ASSERT_OK(
+        (*database)->execute("UPDATE fs_data SET offset = 9000 WHERE offset = 4000;"
+                             "UPDATE fs_inode SET size = 10000 WHERE ino = 4"));
   }
   ASSERT_OK(migrate_agent(file_, DryRun::kNo));
   expect_clean();

@@ -8,12 +8,11 @@ namespace warren {
 namespace {
 
 // What older schemas lack is computed or zero; the order of columns is the same in each.
-#define WARREN_COLUMNS_0_4                                                                              \
+#define WARREN_COLUMNS_0_4                                                                                \
   "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, i.atime_nsec, i.mtime, i.mtime_nsec, i.ctime, " \
   "i.ctime_nsec, i.rdev"
-#define WARREN_COLUMNS_0_2 \
-  "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, 0, i.mtime, 0, i.ctime, 0, 0"
-#define WARREN_COLUMNS_0_0                                                                              \
+#define WARREN_COLUMNS_0_2 "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, 0, i.mtime, 0, i.ctime, 0, 0"
+#define WARREN_COLUMNS_0_0                                                                                    \
   "i.ino, i.mode, (SELECT count(*) FROM fs_dentry l WHERE l.ino = i.ino), i.uid, i.gid, i.size, i.atime, 0, " \
   "i.mtime, 0, i.ctime, 0, 0"
 constexpr int kColumns = 13;
@@ -78,18 +77,20 @@ Result<std::unique_ptr<Nodes>> Nodes::open(Database& database, const Schema& sch
 Status Nodes::prepare(Database& db, const Schema& schema) {
   SchemaVersion version = schema.version;
   find_ = WARREN_TRY(prepare_for(db, version, WARREN_EACH_SCHEMA("SELECT ", " FROM fs_inode i WHERE i.ino = ?")));
-  find_entry_ = WARREN_TRY(prepare_for(
-      db, version,
-      WARREN_EACH_SCHEMA("SELECT ", ", d.id, d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
-                                    "WHERE d.parent_ino = ? AND d.name = ?")));
-  list_ = WARREN_TRY(prepare_for(
-      db, version,
-      WARREN_EACH_SCHEMA("SELECT ", ", d.id, d.ino, d.name FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
-                                    "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
+  find_entry_ =
+      WARREN_TRY(prepare_for(db, version,
+                             WARREN_EACH_SCHEMA("SELECT ",
+                                                ", d.id, d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                                "WHERE d.parent_ino = ? AND d.name = ?")));
+  list_ = WARREN_TRY(
+      prepare_for(db, version,
+                  WARREN_EACH_SCHEMA("SELECT ",
+                                     ", d.id, d.ino, d.name FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                     "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
-  count_subdirectories_ = WARREN_TRY(
-      db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
-                 "WHERE d.parent_ino = ? AND (i.mode & 61440) = 16384"));
+  count_subdirectories_ =
+      WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
+                            "WHERE d.parent_ino = ? AND (i.mode & 61440) = 16384"));
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
@@ -100,10 +101,10 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
   insert_ = WARREN_TRY(
       db.prepare("INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, atime_nsec, mtime, mtime_nsec, ctime, "
                  "ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  update_ = WARREN_TRY(
-      db.prepare("UPDATE fs_inode SET mode = ?1, nlink = ?2, uid = ?3, gid = ?4, size = ?5, atime = ?6, "
-                 "atime_nsec = ?7, mtime = ?8, mtime_nsec = ?9, ctime = ?10, ctime_nsec = ?11, rdev = ?12 "
-                 "WHERE ino = ?13"));
+  update_ =
+      WARREN_TRY(db.prepare("UPDATE fs_inode SET mode = ?1, nlink = ?2, uid = ?3, gid = ?4, size = ?5, atime = ?6, "
+                            "atime_nsec = ?7, mtime = ?8, mtime_nsec = ?9, ctime = ?10, ctime_nsec = ?11, rdev = ?12 "
+                            "WHERE ino = ?13"));
   touch_ = WARREN_TRY(
       db.prepare("UPDATE fs_inode SET mtime = ?1, mtime_nsec = ?2, ctime = ?1, ctime_nsec = ?2 WHERE ino = ?3"));
   erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_inode WHERE ino = ?"));
@@ -126,9 +127,10 @@ Result<std::optional<Entry>> Nodes::find_entry(Inode parent, std::string_view na
   Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<Entry>();
   if (rows.is_null(0)) {
-    return Error(Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name),
-                                             rows.integer(kColumns + 1)),
-                 "`warren fsck --repair` mends it");
+    return Error(
+        Code::kCorrupt,
+        fmt::format("the entry {} leads to node {}, which does not exist", quote(name), rows.integer(kColumns + 1)),
+        "`warren fsck --repair` mends it");
   }
   return std::optional(Entry{.id = rows.integer(kColumns), .node = attributes_at(rows, 0)});
 }
@@ -195,9 +197,10 @@ Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std
   while (WARREN_TRY(rows.next())) {
     std::string_view name = rows.text(kColumns + 2);
     if (rows.is_null(0)) {
-      return Error(Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name),
-                                               rows.integer(kColumns + 1)),
-                   "`warren fsck --repair` mends it");
+      return Error(
+          Code::kCorrupt,
+          fmt::format("the entry {} leads to node {}, which does not exist", quote(name), rows.integer(kColumns + 1)),
+          "`warren fsck --repair` mends it");
     }
     Attributes node = attributes_at(rows, 0);
     entries.push_back({.cookie = static_cast<std::uint64_t>(rows.integer(kColumns)),

@@ -180,8 +180,8 @@ Result<Schema> inspect_schema(Database& database) {
 Status create_schema(Database& database, std::uint32_t chunk_bytes, Timestamp now) {
   WARREN_TRY(database.execute(kSpecTables));
   WARREN_TRY(database.execute(kOwnTables));
-  Statement config = WARREN_TRY(database.prepare(
-      "INSERT INTO fs_config (key, value) VALUES ('chunk_size', ?), ('schema_version', '0.4')"));
+  Statement config = WARREN_TRY(
+      database.prepare("INSERT INTO fs_config (key, value) VALUES ('chunk_size', ?), ('schema_version', '0.4')"));
   std::string chunk_text = std::to_string(chunk_bytes);
   WARREN_TRY(config.bind(1, chunk_text).run());
   Statement root = WARREN_TRY(database.prepare(
@@ -193,8 +193,9 @@ Status create_schema(Database& database, std::uint32_t chunk_bytes, Timestamp no
 Status complete_schema(Database& database) {
   WARREN_TRY(database.execute(kSpecTables));
   WARREN_TRY(database.execute(kOwnTables));
-  return database.execute("INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096'), "
-                          "('schema_version', '0.4')");
+  return database.execute(
+      "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096'), "
+      "('schema_version', '0.4')");
 }
 
 }  // namespace warren

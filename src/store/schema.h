@@ -22,14 +22,14 @@ std::string_view name_of(SchemaVersion version);  // "0.4"
 struct Schema {
   SchemaVersion version = SchemaVersion::k0_4;
   std::uint32_t chunk_bytes = 4096;
-  bool has_chunks = true;        // fs_data by chunk_index; the oldest files have offsets instead
-  bool has_symlinks = true;      // fs_symlink
-  bool has_kv = true;            // kv_store
-  bool has_tool_calls = true;    // tool_calls
+  bool has_chunks = true;              // fs_data by chunk_index; the oldest files have offsets instead
+  bool has_symlinks = true;            // fs_symlink
+  bool has_kv = true;                  // kv_store
+  bool has_tool_calls = true;          // tool_calls
   bool tool_calls_have_status = true;  // the API's shape; the Spec's shape has none
-  bool has_overlay = false;      // fs_overlay_config
+  bool has_overlay = false;            // fs_overlay_config
   bool whiteouts_have_parent = true;
-  bool has_extensions = true;    // our wr_ tables
+  bool has_extensions = true;  // our wr_ tables
 
   bool is_current() const { return version == SchemaVersion::k0_4; }
 };

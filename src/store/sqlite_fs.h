@@ -37,8 +37,7 @@ class SqliteFs final : public FileSystem {
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
   Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
   Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
-  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target,
-                                  Owner owner) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override;
   Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
   Status unlink(Inode parent, std::string_view name) override;
   Status remove_dir(Inode parent, std::string_view name) override;
@@ -95,9 +94,9 @@ class SqliteFs final : public FileSystem {
   Result<Transaction> write_scope();
 
   // Rows, with the errors the interface promises.
-  Result<Attributes> get_row(Inode node);       // kStale
-  Result<Attributes> get_file_row(Inode node);  // kIsDirectory, kInvalid
-  Result<Attributes> get_parent_row(Inode dir);  // kStale, kNotDirectory, kNotFound when removed
+  Result<Attributes> get_row(Inode node);                        // kStale
+  Result<Attributes> get_file_row(Inode node);                   // kIsDirectory, kInvalid
+  Result<Attributes> get_parent_row(Inode dir);                  // kStale, kNotDirectory, kNotFound when removed
   Result<Entry> get_entry(Inode parent, std::string_view name);  // kNotFound
 
   // The row as stat shows it: a directory's link count is worked out.

@@ -112,8 +112,8 @@ Status SqliteFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, s
   Attributes row = WARREN_TRY(get_file_row(node));
   if (length == 0) return Error(Code::kInvalid, "the range is empty");
   WARREN_TRY(check_extent(offset, length));
-  bool zeroes = mode == AllocateMode::kPunchHole || mode == AllocateMode::kZeroRange ||
-                mode == AllocateMode::kZeroRangeKeepSize;
+  bool zeroes =
+      mode == AllocateMode::kPunchHole || mode == AllocateMode::kZeroRange || mode == AllocateMode::kZeroRangeKeepSize;
   bool grows = (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) && offset + length > row.size;
   if (!zeroes && !grows) return Ok{};
   if (zeroes) {
@@ -158,8 +158,8 @@ Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset
   }
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(length, limits::kCopyBytes)));
   for (std::uint64_t done = 0; done < length;) {
-    MutableBytes part = MutableBytes(buffer).first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), length - done)));
+    MutableBytes part =
+        MutableBytes(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), length - done)));
     WARREN_TRY(chunks_->read(from, from_offset + done, part));
     WARREN_TRY(write_row(target, to_offset + done, part));
     done += part.size();

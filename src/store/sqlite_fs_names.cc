@@ -18,8 +18,8 @@ constexpr std::size_t kTargetBytes = limits::kPathBytes - 1;
 Status check_target(std::string_view target) {
   if (target.empty()) return Error(Code::kNotFound, "the target of a symbolic link is empty");
   if (target.size() > kTargetBytes) {
-    return Error(Code::kNameTooLong, fmt::format("the target has {} bytes, at most {} are possible", target.size(),
-                                                 kTargetBytes));
+    return Error(Code::kNameTooLong,
+                 fmt::format("the target has {} bytes, at most {} are possible", target.size(), kTargetBytes));
   }
   if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
   return Ok{};
@@ -161,8 +161,7 @@ Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const
   return made;
 }
 
-Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target,
-                                          Owner owner) {
+Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_target(target));
   Transaction scope = WARREN_TRY(write_scope());
@@ -181,8 +180,8 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   if (row.is_directory()) return Error(Code::kNotPermitted, "a directory has one name only");
   if (nameless_.contains(node)) return Error(Code::kNotFound, "it has no name any more");
   if (row.nlink >= limits::kLinks) {
-    return Error(Code::kTooManyLinks, fmt::format("it has {} names, at most {} are possible", row.nlink,
-                                                  limits::kLinks));
+    return Error(Code::kTooManyLinks,
+                 fmt::format("it has {} names, at most {} are possible", row.nlink, limits::kLinks));
   }
   WARREN_TRY(check_new_name(dir, new_name));
   Timestamp now = clock_.now();

@@ -65,9 +65,8 @@ Status create_file(const std::string& path, const StoreOptions& options, Clock& 
   std::random_device random;
   std::string draft = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto fill = [&]() -> Status {
-    auto database = WARREN_TRY(Database::open(draft, {.mode = OpenMode::kCreate,
-                                                      .page_bytes = page_bytes_for(options.chunk_bytes),
-                                                      .vfs = options.vfs}));
+    auto database = WARREN_TRY(Database::open(
+        draft, {.mode = OpenMode::kCreate, .page_bytes = page_bytes_for(options.chunk_bytes), .vfs = options.vfs}));
     Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
     WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
     return scope.commit();
@@ -93,8 +92,8 @@ Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) 
 
 Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  auto database = WARREN_TRY(Database::open(":memory:", {.mode = OpenMode::kCreate,
-                                                         .page_bytes = page_bytes_for(options.chunk_bytes)}));
+  auto database = WARREN_TRY(
+      Database::open(":memory:", {.mode = OpenMode::kCreate, .page_bytes = page_bytes_for(options.chunk_bytes)}));
   Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
   WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
   WARREN_TRY(scope.commit());
@@ -119,8 +118,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
       existing.mode = OpenMode::kReadWrite;
     }
     OpenMode mode = WARREN_TRY(mode_for(path, existing).within(doing));
-    database = WARREN_TRY(
-        Database::open(path, {.mode = mode, .durability = options.durability, .vfs = options.vfs}));
+    database = WARREN_TRY(Database::open(path, {.mode = mode, .durability = options.durability, .vfs = options.vfs}));
   }
   std::unique_ptr<Store> store(new Store(std::move(database), clock));
   WARREN_TRY(store->assemble().within(doing));

@@ -33,17 +33,18 @@ struct Queries {
 #define WARREN_NO_DETAILS "NULL, NULL, NULL, NULL, NULL, NULL"
 #define WARREN_DETAILS_JOIN "LEFT JOIN wr_tool_call d ON d.id = t.id "
 
-#define WARREN_CALLS(status, details, join)                                                       \
-  "SELECT t.id, t.name, t.parameters, t.result, t.error, " status                                 \
+#define WARREN_CALLS(status, details, join)                       \
+  "SELECT t.id, t.name, t.parameters, t.result, t.error, " status \
   " AS outcome, t.started_at, t.completed_at, t.duration_ms, " details " FROM tool_calls t " join
-#define WARREN_STATS(status)                                                                      \
-  "SELECT t.name, COUNT(*) AS total, SUM(" status " = 'success'), SUM(" status " = 'error'), "   \
+#define WARREN_STATS(status)                                                   \
+  "SELECT t.name, COUNT(*) AS total, SUM(" status " = 'success'), SUM(" status \
+  " = 'error'), "                                                              \
   "AVG(t.duration_ms) FROM tool_calls t WHERE " status " IN ('success', 'error') "
 
 // Newest first is the order of the index on started_at, whose entries end in the id: no sorting. The
 // `+` keeps a search by name on the index of names, which costs the calls of that name, never all.
-#define WARREN_QUERIES(status, details, join)                                                     \
-  Queries {                                                                                       \
+#define WARREN_QUERIES(status, details, join)                                                       \
+  Queries {                                                                                         \
     .find = WARREN_CALLS(status, details, join) "WHERE t.id = ?1",                                \
     .list = WARREN_CALLS(status, details, join)                                                   \
         "WHERE t.started_at >= ?1 AND (?2 IS NULL OR outcome = ?2) "                              \
@@ -52,7 +53,7 @@ struct Queries {
         "WHERE t.name = ?4 AND +t.started_at >= ?1 AND (?2 IS NULL OR outcome = ?2) "             \
         "ORDER BY +t.started_at DESC, t.id DESC LIMIT ?3",                                        \
     .stats = WARREN_STATS(status) "GROUP BY t.name ORDER BY total DESC, t.name",                  \
-    .stats_for = WARREN_STATS(status) "AND t.name = ?1 GROUP BY t.name",                          \
+    .stats_for = WARREN_STATS(status) "AND t.name = ?1 GROUP BY t.name", \
   }
 
 constexpr Queries kWithStatus = WARREN_QUERIES(WARREN_STATUS, WARREN_DETAILS, WARREN_DETAILS_JOIN);
@@ -74,8 +75,8 @@ std::optional<std::string_view> present(const std::optional<std::string>& text) 
 Status check_name_of_tool(std::string_view name) {
   if (name.empty()) return Error(Code::kInvalid, "the tool's name is empty");
   if (name.size() > limits::kToolNameBytes) {
-    return Error(Code::kLimit, fmt::format("a tool's name of {} bytes; {} is the limit", name.size(),
-                                           limits::kToolNameBytes));
+    return Error(Code::kLimit,
+                 fmt::format("a tool's name of {} bytes; {} is the limit", name.size(), limits::kToolNameBytes));
   }
   if (name.find('\0') != name.npos) {
     return Error(Code::kInvalid, fmt::format("the tool's name {} holds a NUL byte", quote(name)));
@@ -97,8 +98,8 @@ Status check_json(std::string_view what, const std::optional<std::string_view>& 
 
 Result<std::int64_t> duration_ms_of(const CallRecord& call) {
   if (call.completed_at < call.started_at) {
-    return Error(Code::kInvalid, fmt::format("the call completes at {}, before it starts at {}", call.completed_at,
-                                             call.started_at));
+    return Error(Code::kInvalid,
+                 fmt::format("the call completes at {}, before it starts at {}", call.completed_at, call.started_at));
   }
   std::int64_t duration = 0;
   if (__builtin_sub_overflow(call.completed_at, call.started_at, &duration) ||
@@ -147,8 +148,8 @@ Result<ToolCall> call_from(const Rows& rows) {
   call.error = text_at(rows, 4);
   std::optional<CallStatus> status = status_of(rows.text(5));
   if (!status) {
-    return Error(Code::kCorrupt, fmt::format("tool call {} has the status {}, which is none", call.id,
-                                             quote(rows.text(5))));
+    return Error(Code::kCorrupt,
+                 fmt::format("tool call {} has the status {}, which is none", call.id, quote(rows.text(5))));
   }
   call.status = *status;
   call.started_at = rows.integer(6);
@@ -208,10 +209,10 @@ Status ToolCalls::prepare_readers() {
 
 Status ToolCalls::prepare_writers() {
   Database& database = store_.database();
-  insert_details_ = WARREN_TRY(database.prepare(
-      "INSERT OR REPLACE INTO wr_tool_call "
-      "(id, started_ns, duration_ns, session, parent_id, cost_usd, tokens_in, tokens_out) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert_details_ =
+      WARREN_TRY(database.prepare("INSERT OR REPLACE INTO wr_tool_call "
+                                  "(id, started_ns, duration_ns, session, parent_id, cost_usd, tokens_in, tokens_out) "
+                                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
   if (!store_.schema().tool_calls_have_status) {
     insert_ = WARREN_TRY(database.prepare(
         "INSERT INTO tool_calls (name, parameters, result, error, started_at, completed_at, duration_ms) "
@@ -221,8 +222,8 @@ Status ToolCalls::prepare_writers() {
   insert_ = WARREN_TRY(database.prepare(
       "INSERT INTO tool_calls (name, parameters, result, error, started_at, completed_at, duration_ms, status) "
       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, CASE WHEN ?4 IS NULL THEN 'success' ELSE 'error' END)"));
-  insert_pending_ = WARREN_TRY(database.prepare(
-      "INSERT INTO tool_calls (name, parameters, status, started_at) VALUES (?, ?, 'pending', ?)"));
+  insert_pending_ = WARREN_TRY(
+      database.prepare("INSERT INTO tool_calls (name, parameters, status, started_at) VALUES (?, ?, 'pending', ?)"));
   finish_ = WARREN_TRY(database.prepare(
       "UPDATE tool_calls SET status = ?2, result = ?3, error = ?4, completed_at = max(started_at, ?5), "
       "duration_ms = (max(started_at, ?5) - started_at) * 1000 "

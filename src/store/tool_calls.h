@@ -39,8 +39,8 @@ struct ToolCall {
   CallStatus status = CallStatus::kPending;
   std::int64_t started_at = 0;  // Unix seconds
   std::optional<std::int64_t> completed_at;
-  std::optional<std::int64_t> duration_ms;   // (completed_at - started_at) * 1000, as the format wants
-  std::optional<std::int64_t> duration_ns;   // as measured, for calls made through us
+  std::optional<std::int64_t> duration_ms;  // (completed_at - started_at) * 1000, as the format wants
+  std::optional<std::int64_t> duration_ns;  // as measured, for calls made through us
   CallDetails details;
 };
 
@@ -99,8 +99,8 @@ class ToolCalls {
   explicit ToolCalls(Store& store) : store_(store) {}
   Status prepare_readers();
   Status prepare_writers();
-  Status write_details(std::int64_t id, std::optional<std::int64_t> started_ns,
-                       std::optional<std::int64_t> duration_ns, const CallDetails& details);
+  Status write_details(std::int64_t id, std::optional<std::int64_t> started_ns, std::optional<std::int64_t> duration_ns,
+                       const CallDetails& details);
   Status finish(std::int64_t id, CallStatus status, const std::optional<std::string_view>& result,
                 const std::optional<std::string_view>& error);
 

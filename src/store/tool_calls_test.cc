@@ -13,10 +13,10 @@ namespace warren {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::error_of;
 using testing::FakeClock;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::TempDir;
 
 constexpr std::int64_t kStart = 1'700'000'000;

@@ -34,9 +34,7 @@ Status Xattrs::set(Inode node, std::string_view name, Bytes value) {
   return set_.bind(1, node.value).bind(2, name).bind(3, value).run();
 }
 
-Status Xattrs::erase(Inode node, std::string_view name) {
-  return erase_.bind(1, node.value).bind(2, name).run();
-}
+Status Xattrs::erase(Inode node, std::string_view name) { return erase_.bind(1, node.value).bind(2, name).run(); }
 
 Status Xattrs::erase_all(Inode node) { return erase_all_.bind(1, node.value).run(); }
 

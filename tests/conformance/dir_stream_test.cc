@@ -40,8 +40,8 @@ TEST_P(DirStreamTest, ALargeDirectoryIsReadWhole) {
 }
 
 TEST_P(DirStreamTest, EntriesTellInodeTypeAndAttributes) {
-  std::map<std::string, Inode> made = {{"f", make_file("f", "abc")}, {"d", make_dir("d")},
-                                       {"l", make_symlink("l", "t")}, {"p", make_fifo("p")}};
+  std::map<std::string, Inode> made = {
+      {"f", make_file("f", "abc")}, {"d", make_dir("d")}, {"l", make_symlink("l", "t")}, {"p", make_fifo("p")}};
   make_dir("inside", made["d"]);
   auto stream = must(fs_.open_dir(kRootInode));
   std::vector<DirEntry> entries = must(stream->read(0, 100, DirDetail::kAttributes));

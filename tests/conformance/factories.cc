@@ -21,8 +21,8 @@ class TestMemoryFs final : public TestFs {
 class TestSqliteFs final : public TestFs {
  public:
   explicit TestSqliteFs(Clock& clock) {
-    auto opened = Store::open(dir_.file("agent.db"),
-                              {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock);
+    auto opened =
+        Store::open(dir_.file("agent.db"), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock);
     WARREN_CHECK(opened.ok());
     store_ = std::move(opened).take_value();
   }

@@ -83,6 +83,6 @@ class FileSystemTest : public ::testing::TestWithParam<Factory> {
 
 }  // namespace warren::testing
 
-#define WARREN_EACH_FILE_SYSTEM(Suite)                                                             \
-  INSTANTIATE_TEST_SUITE_P(Each, Suite, ::testing::ValuesIn(::warren::testing::factories()),       \
+#define WARREN_EACH_FILE_SYSTEM(Suite)                                                       \
+  INSTANTIATE_TEST_SUITE_P(Each, Suite, ::testing::ValuesIn(::warren::testing::factories()), \
                            [](const auto& with) { return with.param.name; })

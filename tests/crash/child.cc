@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <utility>
 
-#include <csignal>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include "base/check.h"
 

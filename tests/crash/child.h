@@ -21,9 +21,9 @@ class Child {
   // the end is none.
   std::optional<std::string> read_line();
 
-  void kill();        // SIGKILL, and waits for the end
-  void end_input();   // closes its standard input
-  int wait();         // its exit status, or 128 + the signal
+  void kill();       // SIGKILL, and waits for the end
+  void end_input();  // closes its standard input
+  int wait();        // its exit status, or 128 + the signal
 
  private:
   pid_t pid_ = -1;

@@ -51,7 +51,8 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     }  // the close, which moves everything into one file, runs on the failing disk too
     std::string state = state_after_restart(file_, clock_);
     EXPECT_TRUE(state == after_ || (!done && state == before_))
-        << operation().name << ", call " << plan.nth << (done ? ", done" : ", refused") << ":\n" << state;
+        << operation().name << ", call " << plan.nth << (done ? ", done" : ", refused") << ":\n"
+        << state;
     return vfs.fired();
   }
 

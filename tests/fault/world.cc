@@ -73,9 +73,7 @@ std::vector<Operation> operations() {
       {"record a tool call", [](Store& s) { return record_call(s, "second"); }},
       {"set a quota", [](Store& s) { return set_quota(s, {.bytes = 1'000'000, .inodes = 100}); }},
       {"remove a tree",
-       [](Store& s) {
-         return remove(s.fs(), "/dir", {.recursive = Recursive::kYes, .force = Force::kNo});
-       }},
+       [](Store& s) { return remove(s.fs(), "/dir", {.recursive = Recursive::kYes, .force = Force::kNo}); }},
   };
 }
 

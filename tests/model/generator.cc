@@ -12,16 +12,16 @@ struct Weight {
 };
 
 constexpr std::array kWeights = {
-    Weight{Call::kLookup, 6},      Weight{Call::kMakeNode, 8},   Weight{Call::kMakeDir, 8},
-    Weight{Call::kMakeSymlink, 4}, Weight{Call::kCreate, 6},     Weight{Call::kLink, 6},
-    Weight{Call::kUnlink, 7},      Weight{Call::kRemoveDir, 5},  Weight{Call::kRename, 14},
+    Weight{Call::kLookup, 6},      Weight{Call::kMakeNode, 8},      Weight{Call::kMakeDir, 8},
+    Weight{Call::kMakeSymlink, 4}, Weight{Call::kCreate, 6},        Weight{Call::kLink, 6},
+    Weight{Call::kUnlink, 7},      Weight{Call::kRemoveDir, 5},     Weight{Call::kRename, 14},
     Weight{Call::kList, 3},        Weight{Call::kGetAttributes, 3}, Weight{Call::kSetAttributes, 8},
-    Weight{Call::kReadLink, 2},    Weight{Call::kRetain, 4},     Weight{Call::kForget, 7},
-    Weight{Call::kOpen, 3},        Weight{Call::kRead, 8},       Weight{Call::kWrite, 14},
-    Weight{Call::kAppend, 5},      Weight{Call::kAllocate, 8},   Weight{Call::kSeekData, 4},
-    Weight{Call::kSeekHole, 4},    Weight{Call::kCopyRange, 5},  Weight{Call::kSync, 1},
-    Weight{Call::kGetXattr, 2},    Weight{Call::kListXattrs, 1}, Weight{Call::kSetXattr, 4},
-    Weight{Call::kRemoveXattr, 2}, Weight{Call::kBegin, 3},      Weight{Call::kEnd, 5},
+    Weight{Call::kReadLink, 2},    Weight{Call::kRetain, 4},        Weight{Call::kForget, 7},
+    Weight{Call::kOpen, 3},        Weight{Call::kRead, 8},          Weight{Call::kWrite, 14},
+    Weight{Call::kAppend, 5},      Weight{Call::kAllocate, 8},      Weight{Call::kSeekData, 4},
+    Weight{Call::kSeekHole, 4},    Weight{Call::kCopyRange, 5},     Weight{Call::kSync, 1},
+    Weight{Call::kGetXattr, 2},    Weight{Call::kListXattrs, 1},    Weight{Call::kSetXattr, 4},
+    Weight{Call::kRemoveXattr, 2}, Weight{Call::kBegin, 3},         Weight{Call::kEnd, 5},
 };
 
 constexpr unsigned total_weight() {
@@ -102,10 +102,10 @@ void Generator::make_ranges_meet(Operation& copy) {
 }
 
 std::string Generator::pick_name() {
-  static const std::array<std::string, 10> kNames = {"a",        "b",    "c",         "d",  "e",
-                                                     "\xff\xfe", "A\nB", std::string(255, 'n'), "...", "%'\""};
-  static const std::array<std::string, 6> kBadNames = {"", ".", "..", "a/b", std::string("a\0b", 3),
-                                                       std::string(256, 'n')};
+  static const std::array<std::string, 10> kNames = {
+      "a", "b", "c", "d", "e", "\xff\xfe", "A\nB", std::string(255, 'n'), "...", "%'\""};
+  static const std::array<std::string, 6> kBadNames = {
+      "", ".", "..", "a/b", std::string("a\0b", 3), std::string(256, 'n')};
   if (one_in(60)) return kBadNames[below(kBadNames.size())];
   return kNames[below(one_in(3) ? kNames.size() : 5)];
 }
@@ -118,8 +118,8 @@ std::string Generator::pick_xattr_name() {
 }
 
 std::string Generator::pick_target() {
-  static const std::array<std::string, 7> kTargets = {"a", "../b", "/c/d", "\xff", "", std::string(4096, 't'),
-                                                      std::string("a\0b", 3)};
+  static const std::array<std::string, 7> kTargets = {
+      "a", "../b", "/c/d", "\xff", "", std::string(4096, 't'), std::string("a\0b", 3)};
   return kTargets[below(one_in(10) ? kTargets.size() : 4)];
 }
 
@@ -147,8 +147,8 @@ SetTime Generator::pick_time() {
   if (one_in(3)) return SetTime::now();
   auto nanoseconds = static_cast<std::int32_t>(below(1'000'000'000));
   if (one_in(15)) nanoseconds = one_in(2) ? -1 : 1'000'000'000;
-  return SetTime::to({.seconds = static_cast<std::int64_t>(below(4'000'000'000)) - 1'000'000'000,
-                      .nanoseconds = nanoseconds});
+  return SetTime::to(
+      {.seconds = static_cast<std::int64_t>(below(4'000'000'000)) - 1'000'000'000, .nanoseconds = nanoseconds});
 }
 
 AttributeChanges Generator::pick_changes() {
@@ -163,8 +163,8 @@ AttributeChanges Generator::pick_changes() {
 }
 
 NewNode Generator::pick_new_node(Call call) {
-  static constexpr std::array<std::uint32_t, 9> kTypes = {S_IFREG, 0, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK,
-                                                          S_IFDIR, S_IFLNK, S_IFMT};
+  static constexpr std::array<std::uint32_t, 9> kTypes = {S_IFREG, 0,       S_IFIFO, S_IFSOCK, S_IFCHR,
+                                                          S_IFBLK, S_IFDIR, S_IFLNK, S_IFMT};
   NewNode node{.mode = static_cast<std::uint32_t>(below(010000)),
                .owner = {.uid = static_cast<std::uint32_t>(below(3)), .gid = static_cast<std::uint32_t>(below(3))},
                .rdev = below(1 << 20)};
