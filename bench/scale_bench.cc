@@ -87,7 +87,7 @@ void show_agent_growth(int files_max) {
     warren::Inode dir = must(warren::stat(agent.fs(), "/d0")).inode;
     double list = microseconds_per_call(500, [&](int) {
       auto stream = must(agent.fs().open_dir(dir));
-      must(stream->read(0, 100, warren::DirDetail::kNames));
+      must(stream->read(0, 100, warren::DirDetail::kTypes));
     });
     std::printf("%12d%12.1f%12.1f%16.1f\n", files, create, stat, list);
   }
@@ -115,7 +115,7 @@ void show_directory_growth() {
     });
     double list = microseconds_per_call(500, [&](int) {
       auto stream = must(agent.fs().open_dir(dir));
-      must(stream->read(0, 100, warren::DirDetail::kNames));
+      must(stream->read(0, 100, warren::DirDetail::kTypes));
     });
     double stat_dir = microseconds_per_call(1000, [&](int) { must(warren::stat(agent.fs(), "/dir")); });
     std::printf("%12d%12.1f%12.1f%16.1f%12.1f\n", target, create, stat, list, stat_dir);

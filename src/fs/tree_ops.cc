@@ -71,7 +71,7 @@ class TreeRemover {
     Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
     if (!stream.ok() && is_gone(stream.error())) return std::vector<DirEntry>();
     std::unique_ptr<DirStream> opened = WARREN_TRY(std::move(stream).within(doing("remove", path_)));
-    return opened->read(0, kPage, DirDetail::kNames).within(doing("remove", path_));
+    return opened->read(0, kPage, DirDetail::kTypes).within(doing("remove", path_));
   }
 
   Status remove_page(Inode dir, const std::vector<DirEntry>& page) {

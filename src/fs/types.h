@@ -84,7 +84,12 @@ struct DirEntry {
   bool operator==(const DirEntry&) const = default;
 };
 
-enum class DirDetail { kNames, kAttributes };
+// What a listing tells; the less, the cheaper.
+enum class DirDetail {
+  kNames,       // names and cookies; inode and type may be missing (0)
+  kTypes,       // inode and type as well
+  kAttributes,  // and everything that stat tells
+};
 
 enum class RenameMode {
   kReplace,    // what stands at the new name goes

@@ -49,6 +49,11 @@ Attributes attributes_at(const Rows& rows, int first) {
   return node;
 }
 
+Error leads_nowhere(std::string_view name, Inode node) {
+  return {Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name), node.value),
+          "`warren fsck --repair` mends it"};
+}
+
 // Parameters 1 to 12 of insert_ and update_.
 Statement& bind_node(Statement& statement, const Attributes& node) {
   return statement.bind(1, node.mode)
@@ -82,11 +87,16 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
                              WARREN_EACH_SCHEMA("SELECT ",
                                                 ", d.id, d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
                                                 "WHERE d.parent_ino = ? AND d.name = ?")));
-  list_ = WARREN_TRY(
-      prepare_for(db, version,
-                  WARREN_EACH_SCHEMA("SELECT ",
-                                     ", d.id, d.ino, d.name FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
-                                     "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
+  list_names_ = WARREN_TRY(
+      db.prepare("SELECT id, name FROM fs_dentry WHERE parent_ino = ? AND name > ? ORDER BY name LIMIT ?"));
+  list_types_ = WARREN_TRY(
+      db.prepare("SELECT d.id, d.name, d.ino, i.mode FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                 "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?"));
+  list_attributes_ = WARREN_TRY(prepare_for(
+      db, version,
+      WARREN_EACH_SCHEMA("SELECT d.id, d.name, d.ino, i.mode, ",
+                         " FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                         "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
   count_subdirectories_ =
       WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
@@ -127,10 +137,7 @@ Result<std::optional<Entry>> Nodes::find_entry(Inode parent, std::string_view na
   Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<Entry>();
   if (rows.is_null(0)) {
-    return Error(
-        Code::kCorrupt,
-        fmt::format("the entry {} leads to node {}, which does not exist", quote(name), rows.integer(kColumns + 1)),
-        "`warren fsck --repair` mends it");
+    return leads_nowhere(name, Inode{static_cast<std::uint64_t>(rows.integer(kColumns + 1))});
   }
   return std::optional(Entry{.id = rows.integer(kColumns), .node = attributes_at(rows, 0)});
 }
@@ -191,23 +198,27 @@ Result<std::uint64_t> Nodes::count() {
   return static_cast<std::uint64_t>(count.value_or(0));
 }
 
-Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std::size_t max) {
+Statement& Nodes::list_statement(DirDetail detail) {
+  switch (detail) {
+    case DirDetail::kNames: return list_names_;
+    case DirDetail::kTypes: return list_types_;
+    case DirDetail::kAttributes: break;
+  }
+  return list_attributes_;
+}
+
+Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std::size_t max, DirDetail detail) {
   std::vector<DirEntry> entries;
-  Rows rows = list_.bind(1, dir.value).bind(2, after).bind(3, std::uint64_t{max}).rows();
+  Rows rows = list_statement(detail).bind(1, dir.value).bind(2, after).bind(3, std::uint64_t{max}).rows();
   while (WARREN_TRY(rows.next())) {
-    std::string_view name = rows.text(kColumns + 2);
-    if (rows.is_null(0)) {
-      return Error(
-          Code::kCorrupt,
-          fmt::format("the entry {} leads to node {}, which does not exist", quote(name), rows.integer(kColumns + 1)),
-          "`warren fsck --repair` mends it");
-    }
-    Attributes node = attributes_at(rows, 0);
-    entries.push_back({.cookie = static_cast<std::uint64_t>(rows.integer(kColumns)),
-                       .name = std::string(name),
-                       .inode = node.inode,
-                       .type = node.mode & S_IFMT,
-                       .attributes = node});
+    DirEntry& entry = entries.emplace_back();
+    entry.cookie = static_cast<std::uint64_t>(rows.integer(0));
+    entry.name = rows.text(1);
+    if (detail == DirDetail::kNames) continue;
+    entry.inode = Inode{static_cast<std::uint64_t>(rows.integer(2))};
+    if (rows.is_null(3)) return leads_nowhere(entry.name, entry.inode);
+    entry.type = static_cast<std::uint32_t>(rows.integer(3)) & S_IFMT;
+    if (detail == DirDetail::kAttributes) entry.attributes = attributes_at(rows, 4);
   }
   return entries;
 }

@@ -47,8 +47,9 @@ class Nodes {
   Result<std::optional<Inode>> find_parent(Inode dir);    // the same
   Result<std::uint64_t> count();                          // nodes: O(nodes)
 
-  // Entries whose names sort behind `after`, by bytes.
-  Result<std::vector<DirEntry>> list(Inode dir, std::string_view after, std::size_t max);
+  // Entries whose names sort behind `after`, by bytes. For names alone the index is enough; types cost
+  // a row of each entry's node, attributes all of its columns.
+  Result<std::vector<DirEntry>> list(Inode dir, std::string_view after, std::size_t max, DirDetail detail);
   Result<std::optional<std::string>> find_name(Inode dir, std::int64_t entry_id);
 
   Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
@@ -56,6 +57,7 @@ class Nodes {
 
  private:
   Status prepare(Database& database, const Schema& schema);
+  Statement& list_statement(DirDetail detail);
 
   Database* database_ = nullptr;
   Statement find_;
@@ -73,7 +75,9 @@ class Nodes {
   Statement count_entries_of_;
   Statement find_parent_;
   Statement count_;
-  Statement list_;
+  Statement list_names_;
+  Statement list_types_;
+  Statement list_attributes_;
   Statement find_name_;
   Statement get_target_;
   Statement set_target_;

@@ -41,16 +41,12 @@ class SqliteDirStream final : public DirStream {
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     Transaction scope = WARREN_TRY(fs_.read_scope());
     std::string after = WARREN_TRY(name_of(cookie));
-    std::vector<DirEntry> page = WARREN_TRY(fs_.nodes_->list(dir_, after, max));
+    std::vector<DirEntry> page = WARREN_TRY(fs_.nodes_->list(dir_, after, max, detail));
     std::vector<Place> places;
     for (DirEntry& entry : page) {
       entry.cookie += kCookieBase;
       places.push_back({entry.cookie, entry.name});
-      if (detail == DirDetail::kNames) {
-        entry.attributes.reset();
-      } else {
-        entry.attributes = WARREN_TRY(fs_.shown(*entry.attributes));
-      }
+      if (entry.attributes) entry.attributes = WARREN_TRY(fs_.shown(*entry.attributes));
     }
     if (!places.empty()) places_ = std::move(places);
     return page;

@@ -53,25 +53,38 @@ TEST_P(DirStreamTest, EntriesTellInodeTypeAndAttributes) {
     EXPECT_EQ(entry.attributes, want);
     EXPECT_GE(entry.cookie, 3U);
   }
-  for (const DirEntry& entry : must(stream->read(0, 100, DirDetail::kNames))) EXPECT_FALSE(entry.attributes);
+  for (const DirEntry& entry : must(stream->read(0, 100, DirDetail::kTypes))) EXPECT_FALSE(entry.attributes);
+}
+
+TEST_P(DirStreamTest, NamesAloneComeInTheSameOrderWithTheSameCookies) {
+  Inode dir = make_dir("d");
+  make_many(dir, 20);
+  auto stream = must(fs_.open_dir(dir));
+  std::vector<DirEntry> whole = must(stream->read(0, 100, DirDetail::kAttributes));
+  std::vector<DirEntry> alone = must(stream->read(0, 100, DirDetail::kNames));
+  ASSERT_EQ(alone.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(alone[i].name, whole[i].name);
+    EXPECT_EQ(alone[i].cookie, whole[i].cookie);
+  }
 }
 
 TEST_P(DirStreamTest, CookiesAreDistinctAndCanBeUsedAgain) {
   Inode dir = make_dir("d");
   make_many(dir, 20);
   auto stream = must(fs_.open_dir(dir));
-  std::vector<DirEntry> all = must(stream->read(0, 100, DirDetail::kNames));
+  std::vector<DirEntry> all = must(stream->read(0, 100, DirDetail::kTypes));
   ASSERT_EQ(all.size(), 20U);
   std::set<std::uint64_t> cookies;
   for (const DirEntry& entry : all) cookies.insert(entry.cookie);
   EXPECT_EQ(cookies.size(), 20U);
   for (std::size_t i : {10UL, 0UL, 18UL, 5UL}) {
-    std::vector<DirEntry> after = must(stream->read(all[i].cookie, 1, DirDetail::kNames));
+    std::vector<DirEntry> after = must(stream->read(all[i].cookie, 1, DirDetail::kTypes));
     ASSERT_EQ(after.size(), 1U);
     EXPECT_EQ(after[0], all[i + 1]);
   }
-  EXPECT_TRUE(must(stream->read(all.back().cookie, 10, DirDetail::kNames)).empty());
-  EXPECT_EQ(must(stream->read(0, 100, DirDetail::kNames)), all);
+  EXPECT_TRUE(must(stream->read(all.back().cookie, 10, DirDetail::kTypes)).empty());
+  EXPECT_EQ(must(stream->read(0, 100, DirDetail::kTypes)), all);
 }
 
 TEST_P(DirStreamTest, WhatStaysComesOnceWhateverElseChanges) {
@@ -82,7 +95,7 @@ TEST_P(DirStreamTest, WhatStaysComesOnceWhateverElseChanges) {
   std::uint64_t cookie = 0;
   int round = 0;
   for (;;) {
-    std::vector<DirEntry> page = must(stream->read(cookie, 7, DirDetail::kNames));
+    std::vector<DirEntry> page = must(stream->read(cookie, 7, DirDetail::kTypes));
     if (page.empty()) break;
     for (const DirEntry& entry : page) seen.insert(entry.name);
     cookie = page.back().cookie;
@@ -107,7 +120,7 @@ TEST_P(DirStreamTest, DeletingWhatWasReadReachesEverything) {
     std::uint64_t cookie = 0;
     int removed = 0;
     for (;;) {
-      std::vector<DirEntry> page = must(stream->read(cookie, page_size, DirDetail::kNames));
+      std::vector<DirEntry> page = must(stream->read(cookie, page_size, DirDetail::kTypes));
       if (page.empty()) break;
       cookie = page.back().cookie;
       for (const DirEntry& entry : page) {
@@ -124,12 +137,12 @@ TEST_P(DirStreamTest, ANameThatIsReplacedIsListedOnce) {
   Inode dir = make_dir("d");
   for (std::string_view name : {"a", "b", "c", "d"}) make_file(name, "", dir);
   auto stream = must(fs_.open_dir(dir));
-  std::vector<DirEntry> first = must(stream->read(0, 2, DirDetail::kNames));
+  std::vector<DirEntry> first = must(stream->read(0, 2, DirDetail::kTypes));
   ASSERT_EQ(first.size(), 2U);
   make_file("new", "");
   must(fs_.rename(kRootInode, "new", dir, first[0].name, RenameMode::kReplace));
   std::vector<std::string> seen{first[0].name, first[1].name};
-  for (const DirEntry& entry : must(stream->read(first[1].cookie, 100, DirDetail::kNames))) seen.push_back(entry.name);
+  for (const DirEntry& entry : must(stream->read(first[1].cookie, 100, DirDetail::kTypes))) seen.push_back(entry.name);
   std::ranges::sort(seen);
   EXPECT_EQ(seen, (std::vector<std::string>{"a", "b", "c", "d"}));
 }
@@ -138,17 +151,17 @@ TEST_P(DirStreamTest, ExchangedNamesAreListedOnce) {
   Inode dir = make_dir("d");
   for (std::string_view name : {"a", "b", "c", "d"}) make_file(name, "", dir);
   auto stream = must(fs_.open_dir(dir));
-  std::vector<DirEntry> all = must(stream->read(0, 10, DirDetail::kNames));
+  std::vector<DirEntry> all = must(stream->read(0, 10, DirDetail::kTypes));
   must(fs_.rename(dir, all[0].name, dir, all[3].name, RenameMode::kExchange));
   std::vector<std::string> seen{all[0].name, all[1].name};
-  for (const DirEntry& entry : must(stream->read(all[1].cookie, 100, DirDetail::kNames))) seen.push_back(entry.name);
+  for (const DirEntry& entry : must(stream->read(all[1].cookie, 100, DirDetail::kTypes))) seen.push_back(entry.name);
   std::ranges::sort(seen);
   EXPECT_EQ(seen, (std::vector<std::string>{"a", "b", "c", "d"}));
 }
 
 TEST_P(DirStreamTest, AnEmptyDirectoryHasNoEntries) {
   auto stream = must(fs_.open_dir(make_dir("d")));
-  EXPECT_TRUE(must(stream->read(0, 10, DirDetail::kNames)).empty());
+  EXPECT_TRUE(must(stream->read(0, 10, DirDetail::kTypes)).empty());
 }
 
 TEST_P(DirStreamTest, AStreamOfARemovedDirectoryEnds) {
@@ -165,9 +178,9 @@ TEST_P(DirStreamTest, TwoStreamsDoNotDisturbEachOther) {
   make_many(dir, 20);
   auto one = must(fs_.open_dir(dir));
   auto two = must(fs_.open_dir(dir));
-  std::vector<DirEntry> half = must(one->read(0, 10, DirDetail::kNames));
-  EXPECT_EQ(must(two->read(0, 100, DirDetail::kNames)).size(), 20U);
-  EXPECT_EQ(must(one->read(half.back().cookie, 100, DirDetail::kNames)).size(), 10U);
+  std::vector<DirEntry> half = must(one->read(0, 10, DirDetail::kTypes));
+  EXPECT_EQ(must(two->read(0, 100, DirDetail::kTypes)).size(), 20U);
+  EXPECT_EQ(must(one->read(half.back().cookie, 100, DirDetail::kTypes)).size(), 10U);
 }
 
 WARREN_EACH_FILE_SYSTEM(DirStreamTest);

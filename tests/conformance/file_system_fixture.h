@@ -63,7 +63,7 @@ class FileSystemTest : public ::testing::TestWithParam<Factory> {
     std::vector<std::string> found;
     std::uint64_t cookie = 0;
     for (;;) {
-      std::vector<DirEntry> entries = must(stream->read(cookie, page, DirDetail::kNames));
+      std::vector<DirEntry> entries = must(stream->read(cookie, page, DirDetail::kTypes));
       if (entries.empty()) return found;
       for (const DirEntry& entry : entries) found.push_back(entry.name);
       cookie = entries.back().cookie;
