@@ -28,7 +28,7 @@ inline constexpr std::size_t kValueBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kToolNameBytes = 255;
 
 // One page of a directory listing, and one step of a copy: bounds the memory of both.
-inline constexpr std::size_t kDirPage = 1024;
+inline constexpr std::size_t kDirPage = 512;
 inline constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
 inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 30;  // read_file, unless told otherwise

@@ -1,6 +1,7 @@
 // A whole directory at once, sorted by the bytes of its names.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -10,5 +11,6 @@ namespace warren {
 
 // One read Unit, in pages of limits::kDirPage.
 Result<std::vector<DirEntry>> list_dir(FileSystem& fs, Inode dir, DirDetail detail);
+Result<std::vector<std::string>> list_names(FileSystem& fs, Inode dir);
 
 }  // namespace warren

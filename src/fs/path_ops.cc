@@ -110,11 +110,6 @@ Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::str
       .within(doing("create", to));
 }
 
-Result<std::vector<DirEntry>> list(FileSystem& fs, std::string_view path, DirDetail detail) {
-  return with_node(fs, UnitAccess::kRead, "read directory", path, Follow::kYes,
-                   [&](const Attributes& node) { return list_dir(fs, node.inode, detail); });
-}
-
 }  // namespace
 
 Result<Attributes> resolve(FileSystem& fs, std::string_view path, Follow follow) {
@@ -196,15 +191,14 @@ Status copy_file(FileSystem& fs, std::string_view from, std::string_view to, con
 }
 
 Result<std::vector<std::string>> read_dir(FileSystem& fs, std::string_view path) {
-  std::vector<DirEntry> entries = WARREN_TRY(list(fs, path, DirDetail::kNames));
-  std::vector<std::string> names;
-  names.reserve(entries.size());
-  for (DirEntry& entry : entries) names.push_back(std::move(entry.name));
-  return names;
+  return with_node(fs, UnitAccess::kRead, "read directory", path, Follow::kYes,
+                   [&](const Attributes& node) { return list_names(fs, node.inode); });
 }
 
 Result<std::vector<NamedAttributes>> read_dir_plus(FileSystem& fs, std::string_view path) {
-  std::vector<DirEntry> entries = WARREN_TRY(list(fs, path, DirDetail::kAttributes));
+  auto entries =
+      WARREN_TRY(with_node(fs, UnitAccess::kRead, "read directory", path, Follow::kYes,
+                           [&](const Attributes& node) { return list_dir(fs, node.inode, DirDetail::kAttributes); }));
   std::vector<NamedAttributes> named;
   named.reserve(entries.size());
   for (DirEntry& entry : entries) named.push_back({.name = std::move(entry.name), .attributes = *entry.attributes});

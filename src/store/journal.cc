@@ -87,6 +87,8 @@ void Journal::note_attributes(Inode node) { note(ChangeKind::kAttributes, node.v
 void Journal::note_key(std::string_view key) { note(ChangeKind::kKey, 0, key); }
 void Journal::note_tool_call(std::int64_t id) { note(ChangeKind::kToolCall, static_cast<std::uint64_t>(id), {}); }
 
+void Journal::note_everything() { note(ChangeKind::kEverything, 0, {}); }
+
 Status Journal::write() {
   if (pending_.empty()) return Ok{};
   if (overflowed_) {

@@ -55,6 +55,7 @@ class Journal {
   void note_attributes(Inode node);
   void note_key(std::string_view key);
   void note_tool_call(std::int64_t id);
+  void note_everything();  // whatever it was, nobody can list it
 
   // Called when the outermost transaction ends. write() does nothing if nothing was noted.
   Status write();

@@ -85,18 +85,19 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
   find_entry_ =
       WARREN_TRY(prepare_for(db, version,
                              WARREN_EACH_SCHEMA("SELECT ",
-                                                ", d.id, d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                                ", d.ino FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
                                                 "WHERE d.parent_ino = ? AND d.name = ?")));
-  list_names_ = WARREN_TRY(
-      db.prepare("SELECT id, name FROM fs_dentry WHERE parent_ino = ? AND name > ? ORDER BY name LIMIT ?"));
-  list_types_ = WARREN_TRY(
-      db.prepare("SELECT d.id, d.name, d.ino, i.mode FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
-                 "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?"));
-  list_attributes_ = WARREN_TRY(prepare_for(
-      db, version,
-      WARREN_EACH_SCHEMA("SELECT d.id, d.name, d.ino, i.mode, ",
-                         " FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
-                         "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
+  list_names_ =
+      WARREN_TRY(db.prepare("SELECT id, name FROM fs_dentry WHERE parent_ino = ? AND name > ? ORDER BY name LIMIT ?"));
+  list_types_ =
+      WARREN_TRY(db.prepare("SELECT d.id, d.name, d.ino, i.mode FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                            "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?"));
+  list_attributes_ =
+      WARREN_TRY(prepare_for(db, version,
+                             WARREN_EACH_SCHEMA("SELECT d.id, d.name, d.ino, i.mode, ",
+                                                " FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
+                                                "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
+  data_version_ = WARREN_TRY(db.prepare("PRAGMA data_version"));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
   count_subdirectories_ =
       WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
@@ -119,58 +120,105 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
       db.prepare("UPDATE fs_inode SET mtime = ?1, mtime_nsec = ?2, ctime = ?1, ctime_nsec = ?2 WHERE ino = ?3"));
   erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_inode WHERE ino = ?"));
   insert_entry_ = WARREN_TRY(db.prepare("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, ?, ?)"));
-  move_entry_ = WARREN_TRY(db.prepare("UPDATE fs_dentry SET parent_ino = ?, name = ? WHERE id = ?"));
-  retarget_entry_ = WARREN_TRY(db.prepare("UPDATE fs_dentry SET ino = ? WHERE id = ?"));
-  erase_entry_ = WARREN_TRY(db.prepare("DELETE FROM fs_dentry WHERE id = ?"));
+  move_entry_ =
+      WARREN_TRY(db.prepare("UPDATE fs_dentry SET parent_ino = ?, name = ? WHERE parent_ino = ? AND name = ?"));
+  retarget_entry_ = WARREN_TRY(db.prepare("UPDATE fs_dentry SET ino = ? WHERE parent_ino = ? AND name = ?"));
+  erase_entry_ = WARREN_TRY(db.prepare("DELETE FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
   set_target_ = WARREN_TRY(db.prepare("INSERT INTO fs_symlink (ino, target) VALUES (?, ?)"));
   erase_target_ = WARREN_TRY(db.prepare("DELETE FROM fs_symlink WHERE ino = ?"));
   return Ok{};
 }
 
-Result<std::optional<Attributes>> Nodes::find(Inode node) {
-  Rows rows = find_.bind(1, node.value).rows();
-  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
-  return std::optional(attributes_at(rows, 0));
+Status Nodes::refresh() {
+  if (database_->transaction_number() == checked_transaction_) return Ok{};
+  WARREN_TRY(data_version_.find_integer());  // makes SQLite look at the file, if nothing in the transaction has
+  std::uint64_t epoch = database_->foreign_epoch();
+  if (epoch != foreign_epoch_) cache_.clear();
+  foreign_epoch_ = epoch;
+  checked_transaction_ = database_->transaction_number();
+  return Ok{};
 }
 
-Result<std::optional<Entry>> Nodes::find_entry(Inode parent, std::string_view name) {
+Result<std::optional<Attributes>> Nodes::find(Inode node) {
+  WARREN_TRY(refresh());
+  if (std::optional<Attributes> known = cache_.find(node)) return known;
+  Rows rows = find_.bind(1, node.value).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
+  Attributes found = attributes_at(rows, 0);
+  cache_.put(found);
+  return std::optional(found);
+}
+
+Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_view name) {
+  WARREN_TRY(refresh());
+  std::optional<Inode> known = cache_.find_entry(parent, name);
+  std::optional<Attributes> known_node = known ? cache_.find(*known) : std::nullopt;
+  if (known_node) return known_node;
   Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
-  if (!WARREN_TRY(rows.next())) return std::optional<Entry>();
-  if (rows.is_null(0)) {
-    return leads_nowhere(name, Inode{static_cast<std::uint64_t>(rows.integer(kColumns + 1))});
-  }
-  return std::optional(Entry{.id = rows.integer(kColumns), .node = attributes_at(rows, 0)});
+  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
+  if (rows.is_null(0)) return leads_nowhere(name, Inode{static_cast<std::uint64_t>(rows.integer(kColumns))});
+  Attributes found = attributes_at(rows, 0);
+  cache_.put(found);
+  cache_.put_entry(parent, name, found.inode);
+  return std::optional(found);
 }
 
 Result<Inode> Nodes::insert(const Attributes& node) {
+  WARREN_TRY(refresh());
   WARREN_TRY(bind_node(insert_, node).run());
-  return Inode{static_cast<std::uint64_t>(database_->last_insert_id())};
+  Attributes stored = node;
+  stored.inode = Inode{static_cast<std::uint64_t>(database_->last_insert_id())};
+  cache_.put(stored);
+  return stored.inode;
 }
 
-Status Nodes::update(const Attributes& node) { return bind_node(update_, node).bind(13, node.inode.value).run(); }
+Status Nodes::update(const Attributes& node) {
+  WARREN_TRY(refresh());
+  WARREN_TRY(bind_node(update_, node).bind(13, node.inode.value).run());
+  cache_.put(node);
+  return Ok{};
+}
 
 Status Nodes::touch(Inode node, Timestamp now) {
-  return touch_.bind(1, now.seconds).bind(2, now.nanoseconds).bind(3, node.value).run();
+  WARREN_TRY(refresh());
+  WARREN_TRY(touch_.bind(1, now.seconds).bind(2, now.nanoseconds).bind(3, node.value).run());
+  cache_.touch(node, now);
+  return Ok{};
 }
 
 Status Nodes::erase(Inode node) {
+  WARREN_TRY(refresh());
   WARREN_TRY(erase_target_.bind(1, node.value).run());
-  return erase_.bind(1, node.value).run();
+  WARREN_TRY(erase_.bind(1, node.value).run());
+  cache_.erase(node);
+  return Ok{};
 }
 
 Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
-  return insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run();
+  WARREN_TRY(refresh());
+  WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run());
+  cache_.put_entry(parent, name, node);
+  return Ok{};
 }
 
-Status Nodes::move_entry(std::int64_t id, Inode parent, std::string_view name) {
-  return move_entry_.bind(1, parent.value).bind(2, name).bind(3, id).run();
+Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
+  WARREN_TRY(refresh());
+  cache_.erase_entry(parent, name);
+  cache_.erase_entry(new_parent, new_name);
+  return move_entry_.bind(1, new_parent.value).bind(2, new_name).bind(3, parent.value).bind(4, name).run();
 }
 
-Status Nodes::retarget_entry(std::int64_t id, Inode node) {
-  return retarget_entry_.bind(1, node.value).bind(2, id).run();
+Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
+  WARREN_TRY(refresh());
+  cache_.erase_entry(parent, name);
+  return retarget_entry_.bind(1, node.value).bind(2, parent.value).bind(3, name).run();
 }
 
-Status Nodes::erase_entry(std::int64_t id) { return erase_entry_.bind(1, id).run(); }
+Status Nodes::erase_entry(Inode parent, std::string_view name) {
+  WARREN_TRY(refresh());
+  cache_.erase_entry(parent, name);
+  return erase_entry_.bind(1, parent.value).bind(2, name).run();
+}
 
 Result<bool> Nodes::has_entries(Inode dir) {
   auto one = WARREN_TRY(has_entries_.bind(1, dir.value).find_integer());

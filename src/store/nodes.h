@@ -12,24 +12,23 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "fs/types.h"
+#include "store/node_cache.h"
 #include "store/schema.h"
 
 namespace warren {
 
-// A name in a directory and the node it leads to. `node.nlink` is as stored.
-struct Entry {
-  std::int64_t id = 0;
-  Attributes node;
-};
-
-// Use it inside a transaction, or under the database's lock for a single call. Old schemas are read
-// through statements of their own; writing needs the current one.
+// Use it inside a transaction. Old schemas are read through statements of their own; writing needs the
+// current one. Rows read lately are kept in memory: the first call in each transaction asks SQLite
+// whether another connection has written since, and drops them if so. Whoever changes these tables
+// through this connection but not through here calls forget_rows.
 class Nodes {
  public:
   static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
 
+  // `nlink` is as stored.
   Result<std::optional<Attributes>> find(Inode node);
-  Result<std::optional<Entry>> find_entry(Inode parent, std::string_view name);  // kCorrupt if it leads nowhere
+  // The node that a name leads to; kCorrupt if it leads nowhere.
+  Result<std::optional<Attributes>> find_entry(Inode parent, std::string_view name);
 
   Result<Inode> insert(const Attributes& node);  // its inode number is ignored: the row gets a new one
   Status update(const Attributes& node);
@@ -37,9 +36,9 @@ class Nodes {
   Status erase(Inode node);
 
   Status insert_entry(Inode parent, std::string_view name, Inode node);
-  Status move_entry(std::int64_t id, Inode parent, std::string_view name);
-  Status retarget_entry(std::int64_t id, Inode node);
-  Status erase_entry(std::int64_t id);
+  Status move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name);
+  Status retarget_entry(Inode parent, std::string_view name, Inode node);
+  Status erase_entry(Inode parent, std::string_view name);
 
   Result<bool> has_entries(Inode dir);
   Result<std::uint32_t> count_subdirectories(Inode dir);  // O(entries)
@@ -55,11 +54,18 @@ class Nodes {
   Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
   Status set_target(Inode symlink, std::string_view target);
 
+  void forget_rows() { cache_.clear(); }  // also after a rollback
+
  private:
   Status prepare(Database& database, const Schema& schema);
+  Status refresh();
   Statement& list_statement(DirDetail detail);
 
   Database* database_ = nullptr;
+  NodeCache cache_;
+  std::uint64_t checked_transaction_ = 0;
+  std::uint64_t foreign_epoch_ = 0;
+  Statement data_version_;
   Statement find_;
   Statement find_entry_;
   Statement insert_;

@@ -2,6 +2,7 @@
 
 #include "db/database.h"
 #include "db/transaction.h"
+#include "store/sqlite_fs.h"
 
 namespace warren {
 namespace {
@@ -43,6 +44,10 @@ Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess a
   std::int64_t before = database.total_changes();
   WARREN_TRY(read_rows(statement, reader));
   std::int64_t changed = database.total_changes() - before;
+  if (changed > 0) {
+    store.journal()->note_everything();
+    store.fs().forget_rows();
+  }
   WARREN_TRY(change.commit());
   return changed;
 }

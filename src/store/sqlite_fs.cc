@@ -80,8 +80,8 @@ Result<Attributes> SqliteFs::get_parent_row(Inode dir) {
   return row;
 }
 
-Result<Entry> SqliteFs::get_entry(Inode parent, std::string_view name) {
-  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent, name));
+Result<Attributes> SqliteFs::get_entry(Inode parent, std::string_view name) {
+  std::optional<Attributes> entry = WARREN_TRY(nodes_->find_entry(parent, name));
   if (!entry) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
   return *entry;
 }
@@ -187,8 +187,14 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   collect().ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
 }
 
-void SqliteFs::after_rollback() {
+void SqliteFs::forget_rows() {
+  auto guard = database_.lock();
+  nodes_->forget_rows();
   directories_.clear();
+}
+
+void SqliteFs::after_rollback() {
+  forget_rows();
   for (Inode node : newly_nameless_) nameless_.erase(node);
   newly_nameless_.clear();
 }

@@ -76,6 +76,9 @@ class SqliteFs final : public FileSystem {
   // Removes nodes that a crashed process left without a name. Called once, when the store opens.
   Status collect_orphans();
 
+  // For whoever changed our tables through the same connection by SQL of their own.
+  void forget_rows();
+
   // What is remembered about rows must follow them: the store says how a transaction ended.
   void after_commit() { newly_nameless_.clear(); }
   void after_rollback();
@@ -94,10 +97,10 @@ class SqliteFs final : public FileSystem {
   Result<Transaction> write_scope();
 
   // Rows, with the errors the interface promises.
-  Result<Attributes> get_row(Inode node);                        // kStale
-  Result<Attributes> get_file_row(Inode node);                   // kIsDirectory, kInvalid
-  Result<Attributes> get_parent_row(Inode dir);                  // kStale, kNotDirectory, kNotFound when removed
-  Result<Entry> get_entry(Inode parent, std::string_view name);  // kNotFound
+  Result<Attributes> get_row(Inode node);                             // kStale
+  Result<Attributes> get_file_row(Inode node);                        // kIsDirectory, kInvalid
+  Result<Attributes> get_parent_row(Inode dir);                       // kStale, kNotDirectory, kNotFound when removed
+  Result<Attributes> get_entry(Inode parent, std::string_view name);  // kNotFound
 
   // The row as stat shows it: a directory's link count is worked out.
   Result<Attributes> shown(Attributes row);
@@ -113,12 +116,12 @@ class SqliteFs final : public FileSystem {
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);
-  Status remove_name(Inode parent, std::string_view name, const Entry& entry, Timestamp now);
-  Status replace(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
-                 std::string_view new_name, const std::optional<Entry>& new_entry);
-  Status exchange(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
-                  std::string_view new_name, const Entry& new_entry);
-  Status check_replaceable(const Entry& old_entry, const Entry& new_entry);
+  Status remove_name(Inode parent, std::string_view name, const Attributes& entry, Timestamp now);
+  Status replace(Inode parent, std::string_view name, const Attributes& old_entry, Inode new_parent,
+                 std::string_view new_name, const std::optional<Attributes>& new_entry);
+  Status exchange(Inode parent, std::string_view name, const Attributes& old_entry, Inode new_parent,
+                  std::string_view new_name, const Attributes& new_entry);
+  Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
 
   Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
   Status resize_row(Attributes& row, std::uint64_t size);

@@ -84,17 +84,17 @@ Result<std::unique_ptr<DirStream>> SqliteFs::open_dir(Inode dir) {
 Result<Attributes> SqliteFs::lookup(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(read_scope());
-  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent, name));
+  std::optional<Attributes> entry = WARREN_TRY(nodes_->find_entry(parent, name));
   if (!entry) {
     WARREN_TRY(get_parent_row(parent));
     return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
   }
-  if (entry->node.is_directory()) adopt(parent, entry->node.inode);
-  return shown(entry->node);
+  if (entry->is_directory()) adopt(parent, entry->inode);
+  return shown(*entry);
 }
 
 Status SqliteFs::check_new_name(const Attributes& parent, std::string_view name) {
-  std::optional<Entry> entry = WARREN_TRY(nodes_->find_entry(parent.inode, name));
+  std::optional<Attributes> entry = WARREN_TRY(nodes_->find_entry(parent.inode, name));
   if (entry) return Error(Code::kExists, fmt::format("{} exists already", quote(name)));
   return Ok{};
 }
@@ -222,19 +222,19 @@ Status SqliteFs::erase_node(const Attributes& node) {
   return store_.usage().charge(-bytes, -1);
 }
 
-Status SqliteFs::remove_name(Inode parent, std::string_view name, const Entry& entry, Timestamp now) {
-  WARREN_TRY(nodes_->erase_entry(entry.id));
+Status SqliteFs::remove_name(Inode parent, std::string_view name, const Attributes& entry, Timestamp now) {
+  WARREN_TRY(nodes_->erase_entry(parent, name));
   store_.journal()->note_entry(parent, name);
-  if (entry.node.is_directory()) shift_subdirectories(parent, -1);
-  return drop_link(entry.node, now);
+  if (entry.is_directory()) shift_subdirectories(parent, -1);
+  return drop_link(entry, now);
 }
 
 Status SqliteFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
-  Entry entry = WARREN_TRY(get_entry(parent, name));
-  if (entry.node.is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
+  Attributes entry = WARREN_TRY(get_entry(parent, name));
+  if (entry.is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
   Timestamp now = clock_.now();
   WARREN_TRY(remove_name(parent, name, entry, now));
   WARREN_TRY(nodes_->touch(parent, now));
@@ -245,11 +245,11 @@ Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
-  Entry entry = WARREN_TRY(get_entry(parent, name));
-  if (!entry.node.is_directory()) {
+  Attributes entry = WARREN_TRY(get_entry(parent, name));
+  if (!entry.is_directory()) {
     return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
   }
-  if (WARREN_TRY(nodes_->has_entries(entry.node.inode))) {
+  if (WARREN_TRY(nodes_->has_entries(entry.inode))) {
     return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(name)));
   }
   Timestamp now = clock_.now();
@@ -258,12 +258,12 @@ Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
   return scope.commit();
 }
 
-Status SqliteFs::check_replaceable(const Entry& old_entry, const Entry& new_entry) {
-  bool old_is_dir = old_entry.node.is_directory();
-  bool new_is_dir = new_entry.node.is_directory();
+Status SqliteFs::check_replaceable(const Attributes& old_entry, const Attributes& new_entry) {
+  bool old_is_dir = old_entry.is_directory();
+  bool new_is_dir = new_entry.is_directory();
   if (old_is_dir && !new_is_dir) return Error(Code::kNotDirectory, "the new name is not a directory");
   if (!old_is_dir && new_is_dir) return Error(Code::kIsDirectory, "the new name is a directory");
-  if (new_is_dir && WARREN_TRY(nodes_->has_entries(new_entry.node.inode))) {
+  if (new_is_dir && WARREN_TRY(nodes_->has_entries(new_entry.inode))) {
     return Error(Code::kNotEmpty, "the directory at the new name is not empty");
   }
   return Ok{};
@@ -276,20 +276,20 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(get_parent_row(new_parent));
-  Entry old_entry = WARREN_TRY(get_entry(parent, name));
-  std::optional<Entry> new_entry = WARREN_TRY(nodes_->find_entry(new_parent, new_name));
+  Attributes old_entry = WARREN_TRY(get_entry(parent, name));
+  std::optional<Attributes> new_entry = WARREN_TRY(nodes_->find_entry(new_parent, new_name));
   if (mode == RenameMode::kExchange && !new_entry) {
     return Error(Code::kNotFound, fmt::format("no {}", quote(new_name)));
   }
   if (mode == RenameMode::kNoReplace && new_entry) {
     return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
   }
-  if (new_entry && new_entry->node.inode == old_entry.node.inode) return Ok{};
-  if (old_entry.node.is_directory() && WARREN_TRY(is_within(new_parent, old_entry.node.inode))) {
+  if (new_entry && new_entry->inode == old_entry.inode) return Ok{};
+  if (old_entry.is_directory() && WARREN_TRY(is_within(new_parent, old_entry.inode))) {
     return Error(Code::kInvalid, "a directory cannot move into itself");
   }
   if (mode == RenameMode::kExchange) {
-    if (new_entry->node.is_directory() && WARREN_TRY(is_within(parent, new_entry->node.inode))) {
+    if (new_entry->is_directory() && WARREN_TRY(is_within(parent, new_entry->inode))) {
       return Error(Code::kInvalid, "a directory cannot move into itself");
     }
     WARREN_TRY(exchange(parent, name, old_entry, new_parent, new_name, *new_entry));
@@ -300,12 +300,12 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
   return scope.commit();
 }
 
-Status SqliteFs::replace(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
-                         std::string_view new_name, const std::optional<Entry>& new_entry) {
+Status SqliteFs::replace(Inode parent, std::string_view name, const Attributes& old_entry, Inode new_parent,
+                         std::string_view new_name, const std::optional<Attributes>& new_entry) {
   Timestamp now = clock_.now();
   if (new_entry) WARREN_TRY(remove_name(new_parent, new_name, *new_entry, now));
-  WARREN_TRY(nodes_->move_entry(old_entry.id, new_parent, new_name));
-  Attributes moved = old_entry.node;
+  WARREN_TRY(nodes_->move_entry(parent, name, new_parent, new_name));
+  Attributes moved = old_entry;
   moved.ctime = now;
   WARREN_TRY(nodes_->update(moved));
   WARREN_TRY(nodes_->touch(parent, now));
@@ -320,11 +320,11 @@ Status SqliteFs::replace(Inode parent, std::string_view name, const Entry& old_e
   return Ok{};
 }
 
-Status SqliteFs::exchange(Inode parent, std::string_view name, const Entry& old_entry, Inode new_parent,
-                          std::string_view new_name, const Entry& new_entry) {
+Status SqliteFs::exchange(Inode parent, std::string_view name, const Attributes& old_entry, Inode new_parent,
+                          std::string_view new_name, const Attributes& new_entry) {
   Timestamp now = clock_.now();
-  WARREN_TRY(nodes_->retarget_entry(old_entry.id, new_entry.node.inode));
-  WARREN_TRY(nodes_->retarget_entry(new_entry.id, old_entry.node.inode));
+  WARREN_TRY(nodes_->retarget_entry(parent, name, new_entry.inode));
+  WARREN_TRY(nodes_->retarget_entry(new_parent, new_name, old_entry.inode));
   auto settle = [&](Attributes node, Inode from, Inode to) -> Status {
     node.ctime = now;
     WARREN_TRY(nodes_->update(node));
@@ -334,8 +334,8 @@ Status SqliteFs::exchange(Inode parent, std::string_view name, const Entry& old_
     shift_subdirectories(to, 1);
     return Ok{};
   };
-  WARREN_TRY(settle(old_entry.node, parent, new_parent));
-  WARREN_TRY(settle(new_entry.node, new_parent, parent));
+  WARREN_TRY(settle(old_entry, parent, new_parent));
+  WARREN_TRY(settle(new_entry, new_parent, parent));
   WARREN_TRY(nodes_->touch(parent, now));
   if (new_parent != parent) WARREN_TRY(nodes_->touch(new_parent, now));
   store_.journal()->note_entry(parent, name);

@@ -1,0 +1,143 @@
+#include "store/sqlite_fs.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "fs/file.h"
+#include "fs/path_ops.h"
+#include "store/query.h"
+#include "store/store.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+
+// Two stores on one file are what two processes are: each has a connection, and a memory, of its own.
+class SqliteFsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Store> open(OpenMode mode) {
+    return Store::open(dir_.file("a.db"), {.mode = mode, .durability = Durability::kProcess}, clock_).value();
+  }
+  void write(Store& store, std::string_view path, std::string_view text) {
+    ASSERT_OK(write_file(store.fs(), path, as_bytes(text)));
+  }
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  std::unique_ptr<Store> one_ = open(OpenMode::kCreate);
+  std::unique_ptr<Store> two_ = open(OpenMode::kReadWrite);
+};
+
+TEST_F(SqliteFsTest, WhatAnotherStoreDidIsSeenAtOnce) {
+  write(*one_, "/d/f", "old");
+  EXPECT_EQ(stat(two_->fs(), "/d/f")->size, 3U);
+  write(*one_, "/d/f", "longer");
+  EXPECT_EQ(stat(two_->fs(), "/d/f")->size, 6U);
+  ASSERT_OK(set_mode(one_->fs(), "/d/f", 0600));
+  EXPECT_EQ(stat(two_->fs(), "/d/f")->mode & 07777, 0600U);
+  ASSERT_OK(rename(one_->fs(), "/d/f", "/d/g"));
+  EXPECT_EQ(error_of(stat(two_->fs(), "/d/f")), Code::kNotFound);
+  EXPECT_EQ(*read_file(two_->fs(), "/d/g"), "longer");
+  ASSERT_OK(unlink(one_->fs(), "/d/g"));
+  ASSERT_OK(make_dir(one_->fs(), "/d/g"));
+  EXPECT_TRUE(stat(two_->fs(), "/d/g")->is_directory());
+  EXPECT_EQ(stat(two_->fs(), "/d")->nlink, 3U);
+}
+
+TEST_F(SqliteFsTest, BothStoresChangingOneTreeInTurnAgree) {
+  for (int i = 0; i < 50; ++i) {
+    Store& writer = i % 2 == 0 ? *one_ : *two_;
+    Store& reader = i % 2 == 0 ? *two_ : *one_;
+    write(writer, "/counter", std::to_string(i));
+    EXPECT_EQ(*read_file(reader.fs(), "/counter"), std::to_string(i));
+    ASSERT_OK(make_dirs(writer.fs(), "/d" + std::to_string(i)));
+    EXPECT_EQ(stat(reader.fs(), "/")->nlink, 3U + static_cast<unsigned>(i));
+  }
+}
+
+TEST_F(SqliteFsTest, NothingOfARolledBackUnitIsRemembered) {
+  write(*one_, "/f", "old");
+  {
+    auto unit = one_->fs().begin(UnitAccess::kWrite).value();
+    write(*one_, "/f", "new and longer");
+    write(*one_, "/d/g", "x");
+    ASSERT_OK(unlink(one_->fs(), "/f"));
+  }
+  EXPECT_EQ(*read_file(one_->fs(), "/f"), "old");
+  EXPECT_EQ(error_of(stat(one_->fs(), "/d")), Code::kNotFound);
+  EXPECT_EQ(stat(one_->fs(), "/")->nlink, 2U);
+}
+
+TEST_F(SqliteFsTest, AnOpenFileWhoseUnlinkWasRolledBackStillHasItsName) {
+  write(*one_, "/f", "x");
+  auto file = File::open(one_->fs(), "/f").value();
+  {
+    auto unit = one_->fs().begin(UnitAccess::kWrite).value();
+    ASSERT_OK(unlink(one_->fs(), "/f"));
+  }
+  EXPECT_OK(link(one_->fs(), "/f", "/g"));
+  ASSERT_OK(file->close());
+  EXPECT_EQ(*read_file(one_->fs(), "/f"), "x");
+}
+
+TEST_F(SqliteFsTest, AnOpenFileThatAnotherStoreRemovedIsGone) {
+  write(*one_, "/f", "x");
+  auto file = File::open(one_->fs(), "/f").value();
+  ASSERT_OK(unlink(two_->fs(), "/f"));
+  std::string out(1, ' ');
+  EXPECT_EQ(error_of(file->read_at(0, as_mutable_bytes(out))), Code::kStale);
+}
+
+TEST_F(SqliteFsTest, SqlThroughTheSameStoreIsSeenAndLeavesAJournalRow) {
+  write(*one_, "/f", "x");
+  ASSERT_OK(stat(one_->fs(), "/f"));
+  std::int64_t before = one_->journal()->last_seq().value();
+  QueryReader ignore{.columns = [](const auto&) -> Status { return Ok{}; },
+                     .row = [](const auto&) -> Status { return Ok{}; }};
+  EXPECT_EQ(*run_query(*one_, "UPDATE fs_inode SET uid = 77 WHERE ino > 1", QueryAccess::kWrite, ignore), 1);
+  EXPECT_EQ(stat(one_->fs(), "/f")->owner.uid, 77U);
+  auto rows = one_->journal()->read_after(before, 10).value();
+  ASSERT_TRUE(rows && rows->size() == 1);
+  EXPECT_EQ((*rows)[0].changes[0].kind, ChangeKind::kEverything);
+}
+
+TEST_F(SqliteFsTest, ThreadsOfTwoStoresShareOneDirectory) {
+  auto work = [](Store& store, int number) {
+    for (int i = 0; i < 50; ++i) {
+      std::string path = "/d/" + std::to_string(number) + "-" + std::to_string(i);
+      ASSERT_OK(write_file(store.fs(), path, as_bytes(path)));
+      ASSERT_OK(read_file(store.fs(), path));
+      if (i % 5 == 0) {
+        ASSERT_OK(unlink(store.fs(), path));
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number] { work(number % 2 == 0 ? *one_ : *two_, number); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read_dir(one_->fs(), "/d")->size(), 160U);
+  EXPECT_EQ(read_dir(two_->fs(), "/d")->size(), 160U);
+}
+
+// More nodes than are kept in memory: what was dropped is read again.
+TEST_F(SqliteFsTest, MoreFilesThanTheCacheHoldsAreAllFound) {
+  auto unit = one_->fs().begin(UnitAccess::kWrite).value();
+  constexpr int kFiles = 40'000;
+  for (int i = 0; i < kFiles; ++i) {
+    ASSERT_OK(one_->fs().make_node(kRootInode, std::to_string(i), {.mode = 0600}));
+  }
+  ASSERT_OK(unit->commit());
+  for (int i = 0; i < kFiles; i += 97) EXPECT_OK(stat(one_->fs(), "/" + std::to_string(i)));
+  ASSERT_OK(unlink(one_->fs(), "/7"));
+  EXPECT_EQ(error_of(stat(one_->fs(), "/7")), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace warren
