@@ -86,7 +86,7 @@ Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) 
   WARREN_TRY(check_file(path));
   if (options.mode != OpenMode::kReadWrite) return options.mode;
   auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .vfs = options.vfs}));
-  Schema schema = WARREN_TRY(inspect_schema(*database));
+  Schema schema = WARREN_TRY(inspect_schema(*database).within(fmt::format("open {}", quote(path))));
   return schema.is_current() && schema.has_chunks ? OpenMode::kReadWrite : OpenMode::kReadOnly;
 }
 
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
       WARREN_TRY(create_file(path, options, clock));
       existing.mode = OpenMode::kReadWrite;
     }
-    OpenMode mode = WARREN_TRY(mode_for(path, existing).within(doing));
+    OpenMode mode = WARREN_TRY(mode_for(path, existing));
     database = WARREN_TRY(Database::open(path, {.mode = mode, .durability = options.durability, .vfs = options.vfs}));
   }
   std::unique_ptr<Store> store(new Store(std::move(database), clock));
