@@ -16,36 +16,11 @@
 #include "fs/path_ops.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
+#include "warren_agent.h"
 
 namespace {
 
 using namespace bench;  // NOLINT
-
-template <class T>
-T must(warren::Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s\n", result.error().message().c_str());
-    std::abort();
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(result).take_value();
-}
-
-class Agent {
- public:
-  Agent()
-      : store_(must(warren::Store::open(scratch_.file("agent.db"),
-                                        {.mode = warren::OpenMode::kCreate, .durability = warren::Durability::kProcess},
-                                        clock_))) {}
-  warren::Store& store() { return *store_; }
-  warren::SqliteFs& fs() { return store_->fs(); }
-  std::string path() const { return scratch_.file("agent.db"); }
-  void close() { store_.reset(); }
-
- private:
-  Scratch scratch_;
-  warren::SystemClock clock_;
-  std::unique_ptr<warren::Store> store_;
-};
 
 double microseconds_per_call(int calls, const std::function<void(int)>& call) {
   warren::SystemClock clock;
@@ -66,10 +41,14 @@ void grow(Agent& agent, int from, int to) {
   }
 }
 
+std::string path_of(std::uint64_t i) { return "/d" + std::to_string(i / 1000) + "/f" + std::to_string(i); }
+
+// "stat 1,000" looks at a thousand files spread over the whole agent again and again, so that what is
+// touched stays the same while the agent grows; "stat any" touches more and more of it.
 void show_agent_growth(int files_max) {
-  std::printf("\nmicroseconds per call as the agent grows (1,000 files a directory)\n%12s%12s%12s%16s\n", "files",
-              "create", "stat", "list 100 of dir");
-  Agent agent;
+  std::printf("\nmicroseconds per call as the agent grows (1,000 files a directory)\n%12s%12s%12s%12s%16s\n", "files",
+              "create", "stat 1,000", "stat any", "list 100 of dir");
+  Agent agent(warren::Durability::kProcess);
   int files = 0;
   for (int target = 1000; target <= files_max; target *= 10) {
     grow(agent, files, target);
@@ -79,24 +58,26 @@ void show_agent_growth(int files_max) {
       must(warren::write_file(agent.fs(), "/new" + std::to_string(target) + "/f" + std::to_string(i),
                               warren::as_bytes("x")));
     });
+    auto step = static_cast<std::uint64_t>(files / 1000);
+    double some = microseconds_per_call(
+        20'000, [&](int i) { must(warren::stat(agent.fs(), path_of(static_cast<std::uint64_t>(i % 1000) * step))); });
     std::uint64_t random = 7;
-    double stat = microseconds_per_call(5000, [&](int) {
-      std::uint64_t i = next_random(random) % static_cast<std::uint64_t>(files);
-      must(warren::stat(agent.fs(), "/d" + std::to_string(i / 1000) + "/f" + std::to_string(i)));
+    double any = microseconds_per_call(5000, [&](int) {
+      must(warren::stat(agent.fs(), path_of(next_random(random) % static_cast<std::uint64_t>(files))));
     });
     warren::Inode dir = must(warren::stat(agent.fs(), "/d0")).inode;
     double list = microseconds_per_call(500, [&](int) {
       auto stream = must(agent.fs().open_dir(dir));
       must(stream->read(0, 100, warren::DirDetail::kTypes));
     });
-    std::printf("%12d%12.1f%12.1f%16.1f\n", files, create, stat, list);
+    std::printf("%12d%12.1f%12.1f%12.1f%16.1f\n", files, create, some, any, list);
   }
 }
 
 void show_directory_growth() {
   std::printf("\nmicroseconds per call as one directory grows\n%12s%12s%12s%16s%12s\n", "entries", "create", "stat",
               "list 100 of it", "stat dir");
-  Agent agent;
+  Agent agent(warren::Durability::kProcess);
   int entries = 0;
   for (int target : {100, 1000, 10'000, 100'000}) {
     auto unit = must(agent.store().begin_write());
@@ -130,7 +111,7 @@ long peak_memory_kib() {
 
 void show_streaming(std::uint64_t bytes) {
   long before = peak_memory_kib();
-  Agent agent;
+  Agent agent(warren::Durability::kProcess);
   std::string part(std::size_t{1} << 20, 'x');
   warren::SystemClock clock;
   {
@@ -157,7 +138,7 @@ void show_streaming(std::uint64_t bytes) {
 }
 
 void show_size() {
-  Agent agent;
+  Agent agent(warren::Durability::kProcess);
   std::string content(kBigBytes, 'x');
   vary(content, 3);
   must(warren::write_file(agent.fs(), "/big", warren::as_bytes(content)));

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/clock.h"
 #include "bench_util.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
@@ -14,43 +13,12 @@
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 #include "store/tool_calls.h"
+#include "warren_agent.h"
 
 namespace {
 
 using namespace bench;  // NOLINT
 using warren::Durability;
-
-template <class T>
-T must(warren::Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "%s\n", result.error().message().c_str());
-    std::abort();
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(result).take_value();
-}
-
-class Agent {
- public:
-  explicit Agent(Durability durability, std::uint32_t chunk_bytes = 4096)
-      : store_(must(warren::Store::open(
-            scratch_.file("agent.db"),
-            {.mode = warren::OpenMode::kCreate, .durability = durability, .chunk_bytes = chunk_bytes}, clock_))) {}
-
-  warren::Store& store() { return *store_; }
-  warren::SqliteFs& fs() { return store_->fs(); }
-
-  // Runs many calls as one transaction, so that setting up does not take longer than measuring.
-  void set_up(const std::function<void(int)>& call, int count) {
-    auto unit = must(store_->begin_write());
-    for (int i = 0; i < count; ++i) call(i);
-    must(unit.commit());
-  }
-
- private:
-  Scratch scratch_;
-  warren::SystemClock clock_;
-  std::unique_ptr<warren::Store> store_;
-};
 
 void fill(Agent& agent, int files) {
   std::string content(kFileBytes, 'x');

@@ -18,9 +18,8 @@ namespace {
 // where the empty blob stands for "no end": every text sorts before every blob. Its limit of SIZE_MAX
 // arrives as -1, which is SQLite's "no limit".
 constexpr Sql kFind =
-    "SELECT p.value FROM kv_store p "
-    "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
-    "WHERE p.key = ?1 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?2)";
+    "SELECT p.value FROM kv_store p WHERE p.key = ?1 AND NOT EXISTS "
+    "(SELECT 1 FROM wr_kv_expiry x WHERE x.key = ?1 AND x.set_at = p.updated_at AND x.expires_at_ms <= ?2)";
 constexpr Sql kKeys =
     "SELECT p.key FROM kv_store p "
     "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
