@@ -148,6 +148,11 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
   database->read_only_ = !in_memory && options.mode == OpenMode::kReadOnly;
+  if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
+    // SQLite would go on reading, and leave files behind that it may not remove.
+    return Error(Code::kDenied, fmt::format("{} may not be written by you", quote(path)),
+                 "give yourself write permission on the file and its directory");
+  }
   WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
   return database;
 }

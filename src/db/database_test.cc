@@ -345,5 +345,19 @@ TEST(DatabaseDeathTest, AFileThatMayNotBeReadIsDenied) {
   EXPECT_EXIT(open_as_nobody(), ::testing::ExitedWithCode(0), "");
 }
 
+TEST(DatabaseDeathTest, AFileThatMayNotBeWrittenIsDeniedToAWriterAndNothingIsLeftBesideIt) {
+  TempDir directory;
+  create(directory.file("a.db"));
+  ASSERT_EQ(chmod(directory.file("a.db").c_str(), 0444), 0);
+  ASSERT_EQ(chmod(directory.path().c_str(), 0777), 0);
+  auto open_as_nobody = [&] {
+    become_nobody();
+    _exit(error_of(Database::open(directory.file("a.db"), {})) == Code::kDenied ? 0 : 1);
+  };
+  EXPECT_EXIT(open_as_nobody(), ::testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(directory.file("a.db-wal")));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("a.db-shm")));
+}
+
 }  // namespace
 }  // namespace warren
