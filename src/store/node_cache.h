@@ -38,11 +38,11 @@ class NodeCache {
     operator NameView() const { return {parent, name}; }  // NOLINT: implicit by design, for lookups without a copy
   };
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT: the standard's name
     std::size_t operator()(NameView name) const;
   };
   struct Equal {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT: the standard's name
     bool operator()(NameView a, NameView b) const { return a.parent == b.parent && a.name == b.name; }
   };
 
