@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/path.h"
+#include "db/wal_vfs.h"
 #include "os/error.h"
 #include "os/host_files.h"
 
@@ -143,9 +144,15 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   }
   sqlite3* handle = nullptr;
   Request request = request_for(path, options.mode);
-  int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX, options.vfs);
+  std::unique_ptr<WalVfs> vfs;
+  if (!in_memory && options.mode != OpenMode::kReadOnly) {
+    CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
+    vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
+  }
+  int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
+                             vfs ? vfs->name() : options.vfs);
   if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
-  std::unique_ptr<Database> database(new Database(path, handle));
+  std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
   database->read_only_ = !in_memory && options.mode == OpenMode::kReadOnly;
   if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
@@ -156,6 +163,9 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
   return database;
 }
+
+Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
+    : path_(std::move(path)), vfs_(std::move(vfs)), handle_(handle) {}
 
 Status Database::configure(const DatabaseOptions& options) {
   sqlite3_extended_result_codes(handle_, 1);
@@ -176,8 +186,10 @@ Status Database::configure(const DatabaseOptions& options) {
     if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
   } else {
     WARREN_TRY(pragma("PRAGMA journal_mode=WAL"));
-    WARREN_TRY(
-        pragma(options.durability == Durability::kPower ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
+    // A commit always asks the log for a sync; WalVfs knows what that means for our durability, and
+    // tells a checkpoint's syncs, which must reach the disk, by their being "full".
+    WARREN_TRY(pragma("PRAGMA synchronous=FULL"));
+    WARREN_TRY(pragma("PRAGMA checkpoint_fullfsync=1"));
   }
   begin_read_ = WARREN_TRY(prepare("BEGIN"));
   begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));

@@ -21,6 +21,8 @@ struct sqlite3;
 
 namespace warren {
 
+class WalVfs;
+
 enum class OpenMode {
   kReadOnly,
   kReadWrite,  // must exist
@@ -107,7 +109,7 @@ class Database {
  private:
   friend class Statement;
   friend class Transaction;
-  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
   Status configure(const DatabaseOptions& options);
   Status copy_to(const std::string& path);
@@ -116,6 +118,7 @@ class Database {
   bool was_rolled_back() const;   // in a transaction: SQLite has ended it by itself, as on a full disk
 
   std::string path_;
+  std::unique_ptr<WalVfs> vfs_;  // of a connection that may write; goes after it
   sqlite3* handle_;
   bool read_only_ = false;
   std::recursive_mutex mutex_;
