@@ -18,6 +18,7 @@ struct LogFile {
   const WalVfs* vfs;
   std::string* pending;  // what was written and is not passed on yet
   sqlite3_int64 pending_at;
+  bool gathers;
 
   sqlite3_file* below() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
@@ -45,6 +46,7 @@ int close_log(sqlite3_file* file) {
 
 int write_log(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) {
   LogFile& log = log_of(file);
+  if (!log.gathers) return below(file)->pMethods->xWrite(below(file), data, size, offset);
   bool follows = offset == log.pending_at + static_cast<sqlite3_int64>(log.pending->size());
   if (!follows || log.pending->size() + static_cast<std::size_t>(size) > kPendingBytes) {
     int code = pass_on(log);
@@ -114,7 +116,8 @@ sqlite3_vfs* base_of(sqlite3_vfs* vfs) { return &vfs_of(vfs).base(); }
 int open_file(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
   sqlite3_vfs* base = base_of(vfs);
   if ((flags & SQLITE_OPEN_WAL) == 0) return base->xOpen(base, name, file, flags, out_flags);
-  auto* log = new (file) LogFile{.handle = {}, .vfs = &vfs_of(vfs), .pending = nullptr, .pending_at = 0};
+  auto* log =
+      new (file) LogFile{.handle = {}, .vfs = &vfs_of(vfs), .pending = nullptr, .pending_at = 0, .gathers = false};
   int code = base->xOpen(base, name, log->below(), flags, out_flags);
   if (code != SQLITE_OK) return code;  // without methods SQLite does not close it
   log->pending = new (std::nothrow) std::string;
@@ -122,6 +125,10 @@ int open_file(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int f
     log->below()->pMethods->xClose(log->below());
     return SQLITE_NOMEM;
   }
+  // Where a write may damage its neighbours in a sector, SQLite pads a commit and writes on after the
+  // sync; then what is gathered would not be all that others may read.
+  int traits = log->below()->pMethods->xDeviceCharacteristics(log->below());
+  log->gathers = (traits & SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0;
   log->handle.pMethods = &kLogMethods;
   return SQLITE_OK;
 }
