@@ -17,9 +17,7 @@ namespace {
 // program, which knows no expiries, wrote the pair anew without one. A list's range ends before ?2,
 // where the empty blob stands for "no end": every text sorts before every blob. Its limit of SIZE_MAX
 // arrives as -1, which is SQLite's "no limit".
-constexpr Sql kFind =
-    "SELECT p.value FROM kv_store p WHERE p.key = ?1 AND NOT EXISTS "
-    "(SELECT 1 FROM wr_kv_expiry x WHERE x.key = ?1 AND x.set_at = p.updated_at AND x.expires_at_ms <= ?2)";
+constexpr Sql kExpired = "SELECT 1 FROM wr_kv_expiry WHERE key = ?1 AND set_at = ?2 AND expires_at_ms <= ?3";
 constexpr Sql kKeys =
     "SELECT p.key FROM kv_store p "
     "LEFT JOIN wr_kv_expiry x ON x.key = p.key AND x.set_at = p.updated_at "
@@ -33,7 +31,6 @@ constexpr Sql kList =
 
 // The same for a file that has no tables of ours, where nothing expires. They name the time they do
 // not need, so that both kinds are bound alike.
-constexpr Sql kFindPlain = "SELECT value FROM kv_store WHERE key = ?1 AND ?2 IS NOT NULL";
 constexpr Sql kKeysPlain =
     "SELECT key FROM kv_store WHERE key >= ?1 AND key < ?2 AND ?4 IS NOT NULL ORDER BY key LIMIT ?3";
 constexpr Sql kListPlain =
@@ -100,7 +97,11 @@ Result<std::unique_ptr<KeyValue>> KeyValue::open(Store& store) {
 Status KeyValue::prepare_readers() {
   Database& database = store_.database();
   bool may_expire = store_.schema().has_extensions;
-  find_ = WARREN_TRY(database.prepare(may_expire ? kFind : kFindPlain));
+  find_ = WARREN_TRY(database.prepare("SELECT value, updated_at FROM kv_store WHERE key = ?"));
+  if (may_expire) {
+    expired_pair_ = WARREN_TRY(database.prepare(kExpired));
+    any_expiry_ = WARREN_TRY(database.prepare("SELECT 1 FROM wr_kv_expiry LIMIT 1"));
+  }
   keys_ = WARREN_TRY(database.prepare(may_expire ? kKeys : kKeysPlain));
   list_ = WARREN_TRY(database.prepare(may_expire ? kList : kListPlain));
   return Ok{};
@@ -132,9 +133,26 @@ std::int64_t KeyValue::now_ms() { return store_.clock().now_us() / 1000; }
 Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
   if (!store_.schema().has_kv) return std::optional<std::string>();
   auto guard = store_.database().lock();
-  Rows rows = find_.bind(1, key).bind(2, now_ms()).rows();
+  Rows rows = find_.bind(1, key).rows();  // stays open: what is asked next sees the same state
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
+  if (WARREN_TRY(may_expire())) {
+    auto expired = WARREN_TRY(expired_pair_.bind(1, key).bind(2, rows.integer(1)).bind(3, now_ms()).find_integer());
+    if (expired) return std::optional<std::string>();
+  }
   return std::optional<std::string>(rows.text(0));
+}
+
+// Most agents use no time to live, and then reading a pair should not pay for it. Asked again when
+// another connection has written.
+Result<bool> KeyValue::may_expire() {
+  if (!store_.schema().has_extensions) return false;
+  std::uint64_t epoch = store_.database().foreign_epoch();
+  if (expiries_known_ && epoch == expiries_epoch_) return has_expiries_;
+  auto any = WARREN_TRY(any_expiry_.find_integer());
+  has_expiries_ = any.has_value();
+  expiries_epoch_ = epoch;
+  expiries_known_ = true;
+  return has_expiries_;
 }
 
 Result<std::string> KeyValue::get(std::string_view key) {
@@ -182,6 +200,7 @@ Status KeyValue::write(std::string_view key, std::string_view json, std::optiona
   WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, now).run());
   if (expires_at_ms) {
     WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).bind(3, now).run());
+    has_expiries_ = true;
   } else if (had_expiry) {
     WARREN_TRY(clear_expiry_.bind(1, key).run());
   }

@@ -59,6 +59,7 @@ class KeyValue {
  private:
   explicit KeyValue(Store& store) : store_(store) {}
   Status prepare();
+  Result<bool> may_expire();
   Status prepare_readers();
   std::int64_t now_ms();
   std::optional<std::int64_t> expiry_of(std::optional<std::chrono::milliseconds> time_to_live);
@@ -67,6 +68,11 @@ class KeyValue {
   Result<std::vector<std::string>> expired_keys(std::int64_t now);
 
   Store& store_;
+  bool expiries_known_ = false;
+  bool has_expiries_ = false;  // at expiries_epoch_, and by our own writes since
+  std::uint64_t expiries_epoch_ = 0;
+  Statement expired_pair_;
+  Statement any_expiry_;
   Statement find_;
   Statement keys_;
   Statement list_;

@@ -367,6 +367,16 @@ TEST_F(KeyValueTest, AnythingStockSqliteWroteIsReadAsItIs) {
   EXPECT_TRUE(kv().remove("").value());
 }
 
+TEST_F(KeyValueTest, AnExpiryThatAnotherStoreSetCountsHereToo) {
+  auto other = open(OpenMode::kReadWrite);
+  ASSERT_OK(kv().set("a", "1"));
+  EXPECT_EQ(kv().get("a").value(), "1");  // no expiries so far, and that is remembered
+  ASSERT_OK(other->kv().set("a", "2", std::chrono::seconds(5)));
+  EXPECT_EQ(kv().get("a").value(), "2");
+  clock_.advance_ns(6 * kSecond);
+  EXPECT_EQ(kv().find("a").value(), std::nullopt);
+}
+
 TEST_F(KeyValueTest, AReadOnlyStoreReadsAndRefusesToWrite) {
   ASSERT_OK(kv().set("k", "1"));
   std::unique_ptr<Store> reader = open(OpenMode::kReadOnly);
