@@ -169,8 +169,6 @@ Result<Schema> inspect_schema(Database& database) {
   schema.has_kv = names.has("kv_store");
   schema.has_tool_calls = names.has("tool_calls");
   schema.tool_calls_have_status = !schema.has_tool_calls || names.has("tool_calls.status");
-  schema.has_overlay = names.has("fs_overlay_config");
-  schema.whiteouts_have_parent = !names.has("fs_whiteout") || names.has("fs_whiteout.parent_path");
   schema.has_extensions = names.has("wr_meta");
   if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
   if (schema.has_extensions) WARREN_TRY(check_own_format(database));

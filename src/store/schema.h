@@ -27,9 +27,7 @@ struct Schema {
   bool has_kv = true;                  // kv_store
   bool has_tool_calls = true;          // tool_calls
   bool tool_calls_have_status = true;  // the API's shape; the Spec's shape has none
-  bool has_overlay = false;            // fs_overlay_config
-  bool whiteouts_have_parent = true;
-  bool has_extensions = true;  // our wr_ tables
+  bool has_extensions = true;          // our wr_ tables
 
   bool is_current() const { return version == SchemaVersion::k0_4; }
 };
