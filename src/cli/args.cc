@@ -72,6 +72,7 @@ class Parser {
     if (filled_ < wanted.size()) {
       const Positional& positional = wanted[filled_];
       if (positional.times == Times::kOnce || positional.times == Times::kOptional) ++filled_;
+      if (positional.times == Times::kCommand) options_are_over_ = true;
       add_positional(positional, word);
     } else if (!command().subcommands.empty()) {
       enter(word);

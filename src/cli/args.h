@@ -49,7 +49,13 @@ struct Option {
   Suggest suggest = Suggest::kNothing;
 };
 
-enum class Times { kOnce, kOptional, kOnceOrMore, kAny };
+enum class Times {
+  kOnce,
+  kOptional,
+  kOnceOrMore,
+  kAny,
+  kCommand,  // once or more, and from the first one on nothing is ours: another program's command line
+};
 
 struct Positional {
   std::string_view name;

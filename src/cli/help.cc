@@ -71,7 +71,8 @@ std::string spelled_clap(const Option& option) {
 }
 
 std::string spelled(const Positional& positional, Dialect dialect) {
-  bool is_many = positional.times == Times::kOnceOrMore || positional.times == Times::kAny;
+  bool is_many =
+      positional.times == Times::kOnceOrMore || positional.times == Times::kAny || positional.times == Times::kCommand;
   std::string_view dots = is_many ? "..." : "";
   std::string_view name = positional.name;
   if (dialect == Dialect::kAgentFs) {

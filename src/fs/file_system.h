@@ -27,6 +27,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "fs/change_listener.h"
 #include "fs/types.h"
 
 namespace warren {
@@ -114,6 +115,10 @@ class FileSystem {
   virtual Status remove_xattr(Inode node, std::string_view name) = 0;  // kNoData
 
   virtual Result<FileSystemStats> stats() = 0;
+
+  // Tells one listener of changes that did not come through this object; null ends that, and returns
+  // when no call is under way any more. Where nobody else can change anything there is nothing to tell.
+  virtual Status listen(ChangeListener* listener) = 0;
 };
 
 }  // namespace warren

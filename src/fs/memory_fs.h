@@ -60,6 +60,7 @@ class MemoryFs final : public FileSystem {
   Status remove_xattr(Inode node, std::string_view name) override;
 
   Result<FileSystemStats> stats() override;
+  Status listen(ChangeListener*) override { return Ok{}; }
 
  private:
   class Stream;

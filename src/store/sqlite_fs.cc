@@ -269,6 +269,8 @@ Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
   return xattrs_->list(node);
 }
 
+Status SqliteFs::listen(ChangeListener*) { return Ok{}; }
+
 Result<FileSystemStats> SqliteFs::stats() {
   Transaction scope = WARREN_TRY(read_scope());
   DatabaseSize size = WARREN_TRY(database_.size());

@@ -72,6 +72,7 @@ class SqliteFs final : public FileSystem {
   Status remove_xattr(Inode node, std::string_view name) override;
 
   Result<FileSystemStats> stats() override;
+  Status listen(ChangeListener* listener) override;
 
   // Removes nodes that a crashed process left without a name. Called once, when the store opens.
   Status collect_orphans();

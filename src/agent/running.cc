@@ -1,0 +1,105 @@
+#include "agent/running.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "os/error.h"
+#include "os/fd.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kEntryBytes = 65'536;
+
+// Only our own: in a shared place somebody else could have made it, to read or to plant files.
+Result<std::string> own_folder() {
+  const char* given = std::getenv("XDG_RUNTIME_DIR");
+  std::string base = given != nullptr && *given == '/' ? given : ::geteuid() == 0 ? "/run" : "/tmp";
+  std::string folder = fmt::format("{}/warren-{}", base, ::geteuid());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, fmt::format("make {}", quote(folder)));
+  }
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(folder)));
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
+    return Error(Code::kDenied, fmt::format("{} belongs to somebody else", quote(folder)),
+                 "set XDG_RUNTIME_DIR to a directory of your own");
+  }
+  return folder;
+}
+
+Json to_json(const Running& running) {
+  return {{"kind", running.kind},
+          {"agent", running.agent},
+          {"dir", running.dir},
+          {"command", running.command},
+          {"started_at", running.started_at},
+          {"boot", running.process.boot},
+          {"pid_namespace", running.process.pid_namespace},
+          {"pid", running.process.pid},
+          {"started", running.process.started}};
+}
+
+Result<Running> parse_running(std::string_view text) {
+  Json json = WARREN_TRY(parse_json(text));
+  if (!json.is_object()) return Error(Code::kCorrupt, "not an entry");
+  auto string = [&](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
+  };
+  auto number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number_integer() ? json[key].get<std::int64_t>() : std::int64_t{0};
+  };
+  return Running{.kind = string("kind"),
+                 .agent = string("agent"),
+                 .dir = string("dir"),
+                 .command = string("command"),
+                 .started_at = number("started_at"),
+                 .process = {.boot = string("boot"),
+                             .pid_namespace = number("pid_namespace"),
+                             .pid = number("pid"),
+                             .started = number("started")}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
+  std::string folder = WARREN_TRY(own_folder());
+  running.process = current_process();
+  std::string file = fmt::format("{}/{}.json", folder, running.process.pid);
+  WARREN_TRY(replace_host_file(file, dump_json_pretty(to_json(running)), 0600));
+  return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file)));
+}
+
+RunningEntry::~RunningEntry() { remove_host_file(file_).ignore("it is seen to be left over, and removed then"); }
+
+Result<std::vector<Running>> list_running() {
+  std::string folder = WARREN_TRY(own_folder());
+  Fd dir = WARREN_TRY(open_host_dir(folder));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  std::vector<Running> all;
+  for (const HostEntry& entry : entries) {
+    if (!entry.name.ends_with(".json")) continue;
+    std::string file = folder + "/" + entry.name;
+    Result<std::string> text = read_host_file(file, kEntryBytes);
+    if (!text.ok()) continue;  // it has ended just now
+    Result<Running> running = parse_running(*text);
+    if (running.ok() && liveness_of(running->process) != Liveness::kDead) {
+      all.push_back(*std::move(running));
+    } else {
+      remove_host_file(file).ignore("the next to look will try again");
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Running& a, const Running& b) { return a.started_at < b.started_at; });
+  return all;
+}
+
+}  // namespace warren

@@ -1,0 +1,72 @@
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "agent/running.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "fuse/mount_point.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::chrono::seconds kEndWait{30};
+constexpr std::chrono::milliseconds kStep{5};
+
+// The server writes everything out and closes the agent; only then is the agent's file alone.
+Status wait_for_server(const Running& server) {
+  auto until = std::chrono::steady_clock::now() + kEndWait;
+  while (liveness_of(server.process) == Liveness::kAlive) {
+    if (std::chrono::steady_clock::now() > until) {
+      return Error(Code::kTimeout, fmt::format("process {} has unmounted, but does not end", server.process.pid),
+                   "a program still has files open there; it ends with them");
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+  return Ok{};
+}
+
+Result<Exit> run_umount(Context&, const Arguments& args) {
+  const std::string& given = args.get("DIR");
+  bool dead = is_dead_mount(given);
+  std::string dir =
+      dead ? given : WARREN_TRY(canonical_host_path(given).within(fmt::format("unmount {}", quote(given))));
+  std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
+  bool is_ours = dead || std::any_of(mounts.begin(), mounts.end(), [&](const MountedFs& m) { return m.dir == dir; });
+  if (!is_ours) {
+    return Error(Code::kInvalid, fmt::format("no agent is mounted on {}", quote(given)),
+                 "`warren mount` lists what is mounted");
+  }
+  std::vector<Running> running = WARREN_TRY(list_running());
+  Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
+  if (!done.ok() && done.error().code() == Code::kBusy) {
+    return Error(Code::kBusy, fmt::format("{} is in use", quote(given)),
+                 "end the programs that have files or their working directory there (`fuser -vm DIR` lists them), "
+                 "or unmount with --lazy");
+  }
+  WARREN_TRY(std::move(done));
+  if (args.has("lazy")) return Exit::kOk;
+  for (const Running& server : running) {
+    if (server.dir == dir && server.kind == "mount") WARREN_TRY(wait_for_server(server));
+  }
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_umount() {
+  return {.name = "umount",
+          .summary = "Take a mounted agent away from its directory",
+          .details = "Returns when everything is written and the agent is a single file again.",
+          .positionals = {{.name = "DIR", .help = "the directory it is mounted on", .suggest = Suggest::kHostDirs}},
+          .options = {{.name = "lazy",
+                       .letter = 'l',
+                       .help = "also while programs use it: they keep what they have open until they end"}},
+          .subcommands = {},
+          .handler = run_umount};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,102 @@
+#include "cli/served_agent.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fuse/unmount_guard.h"
+#include "os/child.h"
+#include "os/daemon.h"
+#include "os/error.h"
+#include "os/signals.h"
+
+namespace warren::cli {
+namespace {
+
+// Gone with the object; never what is mounted on it.
+class TemporaryDir {
+ public:
+  static Result<std::unique_ptr<TemporaryDir>> make() {
+    const char* given = std::getenv("TMPDIR");
+    std::string name = fmt::format("{}/warren-exec-XXXXXX", given != nullptr && *given == '/' ? given : "/tmp");
+    if (::mkdtemp(name.data()) == nullptr) return system_error(errno, "make a temporary directory");
+    return std::unique_ptr<TemporaryDir>(new TemporaryDir(std::move(name)));
+  }
+  ~TemporaryDir() { ::rmdir(path_.c_str()); }
+  TemporaryDir(const TemporaryDir&) = delete;
+  TemporaryDir& operator=(const TemporaryDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDir(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Until somebody unmounts it or tells us to end. SIGUSR1 is kept for checkpoints.
+Status wait_for_end(ServedAgent& served, Signals& signals) {
+  for (;;) {
+    int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
+    if (signal != SIGUSR1) return Ok{};
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
+  auto served = std::make_unique<ServedAgent>();
+  // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
+  AgentOptions how{.id_or_path = options.agent_path,
+                   .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
+                   .durability = Durability::kProcess};
+  served->agent_ = WARREN_TRY(Agent::open(how, clock));
+  served->mounted_ = WARREN_TRY(Mounted::mount(
+      served->agent_->fs(), options.dir,
+      {.source = options.agent_path, .audience = options.audience, .read_only = options.read_only}, options.session));
+  served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
+                                                   .agent = options.agent_path,
+                                                   .dir = served->mounted_->dir(),
+                                                   .command = options.command,
+                                                   .started_at = clock.now().seconds,
+                                                   .process = {}}));
+  return served;
+}
+
+Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& clock) {
+  std::optional<Daemon> daemon;
+  if (foreground == Foreground::kNo) {
+    daemon = WARREN_TRY(Daemon::start());
+    if (!daemon->is_child()) return daemon->wait();
+  }
+  auto begin = [&](std::unique_ptr<UnmountGuard>& guard) -> Result<std::unique_ptr<ServedAgent>> {
+    if (options.auto_unmount) guard = WARREN_TRY(UnmountGuard::start(options.dir));
+    return ServedAgent::mount(options, clock);
+  };
+  Signals signals = WARREN_TRY(Signals::take({SIGTERM, SIGINT, SIGHUP, SIGUSR1}));
+  std::unique_ptr<UnmountGuard> guard;
+  Result<std::unique_ptr<ServedAgent>> served = begin(guard);
+  if (daemon) daemon->report(served.ok() ? Status(Ok{}) : Status(served.error()));
+  if (!served.ok()) {
+    if (daemon) ::_exit(1);  // the parent tells it
+    return std::move(served).error();
+  }
+  return wait_for_end(**served, signals);
+}
+
+Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::string>& command, Clock& clock) {
+  std::unique_ptr<TemporaryDir> dir = WARREN_TRY(TemporaryDir::make());
+  std::unique_ptr<ServedAgent> served =
+      WARREN_TRY(ServedAgent::mount({.agent_path = agent_path,
+                                     .dir = dir->path(),
+                                     .kind = "exec",
+                                     .command = fmt::format("{}", fmt::join(command, " ")),
+                                     .session = {}},
+                                    clock));
+  return run_child(command, served->mounted().dir());
+}
+
+}  // namespace warren::cli

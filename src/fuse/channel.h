@@ -1,0 +1,101 @@
+// The kernel's end of a mount: requests come out of /dev/fuse, replies and notices go in.
+//
+// We speak the protocol of <linux/fuse.h> ourselves: libfuse cost 0.5 to 1 us a request, and the one
+// in Debian 12 cannot ask for what keeps writes cheap (docs/design/fuse.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "os/fd.h"
+
+struct fuse_in_header;
+
+namespace warren {
+
+// The largest read or write that comes in one request.
+inline constexpr std::size_t kIoBytesMax = std::size_t{1} << 20;
+inline constexpr std::size_t kRequestBytes = kIoBytesMax + 16384;
+
+// Memory for one request or answer, aligned to pages. Kept and passed around: it is not small.
+class Buffer {
+ public:
+  Buffer();
+  MutableBytes bytes() { return {memory_.get(), kRequestBytes}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+// One request, as a view into the buffer it was read to.
+class Request {
+ public:
+  // nullopt if it is shorter than it says or than a request can be.
+  static std::optional<Request> parse(Bytes received);
+
+  const fuse_in_header& header() const { return *header_; }
+  std::uint32_t opcode() const;
+  std::uint64_t node() const;
+
+  // The operation's own structure, and what follows it. kInvalid when the request is too short.
+  template <typename T>
+  Result<const T*> body() const {
+    if (body_.size() < sizeof(T)) return too_short();
+    return reinterpret_cast<const T*>(body_.data());
+  }
+  template <typename T>
+  Bytes after() const {
+    return body_.subspan(sizeof(T) < body_.size() ? sizeof(T) : body_.size());
+  }
+  Bytes rest() const { return body_; }
+
+ private:
+  Request(const fuse_in_header& header, Bytes body) : header_(&header), body_(body) {}
+  static Error too_short();
+
+  const fuse_in_header* header_;
+  Bytes body_;
+};
+
+// Takes one name that ends in a NUL from the front of `bytes`. kInvalid if there is none.
+Result<std::string_view> take_name(Bytes& bytes);
+
+enum class Notice : std::int32_t {
+  kInode = 2,     // attributes and content
+  kEntry = 3,     // one name
+  kAllNames = 8,  // every name; kernels before 6.16 do not know it
+};
+
+// Thread-safe: each request is read whole and each answer written whole by one system call.
+class Channel {
+ public:
+  explicit Channel(Fd device) : device_(std::move(device)) {}
+
+  // The next request. Empty: interrupted, ask again. kUnavailable: unmounted.
+  Result<Bytes> receive(Buffer& buffer);
+
+  void answer(const Request& request, Bytes first, Bytes second = {});
+  void refuse(const Request& request, int error_number);
+  void notify(Notice notice, Bytes first, std::string_view name = {});
+
+  // Ends the connection; what programs still hold open fails from then on.
+  void close() { device_ = Fd(); }
+
+ private:
+  Fd device_;
+};
+
+template <typename T>
+Bytes bytes_of(const T& value) {
+  return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
+}
+
+}  // namespace warren

@@ -1,0 +1,200 @@
+#include "fuse/mount_point.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "fuse/channel.h"
+#include "os/error.h"
+
+extern char** environ;
+
+namespace warren {
+namespace {
+
+constexpr const char* kType = "fuse.warren";
+
+std::string kernel_options(const MountOptions& options) {
+  std::string text = fmt::format("default_permissions,max_read={}", kIoBytesMax);
+  // "allow_root" is fusermount's word: to the kernel root is one of the others. The owner is let in anyway.
+  if (options.audience != MountFor::kOwner) text += ",allow_other";
+  return text;
+}
+
+Error no_device(int number) {
+  if (number == ENOENT || number == ENODEV || number == ENXIO) {
+    return {Code::kUnavailable, "this machine has no /dev/fuse", "load the kernel's module: `modprobe fuse`"};
+  }
+  return std::move(system_error(number, "open /dev/fuse"))
+      .with_hint("/dev/fuse must be readable and writable for you: `chmod 0666 /dev/fuse` as root");
+}
+
+Result<Fd> mount_as_root(const std::string& dir, const MountOptions& options) {
+  Fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!device.is_open()) return no_device(errno);
+  std::string text = fmt::format("fd={},rootmode=40000,user_id={},group_id={},{}", device.get(), ::getuid(), ::getgid(),
+                                 kernel_options(options));
+  unsigned long flags = MS_NOSUID | MS_NODEV;
+  if (options.read_only) flags |= MS_RDONLY;
+  if (::mount(options.source.c_str(), dir.c_str(), kType, flags, text.c_str()) != 0) {
+    return system_error(errno, fmt::format("mount {}", quote(dir)));
+  }
+  return device;
+}
+
+// fusermount3 parses its options at commas.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == ',' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// Runs fusermount3; what it says of a failure is the message.
+Status run_fusermount(const std::vector<std::string>& arguments, int passed_fd) {
+  std::vector<char*> argv{const_cast<char*>("fusermount3")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  std::vector<char*> env;
+  for (char** e = environ; *e != nullptr; ++e) env.push_back(*e);
+  std::string commfd = fmt::format("_FUSE_COMMFD={}", passed_fd);
+  if (passed_fd >= 0) env.push_back(commfd.data());
+  env.push_back(nullptr);
+  int said[2];
+  if (::pipe2(said, O_CLOEXEC) != 0) return system_error(errno, "pipe");
+  Fd reader(said[0]);
+  Fd writer(said[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, writer.get(), 2);
+  pid_t pid = 0;
+  int failed = ::posix_spawnp(&pid, "fusermount3", &actions, nullptr, argv.data(), env.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  writer = Fd();
+  if (failed == ENOENT) {
+    return Error(Code::kUnavailable, "there is no fusermount3, which mounts for users other than root",
+                 "install it: `apt-get install fuse3`");
+  }
+  if (failed != 0) return system_error(failed, "run fusermount3");
+  std::string message(4096, '\0');
+  Result<std::size_t> got = read_full(reader.get(), as_mutable_bytes(message));
+  message.resize(got.ok() ? *got : 0);
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
+  bool device = message.find("/dev/fuse") != message.npos;
+  bool busy = message.find("busy") != message.npos;
+  return Error(busy ? Code::kBusy : Code::kDenied, message.empty() ? "fusermount3 failed" : message,
+               device ? "/dev/fuse must be readable and writable for you: `chmod 0666 /dev/fuse` as root" : "");
+}
+
+Result<Fd> receive_fd(int socket) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Error(Code::kIo, "fusermount3 sent no descriptor");
+  int number = -1;
+  std::memcpy(&number, CMSG_DATA(header), sizeof number);
+  return Fd(number);
+}
+
+Result<Fd> mount_as_user(const std::string& dir, const MountOptions& options) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return system_error(errno, "socketpair");
+  Fd ours(pair[0]);
+  Fd theirs(pair[1]);
+  if (::fcntl(theirs.get(), F_SETFD, 0) != 0) return system_error(errno, "fcntl");
+  std::string text = fmt::format("{},fsname={},subtype=warren,nosuid,nodev{}", kernel_options(options),
+                                 escaped(options.source), options.read_only ? ",ro" : "");
+  WARREN_TRY(run_fusermount({"-o", text, "--", dir}, theirs.get()));
+  return receive_fd(ours.get());
+}
+
+// The mount table writes blanks and the like as \040.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    bool octal = text[i] == '\\' && i + 3 < text.size();
+    if (octal) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options) {
+  struct stat info {};
+  if (::stat(dir.c_str(), &info) != 0) return system_error(errno, fmt::format("mount on {}", quote(dir)));
+  if (!S_ISDIR(info.st_mode)) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(dir)));
+  return ::geteuid() == 0 ? mount_as_root(dir, options) : mount_as_user(dir, options);
+}
+
+Status unmount_fuse(const std::string& dir, Unmount how) {
+  if (::geteuid() != 0) {
+    std::vector<std::string> arguments{"-u", "--", dir};
+    if (how == Unmount::kDetach) arguments.insert(arguments.begin(), "-z");
+    return run_fusermount(arguments, -1);
+  }
+  int flags = UMOUNT_NOFOLLOW;
+  if (how == Unmount::kDetach) flags |= MNT_DETACH;
+  if (::umount2(dir.c_str(), flags) == 0) return Ok{};
+  if (errno == EINVAL) return Error(Code::kInvalid, fmt::format("nothing is mounted on {}", quote(dir)));
+  return system_error(errno, fmt::format("unmount {}", quote(dir)));
+}
+
+bool is_dead_mount(const std::string& dir) {
+  struct stat info {};
+  return ::stat(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+Result<std::vector<MountedFs>> list_warren_mounts() {
+  std::ifstream table("/proc/self/mountinfo");
+  if (!table) return system_error(errno, "read /proc/self/mountinfo");
+  std::vector<MountedFs> mounts;
+  // "36 35 98:0 /root /mount/point options optional... - type source super-options"
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string skipped;
+    std::string dir;
+    words >> skipped >> skipped >> skipped >> skipped >> dir;
+    while (words >> skipped && skipped != "-") continue;
+    std::string type;
+    std::string source;
+    words >> type >> source;
+    if (type == kType) mounts.push_back({.dir = unescaped(dir), .source = unescaped(source)});
+  }
+  return mounts;
+}
+
+}  // namespace warren

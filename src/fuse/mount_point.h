@@ -1,0 +1,41 @@
+// Attaching a FUSE filesystem to a directory, and taking it away again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace warren {
+
+// Who but the mounting user may enter. The kernel keeps everyone else out, root included.
+enum class MountFor { kOwner, kRootToo, kEveryone };
+
+struct MountOptions {
+  std::string source;  // shown in the mount table: the agent's file
+  MountFor audience = MountFor::kOwner;
+  bool read_only = false;
+};
+
+// The descriptor that the kernel's requests come through. Root mounts by itself, anyone else through
+// fusermount3. kNotFound, kNotDirectory, kDenied (the message names /dev/fuse where that is why).
+Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options);
+
+enum class Unmount {
+  kIfUnused,  // kBusy while programs have files open or their working directory in it
+  kDetach,    // gone from the tree at once; what is open fails when its server ends
+};
+Status unmount_fuse(const std::string& dir, Unmount how);
+
+// A mount whose server has died: every access fails until it is taken away.
+bool is_dead_mount(const std::string& dir);
+
+// One line of the system's mount table.
+struct MountedFs {
+  std::string dir;
+  std::string source;
+};
+Result<std::vector<MountedFs>> list_warren_mounts();
+
+}  // namespace warren

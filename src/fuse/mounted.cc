@@ -1,0 +1,68 @@
+#include "fuse/mounted.h"
+
+#include <cerrno>
+#include <chrono>
+#include <future>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "fuse/session.h"
+#include "os/error.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::chrono::seconds kInitWait{10};
+
+}  // namespace
+
+Result<std::unique_ptr<Mounted>> Mounted::mount(FileSystem& fs, const std::string& dir, const MountOptions& options,
+                                                const SessionOptions& session) {
+  if (is_dead_mount(dir)) {
+    WARREN_TRY(unmount_fuse(dir, Unmount::kDetach).within("take away the dead mount that is there"));
+  }
+  std::string absolute = WARREN_TRY(canonical_host_path(dir));
+  std::unique_ptr<Mounted> mounted(new Mounted(absolute));
+  mounted->ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (!mounted->ended_.is_open()) return system_error(errno, "eventfd");
+  Fd device = WARREN_TRY(mount_fuse(absolute, options));
+  auto ready = std::make_shared<std::promise<void>>();  // shared with the session, which may outlive this call
+  std::future<void> answered = ready->get_future();
+  mounted->session_ = std::make_unique<Session>(fs, std::move(device), session, [ready] { ready->set_value(); });
+  mounted->server_ = std::thread([ended = mounted->ended_.get(), serving = mounted->session_.get()] {
+    serving->serve().ignore("the mount is over either way, and programs see that");
+    ::eventfd_write(ended, 1);
+  });
+  if (answered.wait_for(kInitWait) != std::future_status::ready) {
+    return Error(Code::kTimeout, fmt::format("the kernel does not talk to the mount on {}", quote(dir)));
+  }
+  return mounted;
+}
+
+Mounted::~Mounted() { unmount(); }
+
+void Mounted::unmount() {
+  if (!server_.joinable()) return;
+  pollfd ended{ended_.get(), POLLIN, 0};
+  bool is_over = ::poll(&ended, 1, 0) == 1;
+  if (!is_over) {
+    // What programs changed through memory maps is in the kernel until it is asked for.
+    Fd root(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (root.is_open()) ::syncfs(root.get());
+    root = Fd();
+    Status quiet = unmount_fuse(dir_, Unmount::kIfUnused);
+    if (!quiet.ok()) unmount_fuse(dir_, Unmount::kDetach).ignore("somebody else has unmounted it");
+    session_->stop();
+  }
+  server_.join();
+  session_.reset();
+}
+
+}  // namespace warren

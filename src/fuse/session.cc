@@ -1,0 +1,299 @@
+#include "fuse/session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <linux/fuse.h>
+
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+constexpr int kWorkers = 3;
+// A request that moves more than this is for a worker.
+constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
+
+// How long the kernel may keep what it knows. A day: it hears of changes by notice. Before Linux 6.16 it
+// cannot be told that every name may have changed, so there names are asked for again after a second.
+constexpr std::uint64_t kLongSeconds = 86'400;
+constexpr std::uint64_t kShortSeconds = 1;
+constexpr std::uint32_t kMinorWithAllNames = 44;
+
+constexpr int kWakeSignal = SIGUSR2;
+
+void wake_up(int) {}
+
+}  // namespace
+
+Session::Session(FileSystem& fs, Fd device, const SessionOptions& options, std::function<void()> when_ready)
+    : fs_(fs),
+      channel_(std::move(device)),
+      options_(options),
+      when_ready_(std::move(when_ready)),
+      kernel_nodes_(fs),
+      workers_(std::make_unique<Workers>(kWorkers)) {}
+
+Session::~Session() {
+  fs_.listen(nullptr).ignore("nobody listens any more");
+  workers_.reset();
+}
+
+Status Session::serve() {
+  // A read of /dev/fuse that waits returns only for a signal; stop() sends this one.
+  struct sigaction action {};
+  action.sa_handler = wake_up;
+  ::sigaction(kWakeSignal, &action, nullptr);
+  thread_ = ::pthread_self();
+  WARREN_TRY(fs_.listen(this));
+  serving_ = true;
+  Status outcome = serve_requests();
+  serving_ = false;
+  fs_.listen(nullptr).ignore("nobody listens any more");
+  workers_ = std::make_unique<Workers>(0);  // what was begun is finished before anything is closed
+  channel_.close();
+  return outcome;
+}
+
+Status Session::serve_requests() {
+  Buffer buffer = buffers_.take();
+  while (!stopping_) {
+    Result<Bytes> received = channel_.receive(buffer);
+    if (!received.ok() && received.error().code() == Code::kUnavailable) return Ok{};
+    Bytes request = WARREN_TRY(std::move(received));
+    dispatch(buffer, request);
+  }
+  return Ok{};
+}
+
+void Session::stop() {
+  stopping_ = true;
+  // Again and again: the signal may come just before the read begins.
+  while (serving_) {
+    ::pthread_kill(thread_, kWakeSignal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+bool Session::is_slow(const Request& request) {
+  switch (request.opcode()) {
+    case FUSE_FSYNC:
+    case FUSE_FSYNCDIR:
+    case FUSE_SYNCFS:
+    case FUSE_FALLOCATE:
+    case FUSE_COPY_FILE_RANGE: return true;
+    case FUSE_WRITE: return request.rest().size() > kInlineBytes;
+    case FUSE_READ: {
+      Result<const fuse_read_in*> in = request.body<fuse_read_in>();
+      return in.ok() && (*in)->size > kInlineBytes;
+    }
+    default: return false;
+  }
+}
+
+void Session::dispatch(Buffer& buffer, Bytes received) {
+  std::optional<Request> request = Request::parse(received);
+  if (!request) return;
+  switch (request->opcode()) {
+    case FUSE_FORGET: return forget(*request);
+    case FUSE_BATCH_FORGET: return forget_batch(*request);
+    case FUSE_INTERRUPT: return;  // nothing here waits for long
+    default: break;
+  }
+  Handler handler = handler_of(request->opcode());
+  if (!is_slow(*request)) {
+    Buffer scratch = buffers_.take();
+    handle(handler, *request, scratch);
+    buffers_.give_back(std::move(scratch));
+    return;
+  }
+  // The request's bytes go along with it; this thread reads the next one into another buffer.
+  auto taken = std::make_shared<Buffer>(std::move(buffer));  // shared only because a std::function is copied
+  buffer = buffers_.take();
+  workers_->run([this, handler, taken, slow = *request] {
+    Buffer scratch = buffers_.take();
+    handle(handler, slow, scratch);
+    buffers_.give_back(std::move(scratch));
+    buffers_.give_back(std::move(*taken));
+  });
+}
+
+void Session::handle(Handler handler, const Request& request, Buffer& scratch) {
+  if (handler == nullptr) return channel_.refuse(request, ENOSYS);
+  Status done = (this->*handler)(request, scratch);
+  if (!done.ok()) channel_.refuse(request, errno_of(done.error().code()));
+}
+
+// What is not here is answered with ENOSYS, after which the kernel does not ask again: files and
+// closing them need no request of their own (OPEN, FLUSH), nor does CREATE, which as MKNOD spares a RELEASE.
+Session::Handler Session::handler_of(std::uint32_t opcode) {
+  switch (opcode) {
+    case FUSE_INIT: return &Session::init;
+    case FUSE_DESTROY: return &Session::destroy;
+    case FUSE_STATFS: return &Session::statfs;
+    case FUSE_LOOKUP: return &Session::lookup;
+    case FUSE_MKNOD: return &Session::mknod;
+    case FUSE_MKDIR: return &Session::mkdir;
+    case FUSE_SYMLINK: return &Session::symlink;
+    case FUSE_LINK: return &Session::link;
+    case FUSE_UNLINK: return &Session::unlink;
+    case FUSE_RMDIR: return &Session::rmdir;
+    case FUSE_RENAME: return &Session::rename;
+    case FUSE_RENAME2: return &Session::rename_with_flags;
+    case FUSE_OPENDIR: return &Session::open_dir;
+    case FUSE_READDIR: return &Session::read_dir;
+    case FUSE_READDIRPLUS: return &Session::read_dir_plus;
+    case FUSE_RELEASEDIR: return &Session::release_dir;
+    case FUSE_GETATTR: return &Session::get_attributes;
+    case FUSE_SETATTR: return &Session::set_attributes;
+    case FUSE_READLINK: return &Session::read_link;
+    case FUSE_GETXATTR: return &Session::get_xattr;
+    case FUSE_SETXATTR: return &Session::set_xattr;
+    case FUSE_LISTXATTR: return &Session::list_xattrs;
+    case FUSE_REMOVEXATTR: return &Session::remove_xattr;
+    case FUSE_READ: return &Session::read;
+    case FUSE_WRITE: return &Session::write;
+    case FUSE_FSYNC: return &Session::sync;
+    case FUSE_FSYNCDIR: return &Session::sync_dir;
+    case FUSE_SYNCFS: return &Session::sync_all;
+    case FUSE_FALLOCATE: return &Session::allocate;
+    case FUSE_LSEEK: return &Session::seek;
+    case FUSE_COPY_FILE_RANGE: return &Session::copy;
+    default: return nullptr;
+  }
+}
+
+Status Session::init(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_init_in>());
+  if (in->major != FUSE_KERNEL_VERSION || in->minor < 31) {
+    channel_.refuse(request, EPROTO);
+    return Ok{};
+  }
+  std::uint64_t wanted = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
+                         FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_EXPLICIT_INVAL_DATA | FUSE_INIT_EXT |
+                         FUSE_HANDLE_KILLPRIV_V2 | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
+  std::uint64_t offered = in->flags;
+  if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
+  wanted &= offered;
+  knows_all_names_notice_ = in->minor >= kMinorWithAllNames;
+  entry_seconds_ = knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
+  fuse_init_out out{};
+  out.major = FUSE_KERNEL_VERSION;
+  out.minor = std::min<std::uint32_t>(in->minor, FUSE_KERNEL_MINOR_VERSION);
+  out.max_readahead = in->max_readahead;
+  out.flags = static_cast<std::uint32_t>(wanted);
+  out.flags2 = static_cast<std::uint32_t>(wanted >> 32);
+  out.max_background = 64;
+  out.congestion_threshold = 48;
+  out.max_write = kIoBytesMax;
+  out.max_pages = kIoBytesMax / 4096;
+  out.time_gran = 1;
+  channel_.answer(request, bytes_of(out));
+  if (when_ready_) when_ready_();
+  return Ok{};
+}
+
+Status Session::destroy(const Request& request, Buffer&) {
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::statfs(const Request& request, Buffer&) {
+  FileSystemStats stats = WARREN_TRY(fs_.stats());
+  std::uint64_t capacity = stats.capacity_bytes != 0 ? stats.capacity_bytes : stats.used_bytes + stats.available_bytes;
+  std::uint64_t inodes = stats.capacity_inodes != 0 ? stats.capacity_inodes : stats.used_inodes + (1ULL << 32);
+  fuse_statfs_out out{};
+  out.st.bsize = out.st.frsize = static_cast<std::uint32_t>(stats.block_bytes);
+  out.st.blocks = capacity / stats.block_bytes;
+  out.st.bfree = out.st.bavail = stats.available_bytes / stats.block_bytes;
+  out.st.files = inodes;
+  out.st.ffree = inodes - std::min(inodes, stats.used_inodes);
+  out.st.namelen = 255;
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+void Session::forget(const Request& request) {
+  Result<const fuse_forget_in*> in = request.body<fuse_forget_in>();
+  if (in.ok()) kernel_nodes_.forget(Inode{request.node()}, (*in)->nlookup);
+}
+
+void Session::forget_batch(const Request& request) {
+  Result<const fuse_batch_forget_in*> in = request.body<fuse_batch_forget_in>();
+  if (!in.ok()) return;
+  Bytes list = request.after<fuse_batch_forget_in>();
+  for (std::uint32_t i = 0; i < (*in)->count && list.size() >= sizeof(fuse_forget_one); ++i) {
+    const auto* one = reinterpret_cast<const fuse_forget_one*>(list.data());
+    kernel_nodes_.forget(Inode{one->nodeid}, one->nlookup);
+    list = list.subspan(sizeof(fuse_forget_one));
+  }
+}
+
+void Session::fill(fuse_attr& out, const Attributes& attributes) const {
+  out = {};
+  out.ino = attributes.inode.value;
+  out.size = attributes.is_directory() ? 4096 : attributes.size;
+  out.blocks = (attributes.size + 511) / 512;
+  out.atime = static_cast<std::uint64_t>(attributes.atime.seconds);
+  out.mtime = static_cast<std::uint64_t>(attributes.mtime.seconds);
+  out.ctime = static_cast<std::uint64_t>(attributes.ctime.seconds);
+  out.atimensec = static_cast<std::uint32_t>(attributes.atime.nanoseconds);
+  out.mtimensec = static_cast<std::uint32_t>(attributes.mtime.nanoseconds);
+  out.ctimensec = static_cast<std::uint32_t>(attributes.ctime.nanoseconds);
+  out.mode = attributes.mode;
+  out.nlink = attributes.nlink;
+  out.uid = options_.uid.value_or(attributes.owner.uid);
+  out.gid = options_.gid.value_or(attributes.owner.gid);
+  out.rdev = static_cast<std::uint32_t>(attributes.rdev);
+  out.blksize = 4096;
+}
+
+void Session::fill(fuse_entry_out& out, const Attributes& attributes) const {
+  out = {};
+  out.nodeid = attributes.inode.value;
+  out.entry_valid = entry_seconds_;
+  out.attr_valid = kLongSeconds;
+  fill(out.attr, attributes);
+}
+
+Status Session::answer_entry(const Request& request, const Attributes& attributes) {
+  WARREN_TRY(kernel_nodes_.add(attributes.inode));
+  fuse_entry_out out;
+  fill(out, attributes);
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+Status Session::answer_attributes(const Request& request, const Attributes& attributes) {
+  fuse_attr_out out{};
+  out.attr_valid = kLongSeconds;
+  fill(out.attr, attributes);
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+void Session::entry_changed(Inode parent, std::string_view name) {
+  if (!kernel_nodes_.has(parent)) return;
+  fuse_notify_inval_entry_out out{};
+  out.parent = parent.value;
+  out.namelen = static_cast<std::uint32_t>(name.size());
+  channel_.notify(Notice::kEntry, bytes_of(out), name);
+  node_changed(parent);
+}
+
+void Session::node_changed(Inode node) {
+  if (!kernel_nodes_.has(node)) return;
+  fuse_notify_inval_inode_out out{};
+  out.ino = node.value;
+  channel_.notify(Notice::kInode, bytes_of(out));
+}
+
+void Session::everything_changed() {
+  if (knows_all_names_notice_) channel_.notify(Notice::kAllNames, {});
+  for (Inode node : kernel_nodes_.list()) node_changed(node);
+}
+
+}  // namespace warren

@@ -1,0 +1,136 @@
+// Answers the kernel's requests for one mount out of a FileSystem.
+//
+// One thread reads requests and answers short ones itself: handing each to another thread made
+// everything 1.5 to 2 times slower. What can take long (fsync, large reads and writes, copies) goes to
+// a few workers, so that the next request does not wait for it. The kernel keeps names, attributes and
+// content for as long as it likes; changes by others are passed on as notices. Why each choice:
+// docs/design/fuse.md.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include <pthread.h>
+
+#include "base/result.h"
+#include "fs/change_listener.h"
+#include "fs/file_system.h"
+#include "fuse/buffers.h"
+#include "fuse/channel.h"
+#include "fuse/kernel_nodes.h"
+#include "fuse/workers.h"
+
+struct fuse_attr;
+struct fuse_entry_out;
+
+namespace warren {
+
+struct SessionOptions {
+  // Shown as everything's owner; what is stored stays.
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+};
+
+class Session final : private ChangeListener {
+ public:
+  // The filesystem must outlive it. `when_ready` is called once, when the kernel's first request is
+  // answered: from then on the mount works.
+  Session(FileSystem& fs, Fd device, const SessionOptions& options, std::function<void()> when_ready);
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Serves until the filesystem is unmounted or stop() is called. Call it once.
+  Status serve();
+
+  // From another thread; returns when serve() is about to. Programs that still have files open here
+  // get errors from then on.
+  void stop();
+
+ private:
+  using Handler = Status (Session::*)(const Request& request, Buffer& scratch);
+
+  Status serve_requests();
+  void dispatch(Buffer& buffer, Bytes received);
+  static Handler handler_of(std::uint32_t opcode);
+  static bool is_slow(const Request& request);
+  void handle(Handler handler, const Request& request, Buffer& scratch);
+
+  // Session and mount.
+  Status init(const Request& request, Buffer& scratch);
+  Status destroy(const Request& request, Buffer& scratch);
+  Status statfs(const Request& request, Buffer& scratch);
+  void forget(const Request& request);
+  void forget_batch(const Request& request);
+
+  // Names.
+  Status lookup(const Request& request, Buffer& scratch);
+  Status mknod(const Request& request, Buffer& scratch);
+  Status mkdir(const Request& request, Buffer& scratch);
+  Status symlink(const Request& request, Buffer& scratch);
+  Status link(const Request& request, Buffer& scratch);
+  Status unlink(const Request& request, Buffer& scratch);
+  Status rmdir(const Request& request, Buffer& scratch);
+  Status rename(const Request& request, Buffer& scratch);
+  Status rename_with_flags(const Request& request, Buffer& scratch);
+  Status rename_by(const Request& request, Bytes names, std::uint64_t new_parent, std::uint32_t flags);
+
+  // Directories.
+  Status open_dir(const Request& request, Buffer& scratch);
+  Status read_dir(const Request& request, Buffer& scratch);
+  Status read_dir_plus(const Request& request, Buffer& scratch);
+  Status release_dir(const Request& request, Buffer& scratch);
+  Status list(const Request& request, Buffer& scratch, DirDetail detail);
+
+  // Nodes.
+  Status get_attributes(const Request& request, Buffer& scratch);
+  Status set_attributes(const Request& request, Buffer& scratch);
+  Status read_link(const Request& request, Buffer& scratch);
+  Status get_xattr(const Request& request, Buffer& scratch);
+  Status set_xattr(const Request& request, Buffer& scratch);
+  Status list_xattrs(const Request& request, Buffer& scratch);
+  Status remove_xattr(const Request& request, Buffer& scratch);
+  Status answer_sized(const Request& request, std::uint32_t size, Bytes value);
+
+  // Content.
+  Status read(const Request& request, Buffer& scratch);
+  Status write(const Request& request, Buffer& scratch);
+  Status sync(const Request& request, Buffer& scratch);
+  Status sync_dir(const Request& request, Buffer& scratch);
+  Status sync_all(const Request& request, Buffer& scratch);
+  Status allocate(const Request& request, Buffer& scratch);
+  Status seek(const Request& request, Buffer& scratch);
+  Status copy(const Request& request, Buffer& scratch);
+  Status drop_privileges(Inode node);
+
+  Status answer_entry(const Request& request, const Attributes& attributes);
+  Status answer_attributes(const Request& request, const Attributes& attributes);
+  void fill(fuse_attr& out, const Attributes& attributes) const;
+  void fill(fuse_entry_out& out, const Attributes& attributes) const;
+
+  void entry_changed(Inode parent, std::string_view name) override;
+  void node_changed(Inode node) override;
+  void everything_changed() override;
+
+  FileSystem& fs_;
+  Channel channel_;
+  SessionOptions options_;
+  std::function<void()> when_ready_;
+  bool knows_all_names_notice_ = false;
+  std::uint64_t entry_seconds_ = 0;
+  KernelNodes kernel_nodes_;
+  std::uint64_t next_stream_ = 1;
+  std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used by the serving thread alone
+  Buffers buffers_;
+  std::unique_ptr<Workers> workers_;
+
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> serving_ = false;
+  pthread_t thread_{};
+};
+
+}  // namespace warren

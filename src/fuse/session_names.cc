@@ -1,0 +1,174 @@
+// The part of Session that is about names and directories.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+
+#include "fuse/session.h"
+
+namespace warren {
+namespace {
+
+Owner owner_of(const Request& request) { return {.uid = request.header().uid, .gid = request.header().gid}; }
+
+Inode node_of(const Request& request) { return Inode{request.node()}; }
+
+std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
+
+}  // namespace
+
+Status Session::lookup(const Request& request, Buffer&) {
+  Bytes rest = request.rest();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  Result<Attributes> found = fs_.lookup(node_of(request), name);
+  if (!found.ok() && found.error().code() == Code::kNotFound) {
+    fuse_entry_out nothing{};  // node 0: the kernel may remember that there is none
+    nothing.entry_valid = entry_seconds_;
+    channel_.answer(request, bytes_of(nothing));
+    return Ok{};
+  }
+  if (!found.ok()) return std::move(found).error();
+  return answer_entry(request, *found);
+}
+
+Status Session::mknod(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_mknod_in>());
+  Bytes rest = request.after<fuse_mknod_in>();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  Attributes made = WARREN_TRY(
+      fs_.make_node(node_of(request), name, {.mode = in->mode, .owner = owner_of(request), .rdev = in->rdev}));
+  return answer_entry(request, made);
+}
+
+Status Session::mkdir(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_mkdir_in>());
+  Bytes rest = request.after<fuse_mkdir_in>();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  Attributes made =
+      WARREN_TRY(fs_.make_dir(node_of(request), name, {.mode = in->mode & 07777, .owner = owner_of(request)}));
+  return answer_entry(request, made);
+}
+
+Status Session::symlink(const Request& request, Buffer&) {
+  Bytes rest = request.rest();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  std::string_view target = WARREN_TRY(take_name(rest));
+  Attributes made = WARREN_TRY(fs_.make_symlink(node_of(request), name, target, owner_of(request)));
+  return answer_entry(request, made);
+}
+
+Status Session::link(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_link_in>());
+  Bytes rest = request.after<fuse_link_in>();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  Attributes linked = WARREN_TRY(fs_.link(Inode{in->oldnodeid}, node_of(request), name));
+  return answer_entry(request, linked);
+}
+
+Status Session::unlink(const Request& request, Buffer&) {
+  Bytes rest = request.rest();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  WARREN_TRY(fs_.unlink(node_of(request), name));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::rmdir(const Request& request, Buffer&) {
+  Bytes rest = request.rest();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  WARREN_TRY(fs_.remove_dir(node_of(request), name));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::rename(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_rename_in>());
+  return rename_by(request, request.after<fuse_rename_in>(), in->newdir, 0);
+}
+
+Status Session::rename_with_flags(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_rename2_in>());
+  return rename_by(request, request.after<fuse_rename2_in>(), in->newdir, in->flags);
+}
+
+Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new_parent, std::uint32_t flags) {
+  std::string_view name = WARREN_TRY(take_name(names));
+  std::string_view new_name = WARREN_TRY(take_name(names));
+  RenameMode mode = RenameMode::kReplace;
+  if (flags == RENAME_NOREPLACE) mode = RenameMode::kNoReplace;
+  else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
+  else if (flags != 0) return Error(Code::kInvalid, "no such way to rename");
+  WARREN_TRY(fs_.rename(node_of(request), name, Inode{new_parent}, new_name, mode));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::open_dir(const Request& request, Buffer&) {
+  std::unique_ptr<DirStream> stream = WARREN_TRY(fs_.open_dir(node_of(request)));
+  fuse_open_out out{};
+  out.fh = next_stream_++;
+  out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
+  streams_.emplace(out.fh, std::move(stream));
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+Status Session::release_dir(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_release_in>());
+  streams_.erase(in->fh);
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::read_dir(const Request& request, Buffer& scratch) { return list(request, scratch, DirDetail::kTypes); }
+
+Status Session::read_dir_plus(const Request& request, Buffer& scratch) {
+  return list(request, scratch, DirDetail::kAttributes);
+}
+
+Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) {
+  const auto* in = WARREN_TRY(request.body<fuse_read_in>());
+  auto stream = streams_.find(in->fh);
+  if (stream == streams_.end()) return Error(Code::kBadHandle, "the directory is not open");
+  bool plus = detail == DirDetail::kAttributes;
+  std::size_t fixed = plus ? sizeof(fuse_direntplus) : sizeof(fuse_dirent);
+  std::size_t room = std::min<std::size_t>(in->size, scratch.bytes().size());
+  std::byte* out = scratch.bytes().data();
+  std::size_t used = 0;
+  // False when there is no room left; then nothing was added.
+  auto add = [&](std::string_view name, Inode node, std::uint32_t type, std::uint64_t cookie,
+                 const Attributes* attributes) {
+    std::size_t size = padded(fixed + name.size());
+    if (used + size > room) return false;
+    std::memset(out + used, 0, size);
+    auto* with_attributes = reinterpret_cast<fuse_direntplus*>(out + used);
+    auto* entry = plus ? &with_attributes->dirent : reinterpret_cast<fuse_dirent*>(out + used);
+    if (attributes != nullptr && kernel_nodes_.add(node).ok()) fill(with_attributes->entry_out, *attributes);
+    entry->ino = node.value;
+    entry->off = cookie;
+    entry->type = type >> 12;
+    entry->namelen = static_cast<std::uint32_t>(name.size());
+    std::memcpy(entry->name, name.data(), name.size());
+    used += size;
+    return true;
+  };
+  bool has_room = in->offset >= 1 || add(".", node_of(request), S_IFDIR, 1, nullptr);
+  has_room = has_room && (in->offset >= 2 || add("..", node_of(request), S_IFDIR, 2, nullptr));
+  if (has_room) {
+    std::unique_ptr<Unit> unit = WARREN_TRY(fs_.begin(UnitAccess::kRead));
+    std::uint64_t cookie = in->offset <= 2 ? 0 : in->offset;
+    std::size_t max = (room - used) / padded(fixed + 12) + 1;
+    std::vector<DirEntry> page = WARREN_TRY(stream->second->read(cookie, max, detail));
+    for (const DirEntry& entry : page) {
+      const Attributes* attributes = entry.attributes ? &*entry.attributes : nullptr;
+      if (!add(entry.name, entry.inode, entry.type, entry.cookie, attributes)) break;
+    }
+  }
+  channel_.answer(request, scratch.bytes().first(used));
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,227 @@
+// The part of Session that is about attributes and content.
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fuse.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "fuse/session.h"
+
+namespace warren {
+namespace {
+
+Inode node_of(const Request& request) { return Inode{request.node()}; }
+
+Timestamp time_of(std::uint64_t seconds, std::uint32_t nanoseconds) {
+  return {.seconds = static_cast<std::int64_t>(seconds), .nanoseconds = static_cast<std::int32_t>(nanoseconds)};
+}
+
+std::optional<SetTime> set_time(std::uint32_t valid, std::uint32_t given, std::uint32_t now, Timestamp at) {
+  if ((valid & now) != 0) return SetTime::now();
+  if ((valid & given) != 0) return SetTime::to(at);
+  return std::nullopt;
+}
+
+// What a write or a change of owner by someone without the privilege leaves of the mode.
+std::uint32_t without_privileges(std::uint32_t mode) {
+  mode &= ~std::uint32_t{S_ISUID};
+  if ((mode & S_IXGRP) != 0) mode &= ~std::uint32_t{S_ISGID};
+  return mode;
+}
+
+std::optional<AllocateMode> allocate_mode(std::uint32_t flags) {
+  switch (flags) {
+    case 0: return AllocateMode::kAllocate;
+    case FALLOC_FL_KEEP_SIZE: return AllocateMode::kKeepSize;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kPunchHole;
+    case FALLOC_FL_ZERO_RANGE: return AllocateMode::kZeroRange;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE: return AllocateMode::kZeroRangeKeepSize;
+    default: return std::nullopt;
+  }
+}
+
+// Access lists are kept nowhere: whoever sets one must not believe that it holds.
+bool is_storable(std::string_view name) { return !name.starts_with("system."); }
+
+}  // namespace
+
+Status Session::get_attributes(const Request& request, Buffer&) {
+  Attributes attributes = WARREN_TRY(fs_.get_attributes(node_of(request)));
+  return answer_attributes(request, attributes);
+}
+
+Status Session::set_attributes(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_setattr_in>());
+  AttributeChanges changes;
+  if ((in->valid & FATTR_MODE) != 0) changes.mode = in->mode & 07777;
+  if ((in->valid & FATTR_UID) != 0) changes.uid = in->uid;
+  if ((in->valid & FATTR_GID) != 0) changes.gid = in->gid;
+  if ((in->valid & FATTR_SIZE) != 0) changes.size = in->size;
+  changes.atime = set_time(in->valid, FATTR_ATIME, FATTR_ATIME_NOW, time_of(in->atime, in->atimensec));
+  changes.mtime = set_time(in->valid, FATTR_MTIME, FATTR_MTIME_NOW, time_of(in->mtime, in->mtimensec));
+  if ((in->valid & FATTR_KILL_SUIDGID) != 0 && !changes.mode) {
+    Attributes old = WARREN_TRY(fs_.get_attributes(node_of(request)));
+    if (!old.is_directory() && without_privileges(old.mode) != old.mode)
+      changes.mode = without_privileges(old.mode) & 07777;
+  }
+  Attributes attributes = WARREN_TRY(fs_.set_attributes(node_of(request), changes));
+  return answer_attributes(request, attributes);
+}
+
+Status Session::drop_privileges(Inode node) {
+  Attributes old = WARREN_TRY(fs_.get_attributes(node));
+  std::uint32_t mode = without_privileges(old.mode);
+  if (mode == old.mode) return Ok{};
+  WARREN_TRY(fs_.set_attributes(node, {.mode = mode & 07777}));
+  return Ok{};
+}
+
+Status Session::read_link(const Request& request, Buffer&) {
+  std::string target = WARREN_TRY(fs_.read_link(node_of(request)));
+  channel_.answer(request, as_bytes(target));
+  return Ok{};
+}
+
+// The answer itself, or with a size of 0 only how long it is.
+Status Session::answer_sized(const Request& request, std::uint32_t size, Bytes value) {
+  if (size == 0) {
+    fuse_getxattr_out out{};
+    out.size = static_cast<std::uint32_t>(value.size());
+    channel_.answer(request, bytes_of(out));
+    return Ok{};
+  }
+  if (value.size() > size) return Error(Code::kRange, "the answer is longer than the caller's buffer");
+  channel_.answer(request, value);
+  return Ok{};
+}
+
+Status Session::get_xattr(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_getxattr_in>());
+  Bytes rest = request.after<fuse_getxattr_in>();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  std::string value = WARREN_TRY(fs_.get_xattr(node_of(request), name));
+  return answer_sized(request, in->size, as_bytes(value));
+}
+
+Status Session::set_xattr(const Request& request, Buffer&) {
+  // Without FUSE_SETXATTR_EXT the structure is the short one: size and flags.
+  struct ShortSetXattr {
+    std::uint32_t size;
+    std::uint32_t flags;
+  };
+  const auto* in = WARREN_TRY(request.body<ShortSetXattr>());
+  Bytes rest = request.after<ShortSetXattr>();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  if (rest.size() < in->size) return Error(Code::kInvalid, "the value is shorter than it says");
+  XattrMode mode = in->flags == XATTR_CREATE    ? XattrMode::kCreate
+                   : in->flags == XATTR_REPLACE ? XattrMode::kReplace
+                                                : XattrMode::kAny;
+  WARREN_TRY(fs_.set_xattr(node_of(request), name, rest.first(in->size), mode));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::list_xattrs(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_getxattr_in>());
+  std::vector<std::string> names = WARREN_TRY(fs_.list_xattrs(node_of(request)));
+  std::string list;
+  for (const std::string& name : names) list.append(name).push_back('\0');
+  return answer_sized(request, in->size, as_bytes(list));
+}
+
+Status Session::remove_xattr(const Request& request, Buffer&) {
+  Bytes rest = request.rest();
+  std::string_view name = WARREN_TRY(take_name(rest));
+  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  WARREN_TRY(fs_.remove_xattr(node_of(request), name));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::read(const Request& request, Buffer& scratch) {
+  const auto* in = WARREN_TRY(request.body<fuse_read_in>());
+  std::size_t size = std::min<std::size_t>(in->size, scratch.bytes().size());
+  std::size_t got = WARREN_TRY(fs_.read(node_of(request), in->offset, scratch.bytes().first(size)));
+  channel_.answer(request, scratch.bytes().first(got));
+  return Ok{};
+}
+
+Status Session::write(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_write_in>());
+  Bytes data = request.after<fuse_write_in>();
+  if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than it says");
+  if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(node_of(request)));
+  WARREN_TRY(fs_.write(node_of(request), in->offset, data.first(in->size)));
+  fuse_write_out out{};
+  out.size = in->size;
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+Status Session::sync(const Request& request, Buffer&) {
+  WARREN_TRY(fs_.sync(node_of(request)));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::sync_dir(const Request& request, Buffer& scratch) { return sync(request, scratch); }
+
+Status Session::sync_all(const Request& request, Buffer&) {
+  WARREN_TRY(fs_.sync(kRootInode));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::allocate(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_fallocate_in>());
+  std::optional<AllocateMode> mode = allocate_mode(in->mode);
+  if (!mode) {
+    channel_.refuse(request, EOPNOTSUPP);
+    return Ok{};
+  }
+  WARREN_TRY(fs_.allocate(node_of(request), *mode, in->offset, in->length));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
+Status Session::seek(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_lseek_in>());
+  if (in->whence != SEEK_DATA && in->whence != SEEK_HOLE) return Error(Code::kInvalid, "no such way to seek");
+  Result<std::uint64_t> found = in->whence == SEEK_DATA ? fs_.seek_data(node_of(request), in->offset)
+                                                        : fs_.seek_hole(node_of(request), in->offset);
+  if (!found.ok() && found.error().code() == Code::kNoData) {
+    channel_.refuse(request, ENXIO);
+    return Ok{};
+  }
+  if (!found.ok()) return std::move(found).error();
+  fuse_lseek_out out{.offset = *found};
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+// In steps, so that others get their turn in between.
+Status Session::copy(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_copy_file_range_in>());
+  constexpr std::uint64_t kLengthMax = std::uint64_t{1} << 30;  // the answer has 32 bits; the caller goes on
+  std::uint64_t length = std::min(in->len, kLengthMax);
+  std::uint64_t done = 0;
+  while (done < length) {
+    std::uint64_t step = std::min<std::uint64_t>(length - done, kIoBytesMax);
+    Result<std::uint64_t> copied =
+        fs_.copy_range(node_of(request), in->off_in + done, Inode{in->nodeid_out}, in->off_out + done, step);
+    if (!copied.ok() && done == 0) return std::move(copied).error();
+    if (!copied.ok() || *copied == 0) break;
+    done += *copied;
+  }
+  fuse_write_out out{};
+  out.size = static_cast<std::uint32_t>(done);
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+}  // namespace warren

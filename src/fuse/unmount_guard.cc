@@ -1,0 +1,34 @@
+#include "fuse/unmount_guard.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "fuse/mount_point.h"
+#include "os/error.h"
+
+namespace warren {
+
+Result<std::unique_ptr<UnmountGuard>> UnmountGuard::start(const std::string& dir) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  pid_t child = ::fork();
+  if (child < 0) return system_error(errno, "fork");
+  if (child > 0) return std::unique_ptr<UnmountGuard>(new UnmountGuard(std::move(writer)));
+  writer = Fd();
+  ::setsid();
+  // Whoever reads our output must not wait for the guard.
+  Fd nothing(::open("/dev/null", O_RDWR));
+  for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
+  std::array<std::byte, 1> never{};
+  read_some(reader.get(), never).ignore("either way the other end is closed");
+  if (is_dead_mount(dir)) unmount_fuse(dir, Unmount::kDetach).ignore("`warren prune mounts` can try again");
+  ::_exit(0);
+}
+
+}  // namespace warren

@@ -1,0 +1,104 @@
+#include "os/child.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+
+extern char** environ;
+
+namespace warren {
+namespace {
+
+// The one exception to "no mutable globals": a signal handler can reach nothing else.
+std::atomic<pid_t> child_pid = 0;
+
+void pass_on(int signal) {
+  pid_t pid = child_pid;
+  if (pid > 0) ::kill(pid, signal);
+}
+
+// Puts back what was there.
+class SignalsWhileWaiting {
+ public:
+  SignalsWhileWaiting() {
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    struct sigaction forward {};
+    forward.sa_handler = pass_on;
+    forward.sa_flags = SA_RESTART;
+    ::sigaction(SIGINT, &ignore, &interrupt_);
+    ::sigaction(SIGQUIT, &ignore, &quit_);
+    ::sigaction(SIGTERM, &forward, &terminate_);
+  }
+  ~SignalsWhileWaiting() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGQUIT, &quit_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+  }
+  SignalsWhileWaiting(const SignalsWhileWaiting&) = delete;
+  SignalsWhileWaiting& operator=(const SignalsWhileWaiting&) = delete;
+
+ private:
+  struct sigaction interrupt_ {};
+  struct sigaction quit_ {};
+  struct sigaction terminate_ {};
+};
+
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  std::string pwd = "PWD=" + dir;
+  std::vector<char*> env{pwd.data()};
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (!std::string_view(*each).starts_with("PWD=")) env.push_back(*each);
+  }
+  env.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());
+  // The child starts out as any program does, whatever we ignore or block.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  sigset_t usual;
+  ::sigfillset(&usual);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &usual);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = 0;
+  int failed = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
+  if (failed != 0) return system_error(failed, fmt::format("run {}", quote(words[0])));
+  return pid;
+}
+
+}  // namespace
+
+Result<int> run_child(const std::vector<std::string>& words, const std::string& dir) {
+  SignalsWhileWaiting handling;
+  pid_t pid = WARREN_TRY(spawn(words, dir));
+  child_pid = pid;
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    return system_error(errno, "wait for the command");
+  }
+  child_pid = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace warren

@@ -1,0 +1,65 @@
+#include "os/daemon.h"
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kReportBytes = 16384;
+
+// One byte of code (0: well), the message, a NUL, the hint.
+std::string encode(const Status& outcome) {
+  if (outcome.ok()) return std::string(1, '\0');
+  std::string text(1, static_cast<char>(outcome.error().code()));
+  return text + outcome.error().message() + '\0' + outcome.error().hint();
+}
+
+Status decode(std::string_view text) {
+  if (text.empty()) return Error(Code::kUnavailable, "the background process ended without saying why");
+  auto code = static_cast<Code>(static_cast<unsigned char>(text[0]));
+  if (text[0] == '\0') return Ok{};
+  text.remove_prefix(1);
+  std::size_t end = std::min(text.find('\0'), text.size());
+  std::string hint(text.substr(std::min(end + 1, text.size())));
+  return Error(code, std::string(text.substr(0, end)), std::move(hint));
+}
+
+}  // namespace
+
+Result<Daemon> Daemon::start() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
+  Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  pid_t child = ::fork();
+  if (child < 0) return system_error(errno, "fork");
+  if (child == 0) return Daemon(true, std::move(writer));
+  return Daemon(false, std::move(reader));
+}
+
+Status Daemon::wait() {
+  std::string text(kReportBytes, '\0');
+  std::size_t got = WARREN_TRY(read_full(pipe_.get(), as_mutable_bytes(text)));
+  return decode(std::string_view(text).substr(0, got));
+}
+
+void Daemon::report(const Status& outcome) {
+  if (outcome.ok()) {
+    ::setsid();
+    if (::chdir("/") != 0) return;  // it always succeeds; if not, the parent says that we ended
+    Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
+  }
+  std::string text = encode(outcome).substr(0, kReportBytes);
+  write_all(pipe_.get(), as_bytes(text)).ignore("the parent was killed; there is nobody to tell");
+  pipe_ = Fd();
+}
+
+}  // namespace warren
