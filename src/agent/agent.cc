@@ -10,7 +10,7 @@ namespace warren {
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
-  StoreOptions how{.mode = options.mode, .durability = options.durability};
+  StoreOptions how{.mode = options.mode, .durability = options.durability, .commits = options.commits};
   if (path == kMemoryAgent) how.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, how, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {

@@ -19,6 +19,7 @@ struct AgentOptions {
   std::string id_or_path;
   OpenMode mode = OpenMode::kReadWrite;  // kReadWrite: kReadOnly error for a file of an older schema
   Durability durability = Durability::kPower;
+  Commits commits = Commits::kEach;
 };
 
 // Thread-safe like its store. The clock outlives it.

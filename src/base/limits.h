@@ -37,6 +37,10 @@ inline constexpr std::size_t kRemoveUnit = 1024;  // entries a recursive remove 
 // How long a writer waits for another process before it reports kBusy.
 inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 
+// How long, and up to how much, changes through a mount may be held back to be committed together.
+inline constexpr std::chrono::milliseconds kBatchTime{100};
+inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
+
 // Rows of wr_journal kept; a reader that is further behind looks at everything again.
 inline constexpr std::int64_t kJournalRows = 65'536;
 

@@ -52,7 +52,8 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
   AgentOptions how{.id_or_path = options.agent_path,
                    .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-                   .durability = Durability::kProcess};
+                   .durability = Durability::kProcess,
+                   .commits = Commits::kGrouped};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
   served->mounted_ = WARREN_TRY(Mounted::mount(
       served->agent_->fs(), options.dir,

@@ -13,6 +13,8 @@
 
 #include "base/check.h"
 #include "base/path.h"
+#include "db/batch_lock.h"
+#include "db/transaction.h"
 #include "db/wal_vfs.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -72,6 +74,11 @@ std::string uri_of(std::string_view path, std::string_view query) {
 bool exists(const std::string& path) {
   struct stat ignored {};
   return ::lstat(path.c_str(), &ignored) == 0;
+}
+
+int note_log_pages(void* count, sqlite3*, const char*, int pages) {
+  *static_cast<std::atomic<std::uint32_t>*>(count) = static_cast<std::uint32_t>(pages);
+  return SQLITE_OK;
 }
 
 std::string directory_of(const std::string& path) {
@@ -191,6 +198,13 @@ Status Database::configure(const DatabaseOptions& options) {
     WARREN_TRY(pragma("PRAGMA synchronous=FULL"));
     WARREN_TRY(pragma("PRAGMA checkpoint_fullfsync=1"));
   }
+  commits_ = options.commits;
+  if (commits_ == Commits::kGrouped) {
+    // A batch stays in memory until it is committed, so that no change of it can fail half-way for want
+    // of space; checkpoints are for whoever keeps the store, in a thread of its own.
+    WARREN_TRY(pragma("PRAGMA cache_spill=0"));
+    sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // in place of SQLite's own checkpoints
+  }
   begin_read_ = WARREN_TRY(prepare("BEGIN"));
   begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));
   commit_ = WARREN_TRY(prepare("COMMIT"));
@@ -198,10 +212,13 @@ Status Database::configure(const DatabaseOptions& options) {
   page_count_ = WARREN_TRY(prepare("PRAGMA page_count"));
   free_count_ = WARREN_TRY(prepare("PRAGMA freelist_count"));
   page_size_ = WARREN_TRY(prepare("PRAGMA page_size"));
+  WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
+  if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
   return Ok{};
 }
 
 Database::~Database() {
+  end_batch().ignore("whoever needed to know has called sync");
   for (Statement* statement :
        {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_}) {
     *statement = Statement();
@@ -243,7 +260,7 @@ std::int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid
 
 std::int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
-std::int64_t Database::total_changes() const { return sqlite3_total_changes64(handle_); }
+std::int64_t Database::total_changes() const { return sqlite3_total_changes64(handle_) + kept_back_; }
 
 std::uint32_t Database::version() const {
   std::uint32_t version = 0;
@@ -274,20 +291,32 @@ Result<DatabaseSize> Database::size() {
                       .used_bytes = used_pages * page_bytes};
 }
 
+std::string Database::wal_path() const {
+  // SQLite's name for it is absolute: the working directory may have changed since path_ was given.
+  return sqlite3_filename_wal(sqlite3_db_filename(handle_, "main"));
+}
+
 Status Database::sync() {
   if (path_ == ":memory:" || read_only_) return Ok{};
-  // Opened apart from SQLite, which is safe for the -wal file: SQLite holds its locks on the other
-  // two. No -wal file, or an empty one, means that everything is in the database file, synced.
-  // SQLite's name for it is absolute: the working directory may have changed since path_ was given.
-  std::string wal = sqlite3_filename_wal(sqlite3_db_filename(handle_, "main"));
-  int fd = ::open(wal.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT) return Ok{};
-    return system_error(errno, fmt::format("open {}", quote(wal)));
+  {
+    auto guard = lock();
+    WARREN_TRY(end_batch());
+    if (lost_batch_) {
+      Error why = *std::move(lost_batch_);
+      lost_batch_.reset();
+      return why;
+    }
   }
-  int failed = ::fdatasync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  if (failed != 0) return system_error(failed, fmt::format("sync {}", quote(wal)));
+  // A descriptor apart from SQLite's, which is safe for the -wal file: SQLite holds its locks on the other
+  // two. No -wal file, or an empty one, means that everything is in the database file, synced.
+  if (!batch_lock_ || ::fdatasync(batch_lock_->wal_fd()) == 0) return Ok{};
+  return system_error(errno, fmt::format("sync {}", quote(wal_path())));
+}
+
+Status Database::checkpoint() {
+  auto guard = lock();
+  int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if (code != SQLITE_OK && code != SQLITE_BUSY) return error(code, "checkpoint");
   return Ok{};
 }
 

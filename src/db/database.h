@@ -4,11 +4,13 @@
 // last clean close leaves a single file. Errors carry the path and say what to do where we know.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,7 @@ struct sqlite3;
 
 namespace warren {
 
+class BatchLock;
 class WalVfs;
 
 enum class OpenMode {
@@ -35,6 +38,12 @@ enum class Durability {
   kProcess,  // the system has it: a killed process loses nothing; sync() asks for more
 };
 
+// When changes are committed.
+enum class Commits {
+  kEach,     // each transaction for itself
+  kGrouped,  // shared ones together in a batch; see Transaction. Not durable before sync()
+};
+
 // Whether a reader may make temporary tables, which live beside the file and not in it.
 enum class TempTables { kNo, kYes };
 
@@ -42,6 +51,7 @@ struct DatabaseOptions {
   OpenMode mode = OpenMode::kReadWrite;
   TempTables temp_tables = TempTables::kNo;
   Durability durability = Durability::kPower;
+  Commits commits = Commits::kEach;
   std::uint32_t page_bytes = 4096;  // of a file being created
   std::int64_t cache_bytes = std::int64_t{16} << 20;
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
@@ -63,6 +73,7 @@ class TransactionObserver {
   virtual Status before_commit() = 0;
   virtual void after_commit() = 0;
   virtual void after_rollback() = 0;
+  virtual void batch_opened() {}
 };
 
 // Thread-safe where lock() is held: one thread at a time uses the connection. The lock is held
@@ -97,8 +108,28 @@ class Database {
 
   Result<DatabaseSize> size();
 
-  // Makes what was committed survive a power cut, whatever the durability. O(unsynced data).
+  // Makes what was committed survive a power cut, whatever the durability. O(unsynced data). With grouped
+  // commits, the open batch too; and if an earlier batch was lost, this says why, once. The lock is not
+  // held while the disk works.
   Status sync();
+
+  // Grouped commits. A batch ends when it is large, after limits::kBatchTime, when another process wants
+  // its turn, and when somebody here says so.
+  Status end_batch();
+  bool in_batch() const { return batch_open_; }
+  // What is kept back in memory to be written when the batch ends, about so many bytes of it. It counts
+  // as a change: if the transaction then goes away without commit, the batch is rolled back.
+  void note_kept_back(std::uint64_t bytes);
+  void note_batch_bytes(std::uint64_t bytes) { batch_bytes_ += bytes; }  // of what SQLite has already
+  // For the thread that ends batches in time; may be called without the lock.
+  std::optional<std::chrono::steady_clock::time_point> batch_opened_at() const;
+  void want_batch_end() { batch_end_wanted_ = true; }
+
+  std::string wal_path() const;  // absolute
+  // Pages in the log after our newest commit; may be called without the lock.
+  std::uint32_t log_pages() const { return log_pages_; }
+  // Moves what is in the log to the file, as far as that goes without waiting for others.
+  Status checkpoint();
 
   // Copies the whole database, while others use it, into `path`, which must not exist. The copy
   // appears under that name only when it is complete. Not within a write transaction (kBusy).
@@ -112,6 +143,12 @@ class Database {
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
   Status configure(const DatabaseOptions& options);
+  Status begin(Statement& statement);
+  Status open_batch();
+  Status commit_batch();
+  void close_batch();
+  void lose_batch(const Error& why);
+  bool is_batch_due() const;
   Status copy_to(const std::string& path);
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // moves with every commit, ours and others'
@@ -131,6 +168,18 @@ class Database {
   std::uint32_t seen_version_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   bool broken_ = false;  // an inner one failed after changing something, or was rolled back by SQLite
+
+  // Of the open batch; under mutex_, but for the atomics.
+  Commits commits_ = Commits::kEach;
+  std::unique_ptr<BatchLock> batch_lock_;
+  bool batch_open_ = false;
+  bool batch_was_lost_ = false;  // by a commit whose transaction is still there
+  std::uint64_t batch_bytes_ = 0;
+  std::int64_t kept_back_ = 0;  // changes counted by note_kept_back
+  std::optional<Error> lost_batch_;
+  std::atomic<std::int64_t> batch_opened_ns_ = 0;  // 0: none is open
+  std::atomic<bool> batch_end_wanted_ = false;
+  std::atomic<std::uint32_t> log_pages_ = 0;
 
   Statement begin_read_;
   Statement begin_write_;

@@ -8,7 +8,16 @@
 
 namespace warren {
 
-enum class Access { kRead, kWrite };
+enum class Access {
+  kRead,
+  kWrite,
+  // With Commits::kGrouped these join the open batch, and a shared write opens one: its commit() makes the
+  // change visible here and leaves committing the batch for later. Without, they are kRead and kWrite.
+  // Whoever shares checks everything before the first change: a change that is not committed takes the
+  // whole batch with it. kRead and kWrite end the batch first and stand alone.
+  kSharedRead,
+  kSharedWrite,
+};
 
 // Holds the database's lock for as long as it lives. Transactions nest within a thread: an inner
 // one joins the outer and only the outermost commits. An inner write that changed rows and went
@@ -25,6 +34,9 @@ class Transaction {
 
  private:
   Transaction(Database& database, std::unique_lock<std::recursive_mutex> lock, Access access);
+  static Status begin_outermost(Database& database, Access access);
+  bool writes() const { return access_ == Access::kWrite || access_ == Access::kSharedWrite; }
+  Status commit_outermost();
 
   Database* database_;
   std::unique_lock<std::recursive_mutex> lock_;

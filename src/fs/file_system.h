@@ -117,7 +117,8 @@ class FileSystem {
   virtual Result<FileSystemStats> stats() = 0;
 
   // Tells one listener of changes that did not come through this object; null ends that, and returns
-  // when no call is under way any more. Where nobody else can change anything there is nothing to tell.
+  // when no call is under way any more. Where nobody else can change anything there is nothing to tell;
+  // kUnsupported where others can and we would not know.
   virtual Status listen(ChangeListener* listener) = 0;
 };
 

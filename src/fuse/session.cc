@@ -17,8 +17,8 @@ constexpr int kWorkers = 3;
 // A request that moves more than this is for a worker.
 constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
 
-// How long the kernel may keep what it knows. A day: it hears of changes by notice. Before Linux 6.16 it
-// cannot be told that every name may have changed, so there names are asked for again after a second.
+// How long the kernel may keep what it knows. A day where it hears of changes by notice, else a second.
+// Before Linux 6.16 it cannot be told that every name may have changed, so there names get a second.
 constexpr std::uint64_t kLongSeconds = 86'400;
 constexpr std::uint64_t kShortSeconds = 1;
 constexpr std::uint32_t kMinorWithAllNames = 44;
@@ -48,7 +48,7 @@ Status Session::serve() {
   action.sa_handler = wake_up;
   ::sigaction(kWakeSignal, &action, nullptr);
   thread_ = ::pthread_self();
-  WARREN_TRY(fs_.listen(this));
+  hears_changes_ = fs_.listen(this).ok();
   serving_ = true;
   Status outcome = serve_requests();
   serving_ = false;
@@ -173,13 +173,16 @@ Status Session::init(const Request& request, Buffer&) {
     return Ok{};
   }
   std::uint64_t wanted = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
-                         FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_EXPLICIT_INVAL_DATA | FUSE_INIT_EXT |
-                         FUSE_HANDLE_KILLPRIV_V2 | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
+                         FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2 |
+                         FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
+  // Content in the kernel's memory goes when we say so, or else when a file's time has moved.
+  wanted |= hears_changes_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
   wanted &= offered;
   knows_all_names_notice_ = in->minor >= kMinorWithAllNames;
-  entry_seconds_ = knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
+  entry_seconds_ = hears_changes_ && knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
+  attribute_seconds_ = hears_changes_ ? kLongSeconds : kShortSeconds;
   fuse_init_out out{};
   out.major = FUSE_KERNEL_VERSION;
   out.minor = std::min<std::uint32_t>(in->minor, FUSE_KERNEL_MINOR_VERSION);
@@ -255,7 +258,7 @@ void Session::fill(fuse_entry_out& out, const Attributes& attributes) const {
   out = {};
   out.nodeid = attributes.inode.value;
   out.entry_valid = entry_seconds_;
-  out.attr_valid = kLongSeconds;
+  out.attr_valid = attribute_seconds_;
   fill(out.attr, attributes);
 }
 
@@ -269,7 +272,7 @@ Status Session::answer_entry(const Request& request, const Attributes& attribute
 
 Status Session::answer_attributes(const Request& request, const Attributes& attributes) {
   fuse_attr_out out{};
-  out.attr_valid = kLongSeconds;
+  out.attr_valid = attribute_seconds_;
   fill(out.attr, attributes);
   channel_.answer(request, bytes_of(out));
   return Ok{};

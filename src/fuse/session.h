@@ -121,7 +121,9 @@ class Session final : private ChangeListener {
   SessionOptions options_;
   std::function<void()> when_ready_;
   bool knows_all_names_notice_ = false;
+  bool hears_changes_ = false;
   std::uint64_t entry_seconds_ = 0;
+  std::uint64_t attribute_seconds_ = 0;
   KernelNodes kernel_nodes_;
   std::uint64_t next_stream_ = 1;
   std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used by the serving thread alone

@@ -32,6 +32,8 @@ std::optional<std::int64_t> start_time(std::int64_t pid) {
   std::istringstream fields(text.substr(close + 1));
   std::string field;
   for (int i = 3; i <= 22 && (fields >> field); ++i) {
+    bool has_ended = i == 3 && (field == "Z" || field == "X");  // only its parent has not asked yet
+    if (has_ended) return std::nullopt;
   }
   if (!fields) return std::nullopt;
   return std::stoll(field);

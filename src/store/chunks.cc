@@ -6,9 +6,15 @@
 #include <fmt/format.h>
 
 namespace warren {
+namespace {
+
+// Writes up to this size are kept in memory during a batch; larger ones gain nothing by it.
+constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
+
+}  // namespace
 
 Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
-  std::unique_ptr<Chunks> chunks(new Chunks(schema.chunk_bytes));
+  std::unique_ptr<Chunks> chunks(new Chunks(db, schema.chunk_bytes));
   chunks->get_ = WARREN_TRY(db.prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index = ?"));
   chunks->range_ =
       WARREN_TRY(db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
@@ -30,28 +36,112 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
   return chunks;
 }
 
+Chunks::KeptFile* Chunks::find_kept(Inode node) {
+  if (kept_.empty()) return nullptr;
+  auto found = kept_.find(node);
+  return found == kept_.end() ? nullptr : &found->second;
+}
+
+const std::string* Chunks::find_kept(Inode node, std::uint64_t index) {
+  KeptFile* file = find_kept(node);
+  if (file == nullptr) return nullptr;
+  auto found = file->find(index);
+  return found == file->end() ? nullptr : &found->second;
+}
+
+Status Chunks::keep(Inode node, std::uint64_t index, Bytes data) {
+  std::string& kept = kept_[node][index];
+  database_.note_kept_back(kept.empty() ? chunk_bytes_ : 0);
+  kept = as_text(data);
+  return Ok{};
+}
+
+Status Chunks::write_back(Inode node, KeptFile& file) {
+  for (const auto& [index, data] : file) {
+    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(data)).run());
+  }
+  return Ok{};
+}
+
+Status Chunks::write_back(Inode node) {
+  KeptFile* file = find_kept(node);
+  if (file == nullptr) return Ok{};
+  WARREN_TRY(write_back(node, *file));
+  kept_.erase(node);
+  return Ok{};
+}
+
+Status Chunks::write_back() {
+  std::vector<Inode> ordered;  // as they lie in the file
+  ordered.reserve(kept_.size());
+  for (const auto& [node, file] : kept_) ordered.push_back(node);
+  std::sort(ordered.begin(), ordered.end());
+  for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
+  kept_.clear();
+  return Ok{};
+}
+
+// Fills `out` from one chunk after the other; what no chunk covers is zeros.
+class ChunkCopy {
+ public:
+  ChunkCopy(std::uint64_t chunk_bytes, std::uint64_t offset, MutableBytes out)
+      : chunk_bytes_(chunk_bytes), offset_(offset), out_(out) {}
+
+  void add(std::uint64_t index, Bytes stored) {
+    std::uint64_t start = index * chunk_bytes_;
+    Bytes data = stored.first(std::min<std::size_t>(stored.size(), chunk_bytes_));
+    std::size_t skip = start < offset_ ? static_cast<std::size_t>(offset_ - start) : 0;
+    if (skip >= data.size()) return;
+    auto at = static_cast<std::size_t>(start + skip - offset_);
+    zero_until(at);
+    std::size_t length = std::min(data.size() - skip, out_.size() - at);
+    std::memcpy(out_.data() + at, data.data() + skip, length);
+    filled_ = at + length;
+  }
+
+  void finish() { zero_until(out_.size()); }
+
+ private:
+  void zero_until(std::size_t end) {
+    if (end > filled_) std::memset(out_.data() + filled_, 0, end - filled_);
+    filled_ = std::max(filled_, end);
+  }
+
+  std::uint64_t chunk_bytes_;
+  std::uint64_t offset_;
+  MutableBytes out_;
+  std::size_t filled_ = 0;
+};
+
 Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
   if (out.empty()) return Ok{};
   std::uint64_t first = offset / chunk_bytes_;
   std::uint64_t last = (offset + out.size() - 1) / chunk_bytes_;
-  std::size_t filled = 0;
-  auto zero_until = [&](std::size_t end) {
-    if (end > filled) std::memset(out.data() + filled, 0, end - filled);
-    filled = std::max(filled, end);
+  ChunkCopy copy(chunk_bytes_, offset, out);
+  KeptFile none;
+  KeptFile* found = find_kept(node);
+  KeptFile& kept = found != nullptr ? *found : none;
+  auto newer = kept.lower_bound(first);
+  if (first == last && newer != kept.end() && newer->first == first) {
+    copy.add(first, as_bytes(newer->second));
+    copy.finish();
+    return Ok{};
+  }
+  // Two ordered lists in one pass; a kept chunk goes before a stored one of the same index.
+  auto add_kept_until = [&](std::uint64_t end) {
+    for (; newer != kept.end() && newer->first < end && newer->first <= last; ++newer) {
+      copy.add(newer->first, as_bytes(newer->second));
+    }
   };
   Rows rows = range_.bind(1, node.value).bind(2, first).bind(3, last).rows();
   while (WARREN_TRY(rows.next())) {
-    std::uint64_t start = static_cast<std::uint64_t>(rows.integer(0)) * chunk_bytes_;
-    Bytes data = rows.blob(1).first(std::min<std::size_t>(rows.blob(1).size(), chunk_bytes_));
-    std::size_t skip = start < offset ? static_cast<std::size_t>(offset - start) : 0;
-    if (skip >= data.size()) continue;
-    auto at = static_cast<std::size_t>(start + skip - offset);
-    zero_until(at);
-    std::size_t length = std::min(data.size() - skip, out.size() - at);
-    std::memcpy(out.data() + at, data.data() + skip, length);
-    filled = at + length;
+    auto index = static_cast<std::uint64_t>(rows.integer(0));
+    add_kept_until(index);
+    bool is_old = newer != kept.end() && newer->first == index;
+    if (!is_old) copy.add(index, rows.blob(1));
   }
-  zero_until(out.size());
+  add_kept_until(last + 1);
+  copy.finish();
   return Ok{};
 }
 
@@ -60,6 +150,7 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t end = offset + data.size();
   std::uint64_t new_size = std::max(size, end);
   std::uint64_t first = offset / chunk_bytes_;
+  keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
   if (end > size && size > 0) WARREN_TRY(fill_short_tail(node, first));
   for (std::uint64_t index = first; !data.empty(); ++index) {
     std::uint64_t start = index * chunk_bytes_;
@@ -87,6 +178,11 @@ Status Chunks::write_part(Inode node, std::uint64_t new_size, std::uint64_t inde
 }
 
 Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
+  if (KeptFile* file = find_kept(node); file != nullptr) {
+    const auto& [last, data] = *file->rbegin();
+    if (last >= first_index || (last + 1 == first_index && data.size() == chunk_bytes_)) return Ok{};
+    WARREN_TRY(write_back(node));
+  }
   std::uint64_t index = 0;
   {
     Rows rows = last_.bind(1, node.value).rows();
@@ -100,6 +196,10 @@ Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
 }
 
 Result<bool> Chunks::load(Inode node, std::uint64_t index) {
+  if (const std::string* kept = find_kept(node, index); kept != nullptr) {
+    buffer_ = *kept;
+    return true;
+  }
   buffer_.clear();
   Rows rows = get_.bind(1, node.value).bind(2, index).rows();
   if (!WARREN_TRY(rows.next())) return false;
@@ -112,11 +212,15 @@ Result<bool> Chunks::load(Inode node, std::uint64_t index) {
 }
 
 Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
+  if (keeps_) return keep(node, index, data);
+  if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
+  database_.note_batch_bytes(data.size());
   return put_.bind(1, node.value).bind(2, index).bind(3, data).run();
 }
 
 Status Chunks::cut(Inode node, std::uint64_t size) {
   if (size == 0) return erase(node);
+  WARREN_TRY(write_back(node));
   std::uint64_t whole = size / chunk_bytes_;
   std::uint64_t rest = size % chunk_bytes_;
   WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
@@ -127,6 +231,8 @@ Status Chunks::cut(Inode node, std::uint64_t size) {
 Status Chunks::punch(Inode node, std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
   std::uint64_t end = std::min(size, offset + length);
   if (offset >= end) return Ok{};
+  WARREN_TRY(write_back(node));
+  keeps_ = false;
   std::uint64_t first = offset / chunk_bytes_;
   std::uint64_t last = (end - 1) / chunk_bytes_;
   auto begin_in_first = static_cast<std::size_t>(offset - first * chunk_bytes_);
@@ -153,15 +259,20 @@ Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std
   return put(node, index, as_bytes(buffer_));
 }
 
-Status Chunks::erase(Inode node) { return erase_.bind(1, node.value).run(); }
+Status Chunks::erase(Inode node) {
+  kept_.erase(node);
+  return erase_.bind(1, node.value).run();
+}
 
 Result<std::optional<std::uint64_t>> Chunks::find_data(Inode node, std::uint64_t offset) {
+  WARREN_TRY(write_back(node));
   auto index = WARREN_TRY(indexes_.bind(1, node.value).bind(2, offset / chunk_bytes_).find_integer());
   if (!index) return std::optional<std::uint64_t>();
   return std::optional(std::max(offset, static_cast<std::uint64_t>(*index) * chunk_bytes_));
 }
 
 Result<std::uint64_t> Chunks::find_hole(Inode node, std::uint64_t offset) {
+  WARREN_TRY(write_back(node));
   std::uint64_t expected = offset / chunk_bytes_;
   Rows rows = indexes_.bind(1, node.value).bind(2, expected).rows();
   while (WARREN_TRY(rows.next())) {

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -19,6 +21,9 @@
 namespace warren {
 
 // Use it inside a transaction. Sizes belong to the node row: the caller passes and keeps them.
+//
+// While a batch is open (Commits::kGrouped), small writes stay in memory until write_back, so that
+// appending a line costs no row each time. Everything here sees them all the same.
 class Chunks {
  public:
   static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema);
@@ -37,21 +42,34 @@ class Chunks {
 
   Status erase(Inode node);
 
+  Status write_back();
+  void forget_kept() { kept_.clear(); }  // after a rollback
+
   // The first data, or the first hole, at or behind `offset`, not looking at the size.
   Result<std::optional<std::uint64_t>> find_data(Inode node, std::uint64_t offset);
   Result<std::uint64_t> find_hole(Inode node, std::uint64_t offset);
 
  private:
-  explicit Chunks(std::uint32_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+  using KeptFile = std::map<std::uint64_t, std::string>;  // chunks by index, whole
+
+  Chunks(Database& database, std::uint32_t chunk_bytes) : database_(database), chunk_bytes_(chunk_bytes) {}
 
   Result<bool> load(Inode node, std::uint64_t index);  // into buffer_; false if there is none
   Status put(Inode node, std::uint64_t index, Bytes data);
+  Status keep(Inode node, std::uint64_t index, Bytes data);
+  KeptFile* find_kept(Inode node);
+  const std::string* find_kept(Inode node, std::uint64_t index);
+  Status write_back(Inode node, KeptFile& file);
+  Status write_back(Inode node);
   Status write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data);
   Status fill_short_tail(Inode node, std::uint64_t first_index);
   Status zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end);
 
+  Database& database_;
   std::uint64_t chunk_bytes_;
-  std::string buffer_;  // one chunk, kept to spare allocations
+  std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
+  bool keeps_ = false;                        // of the write under way
+  std::string buffer_;                        // one chunk, kept to spare allocations
   Statement get_;
   Statement range_;
   Statement put_;

@@ -14,6 +14,9 @@
 
 namespace warren {
 
+// What put_entry may say of a name that leads nowhere; no node has this number.
+inline constexpr Inode kNoEntry{0};
+
 // Bounded: a full half is emptied, and what is still used comes back by itself.
 class NodeCache {
  public:

@@ -1,5 +1,7 @@
 #include "store/nodes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -112,6 +114,12 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
   insert_ = WARREN_TRY(
       db.prepare("INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, atime_nsec, mtime, mtime_nsec, ctime, "
                  "ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert_numbered_ = WARREN_TRY(
+      db.prepare("INSERT INTO fs_inode (mode, nlink, uid, gid, size, atime, atime_nsec, mtime, mtime_nsec, ctime, "
+                 "ctime_nsec, rdev, ino) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  last_inode_ =
+      WARREN_TRY(db.prepare("SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'fs_inode'), 0), "
+                            "coalesce((SELECT max(ino) FROM fs_inode), 0))"));
   update_ =
       WARREN_TRY(db.prepare("UPDATE fs_inode SET mode = ?1, nlink = ?2, uid = ?3, gid = ?4, size = ?5, atime = ?6, "
                             "atime_nsec = ?7, mtime = ?8, mtime_nsec = ?9, ctime = ?10, ctime_nsec = ?11, rdev = ?12 "
@@ -133,15 +141,29 @@ Status Nodes::refresh() {
   if (database_->transaction_number() == checked_transaction_) return Ok{};
   WARREN_TRY(data_version_.find_integer());  // makes SQLite look at the file, if nothing in the transaction has
   std::uint64_t epoch = database_->foreign_epoch();
-  if (epoch != foreign_epoch_) cache_.clear();
+  if (epoch != foreign_epoch_) {
+    cache_.clear();
+    node_count_.reset();
+  }
   foreign_epoch_ = epoch;
   checked_transaction_ = database_->transaction_number();
   return Ok{};
 }
 
+void Nodes::forget_rows() {
+  cache_.clear();
+  kept_.clear();
+  node_count_.reset();
+  numbered_transaction_ = 0;
+}
+
 Result<std::optional<Attributes>> Nodes::find(Inode node) {
   WARREN_TRY(refresh());
   if (std::optional<Attributes> known = cache_.find(node)) return known;
+  if (auto kept = kept_.find(node); kept != kept_.end()) {
+    cache_.put(kept->second.row);
+    return std::optional(kept->second.row);
+  }
   Rows rows = find_.bind(1, node.value).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
   Attributes found = attributes_at(rows, 0);
@@ -151,29 +173,75 @@ Result<std::optional<Attributes>> Nodes::find(Inode node) {
 
 Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
-  std::optional<Inode> known = cache_.find_entry(parent, name);
-  std::optional<Attributes> known_node = known ? cache_.find(*known) : std::nullopt;
-  if (known_node) return known_node;
+  if (std::optional<Inode> known = cache_.find_entry(parent, name)) {
+    if (*known == kNoEntry) return std::optional<Attributes>();
+    return find(*known);
+  }
   Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
-  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
-  if (rows.is_null(0)) return leads_nowhere(name, Inode{static_cast<std::uint64_t>(rows.integer(kColumns))});
-  Attributes found = attributes_at(rows, 0);
+  if (!WARREN_TRY(rows.next())) {
+    cache_.put_entry(parent, name, kNoEntry);
+    return std::optional<Attributes>();
+  }
+  Inode node{static_cast<std::uint64_t>(rows.integer(kColumns))};
+  Attributes found;
+  if (auto kept = kept_.find(node); kept != kept_.end()) {
+    found = kept->second.row;
+  } else if (rows.is_null(0)) {
+    return leads_nowhere(name, node);
+  } else {
+    found = attributes_at(rows, 0);
+  }
   cache_.put(found);
   cache_.put_entry(parent, name, found.inode);
   return std::optional(found);
 }
 
+// The number that SQLite would give, but never one again that we gave out: a node that was gone before
+// its batch ended has left no trace in the file. Nobody else can take it while our transaction is open.
+Result<Inode> Nodes::take_inode() {
+  if (numbered_transaction_ != database_->transaction_number()) {
+    auto last = WARREN_TRY(last_inode_.find_integer());
+    next_inode_ = std::max(next_inode_, static_cast<std::uint64_t>(last.value_or(0)) + 1);
+    numbered_transaction_ = database_->transaction_number();
+  }
+  return Inode{next_inode_++};
+}
+
+// About what a row and its share of a page come to.
+constexpr std::uint64_t kRowBytes = 512;
+
+Status Nodes::keep(const Attributes& node) {
+  auto [kept, is_first] = kept_.try_emplace(node.inode);
+  kept->second.row = node;
+  cache_.put(node);
+  database_->note_kept_back(is_first ? kRowBytes : 0);
+  return Ok{};
+}
+
 Result<Inode> Nodes::insert(const Attributes& node) {
   WARREN_TRY(refresh());
-  WARREN_TRY(bind_node(insert_, node).run());
+  if (node_count_) ++*node_count_;
   Attributes stored = node;
-  stored.inode = Inode{static_cast<std::uint64_t>(database_->last_insert_id())};
+  if (database_->in_batch()) {
+    stored.inode = WARREN_TRY(take_inode());
+    WARREN_TRY(keep(stored));
+    kept_[stored.inode].is_new = true;
+    return stored.inode;
+  }
+  if (next_inode_ > 0) {
+    stored.inode = WARREN_TRY(take_inode());
+    WARREN_TRY(bind_node(insert_numbered_, node).bind(13, stored.inode.value).run());
+  } else {
+    WARREN_TRY(bind_node(insert_, node).run());
+    stored.inode = Inode{static_cast<std::uint64_t>(database_->last_insert_id())};
+  }
   cache_.put(stored);
   return stored.inode;
 }
 
 Status Nodes::update(const Attributes& node) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) return keep(node);
   WARREN_TRY(bind_node(update_, node).bind(13, node.inode.value).run());
   cache_.put(node);
   return Ok{};
@@ -181,16 +249,43 @@ Status Nodes::update(const Attributes& node) {
 
 Status Nodes::touch(Inode node, Timestamp now) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) {
+    std::optional<Attributes> row = WARREN_TRY(find(node));
+    if (!row) return Ok{};
+    row->mtime = now;
+    row->ctime = now;
+    return keep(*row);
+  }
   WARREN_TRY(touch_.bind(1, now.seconds).bind(2, now.nanoseconds).bind(3, node.value).run());
   cache_.touch(node, now);
   return Ok{};
 }
 
-Status Nodes::erase(Inode node) {
+Status Nodes::erase(const Attributes& node) {
   WARREN_TRY(refresh());
-  WARREN_TRY(erase_target_.bind(1, node.value).run());
-  WARREN_TRY(erase_.bind(1, node.value).run());
-  cache_.erase(node);
+  if (node_count_) --*node_count_;
+  cache_.erase(node.inode);
+  auto kept = kept_.find(node.inode);
+  bool is_stored = kept == kept_.end() || !kept->second.is_new;
+  if (kept != kept_.end()) kept_.erase(kept);
+  if (node.is_symlink()) WARREN_TRY(erase_target_.bind(1, node.inode.value).run());
+  if (!is_stored) {
+    database_->note_kept_back(0);
+    return Ok{};
+  }
+  return erase_.bind(1, node.inode.value).run();
+}
+
+Status Nodes::write_back() {
+  std::vector<const Kept*> ordered;  // by number, as they lie in the file
+  ordered.reserve(kept_.size());
+  for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
+  std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
+  for (const Kept* kept : ordered) {
+    Statement& statement = kept->is_new ? insert_numbered_ : update_;
+    WARREN_TRY(bind_node(statement, kept->row).bind(13, kept->row.inode.value).run());
+  }
+  kept_.clear();
   return Ok{};
 }
 
@@ -203,8 +298,10 @@ Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(refresh());
-  cache_.erase_entry(parent, name);
-  cache_.erase_entry(new_parent, new_name);
+  std::optional<Inode> moved = cache_.find_entry(parent, name);
+  cache_.put_entry(parent, name, kNoEntry);
+  if (moved && *moved != kNoEntry) cache_.put_entry(new_parent, new_name, *moved);
+  else cache_.erase_entry(new_parent, new_name);
   return move_entry_.bind(1, new_parent.value).bind(2, new_name).bind(3, parent.value).bind(4, name).run();
 }
 
@@ -216,7 +313,7 @@ Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::erase_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
-  cache_.erase_entry(parent, name);
+  cache_.put_entry(parent, name, kNoEntry);
   return erase_entry_.bind(1, parent.value).bind(2, name).run();
 }
 
@@ -226,6 +323,7 @@ Result<bool> Nodes::has_entries(Inode dir) {
 }
 
 Result<std::uint32_t> Nodes::count_subdirectories(Inode dir) {
+  if (!kept_.empty()) WARREN_TRY(write_back());
   auto count = WARREN_TRY(count_subdirectories_.bind(1, dir.value).find_integer());
   return static_cast<std::uint32_t>(count.value_or(0));
 }
@@ -242,8 +340,13 @@ Result<std::optional<Inode>> Nodes::find_parent(Inode dir) {
 }
 
 Result<std::uint64_t> Nodes::count() {
-  auto count = WARREN_TRY(count_.find_integer());
-  return static_cast<std::uint64_t>(count.value_or(0));
+  WARREN_TRY(refresh());
+  if (!node_count_) {
+    if (!kept_.empty()) WARREN_TRY(write_back());
+    auto count = WARREN_TRY(count_.find_integer());
+    node_count_ = static_cast<std::uint64_t>(count.value_or(0));
+  }
+  return *node_count_;
 }
 
 Statement& Nodes::list_statement(DirDetail detail) {
@@ -264,6 +367,11 @@ Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std
     entry.name = rows.text(1);
     if (detail == DirDetail::kNames) continue;
     entry.inode = Inode{static_cast<std::uint64_t>(rows.integer(2))};
+    if (auto kept = kept_.find(entry.inode); kept != kept_.end()) {
+      entry.type = kept->second.row.mode & S_IFMT;
+      if (detail == DirDetail::kAttributes) entry.attributes = kept->second.row;
+      continue;
+    }
     if (rows.is_null(3)) return leads_nowhere(entry.name, entry.inode);
     entry.type = static_cast<std::uint32_t>(rows.integer(3)) & S_IFMT;
     if (detail == DirDetail::kAttributes) entry.attributes = attributes_at(rows, 4);

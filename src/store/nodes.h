@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -21,6 +22,10 @@ namespace warren {
 // current one. Rows read lately are kept in memory: the first call in each transaction asks SQLite
 // whether another connection has written since, and drops them if so. Whoever changes these tables
 // through this connection but not through here calls forget_rows.
+//
+// While a batch is open (Commits::kGrouped), rows of nodes are changed and made in memory only, and
+// written once by write_back before the batch is committed: a file that is made, written and chmodded
+// costs one row, and one that is gone again by then costs none. Everything here sees them all the same.
 class Nodes {
  public:
   static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
@@ -33,7 +38,7 @@ class Nodes {
   Result<Inode> insert(const Attributes& node);  // its inode number is ignored: the row gets a new one
   Status update(const Attributes& node);
   Status touch(Inode node, Timestamp now);  // mtime and ctime
-  Status erase(Inode node);
+  Status erase(const Attributes& node);
 
   Status insert_entry(Inode parent, std::string_view name, Inode node);
   Status move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name);
@@ -44,7 +49,7 @@ class Nodes {
   Result<std::uint32_t> count_subdirectories(Inode dir);  // O(entries)
   Result<std::uint32_t> count_entries_of(Inode node);     // O(all entries): there is no index by node
   Result<std::optional<Inode>> find_parent(Inode dir);    // the same
-  Result<std::uint64_t> count();                          // nodes: O(nodes)
+  Result<std::uint64_t> count();                          // nodes: O(nodes) once, then kept
 
   // Entries whose names sort behind `after`, by bytes. For names alone the index is enough; types cost
   // a row of each entry's node, attributes all of its columns.
@@ -54,21 +59,36 @@ class Nodes {
   Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
   Status set_target(Inode symlink, std::string_view target);
 
-  void forget_rows() { cache_.clear(); }  // also after a rollback
+  Status write_back();
+  void forget_rows();  // also after a rollback
 
  private:
   Status prepare(Database& database, const Schema& schema);
   Status refresh();
   Statement& list_statement(DirDetail detail);
+  Result<Inode> take_inode();
+  Status keep(const Attributes& node);
+
+  // A row that the file does not have yet, or has in an older state.
+  struct Kept {
+    Attributes row;
+    bool is_new = false;
+  };
 
   Database* database_ = nullptr;
   NodeCache cache_;
+  std::unordered_map<Inode, Kept> kept_;     // only while a batch is open
+  std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
+  std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
+  std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement data_version_;
   Statement find_;
   Statement find_entry_;
   Statement insert_;
+  Statement insert_numbered_;
+  Statement last_inode_;
   Statement update_;
   Statement touch_;
   Statement erase_;

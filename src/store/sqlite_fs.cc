@@ -50,13 +50,13 @@ Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
   return fs;
 }
 
-Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_, Access::kRead); }
+Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_, Access::kSharedRead); }
 
-Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kWrite); }
+Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
 
 Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
   Transaction transaction =
-      WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kRead));
+      WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead));
   return std::unique_ptr<Unit>(std::make_unique<SqliteUnit>(std::move(transaction)));
 }
 
@@ -180,7 +180,7 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
     Transaction scope = WARREN_TRY(write_scope());
     std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
     if (!row) return Ok{};
-    WARREN_TRY(orphans_->erase(node));
+    if (unlisted_.erase(node) == 0) WARREN_TRY(orphans_->erase(node));
     WARREN_TRY(erase_node(*row));
     return scope.commit();
   };
@@ -193,8 +193,17 @@ void SqliteFs::forget_rows() {
   directories_.clear();
 }
 
+Status SqliteFs::before_commit() {
+  for (Inode node : unlisted_) WARREN_TRY(orphans_->add(node));
+  unlisted_.clear();
+  WARREN_TRY(chunks_->write_back());
+  return nodes_->write_back();
+}
+
 void SqliteFs::after_rollback() {
   forget_rows();
+  chunks_->forget_kept();
+  unlisted_.clear();
   for (Inode node : newly_nameless_) nameless_.erase(node);
   newly_nameless_.clear();
 }
@@ -269,7 +278,7 @@ Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
   return xattrs_->list(node);
 }
 
-Status SqliteFs::listen(ChangeListener*) { return Ok{}; }
+Status SqliteFs::listen(ChangeListener* listener) { return store_.listen(listener); }
 
 Result<FileSystemStats> SqliteFs::stats() {
   Transaction scope = WARREN_TRY(read_scope());

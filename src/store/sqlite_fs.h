@@ -80,7 +80,8 @@ class SqliteFs final : public FileSystem {
   // For whoever changed our tables through the same connection by SQL of their own.
   void forget_rows();
 
-  // What is remembered about rows must follow them: the store says how a transaction ended.
+  // What is remembered about rows must follow them: the store says when a transaction ends, and how.
+  Status before_commit();
   void after_commit() { newly_nameless_.clear(); }
   void after_rollback();
 
@@ -139,6 +140,7 @@ class SqliteFs final : public FileSystem {
   // Under the database's lock.
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_set<Inode> nameless_;  // retained nodes that this process took the last name from
+  std::unordered_set<Inode> unlisted_;  // those of them that are not in wr_orphan yet; only in a batch
   std::vector<Inode> newly_nameless_;   // by the running transaction
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::uint64_t foreign_epoch_ = 0;

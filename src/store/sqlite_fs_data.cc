@@ -116,11 +116,12 @@ Status SqliteFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, s
       mode == AllocateMode::kPunchHole || mode == AllocateMode::kZeroRange || mode == AllocateMode::kZeroRangeKeepSize;
   bool grows = (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) && offset + length > row.size;
   if (!zeroes && !grows) return Ok{};
+  std::uint64_t old_size = row.size;
+  if (grows) WARREN_TRY(resize_row(row, offset + length));  // first: the quota may refuse it
   if (zeroes) {
-    WARREN_TRY(chunks_->punch(node, row.size, offset, length));
+    WARREN_TRY(chunks_->punch(node, old_size, offset, length));
     store_.journal()->note_data(node);
   }
-  if (grows) WARREN_TRY(resize_row(row, offset + length));
   row.mtime = clock_.now();
   row.ctime = row.mtime;
   WARREN_TRY(nodes_->update(row));
@@ -156,6 +157,10 @@ Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset
   if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
     return Error(Code::kInvalid, "the two ranges overlap");
   }
+  // Refused before anything is changed: the transaction may hold more than this copy.
+  auto growth = static_cast<std::int64_t>(std::max(target.size, to_offset + length) - target.size);
+  WARREN_TRY(store_.usage().charge(growth, 0));
+  WARREN_TRY(store_.usage().charge(-growth, 0));
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(length, limits::kCopyBytes)));
   for (std::uint64_t done = 0; done < length;) {
     MutableBytes part =

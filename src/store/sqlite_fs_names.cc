@@ -204,7 +204,9 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
     WARREN_TRY(nodes_->update(node));
     store_.journal()->note_attributes(node.inode);
     if (left > 0) return Ok{};
-    WARREN_TRY(orphans_->add(node.inode));
+    // In a batch it is listed only if it is still there when the batch ends; mostly it is not.
+    if (database_.in_batch()) unlisted_.insert(node.inode);
+    else WARREN_TRY(orphans_->add(node.inode));
     nameless_.insert(node.inode);
     newly_nameless_.push_back(node.inode);
     return Ok{};
@@ -215,7 +217,7 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
 Status SqliteFs::erase_node(const Attributes& node) {
   if (node.is_file()) WARREN_TRY(chunks_->erase(node.inode));
   WARREN_TRY(xattrs_->erase_all(node.inode));
-  WARREN_TRY(nodes_->erase(node.inode));
+  WARREN_TRY(nodes_->erase(node));
   directories_.erase(node.inode);
   store_.journal()->note_attributes(node.inode);
   std::int64_t bytes = node.is_directory() ? 0 : static_cast<std::int64_t>(node.size);

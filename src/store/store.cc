@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "store/keeper.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
 #include "store/tool_calls.h"
@@ -104,7 +105,11 @@ Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock
 
 Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), database_(std::move(database)) {}
 
-Store::~Store() { database_->observe(nullptr); }
+Store::~Store() {
+  database_->end_batch().ignore("whoever needed to know has called sync");
+  keeper_.reset();
+  database_->observe(nullptr);
+}
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {
   std::string doing = fmt::format("open {}", quote(path));
@@ -118,14 +123,15 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
       existing.mode = OpenMode::kReadWrite;
     }
     OpenMode mode = WARREN_TRY(mode_for(path, existing));
-    database = WARREN_TRY(Database::open(path, {.mode = mode, .durability = options.durability, .vfs = options.vfs}));
+    database = WARREN_TRY(Database::open(
+        path, {.mode = mode, .durability = options.durability, .commits = options.commits, .vfs = options.vfs}));
   }
   std::unique_ptr<Store> store(new Store(std::move(database), clock));
-  WARREN_TRY(store->assemble().within(doing));
+  WARREN_TRY(store->assemble(options.commits).within(doing));
   return store;
 }
 
-Status Store::assemble() {
+Status Store::assemble(Commits commits) {
   schema_ = WARREN_TRY(inspect_schema(*database_));
   if (!schema_.has_chunks) {
     return Error(Code::kUnsupported, "its content is stored the way AgentFS did before version 0.0 of the schema",
@@ -145,21 +151,38 @@ Status Store::assemble() {
   kv_ = WARREN_TRY(KeyValue::open(*this));
   tools_ = WARREN_TRY(ToolCalls::open(*this));
   database_->observe(this);
-  if (!is_read_only()) WARREN_TRY(fs_->collect_orphans());
+  if (is_read_only()) return Ok{};
+  WARREN_TRY(fs_->collect_orphans());
+  if (commits == Commits::kGrouped) keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_));
   return Ok{};
 }
 
 Status Store::before_commit() {
+  WARREN_TRY(fs_->before_commit());
   WARREN_TRY(usage_->write());
   return journal_->write();
 }
 
-void Store::after_commit() { fs_->after_commit(); }
+void Store::after_commit() {
+  fs_->after_commit();
+  if (keeper_) keeper_->batch_ended();
+}
+
+void Store::batch_opened() {
+  if (keeper_) keeper_->batch_opened();
+}
+
+Status Store::listen(ChangeListener* listener) {
+  if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a way that tells of changes");
+  keeper_->listen(listener);
+  return Ok{};
+}
 
 void Store::after_rollback() {
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();
+  if (keeper_) keeper_->everything_changed();
 }
 
 }  // namespace warren

@@ -13,11 +13,13 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "db/transaction.h"
+#include "fs/change_listener.h"
 #include "store/journal.h"
 #include "store/schema.h"
 
 namespace warren {
 
+class Keeper;
 class KeyValue;
 class SqliteFs;
 class ToolCalls;
@@ -26,6 +28,7 @@ class Usage;
 struct StoreOptions {
   OpenMode mode = OpenMode::kReadWrite;
   Durability durability = Durability::kPower;
+  Commits commits = Commits::kEach;  // kGrouped: the filesystem's changes, for a mount
   std::uint32_t chunk_bytes = 4096;  // of a file being created
   const char* vfs = nullptr;         // tests: a disk that fails
 };
@@ -55,14 +58,18 @@ class Store final : private TransactionObserver {
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
 
+  // See FileSystem::listen. Only a store with grouped commits can tell.
+  Status listen(ChangeListener* listener);
+
   Status backup_to(const std::string& path) { return database_->backup_to(path); }
 
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
-  Status assemble();
+  Status assemble(Commits commits);
   Status before_commit() override;
   void after_commit() override;
   void after_rollback() override;
+  void batch_opened() override;
 
   Clock& clock_;
   std::unique_ptr<Database> database_;  // before everything that holds its statements
@@ -72,6 +79,7 @@ class Store final : private TransactionObserver {
   std::unique_ptr<SqliteFs> fs_;
   std::unique_ptr<KeyValue> kv_;
   std::unique_ptr<ToolCalls> tools_;
+  std::unique_ptr<Keeper> keeper_;  // null without grouped commits
 };
 
 }  // namespace warren

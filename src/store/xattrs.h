@@ -27,7 +27,14 @@ class Xattrs {
   Status erase_all(Inode node);
 
  private:
+  explicit Xattrs(Database& database) : database_(database) {}
+  Result<bool> has_any();  // most agents have none, and are spared the queries
+
+  Database& database_;
   bool exists_ = false;
+  std::optional<bool> any_;  // as of foreign_epoch_
+  std::uint64_t foreign_epoch_ = 0;
+  Statement first_;
   Statement find_;
   Statement list_;
   Statement set_;

@@ -18,11 +18,13 @@ class TestMemoryFs final : public TestFs {
   MemoryFs fs_;
 };
 
+template <Commits commits>
 class TestSqliteFs final : public TestFs {
  public:
   explicit TestSqliteFs(Clock& clock) {
     auto opened =
-        Store::open(dir_.file("agent.db"), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock);
+        Store::open(dir_.file("agent.db"),
+                    {.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits}, clock);
     WARREN_CHECK(opened.ok());
     store_ = std::move(opened).take_value();
   }
@@ -43,7 +45,8 @@ std::unique_ptr<TestFs> make(Clock& clock) {
 std::vector<Factory> factories() {
   return {
       {.name = "memory", .make = make<TestMemoryFs>},
-      {.name = "sqlite", .make = make<TestSqliteFs>},
+      {.name = "sqlite", .make = make<TestSqliteFs<Commits::kEach>>},
+      {.name = "sqlite_grouped", .make = make<TestSqliteFs<Commits::kGrouped>>},
   };
 }
 
