@@ -63,7 +63,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
                                               : MountFor::kOwner;
   options.read_only = args.has("read-only");
   options.auto_unmount = args.has("auto-unmount");
-  options.session = {.uid = find_id(args, "uid"), .gid = find_id(args, "gid")};
+  options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   WARREN_TRY(serve_agent(options, args.has("foreground") ? Foreground::kYes : Foreground::kNo, context.clock));
   return Exit::kOk;
 }

@@ -47,6 +47,11 @@ Status wait_for_end(ServedAgent& served, Signals& signals) {
 
 }  // namespace
 
+SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid) {
+  if (::geteuid() == 0) return {.uid = uid, .gid = gid};
+  return {.uid = uid.value_or(::geteuid()), .gid = gid.value_or(::getegid())};
+}
+
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
   auto served = std::make_unique<ServedAgent>();
   // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
@@ -95,7 +100,7 @@ Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::s
                                      .dir = dir->path(),
                                      .kind = "exec",
                                      .command = fmt::format("{}", fmt::join(command, " ")),
-                                     .session = {}},
+                                     .session = session_options({}, {})},
                                     clock));
   return run_child(command, served->mounted().dir());
 }

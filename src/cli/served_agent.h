@@ -24,6 +24,10 @@ struct ServeOptions {
   SessionOptions session;
 };
 
+// A user who is not root sees everything as their own, unless told otherwise: nobody else can enter their
+// mount, and an agent that came from elsewhere, with other numbers in it, is still theirs to use.
+SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid);
+
 // Destroying it unmounts and closes the agent, which leaves one file.
 class ServedAgent {
  public:

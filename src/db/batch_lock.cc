@@ -11,6 +11,7 @@ namespace {
 // Far behind any byte that a log can have.
 constexpr off_t kBatchByte = off_t{1} << 62;
 constexpr off_t kKnockByte = kBatchByte + 1;
+constexpr off_t kListenByte = kBatchByte + 2;
 
 constexpr std::chrono::microseconds kStep{50};
 constexpr std::chrono::milliseconds kPatience{1000};  // ten times what a batch may last
@@ -65,6 +66,14 @@ bool BatchLock::knock_and_wait() {
     std::this_thread::sleep_for(kStep);
   }
   return false;
+}
+
+void BatchLock::listen() { set_lock(wal_.get(), F_RDLCK, kListenByte); }
+
+bool BatchLock::has_listeners() { return is_locked_by_other(wal_.get(), kListenByte); }
+
+void BatchLock::tell_listeners() {
+  if (has_listeners()) ::futimens(wal_.get(), nullptr);
 }
 
 void BatchLock::stop_knocking() {

@@ -212,6 +212,8 @@ Status Database::configure(const DatabaseOptions& options) {
   page_count_ = WARREN_TRY(prepare("PRAGMA page_count"));
   free_count_ = WARREN_TRY(prepare("PRAGMA freelist_count"));
   page_size_ = WARREN_TRY(prepare("PRAGMA page_size"));
+  auto page_bytes = WARREN_TRY(page_size_.find_integer());
+  page_bytes_ = page_bytes.value_or(page_bytes_);
   WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
   if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
   return Ok{};
@@ -315,8 +317,11 @@ Status Database::sync() {
 
 Status Database::checkpoint() {
   auto guard = lock();
-  int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  int pages = 0;
+  int moved = 0;
+  int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
   if (code != SQLITE_OK && code != SQLITE_BUSY) return error(code, "checkpoint");
+  log_is_moved_ = code == SQLITE_OK && pages == moved;
   return Ok{};
 }
 

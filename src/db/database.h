@@ -121,9 +121,17 @@ class Database {
   // as a change: if the transaction then goes away without commit, the batch is rolled back.
   void note_kept_back(std::uint64_t bytes);
   void note_batch_bytes(std::uint64_t bytes) { batch_bytes_ += bytes; }  // of what SQLite has already
+  // Before a shared write that adds about so many bytes: makes sure that the disk has room for it now, in
+  // the log and later in the file. kNoSpace if it has not, with everything before kept: a batch that were
+  // lost for want of space would take changes with it that were reported as done.
+  Status reserve(std::uint64_t bytes);
   // For the thread that ends batches in time; may be called without the lock.
   std::optional<std::chrono::steady_clock::time_point> batch_opened_at() const;
   void want_batch_end() { batch_end_wanted_ = true; }
+
+  // From now on every commit of another Warren process touches the -wal file (os/watch.h), once it can be
+  // seen. Other programs do not.
+  void listen_for_commits();
 
   std::string wal_path() const;  // absolute
   // Pages in the log after our newest commit; may be called without the lock.
@@ -148,6 +156,7 @@ class Database {
   Status commit_batch();
   void close_batch();
   void lose_batch(const Error& why);
+  Result<std::uint64_t> measure_headroom();
   bool is_batch_due() const;
   Status copy_to(const std::string& path);
   Error error(int code, std::string_view what) const;
@@ -177,6 +186,10 @@ class Database {
   std::uint64_t batch_bytes_ = 0;
   std::int64_t kept_back_ = 0;  // changes counted by note_kept_back
   std::optional<Error> lost_batch_;
+  std::int64_t page_bytes_ = 4096;
+  std::uint64_t reserved_bytes_ = 0;               // by the open batch
+  std::uint64_t headroom_bytes_ = 0;               // what it may reserve before the disk must be looked at again
+  bool log_is_moved_ = false;                      // nothing was committed since a checkpoint that moved everything
   std::atomic<std::int64_t> batch_opened_ns_ = 0;  // 0: none is open
   std::atomic<bool> batch_end_wanted_ = false;
   std::atomic<std::uint32_t> log_pages_ = 0;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "db/batch_lock.h"
+
 namespace warren {
 namespace {
 
@@ -75,6 +77,7 @@ Status Transaction::commit_outermost() {
   WARREN_TRY(database.commit_.run());
   if (database.writing_) {
     database.seen_version_ = database.version();
+    if (database.batch_lock_) database.batch_lock_->tell_listeners();
     if (database.observer_ != nullptr) database.observer_->after_commit();
   }
   return Ok{};

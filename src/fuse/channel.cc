@@ -1,17 +1,27 @@
 #include "fuse/channel.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
+#include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "os/error.h"
 
 namespace warren {
+namespace {
+
+constexpr std::chrono::microseconds kLookAgain{30};
+
+}  // namespace
 
 void Buffer::Free::operator()(std::byte* memory) const { std::free(memory); }
 
@@ -40,13 +50,33 @@ Result<std::string_view> take_name(Bytes& bytes) {
   return name;
 }
 
-Result<Bytes> Channel::receive(Buffer& buffer) {
+// With one processor the program could not run while we look.
+Channel::Channel(Fd device) : device_(std::move(device)), looks_again_(std::thread::hardware_concurrency() > 1) {
+  ::fcntl(device_.get(), F_SETFL, ::fcntl(device_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+Result<Bytes> Channel::try_receive(Buffer& buffer, bool& is_empty) {
   ssize_t got = ::read(device_.get(), buffer.bytes().data(), buffer.bytes().size());
+  is_empty = got < 0 && errno == EAGAIN;
   if (got >= 0) return Bytes(buffer.bytes().first(static_cast<std::size_t>(got)));
   // ENOENT: the request was taken back while we read it.
   if (errno == EINTR || errno == ENOENT || errno == EAGAIN) return Bytes();
   if (errno == ENODEV) return Error(Code::kUnavailable, "unmounted");
   return system_error(errno, "read from /dev/fuse");
+}
+
+Result<Bytes> Channel::receive(Buffer& buffer) {
+  auto until = std::chrono::steady_clock::now() + kLookAgain;
+  for (;;) {
+    bool is_empty = false;
+    Result<Bytes> received = try_receive(buffer, is_empty);
+    if (!is_empty) return received;
+    if (!looks_again_ || std::chrono::steady_clock::now() > until) break;
+    ::sched_yield();
+  }
+  pollfd device{device_.get(), POLLIN, 0};
+  ::poll(&device, 1, -1);
+  return Bytes();
 }
 
 // An answer that the kernel does not want any more (its caller was killed) is no error of ours.

@@ -77,9 +77,11 @@ enum class Notice : std::int32_t {
 // Thread-safe: each request is read whole and each answer written whole by one system call.
 class Channel {
  public:
-  explicit Channel(Fd device) : device_(std::move(device)) {}
+  explicit Channel(Fd device);
 
-  // The next request. Empty: interrupted, ask again. kUnavailable: unmounted.
+  // The next request. Empty: interrupted, ask again. kUnavailable: unmounted. It looks again and again for
+  // a moment before it sleeps: a program that got its answer mostly asks for more, and waking up costs
+  // more than most answers.
   Result<Bytes> receive(Buffer& buffer);
 
   void answer(const Request& request, Bytes first, Bytes second = {});
@@ -90,7 +92,10 @@ class Channel {
   void close() { device_ = Fd(); }
 
  private:
+  Result<Bytes> try_receive(Buffer& buffer, bool& is_empty);
+
   Fd device_;
+  bool looks_again_;
 };
 
 template <typename T>

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,8 +175,9 @@ Status unmount_fuse(const std::string& dir, Unmount how) {
 }
 
 bool is_dead_mount(const std::string& dir) {
-  struct stat info {};
-  return ::stat(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+  // Not stat, which the kernel may answer from memory after the server's death.
+  struct statvfs info {};
+  return ::statvfs(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 Result<std::vector<MountedFs>> list_warren_mounts() {

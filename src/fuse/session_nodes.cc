@@ -43,8 +43,16 @@ std::optional<AllocateMode> allocate_mode(std::uint32_t flags) {
   }
 }
 
-// Access lists are kept nowhere: whoever sets one must not believe that it holds.
-bool is_storable(std::string_view name) { return !name.starts_with("system."); }
+// The kernel's namespaces, as other filesystems have them. Access lists ("system.") are kept nowhere:
+// whoever sets one must not believe that it holds.
+Status check_xattr(std::string_view name) {
+  for (std::string_view prefix : {"user.", "trusted.", "security."}) {
+    if (!name.starts_with(prefix)) continue;
+    if (name.size() == prefix.size()) return Error(Code::kInvalid, "the attribute's name is empty");
+    return Ok{};
+  }
+  return Error(Code::kUnsupported, "no such attribute here");
+}
 
 }  // namespace
 
@@ -102,7 +110,7 @@ Status Session::get_xattr(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_getxattr_in>());
   Bytes rest = request.after<fuse_getxattr_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  WARREN_TRY(check_xattr(name));
   std::string value = WARREN_TRY(fs_.get_xattr(node_of(request), name));
   return answer_sized(request, in->size, as_bytes(value));
 }
@@ -116,11 +124,11 @@ Status Session::set_xattr(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<ShortSetXattr>());
   Bytes rest = request.after<ShortSetXattr>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  WARREN_TRY(check_xattr(name));
   if (rest.size() < in->size) return Error(Code::kInvalid, "the value is shorter than it says");
-  XattrMode mode = in->flags == XATTR_CREATE    ? XattrMode::kCreate
-                   : in->flags == XATTR_REPLACE ? XattrMode::kReplace
-                                                : XattrMode::kAny;
+  XattrMode mode = (in->flags & XATTR_CREATE) != 0    ? XattrMode::kCreate
+                   : (in->flags & XATTR_REPLACE) != 0 ? XattrMode::kReplace
+                                                      : XattrMode::kAny;
   WARREN_TRY(fs_.set_xattr(node_of(request), name, rest.first(in->size), mode));
   channel_.answer(request, {});
   return Ok{};
@@ -130,14 +138,17 @@ Status Session::list_xattrs(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_getxattr_in>());
   std::vector<std::string> names = WARREN_TRY(fs_.list_xattrs(node_of(request)));
   std::string list;
-  for (const std::string& name : names) list.append(name).push_back('\0');
+  for (const std::string& name : names) {
+    bool is_hidden = name.starts_with("trusted.") && request.header().uid != 0;
+    if (!is_hidden) list.append(name).push_back('\0');
+  }
   return answer_sized(request, in->size, as_bytes(list));
 }
 
 Status Session::remove_xattr(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  if (!is_storable(name)) return Error(Code::kUnsupported, "no such attribute here");
+  WARREN_TRY(check_xattr(name));
   WARREN_TRY(fs_.remove_xattr(node_of(request), name));
   channel_.answer(request, {});
   return Ok{};
@@ -184,6 +195,8 @@ Status Session::allocate(const Request& request, Buffer&) {
     channel_.refuse(request, EOPNOTSUPP);
     return Ok{};
   }
+  // For these two calls the kernel does not say whether the caller may keep the bits.
+  if (request.header().uid != 0) WARREN_TRY(drop_privileges(node_of(request)));
   WARREN_TRY(fs_.allocate(node_of(request), *mode, in->offset, in->length));
   channel_.answer(request, {});
   return Ok{};
@@ -207,6 +220,7 @@ Status Session::seek(const Request& request, Buffer&) {
 // In steps, so that others get their turn in between.
 Status Session::copy(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_copy_file_range_in>());
+  if (request.header().uid != 0) WARREN_TRY(drop_privileges(Inode{in->nodeid_out}));
   constexpr std::uint64_t kLengthMax = std::uint64_t{1} << 30;  // the answer has 32 bits; the caller goes on
   std::uint64_t length = std::min(in->len, kLengthMax);
   std::uint64_t done = 0;

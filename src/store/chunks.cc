@@ -151,7 +151,7 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t new_size = std::max(size, end);
   std::uint64_t first = offset / chunk_bytes_;
   keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
-  if (end > size && size > 0) WARREN_TRY(fill_short_tail(node, first));
+  if (size > 0) WARREN_TRY(fill_short_tail(node, first));
   for (std::uint64_t index = first; !data.empty(); ++index) {
     std::uint64_t start = index * chunk_bytes_;
     auto begin = static_cast<std::size_t>(std::max(offset, start) - start);

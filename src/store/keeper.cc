@@ -23,10 +23,16 @@ constexpr std::uint32_t kPagesAtMost = 65'536;
 constexpr int kIdleMilliseconds = 300;
 constexpr std::size_t kRowsAtOnce = 1024;
 
+// A program that is not ours writes its log first, and the commit can be seen later: we look again after
+// so long, twice that, and so on up to the last.
+constexpr int kFirstLookMilliseconds = 1;
+constexpr int kLastLookMilliseconds = 256;
+
 }  // namespace
 
 Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journal) {
   FileWatch watch = WARREN_TRY(FileWatch::open(database.wal_path()));
+  database.listen_for_commits();
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error(errno, "eventfd");
   std::unique_ptr<Keeper> keeper(new Keeper(database, journal, std::move(watch), std::move(wake)));
@@ -74,13 +80,25 @@ void Keeper::batch_ended() {
   else if (pages >= kPagesBesides) ask_for_checkpoint();
 }
 
+bool Keeper::wants_idle_checkpoint() const {
+  std::uint32_t pages = database_.log_pages();
+  return pages >= kPagesWhenIdle && pages != idle_checkpoint_of_;
+}
+
 int Keeper::wait_milliseconds() const {
+  int wait = -1;
+  auto at_most = [&](std::int64_t milliseconds) {
+    int limit = static_cast<int>(std::max<std::int64_t>(milliseconds, 0));
+    wait = wait < 0 ? limit : std::min(wait, limit);
+  };
+  if (look_again_ > 0) at_most(look_again_);
   if (auto since = database_.batch_opened_at()) {
-    auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*since + limits::kBatchTime - std::chrono::steady_clock::now());
-    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
+    at_most(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+  } else if (wants_idle_checkpoint()) {
+    at_most(kIdleMilliseconds);
   }
-  return database_.log_pages() >= kPagesWhenIdle ? kIdleMilliseconds : -1;
+  return wait;
 }
 
 void Keeper::keep() {
@@ -96,8 +114,16 @@ void Keeper::keep() {
       database_.want_batch_end();  // whoever has the lock now may do it first
       database_.end_batch().ignore("kept by the database, and told at the next sync");
     }
-    if (happened.written || everything_changed_) tell_changes().ignore("the next change tries again");
-    if (ready == 0 && !since && database_.log_pages() >= kPagesWhenIdle) ask_for_checkpoint();
+    bool looks_again = ready == 0 && look_again_ > 0;
+    if (happened.written || happened.touched || everything_changed_ || looks_again) {
+      tell_changes().ignore("the next change tries again");
+    }
+    if (happened.written) look_again_ = kFirstLookMilliseconds;
+    else if (looks_again) look_again_ = look_again_ < kLastLookMilliseconds ? look_again_ * 2 : 0;
+    if (ready == 0 && !since && !looks_again && wants_idle_checkpoint()) {
+      idle_checkpoint_of_ = database_.log_pages();
+      ask_for_checkpoint();
+    }
   }
 }
 

@@ -38,6 +38,7 @@ class Keeper {
   Keeper(Database& database, Journal& journal, FileWatch watch, Fd wake);
   void keep();
   int wait_milliseconds() const;
+  bool wants_idle_checkpoint() const;
   Status tell_changes();
   void wake();
 
@@ -58,6 +59,8 @@ class Keeper {
   // Of keep()'s thread.
   std::uint64_t seen_epoch_ = 0;
   std::int64_t seen_seq_ = 0;
+  int look_again_ = 0;                    // milliseconds; 0: no need
+  std::uint32_t idle_checkpoint_of_ = 0;  // the log's pages at the last one; once is enough
 
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_asked_;

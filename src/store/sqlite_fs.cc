@@ -54,6 +54,11 @@ Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_
 
 Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
 
+Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
+  WARREN_TRY(database_.reserve(bytes));
+  return write_scope();
+}
+
 Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
   Transaction transaction =
       WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead));
@@ -238,7 +243,7 @@ Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
     return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes, at most {} are possible",
                                               value.size(), limits::kXattrValueBytes));
   }
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(value.size()));
   Attributes row = WARREN_TRY(get_row(node));
   std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
   if (mode == XattrMode::kCreate && old) return Error(Code::kExists, fmt::format("it has {} already", quote(name)));
@@ -291,7 +296,8 @@ Result<FileSystemStats> SqliteFs::stats() {
   stats.capacity_inodes = quota.inodes.value_or(0);
   struct statvfs disk {};
   if (::statvfs(database_.path().c_str(), &disk) == 0) {
-    stats.available_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    // What was freed inside the file is there to be used again.
+    stats.available_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize + size.total_bytes - size.used_bytes;
   }
   if (quota.bytes) {
     UsedSpace used = WARREN_TRY(store_.usage().used());

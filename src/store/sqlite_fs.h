@@ -96,7 +96,8 @@ class SqliteFs final : public FileSystem {
 
   explicit SqliteFs(Store& store);
   Result<Transaction> read_scope();
-  Result<Transaction> write_scope();
+  Result<Transaction> write_scope();  // for what frees space, or takes none
+  Result<Transaction> growth_scope(std::uint64_t bytes);
 
   // Rows, with the errors the interface promises.
   Result<Attributes> get_row(Inode node);                             // kStale

@@ -54,7 +54,7 @@ Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
 }
 
 Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   if (data.empty()) return Ok{};
   WARREN_TRY(check_extent(offset, data.size()));
@@ -63,7 +63,7 @@ Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
 }
 
 Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   std::uint64_t offset = row.size;
   WARREN_TRY(check_extent(offset, data.size()));
@@ -148,7 +148,7 @@ Result<std::uint64_t> SqliteFs::seek_hole(Inode node, std::uint64_t offset) {
 
 Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                            std::uint64_t length) {
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(length));
   Attributes source = WARREN_TRY(get_file_row(from));
   Attributes target = WARREN_TRY(get_file_row(to));
   if (from_offset >= source.size || length == 0) return std::uint64_t{0};

@@ -128,7 +128,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
   if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("no node of type {:o} can be made", type));
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   std::uint64_t rdev = type == S_IFCHR || type == S_IFBLK ? node.rdev : 0;
   Attributes made = WARREN_TRY(insert_node(dir, name, type | (node.mode & kPermissions), node.owner, rdev, 0));
@@ -147,7 +147,7 @@ Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const N
 
 Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   Attributes made = WARREN_TRY(insert_node(dir, name, S_IFDIR | (node.mode & kPermissions), node.owner, 0, 0));
   facts(made.inode) = {.parent = parent, .subdirectories = 0};
@@ -160,7 +160,7 @@ Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const
 Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_target(target));
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size()));
   WARREN_TRY(nodes_->set_target(made.inode, target));
@@ -170,7 +170,7 @@ Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, s
 
 Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
-  Transaction scope = WARREN_TRY(write_scope());
+  Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
   Attributes row = WARREN_TRY(get_row(node));
   if (row.is_directory()) return Error(Code::kNotPermitted, "a directory has one name only");

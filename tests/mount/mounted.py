@@ -1,0 +1,165 @@
+"""A temporary directory with one agent and its mounts, for the tests that need a real mount.
+
+The program is the one the environment variable WARREN names. Whatever a test does, nothing stays behind: leaving
+the `World` unmounts, ends the daemons it started (known by the temporary directory in their command line) and
+removes the directory, without ever waiting on a mount that does not answer.
+"""
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+MNT_DETACH = 2
+SKIPPED = 77
+FULL = os.environ.get("WARREN_CHECK_FULL") == "yes"  # ./check --full: the long runs
+PATIENCE_SECONDS = 60  # for what takes moments; only a hang gets there
+
+
+def need_fuse():
+    """Ends the program with 77 where no mount can be tested at all."""
+    if not os.path.exists("/dev/fuse"):
+        print("SKIPPED: NOTHING WAS TESTED, there is no /dev/fuse on this machine", file=sys.stderr)
+        sys.exit(SKIPPED)
+
+
+def program():
+    path = os.environ.get("WARREN")
+    if not path or not os.access(path, os.X_OK):
+        sys.exit("set WARREN to the warren program to test")
+    return os.path.abspath(path)
+
+
+def wait_for(condition, what, seconds=PATIENCE_SECONDS):
+    """The condition's first true value; fails when none comes."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.01)
+
+
+def is_mounted(path):
+    """Asks the kernel's table: a dead mount does not answer."""
+    wanted = str(path).encode()
+    return any(line.split()[4].decode("unicode_escape").encode("latin-1") == wanted
+               for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines())
+
+
+def answers(path):
+    """Whether a mount is there with a server behind it. Not by stat, which the kernel may answer for a dead one."""
+    try:
+        return is_mounted(path) and os.statvfs(path) is not None
+    except OSError:
+        return False
+
+
+def detach(path):
+    while is_mounted(path):
+        if LIBC.umount2(os.fsencode(path), MNT_DETACH) != 0:
+            raise OSError(ctypes.get_errno(), f"umount2 {path}")
+
+
+class World:
+    """Use with `with`. `id` is the agent, `file` its file, `root` the directory everything is in."""
+
+    def __init__(self, agent_dir=None):
+        self.id = "a"
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="warren-mount-")).resolve()
+        os.chmod(self.root, 0o755)  # other users must get through to the mount point
+        self.home = pathlib.Path(agent_dir or self.root / "home")
+        self.file = self.home / ".agentfs" / "a.db"
+        self.points = []
+
+    def __enter__(self):
+        try:
+            self.home.mkdir(exist_ok=True)
+            self.warren("init", self.id)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for point in self.points:
+            detach(point)
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not self.daemons(), "a daemon that was killed is still there")
+        shutil.rmtree(self.root)
+
+    def run(self, *args, **options):
+        """The program, to its end. Nothing is checked."""
+        options = {"cwd": self.home, "capture_output": True, "timeout": PATIENCE_SECONDS} | options
+        return subprocess.run([program(), *map(str, args)], **options)
+
+    def warren(self, *args, **options):
+        """The program, which must succeed; its output."""
+        done = self.run(*args, **options)
+        if done.returncode != 0:
+            said = ((done.stdout or b"") + (done.stderr or b"")).decode(errors="replace")
+            raise AssertionError(f"warren {' '.join(map(str, args))}: status {done.returncode}: {said}")
+        return done.stdout
+
+    def point(self, name="mnt"):
+        path = self.root / name
+        if path not in self.points:
+            path.mkdir(exist_ok=True)
+            self.points.append(path)
+        return path
+
+    def mount(self, name="mnt", *options):
+        """Mounts in the background; the mount point."""
+        path = self.point(name)
+        # The daemon must not hold our pipes: whoever reads them would wait for its end.
+        with open(self.root / "mount.err", "w+b") as errors:
+            done = self.run("mount", *options, self.id, path, capture_output=False, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=errors)
+            errors.seek(0)
+            if done.returncode != 0 or not is_mounted(path):
+                raise AssertionError(f"warren mount: status {done.returncode}: {errors.read().decode()}")
+        return path
+
+    def serve(self, name="mnt", *options):
+        """Mounts in the foreground; the process, once the mount is there."""
+        path = self.point(name)
+        with open(self.root / "serve.log", "ab") as log:
+            server = subprocess.Popen([program(), "mount", "-f", *options, self.id, str(path)], cwd=self.home,
+                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(lambda: server.poll() is not None or answers(path), "the mount to answer")
+        if server.poll() is not None:
+            said = (self.root / "serve.log").read_text()
+            raise AssertionError(f"warren mount -f: status {server.returncode}: {said}")
+        return server
+
+    def umount(self, path):
+        self.warren("umount", path)
+        if is_mounted(path):
+            raise AssertionError(f"{path} is still mounted after umount")
+
+    def fsck(self):
+        self.warren("fsck", self.id)
+
+    def left_beside(self):
+        """Files beside the agent's: none when it was closed well."""
+        return sorted(name for name in os.listdir(self.file.parent) if name.startswith(self.file.name + "-"))
+
+    def daemons(self):
+        """Mounting processes that name this world's directory: we started them, with whichever copy of the program."""
+        return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and self.is_daemon(entry)]
+
+    def is_daemon(self, pid):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False  # ended meanwhile
+        names_us = any(os.fsencode(self.root) in word for word in words)
+        return names_us and b"mount" in words and os.path.basename(words[0]) in (b"warren", b"agentfs")

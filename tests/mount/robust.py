@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""The mount when things go wrong: killed, out of space, ended while in use.
+
+    WARREN=path/to/warren robust.py [--rounds 3] [-v] [Robust.test_name]
+
+Needs root, for the tmpfs that fills up.
+"""
+import argparse
+import contextlib
+import errno
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mounted
+
+ROUNDS = 30 if mounted.FULL else 3
+WRITERS = 3
+LOAD_LINES = 150  # acknowledgements of one round before the kill
+GONE = {errno.ENOTCONN, errno.ECONNABORTED}  # a mount without a server: calls after its end, and one in the middle
+END_SECONDS = 10  # what SIGTERM may take
+
+
+def content(key, size):
+    return random.Random(key).randbytes(size)
+
+
+def write_and_record(directory, log, number, turn):
+    """Files that are fsynced, and recorded on the plain disk only then. Never ends by itself.
+
+    Each way of making data durable that programs use: a new file, one replaced by rename, one that grows.
+    """
+    dice, count = random.Random(f"{number}/{turn}"), 0
+    own = os.path.join(directory, f"writer{number}-{turn}")
+    os.mkdir(own)
+    sync(own)
+    sync(directory)
+    while True:
+        count += 1
+        key, size = f"{number}/{turn}/{count}", dice.choice([0, 1, 4096, 10_000, 200_000])
+        name = f"new{count}" if count % 3 else f"replaced{count % 5}"
+        path = os.path.join(own, name)
+        put_synced(path + ".tmp" if count % 3 == 0 else path, content(key, size))
+        if count % 3 == 0:
+            os.rename(path + ".tmp", path)
+        sync(own)
+        line = f"{path}\t{key}\t{size}\n".encode()
+        grow_synced(os.path.join(own, "grown"), line)
+        os.write(log, line)
+
+
+@contextlib.contextmanager
+def synced(path, flags):
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    try:
+        yield fd
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def put_synced(path, data):
+    with synced(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+        os.write(fd, data)
+
+
+def grow_synced(path, line):
+    with synced(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
+        os.write(fd, line)
+
+
+def sync(directory):
+    with synced(directory, os.O_RDONLY):
+        pass
+
+
+def start(function, *args):
+    """In a child that ends quietly when its mount dies under it."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            function(*args)
+        except OSError as error:
+            os._exit(error.errno)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def end_of(pid, seconds=mounted.PATIENCE_SECONDS):
+    """The child's exit status; a child that hangs is a failure, and killed."""
+    def ended():
+        done, status = os.waitpid(pid, os.WNOHANG)
+        return (status,) if done else None
+    try:
+        return os.waitstatus_to_exitcode(mounted.wait_for(ended, f"child {pid} hangs", seconds)[0])
+    except AssertionError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+
+
+class Robust(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+
+    def make_load(self, mount, log_path, turn):
+        log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        before = log_path.read_bytes().count(b"\n")
+        writers = [start(write_and_record, str(mount), log, number, turn) for number in range(WRITERS)]
+        os.close(log)
+        try:
+            mounted.wait_for(lambda: log_path.read_bytes().count(b"\n") >= before + LOAD_LINES, "enough writes")
+        except AssertionError:
+            for writer in writers:
+                os.kill(writer, signal.SIGKILL)
+            raise
+        return writers
+
+    def check_acknowledged(self, mount, log_path):
+        newest, grown = {}, {}
+        for line in log_path.read_text().splitlines(keepends=True):
+            path, key, size = line.rstrip("\n").split("\t")
+            newest[path] = (key, int(size))
+            grown[os.path.dirname(path)] = grown.get(os.path.dirname(path), "") + line
+        for path, (key, size) in newest.items():
+            self.check_file(path, key, size)
+        for directory, lines in grown.items():
+            found = pathlib.Path(directory, "grown").read_text()
+            # One line more may be there: synced, and killed before it was recorded.
+            self.assertTrue(found.startswith(lines), f"{directory}/grown: {len(found)} bytes of {len(lines)}")
+        self.assertGreater(len(newest), 0)
+
+    def check_file(self, path, key, size):
+        """What was acknowledged is there, or, of a replaced file, something newer; whole in either case."""
+        found = pathlib.Path(path).read_bytes()
+        if found == content(key, size):
+            return
+        self.assertIn("replaced", path, f"{path}: {len(found)} bytes, acknowledged {size}")
+        number, turn, count = key.split("/")
+        later = [content(f"{number}/{turn}/{int(count) + 15}", size) for size in (0, 1, 4096, 10_000, 200_000)]
+        self.assertIn(found, later, f"{path}: {len(found)} bytes that nobody wrote")
+
+    def test_a_killed_mount_keeps_what_was_synced(self):
+        log = self.world.root / "acknowledged"
+        for turn in range(ROUNDS):
+            server = self.world.serve()
+            mount = self.world.point()
+            if turn:
+                self.check_acknowledged(mount, log)
+            writers = self.make_load(mount, log, turn)
+            server.kill()
+            server.wait()
+            self.assertLessEqual({end_of(writer) for writer in writers}, GONE)
+            with self.assertRaises(OSError):
+                os.listdir(mount)
+        self.assertTrue(mounted.is_mounted(mount), "the dead mount is what the next mount has to clean up")
+        self.world.mount()
+        self.check_acknowledged(mount, log)
+        self.world.umount(mount)
+        self.assertFalse(mounted.is_mounted(mount))
+        self.assertEqual(self.world.left_beside(), [])
+        self.world.fsck()
+
+    def test_the_file_is_right_after_a_kill_without_another_mount(self):
+        """The command line reads what was synced, and fsck finds nothing, before any mount has tidied up."""
+        server = self.world.serve()
+        mount = self.world.point()
+        log = self.world.root / "acknowledged"
+        writers = self.make_load(mount, log, 0)
+        server.kill()
+        server.wait()
+        for writer in writers:
+            end_of(writer)
+        self.world.fsck()
+        path, key, size = [line for line in log.read_text().splitlines() if "/new" in line][-1].split("\t")
+        inside = "/" + os.path.relpath(path, mount)
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", inside), content(key, int(size)))
+
+    def test_a_client_in_the_middle_of_a_call_is_told(self):
+        """A read that the server will never answer ends with an error, not in a hang."""
+        server = self.world.serve()
+        mount = self.world.point()
+        (mount / "file").write_bytes(content("read", 1 << 20))
+
+        def read_on():
+            while True:
+                with open(mount / "file", "rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                    file.read()
+                os.listdir(mount)
+        readers = [start(read_on) for _ in range(2)]
+        for _ in range(100):
+            os.stat(mount / "file")
+        server.kill()
+        server.wait()
+        self.assertLessEqual({end_of(reader) for reader in readers}, GONE)
+
+    def test_sigterm_with_open_files_ends_well(self):
+        for sent in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(sent.name):
+                self.end_by(sent)
+
+    def end_by(self, sent):
+        server = self.world.serve()
+        mount = self.world.point()
+        data = content(sent.name, 300_000)
+        held = os.open(mount / f"held-{sent.name}", os.O_RDWR | os.O_CREAT)
+        os.write(held, data)
+        unlinked = os.open(mount / "unlinked", os.O_RDWR | os.O_CREAT)
+        os.unlink(mount / "unlinked")
+        os.write(unlinked, b"going")
+        directory = os.open(mount, os.O_RDONLY)
+        server.send_signal(sent)
+        self.assertEqual(server.wait(END_SECONDS), 0)
+        mounted.wait_for(lambda: not mounted.is_mounted(mount), "the mount point to be free")
+        self.assertEqual(self.world.left_beside(), [])
+        self.world.fsck()
+        self.check_dead(held, unlinked, directory)
+        found = self.world.warren("fs", self.world.id, "cat", f"/held-{sent.name}")
+        self.assertEqual(found, data)
+        self.assertNotIn(b"unlinked", self.world.warren("fs", self.world.id, "ls", "/"))
+
+    def check_dead(self, held, unlinked, directory):
+        """Descriptors of a mount that ended give errors at once. In a child, since the alternative is a hang."""
+        calls = [lambda: os.write(held, b"x"), lambda: os.fsync(held), lambda: os.listdir(directory),
+                 lambda: os.pread(unlinked, 10, 1 << 20),
+                 lambda: os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=directory)]
+
+        def try_all():
+            failed = sum(fails(call) for call in calls)
+            os._exit(100 + failed)
+        self.assertEqual(end_of(start(try_all)), 100 + len(calls))
+        for fd in (held, unlinked, directory):
+            with contextlib.suppress(OSError):  # closing may tell of the dead mount, too
+                os.close(fd)
+
+    def test_sigterm_under_load_loses_nothing_synced(self):
+        server = self.world.serve()
+        mount = self.world.point()
+        log = self.world.root / "acknowledged"
+        writers = self.make_load(mount, log, 0)
+        server.terminate()
+        self.assertEqual(server.wait(END_SECONDS), 0)
+        for writer in writers:
+            self.assertNotEqual(end_of(writer), 0)
+        self.assertEqual(self.world.left_beside(), [])
+        self.world.fsck()
+        self.world.mount()
+        self.check_acknowledged(mount, log)
+        self.world.umount(mount)
+
+    def test_umount_refuses_while_in_use_or_ends_cleanly(self):
+        """Either is right; what may not be is a success that loses data or leaves files behind."""
+        mount = self.world.mount()
+        data = content("umount", 100_000)
+        held = os.open(mount / "held", os.O_RDWR | os.O_CREAT)
+        os.write(held, data)
+        done = self.world.run("umount", mount)
+        self.assertEqual(done.returncode == 0, not mounted.is_mounted(mount), done.stderr)
+        os.close(held)
+        if done.returncode != 0:
+            self.world.umount(mount)
+        self.assertEqual(self.world.left_beside(), [])
+        self.world.fsck()
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/held"), data)
+
+
+def fails(call):
+    try:
+        call()
+        return False
+    except OSError:
+        return True
+
+
+class FullDisk(unittest.TestCase):
+    """The agent's file is on a tmpfs of its own."""
+
+    SMALL, LARGE = "24m", "96m"
+
+    def setUp(self):
+        disk = self.enterContext(mounted.World())
+        self.disk = disk.point("disk")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SMALL}", "tmpfs", self.disk], check=True)
+        self.world = self.enterContext(mounted.World(self.disk))
+        self.mount = self.world.mount()
+
+    def fill(self, tag):
+        """Files that were synced, by name, until the disk is full."""
+        safe = {}
+        for number in range(1000):
+            path = self.mount / f"{tag}{number}"
+            try:
+                put_synced(path, content(path.name, 500_000))
+            except OSError as error:
+                self.assertEqual(error.errno, errno.ENOSPC)
+                return safe
+            safe[path] = path.name
+        self.fail("a small disk never was full")
+
+    def check(self, safe):
+        self.assertGreater(len(safe), 5)
+        for path, key in safe.items():
+            self.assertEqual(path.read_bytes(), content(key, 500_000), path)
+
+    def finish(self, safe):
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.world.mount()
+        self.check(safe)
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.assertEqual(self.world.left_beside(), [])
+
+    def test_a_full_disk_recovers_when_it_grows(self):
+        safe = self.fill("first")
+        self.check(safe)
+        self.assertTrue(fails(lambda: put_synced(self.mount / "more", content("more", 2_000_000))))
+        self.check(safe)
+        subprocess.run(["mount", "-o", f"remount,size={self.LARGE}", self.disk], check=True)
+        put_synced(self.mount / "again", content("again", 500_000))
+        safe[self.mount / "again"] = "again"
+        self.finish(safe)
+
+    def test_a_full_disk_recovers_when_files_go(self):
+        safe = self.fill("first")
+        for path in list(safe)[:len(safe) // 2]:
+            path.unlink()
+            del safe[path]
+        sync(self.mount)
+        for number in range(3):
+            put_synced(self.mount / f"again{number}", content(f"again{number}", 500_000))
+            safe[self.mount / f"again{number}"] = f"again{number}"
+        self.check(safe)
+        self.finish(safe)
+
+    def test_many_small_writers_all_hear_of_it(self):
+        """Nobody is told that data is safe which is not: each synced file is whole after a remount."""
+        log = self.world.root / "acknowledged"
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+        def write_until_full(number):
+            for count in range(100_000):
+                name = f"small{number}-{count}"
+                put_synced(self.mount / name, content(name, 20_000))
+                os.write(out, f"{name}\n".encode())
+        writers = [start(write_until_full, number) for number in range(3)]
+        self.assertEqual([end_of(writer) for writer in writers], [errno.ENOSPC] * 3)
+        os.close(out)
+        subprocess.run(["mount", "-o", f"remount,size={self.LARGE}", self.disk], check=True)
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.world.mount()
+        for name in log.read_text().split():
+            self.assertEqual((self.mount / name).read_bytes(), content(name, 20_000), name)
+        self.world.umount(self.mount)
+
+    def test_a_kill_on_a_full_disk_loses_nothing_synced(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        safe = self.fill("first")
+        server.kill()
+        server.wait()
+        subprocess.run(["mount", "-o", f"remount,size={self.LARGE}", self.disk], check=True)
+        self.world.mount()
+        self.check(safe)
+        self.finish(safe)
+
+
+def main():
+    global ROUNDS
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options, rest = parser.parse_known_args()
+    ROUNDS = options.rounds
+    mounted.need_fuse()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
