@@ -33,6 +33,31 @@ Status Database::begin(Statement& statement) {
   return begun;
 }
 
+Status Database::begin_shared_read() {
+  if (log_index_ == nullptr) return begin(begin_read_);
+  // Looked at before SQLite does: a commit in between is seen now and found again the next time.
+  LogIndexHeader now = read_log_index();
+  if (now == seen_index_) {
+    lazy_ = true;
+    return Ok{};
+  }
+  WARREN_TRY(begin(begin_read_));
+  WARREN_TRY(look_.find_integer());  // only a first statement makes SQLite look at the file
+  seen_index_ = now;
+  return Ok{};
+}
+
+Status Database::look() {
+  if (lazy_) return Ok{};
+  WARREN_TRY(look_.find_integer());
+  return Ok{};
+}
+
+Status Database::begin_lazy() {
+  lazy_ = false;
+  return begin_read_.run();
+}
+
 Status Database::open_batch() {
   if (batch_lock_) batch_lock_->make_way();
   WARREN_TRY(begin(begin_write_));

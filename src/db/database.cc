@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
@@ -216,13 +217,16 @@ Status Database::configure(const DatabaseOptions& options) {
   page_bytes_ = page_bytes.value_or(page_bytes_);
   WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
   if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
+  look_ = WARREN_TRY(prepare("PRAGMA data_version"));
+  if (commits_ == Commits::kGrouped) map_log_index();
   return Ok{};
 }
 
 Database::~Database() {
   end_batch().ignore("whoever needed to know has called sync");
   for (Statement* statement :
-       {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_}) {
+       {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_,
+        &look_}) {
     *statement = Statement();
   }
   // Every Statement is a member of something that dies before its database; one left over is our bug.
@@ -270,7 +274,30 @@ std::uint32_t Database::version() const {
   return version;
 }
 
-bool Database::was_rolled_back() const { return sqlite3_get_autocommit(handle_) != 0; }
+bool Database::was_rolled_back() const { return !lazy_ && sqlite3_get_autocommit(handle_) != 0; }
+
+// The first bytes of the index are a header that each commit writes anew: numbers, counters, checksums.
+void Database::map_log_index() {
+  constexpr int kRegionBytes = 32'768;  // SQLite's own: it gives the mapping that it has
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr) return;
+  if (file->pMethods == nullptr || file->pMethods->iVersion < 2 || file->pMethods->xShmMap == nullptr) return;
+  volatile void* mapped = nullptr;
+  if (file->pMethods->xShmMap(file, 0, kRegionBytes, 0, &mapped) != SQLITE_OK) return;
+  log_index_ = static_cast<const volatile std::byte*>(mapped);
+}
+
+// A copy torn by a commit under way equals nothing that was seen before, which is all that is asked of it.
+Database::LogIndexHeader Database::read_log_index() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  LogIndexHeader header;
+  for (std::size_t i = 0; i < header.size(); i += sizeof(std::uint64_t)) {
+    std::uint64_t word = *reinterpret_cast<const volatile std::uint64_t*>(log_index_ + i);
+    std::memcpy(header.data() + i, &word, sizeof word);
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return header;
+}
 
 std::uint64_t Database::foreign_epoch() {
   std::uint32_t now = version();

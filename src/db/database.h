@@ -4,6 +4,7 @@
 // last clean close leaves a single file. Errors carry the path and say what to do where we know.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -102,6 +103,9 @@ class Database {
   // drops them then. Ask inside a transaction, after its first statement. No I/O.
   std::uint64_t foreign_epoch();
 
+  // Makes SQLite look at the file, if nothing in the transaction has yet: before asking for the epoch.
+  Status look();
+
   // Another number for each outermost transaction: whoever keeps something for the length of one
   // learns by it that theirs is over, however it ended.
   std::uint64_t transaction_number() const { return transaction_number_; }
@@ -120,6 +124,8 @@ class Database {
   // What is kept back in memory to be written when the batch ends, about so many bytes of it. It counts
   // as a change: if the transaction then goes away without commit, the batch is rolled back.
   void note_kept_back(std::uint64_t bytes);
+  // What was kept back is in SQLite by now, since total_changes() was so many: no change of this transaction.
+  void note_written_back(std::int64_t changes_before) { kept_back_ -= total_changes() - changes_before; }
   void note_batch_bytes(std::uint64_t bytes) { batch_bytes_ += bytes; }  // of what SQLite has already
   // Before a shared write that adds about so many bytes: makes sure that the disk has room for it now, in
   // the log and later in the file. kNoSpace if it has not, with everything before kept: a batch that were
@@ -148,10 +154,15 @@ class Database {
  private:
   friend class Statement;
   friend class Transaction;
+  using LogIndexHeader = std::array<std::byte, 48>;
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
   Status configure(const DatabaseOptions& options);
+  void map_log_index();
+  LogIndexHeader read_log_index() const;
   Status begin(Statement& statement);
+  Status begin_shared_read();
+  Status begin_lazy();
   Status open_batch();
   Status commit_batch();
   void close_batch();
@@ -178,6 +189,12 @@ class Database {
   std::uint64_t foreign_epoch_ = 0;
   bool broken_ = false;  // an inner one failed after changing something, or was rolled back by SQLite
 
+  // A shared read that nobody has asked SQLite anything in yet: it begins when somebody does. Only while
+  // the log's index, which every commit changes, is as it was at the last look.
+  bool lazy_ = false;
+  const volatile std::byte* log_index_ = nullptr;  // SQLite's mapping of it
+  LogIndexHeader seen_index_{};
+
   // Of the open batch; under mutex_, but for the atomics.
   Commits commits_ = Commits::kEach;
   std::unique_ptr<BatchLock> batch_lock_;
@@ -201,6 +218,7 @@ class Database {
   Statement page_count_;
   Statement free_count_;
   Statement page_size_;
+  Statement look_;
 };
 
 }  // namespace warren

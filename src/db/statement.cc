@@ -91,6 +91,7 @@ Result<bool> Statement::step() {
     int code = std::exchange(failed_bind_, SQLITE_OK);
     return database_->error(code, "bind a value");
   }
+  if (database_->lazy_) WARREN_TRY(database_->begin_lazy());
   int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;

@@ -32,6 +32,8 @@ Status Transaction::begin_outermost(Database& database, Access access) {
   if (!database.batch_open_) {
     if (shares && is_write(access)) {
       WARREN_TRY(database.open_batch());
+    } else if (shares) {
+      WARREN_TRY(database.begin_shared_read());
     } else {
       WARREN_TRY(database.begin(is_write(access) ? database.begin_write_ : database.begin_read_));
     }
@@ -72,6 +74,7 @@ Status Transaction::commit_outermost() {
     if (database.writing_ && database.is_batch_due()) return database.commit_batch();
     return Ok{};
   }
+  if (std::exchange(database.lazy_, false)) return Ok{};
   if (database.writing_ && database.observer_ != nullptr) WARREN_TRY(database.observer_->before_commit());
   database.foreign_epoch();  // what others did before us must not be taken for our own commit
   WARREN_TRY(database.commit_.run());
@@ -100,6 +103,7 @@ Transaction::~Transaction() {
     database.batch_was_lost_ = false;
     return;
   }
+  if (std::exchange(database.lazy_, false)) return;
   // SQLite may have rolled back by itself (a full disk, say); then there is nothing left to do.
   database.rollback_.run().ignore("the transaction is gone either way");
   if (database.writing_ && changed && database.observer_ != nullptr) database.observer_->after_rollback();

@@ -57,9 +57,11 @@ Status Chunks::keep(Inode node, std::uint64_t index, Bytes data) {
 }
 
 Status Chunks::write_back(Inode node, KeptFile& file) {
+  std::int64_t changes_before = database_.total_changes();
   for (const auto& [index, data] : file) {
     WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(data)).run());
   }
+  database_.note_written_back(changes_before);
   return Ok{};
 }
 
@@ -78,6 +80,7 @@ Status Chunks::write_back() {
   std::sort(ordered.begin(), ordered.end());
   for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
   kept_.clear();
+  last_chunks_.clear();
   return Ok{};
 }
 
@@ -152,6 +155,7 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t first = offset / chunk_bytes_;
   keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
   if (size > 0) WARREN_TRY(fill_short_tail(node, first));
+  else if (database_.in_batch()) last_chunks_[node] = LastChunk();
   for (std::uint64_t index = first; !data.empty(); ++index) {
     std::uint64_t start = index * chunk_bytes_;
     auto begin = static_cast<std::size_t>(std::max(offset, start) - start);
@@ -178,21 +182,23 @@ Status Chunks::write_part(Inode node, std::uint64_t new_size, std::uint64_t inde
 }
 
 Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
-  if (KeptFile* file = find_kept(node); file != nullptr) {
-    const auto& [last, data] = *file->rbegin();
-    if (last >= first_index || (last + 1 == first_index && data.size() == chunk_bytes_)) return Ok{};
-    WARREN_TRY(write_back(node));
-  }
-  std::uint64_t index = 0;
+  auto known = last_chunks_.find(node);
+  bool is_fine = known != last_chunks_.end() && (known->second.index >= first_index || known->second.is_whole);
+  if (is_fine) return Ok{};
+  WARREN_TRY(write_back(node));
+  LastChunk last;
   {
     Rows rows = last_.bind(1, node.value).rows();
-    if (!WARREN_TRY(rows.next())) return Ok{};
-    index = static_cast<std::uint64_t>(rows.integer(0));
-    if (index >= first_index || static_cast<std::uint64_t>(rows.integer(1)) >= chunk_bytes_) return Ok{};
+    if (WARREN_TRY(rows.next())) {
+      last.index = static_cast<std::uint64_t>(rows.integer(0));
+      last.is_whole = static_cast<std::uint64_t>(rows.integer(1)) >= chunk_bytes_;
+    }
   }
-  WARREN_TRY(load(node, index));
+  if (database_.in_batch()) last_chunks_[node] = last;
+  if (last.index >= first_index || last.is_whole) return Ok{};
+  WARREN_TRY(load(node, last.index));
   buffer_.resize(chunk_bytes_, '\0');
-  return put(node, index, as_bytes(buffer_));
+  return put(node, last.index, as_bytes(buffer_));
 }
 
 Result<bool> Chunks::load(Inode node, std::uint64_t index) {
@@ -212,6 +218,9 @@ Result<bool> Chunks::load(Inode node, std::uint64_t index) {
 }
 
 Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
+  if (auto last = last_chunks_.find(node); last != last_chunks_.end() && index >= last->second.index) {
+    last->second = {.index = index, .is_whole = data.size() == chunk_bytes_};
+  }
   if (keeps_) return keep(node, index, data);
   if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
   database_.note_batch_bytes(data.size());
@@ -220,6 +229,7 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
 
 Status Chunks::cut(Inode node, std::uint64_t size) {
   if (size == 0) return erase(node);
+  last_chunks_.erase(node);
   WARREN_TRY(write_back(node));
   std::uint64_t whole = size / chunk_bytes_;
   std::uint64_t rest = size % chunk_bytes_;
@@ -232,6 +242,7 @@ Status Chunks::punch(Inode node, std::uint64_t size, std::uint64_t offset, std::
   std::uint64_t end = std::min(size, offset + length);
   if (offset >= end) return Ok{};
   WARREN_TRY(write_back(node));
+  last_chunks_.erase(node);
   keeps_ = false;
   std::uint64_t first = offset / chunk_bytes_;
   std::uint64_t last = (end - 1) / chunk_bytes_;
@@ -261,6 +272,7 @@ Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std
 
 Status Chunks::erase(Inode node) {
   kept_.erase(node);
+  last_chunks_.erase(node);
   return erase_.bind(1, node.value).run();
 }
 

@@ -43,7 +43,10 @@ class Chunks {
   Status erase(Inode node);
 
   Status write_back();
-  void forget_kept() { kept_.clear(); }  // after a rollback
+  void forget_kept() {  // after a rollback
+    kept_.clear();
+    last_chunks_.clear();
+  }
 
   // The first data, or the first hole, at or behind `offset`, not looking at the size.
   Result<std::optional<std::uint64_t>> find_data(Inode node, std::uint64_t offset);
@@ -69,6 +72,13 @@ class Chunks {
   std::uint64_t chunk_bytes_;
   std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
   bool keeps_ = false;                        // of the write under way
+
+  // The last chunk of files written in this batch, so that it need not be looked for each time.
+  struct LastChunk {
+    std::uint64_t index = 0;
+    bool is_whole = true;  // or there is none: either way nothing needs filling up
+  };
+  std::unordered_map<Inode, LastChunk> last_chunks_;
   std::string buffer_;                        // one chunk, kept to spare allocations
   Statement get_;
   Statement range_;

@@ -99,7 +99,6 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
                              WARREN_EACH_SCHEMA("SELECT d.id, d.name, d.ino, i.mode, ",
                                                 " FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
                                                 "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
-  data_version_ = WARREN_TRY(db.prepare("PRAGMA data_version"));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
   count_subdirectories_ =
       WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
@@ -139,7 +138,7 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
 
 Status Nodes::refresh() {
   if (database_->transaction_number() == checked_transaction_) return Ok{};
-  WARREN_TRY(data_version_.find_integer());  // makes SQLite look at the file, if nothing in the transaction has
+  WARREN_TRY(database_->look());
   std::uint64_t epoch = database_->foreign_epoch();
   if (epoch != foreign_epoch_) {
     cache_.clear();
@@ -153,6 +152,7 @@ Status Nodes::refresh() {
 void Nodes::forget_rows() {
   cache_.clear();
   kept_.clear();
+  kept_entries_.clear();
   node_count_.reset();
   numbered_transaction_ = 0;
 }
@@ -176,6 +176,11 @@ Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_vi
   if (std::optional<Inode> known = cache_.find_entry(parent, name)) {
     if (*known == kNoEntry) return std::optional<Attributes>();
     return find(*known);
+  }
+  if (const KeptEntry* kept = find_kept_entry(parent, name); kept != nullptr) {
+    cache_.put_entry(parent, name, kept->now.value_or(kNoEntry));
+    if (!kept->now) return std::optional<Attributes>();
+    return find(*kept->now);
   }
   Rows rows = find_entry_.bind(1, parent.value).bind(2, name).rows();
   if (!WARREN_TRY(rows.next())) {
@@ -277,6 +282,13 @@ Status Nodes::erase(const Attributes& node) {
 }
 
 Status Nodes::write_back() {
+  WARREN_TRY(write_back_nodes());
+  return write_back_entries();
+}
+
+Status Nodes::write_back_nodes() {
+  if (kept_.empty()) return Ok{};
+  std::int64_t changes_before = database_->total_changes();
   std::vector<const Kept*> ordered;  // by number, as they lie in the file
   ordered.reserve(kept_.size());
   for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
@@ -286,11 +298,68 @@ Status Nodes::write_back() {
     WARREN_TRY(bind_node(statement, kept->row).bind(13, kept->row.inode.value).run());
   }
   kept_.clear();
+  database_->note_written_back(changes_before);
+  return Ok{};
+}
+
+const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view name) const {
+  auto dir = kept_entries_.find(parent);
+  if (dir == kept_entries_.end()) return nullptr;
+  auto entry = dir->second.find(name);
+  return entry == dir->second.end() ? nullptr : &entry->second;
+}
+
+// `is_stored` is what holds if the entry was not kept before.
+Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored) {
+  KeptDirectory& entries = kept_entries_[parent];
+  auto kept = entries.find(name);
+  if (kept == entries.end()) {
+    kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
+    database_->note_kept_back(kRowBytes);
+  } else {
+    kept->second.now = now;
+    database_->note_kept_back(0);
+  }
+  if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
+  cache_.put_entry(parent, name, now.value_or(kNoEntry));
+  return Ok{};
+}
+
+Status Nodes::write_back_entries(Inode parent, const KeptDirectory& entries) {
+  for (const auto& [name, entry] : entries) {
+    if (entry.now && entry.is_stored) {
+      WARREN_TRY(retarget_entry_.bind(1, entry.now->value).bind(2, parent.value).bind(3, name).run());
+    } else if (entry.now) {
+      WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, entry.now->value).run());
+    } else {
+      WARREN_TRY(erase_entry_.bind(1, parent.value).bind(2, name).run());
+    }
+  }
+  return Ok{};
+}
+
+Status Nodes::write_back_entries(Inode parent) {
+  auto dir = kept_entries_.find(parent);
+  if (dir == kept_entries_.end()) return Ok{};
+  std::int64_t changes_before = database_->total_changes();
+  WARREN_TRY(write_back_entries(parent, dir->second));
+  kept_entries_.erase(dir);
+  database_->note_written_back(changes_before);
+  return Ok{};
+}
+
+Status Nodes::write_back_entries() {
+  std::vector<Inode> parents;
+  parents.reserve(kept_entries_.size());
+  for (const auto& [parent, entries] : kept_entries_) parents.push_back(parent);
+  std::sort(parents.begin(), parents.end());
+  for (Inode parent : parents) WARREN_TRY(write_back_entries(parent));
   return Ok{};
 }
 
 Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) return keep_entry(parent, name, node, false);
   WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run());
   cache_.put_entry(parent, name, node);
   return Ok{};
@@ -298,6 +367,12 @@ Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) {
+    std::optional<Attributes> moved = WARREN_TRY(find_entry(parent, name));
+    if (!moved) return Error(Code::kInternal, "an entry that is not there was moved");
+    WARREN_TRY(keep_entry(parent, name, std::nullopt, true));
+    return keep_entry(new_parent, new_name, moved->inode, false);
+  }
   std::optional<Inode> moved = cache_.find_entry(parent, name);
   cache_.put_entry(parent, name, kNoEntry);
   if (moved && *moved != kNoEntry) cache_.put_entry(new_parent, new_name, *moved);
@@ -307,33 +382,38 @@ Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, 
 
 Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) return keep_entry(parent, name, node, true);
   cache_.erase_entry(parent, name);
   return retarget_entry_.bind(1, node.value).bind(2, parent.value).bind(3, name).run();
 }
 
 Status Nodes::erase_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
+  if (database_->in_batch()) return keep_entry(parent, name, std::nullopt, true);
   cache_.put_entry(parent, name, kNoEntry);
   return erase_entry_.bind(1, parent.value).bind(2, name).run();
 }
 
 Result<bool> Nodes::has_entries(Inode dir) {
+  WARREN_TRY(write_back_entries(dir));
   auto one = WARREN_TRY(has_entries_.bind(1, dir.value).find_integer());
   return one.has_value();
 }
 
 Result<std::uint32_t> Nodes::count_subdirectories(Inode dir) {
-  if (!kept_.empty()) WARREN_TRY(write_back());
+  WARREN_TRY(write_back());
   auto count = WARREN_TRY(count_subdirectories_.bind(1, dir.value).find_integer());
   return static_cast<std::uint32_t>(count.value_or(0));
 }
 
 Result<std::uint32_t> Nodes::count_entries_of(Inode node) {
+  WARREN_TRY(write_back_entries());
   auto count = WARREN_TRY(count_entries_of_.bind(1, node.value).find_integer());
   return static_cast<std::uint32_t>(count.value_or(0));
 }
 
 Result<std::optional<Inode>> Nodes::find_parent(Inode dir) {
+  WARREN_TRY(write_back_entries());
   auto parent = WARREN_TRY(find_parent_.bind(1, dir.value).find_integer());
   if (!parent) return std::optional<Inode>();
   return std::optional(Inode{static_cast<std::uint64_t>(*parent)});
@@ -342,7 +422,7 @@ Result<std::optional<Inode>> Nodes::find_parent(Inode dir) {
 Result<std::uint64_t> Nodes::count() {
   WARREN_TRY(refresh());
   if (!node_count_) {
-    if (!kept_.empty()) WARREN_TRY(write_back());
+    WARREN_TRY(write_back_nodes());
     auto count = WARREN_TRY(count_.find_integer());
     node_count_ = static_cast<std::uint64_t>(count.value_or(0));
   }
@@ -359,6 +439,7 @@ Statement& Nodes::list_statement(DirDetail detail) {
 }
 
 Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std::size_t max, DirDetail detail) {
+  WARREN_TRY(write_back_entries(dir));
   std::vector<DirEntry> entries;
   Rows rows = list_statement(detail).bind(1, dir.value).bind(2, after).bind(3, std::uint64_t{max}).rows();
   while (WARREN_TRY(rows.next())) {
@@ -380,6 +461,7 @@ Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std
 }
 
 Result<std::optional<std::string>> Nodes::find_name(Inode dir, std::int64_t entry_id) {
+  WARREN_TRY(write_back_entries(dir));
   Rows rows = find_name_.bind(1, entry_id).bind(2, dir.value).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
   return std::optional(std::string(rows.text(0)));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,9 +24,9 @@ namespace warren {
 // whether another connection has written since, and drops them if so. Whoever changes these tables
 // through this connection but not through here calls forget_rows.
 //
-// While a batch is open (Commits::kGrouped), rows of nodes are changed and made in memory only, and
-// written once by write_back before the batch is committed: a file that is made, written and chmodded
-// costs one row, and one that is gone again by then costs none. Everything here sees them all the same.
+// While a batch is open (Commits::kGrouped), rows are changed and made in memory only, and written once by
+// write_back before the batch is committed: a file that is made, written and chmodded costs one row and
+// one entry, and one that is gone again by then costs nothing. Everything here sees them all the same.
 class Nodes {
  public:
   static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
@@ -68,6 +69,10 @@ class Nodes {
   Statement& list_statement(DirDetail detail);
   Result<Inode> take_inode();
   Status keep(const Attributes& node);
+  Status keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored);
+  Status write_back_nodes();
+  Status write_back_entries(Inode parent);
+  Status write_back_entries();
 
   // A row that the file does not have yet, or has in an older state.
   struct Kept {
@@ -75,15 +80,24 @@ class Nodes {
     bool is_new = false;
   };
 
+  // What a name means by now, and whether the file has a row for it, whatever that says.
+  struct KeptEntry {
+    std::optional<Inode> now;
+    bool is_stored = false;
+  };
+  using KeptDirectory = std::map<std::string, KeptEntry, std::less<>>;
+  Status write_back_entries(Inode parent, const KeptDirectory& entries);
+  const KeptEntry* find_kept_entry(Inode parent, std::string_view name) const;
+
   Database* database_ = nullptr;
   NodeCache cache_;
+  std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
   std::unordered_map<Inode, Kept> kept_;     // only while a batch is open
   std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
   std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
   std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
-  Statement data_version_;
   Statement find_;
   Statement find_entry_;
   Statement insert_;

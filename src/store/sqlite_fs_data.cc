@@ -148,7 +148,7 @@ Result<std::uint64_t> SqliteFs::seek_hole(Inode node, std::uint64_t offset) {
 
 Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                            std::uint64_t length) {
-  Transaction scope = WARREN_TRY(growth_scope(length));
+  Transaction scope = WARREN_TRY(growth_scope(std::min<std::uint64_t>(length, limits::kCopyBytes)));
   Attributes source = WARREN_TRY(get_file_row(from));
   Attributes target = WARREN_TRY(get_file_row(to));
   if (from_offset >= source.size || length == 0) return std::uint64_t{0};
