@@ -67,6 +67,13 @@ install(TARGETS warren RUNTIME)
 file(CREATE_LINK warren ${PROJECT_BINARY_DIR}/agentfs SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/agentfs DESTINATION ${CMAKE_INSTALL_BINDIR})
 
+# As what mount(8) looks for, so that an agent can stand in /etc/fstab.
+file(RELATIVE_PATH to_program ${CMAKE_INSTALL_FULL_SBINDIR} ${CMAKE_INSTALL_FULL_BINDIR}/warren)
+foreach(name IN ITEMS mount.warren mount.fuse.warren)
+  file(CREATE_LINK ${to_program} ${PROJECT_BINARY_DIR}/${name} SYMBOLIC)
+  install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_SBINDIR})
+endforeach()
+
 # The program writes its own manual page and completions.
 set(generated ${PROJECT_BINARY_DIR}/generated)
 function(warren_generate file)

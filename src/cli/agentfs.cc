@@ -11,6 +11,7 @@
 #include "agent/locate.h"
 #include "agent/transfer.h"
 #include "base/path.h"
+#include "cli/agentfs_mount.h"
 #include "cli/call_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -73,7 +74,7 @@ Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, Ope
 }
 
 Status refuse_other_features(const Arguments& args) {
-  for (std::string_view name : {"command", "sync-remote-url", "sync-partial-prefetch", "sync-partial-segment-size",
+  for (std::string_view name : {"sync-remote-url", "sync-partial-prefetch", "sync-partial-segment-size",
                                 "sync-partial-bootstrap-query", "sync-partial-bootstrap-length"}) {
     if (args.has(name)) return Error(Code::kUnsupported, fmt::format("--{} is not supported by Warren", name));
   }
@@ -104,7 +105,8 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   context.err.print("Created {} filesystem: {}\n", agent->base ? "overlay" : "agent", agent->path);
   context.err.print("Agent ID: {}\n", agent->id);
   if (agent->base) context.err.print("Base: {}\n", *options.base);
-  return Exit::kOk;
+  if (!args.has("command")) return Exit::kOk;
+  return run_in_agentfs(context, agent->path, {"sh", "-c", args.get("command")}, args.get("backend"));
 }
 
 Result<Exit> run_ls(Context& context, const Arguments& args) {
@@ -276,7 +278,7 @@ Command make_agentfs_init() {
                                .help = "lay the agent over this directory (copy on write)",
                                .suggest = Suggest::kHostDirs}};
   for (Option& option : encryption_options()) options.push_back(option);
-  options.push_back({.name = "command", .letter = 'c', .value = "COMMAND", .help = "not supported by Warren"});
+  options.push_back({.name = "command", .letter = 'c', .value = "COMMAND", .help = "run it inside the new agent"});
   options.push_back(
       {.name = "backend", .value = "BACKEND", .help = "how to mount", .choices = {"fuse", "nfs"}, .fallback = "fuse"});
   for (std::string_view name : {"sync-remote-url", "sync-partial-prefetch", "sync-partial-segment-size",
@@ -319,6 +321,7 @@ Command make_agentfs() {
                               .options = {{.name = "dry-run", .help = "say what would be done"}},
                               .subcommands = {},
                               .handler = run_migrate});
+  for (Command& command : make_agentfs_mounts()) root.subcommands.push_back(std::move(command));
   root.subcommands.push_back(make_help());
   return root;
 }

@@ -1,11 +1,22 @@
 #include "agent/create.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/served_agent.h"
 #include "cli/text.h"
 #include "cli/values.h"
+#include "os/host_files.h"
 
 namespace warren::cli {
 namespace {
+
+// The command of -c, inside the new agent.
+Result<Exit> run_first_command(Context& context, const Arguments& args, const CreatedAgent& agent) {
+  if (!args.has("command")) return Exit::kOk;
+  WARREN_TRY(context.out.finish());  // before what the command prints
+  std::string path = WARREN_TRY(canonical_host_path(agent.path));
+  int status = WARREN_TRY(run_in_agent(path, {"sh", "-c", args.get("command")}, context.clock));
+  return static_cast<Exit>(status);
+}
 
 Result<Exit> run_init(Context& context, const Arguments& args) {
   CreateOptions options;
@@ -20,11 +31,11 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
     Json json{{"id", agent.id}, {"path", agent.path}};
     if (agent.base) set_bytes(json, "base", *agent.base);
     context.out.json(json);
-    return Exit::kOk;
+    return run_first_command(context, args, agent);
   }
   context.out.print("created agent '{}' at {}\n", agent.id, agent.path);
   if (agent.base) context.out.print("over {}\n", context.out.name(*agent.base));
-  return Exit::kOk;
+  return run_first_command(context, args, agent);
 }
 
 }  // namespace
@@ -43,6 +54,10 @@ Command make_init() {
                        .value = "SIZE",
                        .help = "bytes in a chunk of file data, fixed for ever [default: 4096]",
                        .kind = ValueKind::kSize},
+                      {.name = "command",
+                       .letter = 'c',
+                       .value = "COMMAND",
+                       .help = "then run this shell command inside the new agent, as `warren exec` does"},
                       json_option()},
           .subcommands = {},
           .handler = run_init};

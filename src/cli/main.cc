@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/mount_helper.h"
 #include "cli/run.h"
 
 namespace {
@@ -39,6 +40,15 @@ int main(int count, char** words) {
   // `COMPLETE=bash agentfs` is how an AgentFS user's shell asks for completions.
   if (auto shell = environment_variable("COMPLETE"); is_agentfs && shell && !shell->empty()) {
     arguments = {"completions", *shell};
+  }
+  if (count > 0 && is_mount_helper(base_name(words[0]))) {
+    Result<std::vector<std::string>> translated = mount_words(arguments);
+    if (!translated.ok()) {
+      err.line(translated.error().message() +
+               (translated.error().hint().empty() ? "" : ": " + translated.error().hint()));
+      return static_cast<int>(Exit::kUsage);
+    }
+    arguments = *std::move(translated);
   }
   int status = run(context, dialect, arguments);
   if (out.reader_is_gone()) {

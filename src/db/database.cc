@@ -225,8 +225,7 @@ Status Database::configure(const DatabaseOptions& options) {
 Database::~Database() {
   end_batch().ignore("whoever needed to know has called sync");
   for (Statement* statement :
-       {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_,
-        &look_}) {
+       {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_, &look_}) {
     *statement = Statement();
   }
   // Every Statement is a member of something that dies before its database; one left over is our bug.

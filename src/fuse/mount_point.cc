@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -178,6 +179,26 @@ bool is_dead_mount(const std::string& dir) {
   // Not stat, which the kernel may answer from memory after the server's death.
   struct statvfs info {};
   return ::statvfs(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+bool is_in_use(const std::string& dir) {
+  namespace files = std::filesystem;
+  std::error_code failed;
+  auto leads_there = [&](const files::path& link) {
+    std::error_code none;
+    std::string target = files::read_symlink(link, none).string();
+    return target == dir || target.starts_with(dir + "/");
+  };
+  for (const files::directory_entry& process : files::directory_iterator("/proc", failed)) {
+    std::string name = process.path().filename().string();
+    if (name.find_first_not_of("0123456789") != name.npos) continue;
+    if (leads_there(process.path() / "cwd")) return true;
+    for (files::directory_iterator fd(process.path() / "fd", failed); !failed && fd != files::directory_iterator();
+         fd.increment(failed)) {
+      if (leads_there(fd->path())) return true;
+    }
+  }
+  return false;
 }
 
 Result<std::vector<MountedFs>> list_warren_mounts() {

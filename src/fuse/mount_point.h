@@ -31,6 +31,9 @@ Status unmount_fuse(const std::string& dir, Unmount how);
 // A mount whose server has died: every access fails until it is taken away.
 bool is_dead_mount(const std::string& dir);
 
+// Whether a process that we may look at has a file open there, or its working directory. O(processes).
+bool is_in_use(const std::string& dir);
+
 // One line of the system's mount table.
 struct MountedFs {
   std::string dir;

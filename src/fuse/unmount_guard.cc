@@ -20,14 +20,23 @@ Result<std::unique_ptr<UnmountGuard>> UnmountGuard::start(const std::string& dir
   pid_t child = ::fork();
   if (child < 0) return system_error(errno, "fork");
   if (child > 0) return std::unique_ptr<UnmountGuard>(new UnmountGuard(std::move(writer)));
-  writer = Fd();
   ::setsid();
-  // Whoever reads our output must not wait for the guard.
-  Fd nothing(::open("/dev/null", O_RDWR));
+  // Whoever waits for the end of something that we had open must not wait for the guard.
+  Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
+  auto keep = static_cast<unsigned>(reader.get());
+  ::close_range(3, keep - 1, 0);
+  ::close_range(keep + 1, ~0U, 0);
   std::array<std::byte, 1> never{};
   read_some(reader.get(), never).ignore("either way the other end is closed");
-  if (is_dead_mount(dir)) unmount_fuse(dir, Unmount::kDetach).ignore("`warren prune mounts` can try again");
+  // A process that ends closes one thing after the other; the mount may die a moment later than our pipe.
+  for (int tries = 0; tries < 50; ++tries) {
+    if (is_dead_mount(dir)) {
+      unmount_fuse(dir, Unmount::kDetach).ignore("`warren prune mounts` can try again");
+      break;
+    }
+    ::usleep(20'000);
+  }
   ::_exit(0);
 }
 

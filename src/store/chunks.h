@@ -79,7 +79,7 @@ class Chunks {
     bool is_whole = true;  // or there is none: either way nothing needs filling up
   };
   std::unordered_map<Inode, LastChunk> last_chunks_;
-  std::string buffer_;                        // one chunk, kept to spare allocations
+  std::string buffer_;  // one chunk, kept to spare allocations
   Statement get_;
   Statement range_;
   Statement put_;

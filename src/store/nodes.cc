@@ -212,8 +212,8 @@ Result<Inode> Nodes::take_inode() {
   return Inode{next_inode_++};
 }
 
-// About what a row and its share of a page come to.
-constexpr std::uint64_t kRowBytes = 512;
+// What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
+constexpr std::uint64_t kRowBytes = 2048;
 
 Status Nodes::keep(const Attributes& node) {
   auto [kept, is_first] = kept_.try_emplace(node.inode);

@@ -92,10 +92,10 @@ class Nodes {
   Database* database_ = nullptr;
   NodeCache cache_;
   std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
-  std::unordered_map<Inode, Kept> kept_;     // only while a batch is open
-  std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
-  std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
-  std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
+  std::unordered_map<Inode, Kept> kept_;                   // only while a batch is open
+  std::uint64_t numbered_transaction_ = 0;                 // the one that next_inode_ is good for
+  std::uint64_t next_inode_ = 0;                           // 0: SQLite counts, since there was no batch yet
+  std::optional<std::uint64_t> node_count_;                // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement find_;

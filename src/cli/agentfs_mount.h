@@ -1,0 +1,19 @@
+// The commands of AgentFS that mount something.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/args.h"
+#include "cli/context.h"
+
+namespace warren::cli {
+
+std::vector<Command> make_agentfs_mounts();
+
+// `backend` is "fuse" or "nfs"; the second is refused.
+Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,
+                            std::string_view backend);
+
+}  // namespace warren::cli
