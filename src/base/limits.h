@@ -41,6 +41,9 @@ inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 inline constexpr std::chrono::milliseconds kBatchTime{100};
 inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 
+// A mount takes more than this away from a file in steps.
+inline constexpr std::uint64_t kShrinkBytes = std::uint64_t{64} << 20;
+
 // Rows of wr_journal kept; a reader that is further behind looks at everything again.
 inline constexpr std::int64_t kJournalRows = 65'536;
 

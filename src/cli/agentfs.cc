@@ -23,8 +23,6 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::string_view kIdRule = "must contain only alphanumeric characters, hyphens, and underscores";
-
 // AgentFS's words for what went wrong; ours where it has none.
 std::string words_for(const Error& error) {
   switch (error.code()) {
@@ -41,15 +39,6 @@ std::string words_for(const Error& error) {
 
 Error in_their_words(const Error& error) { return Error(error.code(), words_for(error)); }
 
-Result<std::string> locate(const std::string& id_or_path) {
-  Result<std::string> path = locate_agent(id_or_path);
-  if (path.ok()) return path;
-  if (is_agent_id(id_or_path)) {
-    return Error(Code::kNotFound, fmt::format("agent '{}' not found at '{}'", id_or_path, path_of_agent(id_or_path)));
-  }
-  return Error(Code::kInvalid, fmt::format("invalid agent ID '{}': agent IDs {}", id_or_path, kIdRule));
-}
-
 // AgentFS encrypts whole files with its own engine; we do not, and must not act as if we did.
 Status refuse_encryption(const Arguments& args) {
   if (args.has("key") && !args.has("cipher")) return Error(Code::kInvalid, "--cipher is required when using --key");
@@ -60,7 +49,7 @@ Status refuse_encryption(const Arguments& args) {
 }
 
 Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, OpenMode mode) {
-  WARREN_TRY(locate(args.get("ID_OR_PATH")));
+  WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   auto agent =
       WARREN_TRY(Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = OpenMode::kReadOnly}, context.clock));
   const Schema& schema = agent->store().schema();
@@ -111,7 +100,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
 
 Result<Exit> run_ls(Context& context, const Arguments& args) {
   WARREN_TRY(refuse_encryption(args));
-  WARREN_TRY(locate(args.get("ID_OR_PATH")));
+  WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   context.err.print("Using agent: {}\n", args.get("ID_OR_PATH"));
   auto agent = WARREN_TRY(open(context, args, OpenMode::kReadOnly));
   if (args.get("FS_PATH") != "/") return Error(Code::kInvalid, "Only root directory (/) is currently supported");
@@ -207,7 +196,7 @@ void print_applied(Output& out, const MigrationReport& report) {
 }
 
 Result<Exit> run_migrate(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(locate(args.get("ID_OR_PATH")));
+  std::string path = WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   if (path == kMemoryAgent) return Error(Code::kNotFound, fmt::format("Database not found: {}", path));
   bool is_dry = args.has("dry-run");
   Output& out = context.out;

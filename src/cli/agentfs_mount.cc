@@ -61,7 +61,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   WARREN_TRY(refuse_nfs(args.get("backend")));
   if (!args.has("MOUNTPOINT")) return Error(Code::kInvalid, "Mountpoint is required when mounting a filesystem");
   const std::string& dir = args.get("MOUNTPOINT");
-  std::string located = WARREN_TRY(locate_agent(args.get("ID_OR_PATH")));
+  std::string located = WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   std::optional<struct stat> there = WARREN_TRY(find_host_file(dir));
   if (!there && !is_dead_mount(dir)) return Error(Code::kNotFound, fmt::format("Mountpoint does not exist: {}", dir));
   ServeOptions options;
@@ -78,7 +78,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_exec(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(locate_agent(args.get("ID_OR_PATH")));
+  std::string path = WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   return run_in_agentfs(context, path, args.all("COMMAND"), args.get("backend"));
 }
 
@@ -132,6 +132,15 @@ Option backend() {
 
 }  // namespace
 
+Result<std::string> locate_for_agentfs(const std::string& id_or_path) {
+  Result<std::string> path = locate_agent(id_or_path);
+  if (path.ok()) return path;
+  if (is_agent_id(id_or_path)) {
+    return Error(Code::kNotFound, fmt::format("agent '{}' not found at '{}'", id_or_path, path_of_agent(id_or_path)));
+  }
+  return Error(Code::kInvalid, fmt::format("invalid agent ID '{}': agent IDs {}", id_or_path, kIdRule));
+}
+
 Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,
                             std::string_view backend_name) {
   WARREN_TRY(refuse_nfs(backend_name));
@@ -154,8 +163,8 @@ std::vector<Command> make_agentfs_mounts() {
                             {.name = "allow-root", .help = "let root in as well"},
                             {.name = "system", .help = "let every user in"},
                             {.name = "foreground", .letter = 'f', .help = "stay in the foreground"},
-                            {.name = "uid", .value = "UID", .help = "owner of all files", .kind = ValueKind::kCount},
-                            {.name = "gid", .value = "GID", .help = "group of all files", .kind = ValueKind::kCount},
+                            {.name = "uid", .value = "UID", .help = "owner of all files", .kind = ValueKind::kUserId},
+                            {.name = "gid", .value = "GID", .help = "group of all files", .kind = ValueKind::kUserId},
                             backend()},
                 .subcommands = {},
                 .handler = run_mount};

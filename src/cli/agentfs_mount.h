@@ -12,6 +12,11 @@ namespace warren::cli {
 
 std::vector<Command> make_agentfs_mounts();
 
+inline constexpr std::string_view kIdRule = "must contain only alphanumeric characters, hyphens, and underscores";
+
+// locate_agent, with AgentFS's words for what is not there.
+Result<std::string> locate_for_agentfs(const std::string& id_or_path);
+
 // `backend` is "fuse" or "nfs"; the second is refused.
 Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,
                             std::string_view backend);

@@ -300,6 +300,7 @@ Status check_value(ValueKind kind, std::string_view text) {
     case ValueKind::kText: break;
     case ValueKind::kInteger: WARREN_TRY(parse_integer(text)); break;
     case ValueKind::kCount: WARREN_TRY(parse_count(text)); break;
+    case ValueKind::kUserId: WARREN_TRY(parse_user_id(text)); break;
     case ValueKind::kSize: WARREN_TRY(parse_size(text)); break;
     case ValueKind::kSizeOrNone: WARREN_TRY(parse_size_or_none(text)); break;
     case ValueKind::kDuration: WARREN_TRY(parse_duration(text)); break;

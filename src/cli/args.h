@@ -28,6 +28,7 @@ enum class ValueKind {
   kText,
   kInteger,  // any 64-bit integer
   kCount,    // 0 or more
+  kUserId,   // of a user or a group
   kSize,     // bytes: 4096, 64K, 1.5G
   kSizeOrNone,
   kDuration,  // 30s, 5m, 2h, 1d

@@ -92,9 +92,15 @@ Result<std::int64_t> parse_integer(std::string_view text) {
   return bad(text, "a whole number");
 }
 
-Result<std::uint64_t> parse_count(std::string_view text) {
-  if (auto value = whole_number<std::uint64_t>(text)) return *value;
+Result<std::int64_t> parse_count(std::string_view text) {
+  if (auto value = whole_number<std::int64_t>(text); value && *value >= 0) return *value;
   return bad(text, "a number from 0 upwards");
+}
+
+Result<std::uint32_t> parse_user_id(std::string_view text) {
+  constexpr std::uint32_t kNobodyAtAll = UINT32_MAX;  // to system calls: leave it as it is
+  if (auto value = whole_number<std::uint32_t>(text); value && *value != kNobodyAtAll) return *value;
+  return bad(text, "the number of a user or group");
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {

@@ -55,6 +55,12 @@ TEST(Values, NumbersThatDoNotFitAreRefused) {
   EXPECT_EQ(error_of(parse_integer("")), Code::kInvalid);
   EXPECT_EQ(error_of(parse_integer("1x")), Code::kInvalid);
   EXPECT_EQ(error_of(parse_count("-1")), Code::kInvalid);
+  EXPECT_EQ(*parse_count("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(error_of(parse_count("9223372036854775808")), Code::kInvalid);
+  EXPECT_EQ(*parse_user_id("4294967294"), 4294967294U);
+  for (const char* bad : {"-1", "4294967295", "4294967296", "root"}) {
+    EXPECT_EQ(error_of(parse_user_id(bad)), Code::kInvalid) << bad;
+  }
 }
 
 TEST(Values, PeopleReadSizesTimesAndModes) {

@@ -337,18 +337,22 @@ Status Database::sync() {
   }
   // A descriptor apart from SQLite's, which is safe for the -wal file: SQLite holds its locks on the other
   // two. No -wal file, or an empty one, means that everything is in the database file, synced.
-  if (!batch_lock_ || ::fdatasync(batch_lock_->wal_fd()) == 0) return Ok{};
-  return system_error(errno, fmt::format("sync {}", quote(wal_path())));
+  if (!batch_lock_) return Ok{};
+  if (::fdatasync(batch_lock_->wal_fd()) != 0) return system_error(errno, fmt::format("sync {}", quote(wal_path())));
+  // The log is a new file for each time that the agent is open; so is its name in the directory.
+  if (!log_name_is_synced_) WARREN_TRY(sync_host_dir(directory_of(wal_path())));
+  log_name_is_synced_ = true;
+  return Ok{};
 }
 
-Status Database::checkpoint() {
+Result<std::uint32_t> Database::checkpoint() {
   auto guard = lock();
   int pages = 0;
   int moved = 0;
   int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
   if (code != SQLITE_OK && code != SQLITE_BUSY) return error(code, "checkpoint");
   log_is_moved_ = code == SQLITE_OK && pages == moved;
-  return Ok{};
+  return static_cast<std::uint32_t>(std::max(moved, 0));
 }
 
 Status Database::backup_to(const std::string& path) {

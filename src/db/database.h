@@ -120,6 +120,7 @@ class Database {
   // Grouped commits. A batch ends when it is large, after limits::kBatchTime, when another process wants
   // its turn, and when somebody here says so.
   Status end_batch();
+  bool is_grouped() const { return commits_ == Commits::kGrouped; }
   bool in_batch() const { return batch_open_; }
   // What is kept back in memory to be written when the batch ends, about so many bytes of it. It counts
   // as a change: if the transaction then goes away without commit, the batch is rolled back.
@@ -142,8 +143,9 @@ class Database {
   std::string wal_path() const;  // absolute
   // Pages in the log after our newest commit; may be called without the lock.
   std::uint32_t log_pages() const { return log_pages_; }
-  // Moves what is in the log to the file, as far as that goes without waiting for others.
-  Status checkpoint();
+  // Moves what is in the log to the file, as far as that goes without waiting for others; returns how many
+  // pages of the log are moved by now.
+  Result<std::uint32_t> checkpoint();
 
   // Copies the whole database, while others use it, into `path`, which must not exist. The copy
   // appears under that name only when it is complete. Not within a write transaction (kBusy).
@@ -209,6 +211,7 @@ class Database {
   bool log_is_moved_ = false;                      // nothing was committed since a checkpoint that moved everything
   std::atomic<std::int64_t> batch_opened_ns_ = 0;  // 0: none is open
   std::atomic<bool> batch_end_wanted_ = false;
+  std::atomic<bool> log_name_is_synced_ = false;
   std::atomic<std::uint32_t> log_pages_ = 0;
 
   Statement begin_read_;

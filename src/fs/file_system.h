@@ -39,8 +39,9 @@ class DirStream {
  public:
   virtual ~DirStream() = default;
 
-  // Up to `max` entries after `cookie` (0: from the start). Empty at the end. A cookie is good for
-  // as long as its stream; cookies are 3 or more, so that a door can use 1 and 2 for "." and "..".
+  // Up to `max` entries after `cookie` (0: from the start). Empty at the end. A cookie is good for as
+  // long as a stream of the directory is open, and with any of them, also when its entry is gone; cookies
+  // are 3 or more, so that a door can use 1 and 2 for "." and "..".
   virtual Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) = 0;
 };
 

@@ -8,10 +8,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "fuse/session.h"
 
 namespace warren {
 namespace {
+
+// A hole is made in steps, so that others get their turn in between.
+constexpr std::uint64_t kPunchBytes = std::uint64_t{32} << 20;
 
 Inode node_of(const Request& request) { return Inode{request.node()}; }
 
@@ -197,7 +201,17 @@ Status Session::allocate(const Request& request, Buffer&) {
   }
   // For these two calls the kernel does not say whether the caller may keep the bits.
   if (request.header().uid != 0) WARREN_TRY(drop_privileges(node_of(request)));
-  WARREN_TRY(fs_.allocate(node_of(request), *mode, in->offset, in->length));
+  bool takes_away = *mode == AllocateMode::kPunchHole || *mode == AllocateMode::kZeroRangeKeepSize;
+  std::uint64_t end = in->offset + in->length;
+  std::uint64_t begin = in->offset;
+  bool is_possible = end >= begin && end <= limits::kFileBytes;  // else the call itself says what is wrong
+  if (takes_away && is_possible) {
+    Attributes now = WARREN_TRY(fs_.get_attributes(node_of(request)));
+    for (; begin < now.size && end - begin > kPunchBytes; begin += kPunchBytes) {
+      WARREN_TRY(fs_.allocate(node_of(request), *mode, begin, kPunchBytes));
+    }
+  }
+  WARREN_TRY(fs_.allocate(node_of(request), *mode, begin, end - begin));
   channel_.answer(request, {});
   return Ok{};
 }

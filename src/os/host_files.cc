@@ -86,8 +86,12 @@ Status publish_host_file(const std::string& draft, const std::string& path) {
   if (!renamed) return system_error(errno, fmt::format("make {}", quote(path)));
   std::size_t slash = path.rfind('/');
   std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(directory)));
+  return sync_host_dir(directory);
+}
+
+Status sync_host_dir(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(path)));
   return Ok{};
 }
 

@@ -31,6 +31,7 @@ Status replace_host_file(const std::string& path, std::string_view content, std:
 Status publish_host_file(const std::string& draft, const std::string& path);
 // Makes missing parents too; fine when it is there.
 Status make_host_dirs(const std::string& path, std::uint32_t mode);
+Status sync_host_dir(const std::string& path);  // the names in it
 // Whether there was one.
 Result<bool> remove_host_file(const std::string& path);
 

@@ -238,6 +238,20 @@ Status Chunks::cut(Inode node, std::uint64_t size) {
   return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
 }
 
+Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
+  constexpr std::uint64_t kStep = 4096;  // chunks
+  WARREN_TRY(write_back(node));
+  last_chunks_.erase(node);
+  std::optional<std::int64_t> last = WARREN_TRY(last_.bind(1, node.value).find_integer());
+  std::uint64_t end = last ? static_cast<std::uint64_t>(*last) + 1 : 0;
+  std::uint64_t kept = size / chunk_bytes_ + (size % chunk_bytes_ != 0 ? 1 : 0);
+  if (end <= kept) return size;
+  std::uint64_t begin = std::max(kept, end > kStep ? end - kStep : 0);
+  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, begin).run());
+  database_.note_batch_bytes((end - begin) * 512);
+  return std::max(begin * chunk_bytes_, size);
+}
+
 Status Chunks::punch(Inode node, std::uint64_t size, std::uint64_t offset, std::uint64_t length) {
   std::uint64_t end = std::min(size, offset + length);
   if (offset >= end) return Ok{};

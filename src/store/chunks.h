@@ -42,6 +42,10 @@ class Chunks {
 
   Status erase(Inode node);
 
+  // A large file is made smaller in steps, so that neither memory nor the time of a step grows with it: drops
+  // some of the last chunks that lie behind `size` and returns the size that is left, `size` at the least.
+  Result<std::uint64_t> cut_some(Inode node, std::uint64_t size);
+
   Status write_back();
   void forget_kept() {  // after a rollback
     kept_.clear();

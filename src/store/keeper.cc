@@ -18,8 +18,9 @@ namespace {
 // The log is moved into the file when it has this many pages and nobody writes for a while; above the
 // second number at once, by the side; above the third the writer waits for it, so that it cannot grow on.
 constexpr std::uint32_t kPagesWhenIdle = 2048;
-constexpr std::uint32_t kPagesBesides = 32'768;
-constexpr std::uint32_t kPagesAtMost = 65'536;
+constexpr std::uint32_t kPagesBesides = 16'384;
+constexpr std::uint32_t kPagesAtMost = 49'152;
+constexpr std::uint32_t kPagesOfLittle = 4096;
 constexpr int kIdleMilliseconds = 300;
 constexpr std::size_t kRowsAtOnce = 1024;
 
@@ -30,12 +31,13 @@ constexpr int kLastLookMilliseconds = 256;
 
 }  // namespace
 
-Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journal) {
+Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journal,
+                                              std::function<Result<bool>()> work) {
   FileWatch watch = WARREN_TRY(FileWatch::open(database.wal_path()));
   database.listen_for_commits();
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error(errno, "eventfd");
-  std::unique_ptr<Keeper> keeper(new Keeper(database, journal, std::move(watch), std::move(wake)));
+  std::unique_ptr<Keeper> keeper(new Keeper(database, journal, std::move(work), std::move(watch), std::move(wake)));
   {
     Transaction view = WARREN_TRY(Transaction::begin(database, Access::kRead));
     keeper->seen_seq_ = WARREN_TRY(journal.last_seq());
@@ -46,8 +48,12 @@ Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journ
   return keeper;
 }
 
-Keeper::Keeper(Database& database, Journal& journal, FileWatch watch, Fd wake)
-    : database_(database), journal_(journal), watch_(std::move(watch)), wake_(std::move(wake)) {}
+Keeper::Keeper(Database& database, Journal& journal, std::function<Result<bool>()> work, FileWatch watch, Fd wake)
+    : database_(database),
+      journal_(journal),
+      work_(std::move(work)),
+      watch_(std::move(watch)),
+      wake_(std::move(wake)) {}
 
 Keeper::~Keeper() {
   ending_ = true;
@@ -76,8 +82,22 @@ void Keeper::everything_changed() {
 
 void Keeper::batch_ended() {
   std::uint32_t pages = database_.log_pages();
-  if (pages >= kPagesAtMost) database_.checkpoint().ignore("the log grows on, and the next batch tries again");
-  else if (pages >= kPagesBesides) ask_for_checkpoint();
+  if (pages < kPagesBesides) {
+    moved_pages_ = 0;  // the log began anew
+    return;
+  }
+  std::unique_lock lock(checkpoint_mutex_);
+  std::uint32_t unmoved = pages - std::min<std::uint32_t>(pages, moved_pages_);
+  bool is_little = unmoved <= kPagesOfLittle && !checkpoint_runs_;
+  if (!is_little && pages < kPagesAtMost) {
+    wants_checkpoint_ = true;
+    checkpoint_asked_.notify_one();
+    return;
+  }
+  // The log begins anew only when all of it is moved while nobody writes: now. The one by the side must end
+  // first, since two at once cannot be.
+  checkpoint_ended_.wait(lock, [this] { return !checkpoint_runs_; });
+  database_.checkpoint().ignore("the log grows on, and the next batch tries again");
 }
 
 bool Keeper::wants_idle_checkpoint() const {
@@ -91,6 +111,7 @@ int Keeper::wait_milliseconds() const {
     int limit = static_cast<int>(std::max<std::int64_t>(milliseconds, 0));
     wait = wait < 0 ? limit : std::min(wait, limit);
   };
+  if (has_work_) at_most(1);  // whoever waits for the lock has a turn in between
   if (look_again_ > 0) at_most(look_again_);
   if (auto since = database_.batch_opened_at()) {
     auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
@@ -113,6 +134,10 @@ void Keeper::keep() {
     if (since && (is_late || happened.touched)) {
       database_.want_batch_end();  // whoever has the lock now may do it first
       database_.end_batch().ignore("kept by the database, and told at the next sync");
+    }
+    if (has_work_.exchange(false)) {
+      Result<bool> more = work_();
+      if (more.ok() && *more) has_work_ = true;
     }
     bool looks_again = ready == 0 && look_again_ > 0;
     if (happened.written || happened.touched || everything_changed_ || looks_again) {
@@ -177,16 +202,20 @@ void Keeper::checkpoint_when_asked() {
     checkpoint_asked_.wait(lock, [this] { return wants_checkpoint_; });
     if (ending_) break;
     wants_checkpoint_ = false;
+    checkpoint_runs_ = true;
     lock.unlock();
     checkpoint().ignore("the log grows on, and the next batch tries again");
     lock.lock();
+    checkpoint_runs_ = false;
+    checkpoint_ended_.notify_all();
   }
 }
 
 // By a connection of its own, so that nobody waits for it.
 Status Keeper::checkpoint() {
   if (!checkpointer_) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
-  return checkpointer_->checkpoint();
+  moved_pages_ = WARREN_TRY(checkpointer_->checkpoint());
+  return Ok{};
 }
 
 }  // namespace warren

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,7 +23,9 @@ namespace warren {
 // The database and journal outlive it. Thread-safe.
 class Keeper {
  public:
-  static Result<std::unique_ptr<Keeper>> start(Database& database, Journal& journal);
+  // `work` does a part of what can wait, and says whether there is more.
+  static Result<std::unique_ptr<Keeper>> start(Database& database, Journal& journal,
+                                               std::function<Result<bool>()> work);
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -30,12 +33,16 @@ class Keeper {
   void batch_opened() { wake(); }
   void batch_ended();  // under the database's lock, outside a transaction
   void everything_changed();
+  void has_work() {
+    has_work_ = true;
+    wake();
+  }
 
   // See FileSystem::listen.
   void listen(ChangeListener* listener);
 
  private:
-  Keeper(Database& database, Journal& journal, FileWatch watch, Fd wake);
+  Keeper(Database& database, Journal& journal, std::function<Result<bool>()> work, FileWatch watch, Fd wake);
   void keep();
   int wait_milliseconds() const;
   bool wants_idle_checkpoint() const;
@@ -48,10 +55,12 @@ class Keeper {
 
   Database& database_;
   Journal& journal_;
+  std::function<Result<bool>()> work_;
   FileWatch watch_;
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
+  std::atomic<bool> has_work_ = false;
 
   std::mutex listener_mutex_;  // held while the listener is called, so that it can be taken away safely
   ChangeListener* listener_ = nullptr;
@@ -64,8 +73,11 @@ class Keeper {
 
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_asked_;
+  std::condition_variable checkpoint_ended_;
+  bool checkpoint_runs_ = false;   // under checkpoint_mutex_
   bool wants_checkpoint_ = false;  // under checkpoint_mutex_
   std::unique_ptr<Database> checkpointer_;
+  std::atomic<std::uint32_t> moved_pages_ = 0;  // of the log, by the checkpointer
 
   std::thread keeping_;
   std::thread checkpointing_;

@@ -106,6 +106,7 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
+  find_entry_id_ = WARREN_TRY(db.prepare("SELECT id FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
   count_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_inode"));
   if (schema.has_symlinks) get_target_ = WARREN_TRY(db.prepare("SELECT target FROM fs_symlink WHERE ino = ?"));
   if (!schema.is_current() || db.is_read_only()) return Ok{};
@@ -465,6 +466,10 @@ Result<std::optional<std::string>> Nodes::find_name(Inode dir, std::int64_t entr
   Rows rows = find_name_.bind(1, entry_id).bind(2, dir.value).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
   return std::optional(std::string(rows.text(0)));
+}
+
+Result<std::optional<std::int64_t>> Nodes::find_entry_id(Inode dir, std::string_view name) {
+  return find_entry_id_.bind(1, dir.value).bind(2, name).find_integer();
 }
 
 Result<std::string> Nodes::get_target(Inode symlink) {

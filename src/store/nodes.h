@@ -56,6 +56,7 @@ class Nodes {
   // a row of each entry's node, attributes all of its columns.
   Result<std::vector<DirEntry>> list(Inode dir, std::string_view after, std::size_t max, DirDetail detail);
   Result<std::optional<std::string>> find_name(Inode dir, std::int64_t entry_id);
+  Result<std::optional<std::int64_t>> find_entry_id(Inode dir, std::string_view name);  // nullopt if not stored yet
 
   Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
   Status set_target(Inode symlink, std::string_view target);
@@ -119,6 +120,7 @@ class Nodes {
   Statement list_types_;
   Statement list_attributes_;
   Statement find_name_;
+  Statement find_entry_id_;
   Statement get_target_;
   Statement set_target_;
   Statement erase_target_;

@@ -180,16 +180,34 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
     return;
   }
   retained_.erase(kept);
-  if (nameless_.erase(node) == 0) return;
-  auto collect = [&]() -> Status {
-    Transaction scope = WARREN_TRY(write_scope());
-    std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
-    if (!row) return Ok{};
-    if (unlisted_.erase(node) == 0) WARREN_TRY(orphans_->erase(node));
-    WARREN_TRY(erase_node(*row));
-    return scope.commit();
-  };
-  collect().ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
+  if (!nameless_.contains(node)) return;
+  Result<Attributes> row = get_attributes(node);
+  if (database_.is_grouped() && row.ok() && row->size > limits::kShrinkBytes) {
+    leaving_.push_back(node);
+    store_.has_work();
+    return;
+  }
+  collect(node).ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
+}
+
+Status SqliteFs::collect(Inode node) {
+  Transaction scope = WARREN_TRY(write_scope());
+  nameless_.erase(node);
+  std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  if (!row) return Ok{};
+  if (unlisted_.erase(node) == 0) WARREN_TRY(orphans_->erase(node));
+  WARREN_TRY(erase_node(*row));
+  return scope.commit();
+}
+
+Result<bool> SqliteFs::collect_some() {
+  auto guard = database_.lock();
+  if (leaving_.empty()) return false;
+  Inode node = leaving_.back();
+  if (WARREN_TRY(shrink_step(node, 0))) return true;
+  leaving_.pop_back();
+  WARREN_TRY(collect(node));
+  return !leaving_.empty();
 }
 
 void SqliteFs::forget_rows() {
@@ -213,12 +231,15 @@ void SqliteFs::after_rollback() {
   newly_nameless_.clear();
 }
 
+Result<std::vector<Inode>> SqliteFs::list_abandoned() {
+  Transaction scope = WARREN_TRY(read_scope());
+  return orphans_->list_abandoned();
+}
+
 Status SqliteFs::collect_orphans() {
-  {
-    Transaction scope = WARREN_TRY(read_scope());
-    std::vector<Inode> abandoned = WARREN_TRY(orphans_->list_abandoned());
-    if (abandoned.empty()) return Ok{};
-  }
+  std::vector<Inode> listed = WARREN_TRY(list_abandoned());
+  if (listed.empty()) return Ok{};
+  for (Inode node : listed) WARREN_TRY(shrink_in_steps(node, 0));
   Transaction scope = WARREN_TRY(write_scope());
   std::vector<Inode> abandoned = WARREN_TRY(orphans_->list_abandoned());
   for (Inode node : abandoned) {

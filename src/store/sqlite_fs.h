@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -77,6 +78,10 @@ class SqliteFs final : public FileSystem {
   // Removes nodes that a crashed process left without a name. Called once, when the store opens.
   Status collect_orphans();
 
+  // Nodes without a name that are too large to remove while a program waits: removes a part of one. False
+  // when there is none left. For a thread that has time.
+  Result<bool> collect_some();
+
   // For whoever changed our tables through the same connection by SQL of their own.
   void forget_rows();
 
@@ -92,6 +97,12 @@ class SqliteFs final : public FileSystem {
   struct DirectoryFacts {
     std::optional<Inode> parent;
     std::optional<std::uint32_t> subdirectories;
+  };
+
+  // A directory that is being read, and what was removed from it since: names by entry id.
+  struct OpenDir {
+    int streams = 0;
+    std::map<std::int64_t, std::string> removed;
   };
 
   explicit SqliteFs(Store& store);
@@ -119,6 +130,7 @@ class SqliteFs final : public FileSystem {
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);
+  Status remember_removed(Inode parent, std::string_view name);
   Status remove_name(Inode parent, std::string_view name, const Attributes& entry, Timestamp now);
   Status replace(Inode parent, std::string_view name, const Attributes& old_entry, Inode new_parent,
                  std::string_view new_name, const std::optional<Attributes>& new_entry);
@@ -128,6 +140,10 @@ class SqliteFs final : public FileSystem {
 
   Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
   Status resize_row(Attributes& row, std::uint64_t size);
+  Result<bool> shrink_step(Inode node, std::uint64_t size);
+  Status shrink_in_steps(Inode node, std::uint64_t size);
+  Status collect(Inode node);
+  Result<std::vector<Inode>> list_abandoned();
   Status charge_size(const Attributes& row, std::uint64_t new_size);
 
   Store& store_;
@@ -143,7 +159,9 @@ class SqliteFs final : public FileSystem {
   std::unordered_set<Inode> nameless_;  // retained nodes that this process took the last name from
   std::unordered_set<Inode> unlisted_;  // those of them that are not in wr_orphan yet; only in a batch
   std::vector<Inode> newly_nameless_;   // by the running transaction
+  std::vector<Inode> leaving_;          // nameless, forgotten, and large: collect_some removes them
   std::unordered_map<Inode, DirectoryFacts> directories_;
+  std::unordered_map<Inode, OpenDir> open_dirs_;
   std::uint64_t foreign_epoch_ = 0;
 };
 

@@ -81,9 +81,28 @@ Status SqliteFs::resize_row(Attributes& row, std::uint64_t size) {
   return Ok{};
 }
 
+// Takes a part away from a file that is much larger than `size`; false if one transaction can do the rest.
+// Each step is a change of its own: whoever looks in between, or after a crash, sees a shorter file.
+Result<bool> SqliteFs::shrink_step(Inode node, std::uint64_t size) {
+  Transaction scope = WARREN_TRY(write_scope());
+  std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  if (!row || !row->is_file() || row->size <= size || row->size - size <= limits::kShrinkBytes) return false;
+  std::uint64_t left = WARREN_TRY(chunks_->cut_some(node, size));
+  WARREN_TRY(resize_row(*row, left));
+  WARREN_TRY(nodes_->update(*row));
+  WARREN_TRY(scope.commit());
+  return true;
+}
+
+Status SqliteFs::shrink_in_steps(Inode node, std::uint64_t size) {
+  while (WARREN_TRY(shrink_step(node, size))) continue;
+  return Ok{};
+}
+
 Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
+  if (changes.size && database_.is_grouped()) WARREN_TRY(shrink_in_steps(node, *changes.size));
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = changes.size ? WARREN_TRY(get_file_row(node)) : WARREN_TRY(get_row(node));
   if (changes.size) WARREN_TRY(check_extent(*changes.size, 0));

@@ -33,10 +33,17 @@ bool is_makeable(std::uint32_t type) {
 
 // Pages by name. Cookies are entry ids, moved by two to leave 1 and 2 to the doors. The names of
 // the newest page are kept, because an entry may be removed before its cookie comes back: that is
-// what `rm -r` does.
+// what `rm -r` does. And while any stream of a directory is open, the filesystem remembers what is removed
+// from it: a kernel may hand one stream the cookies that it got from another.
 class SqliteDirStream final : public DirStream {
  public:
-  SqliteDirStream(SqliteFs& fs, Inode dir) : fs_(fs), dir_(dir) {}
+  SqliteDirStream(SqliteFs& fs, Inode dir) : fs_(fs), dir_(dir) { ++fs_.open_dirs_[dir].streams; }
+
+  ~SqliteDirStream() override {
+    auto guard = fs_.database_.lock();
+    auto open = fs_.open_dirs_.find(dir_);
+    if (--open->second.streams == 0) fs_.open_dirs_.erase(open);
+  }
 
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     Transaction scope = WARREN_TRY(fs_.read_scope());
@@ -65,8 +72,11 @@ class SqliteDirStream final : public DirStream {
     auto known = std::find_if(places_.begin(), places_.end(), [&](const Place& p) { return p.cookie == cookie; });
     if (known != places_.end()) return known->name;
     auto stored = WARREN_TRY(fs_.nodes_->find_name(dir_, static_cast<std::int64_t>(cookie - kCookieBase)));
-    if (!stored) return Error(Code::kInvalid, fmt::format("no directory entry with cookie {}", cookie));
-    return *std::move(stored);
+    if (stored) return *std::move(stored);
+    const auto& removed = fs_.open_dirs_[dir_].removed;
+    auto gone = removed.find(static_cast<std::int64_t>(cookie - kCookieBase));
+    if (gone != removed.end()) return gone->second;
+    return Error(Code::kInvalid, fmt::format("no directory entry with cookie {}", cookie));
   }
 
   SqliteFs& fs_;
@@ -224,7 +234,20 @@ Status SqliteFs::erase_node(const Attributes& node) {
   return store_.usage().charge(-bytes, -1);
 }
 
+Status SqliteFs::remember_removed(Inode parent, std::string_view name) {
+  constexpr std::size_t kRemembered = 65'536;
+  auto open = open_dirs_.find(parent);
+  if (open == open_dirs_.end()) return Ok{};
+  std::optional<std::int64_t> id = WARREN_TRY(nodes_->find_entry_id(parent, name));
+  if (!id) return Ok{};  // made in this batch: nobody has its cookie
+  std::map<std::int64_t, std::string>& removed = open->second.removed;
+  if (removed.size() >= kRemembered) removed.erase(removed.begin(), std::next(removed.begin(), kRemembered / 2));
+  removed.insert_or_assign(*id, std::string(name));
+  return Ok{};
+}
+
 Status SqliteFs::remove_name(Inode parent, std::string_view name, const Attributes& entry, Timestamp now) {
+  WARREN_TRY(remember_removed(parent, name));
   WARREN_TRY(nodes_->erase_entry(parent, name));
   store_.journal()->note_entry(parent, name);
   if (entry.is_directory()) shift_subdirectories(parent, -1);
@@ -306,6 +329,7 @@ Status SqliteFs::replace(Inode parent, std::string_view name, const Attributes& 
                          std::string_view new_name, const std::optional<Attributes>& new_entry) {
   Timestamp now = clock_.now();
   if (new_entry) WARREN_TRY(remove_name(new_parent, new_name, *new_entry, now));
+  WARREN_TRY(remember_removed(parent, name));
   WARREN_TRY(nodes_->move_entry(parent, name, new_parent, new_name));
   Attributes moved = old_entry;
   moved.ctime = now;

@@ -153,7 +153,8 @@ Status Store::assemble(Commits commits) {
   database_->observe(this);
   if (is_read_only()) return Ok{};
   WARREN_TRY(fs_->collect_orphans());
-  if (commits == Commits::kGrouped) keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_));
+  if (commits == Commits::kGrouped)
+    keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_, [this] { return fs_->collect_some(); }));
   return Ok{};
 }
 
@@ -166,6 +167,10 @@ Status Store::before_commit() {
 void Store::after_commit() {
   fs_->after_commit();
   if (keeper_) keeper_->batch_ended();
+}
+
+void Store::has_work() {
+  if (keeper_) keeper_->has_work();
 }
 
 void Store::batch_opened() {

@@ -13,7 +13,7 @@ must name what it shows: everything after it is compared with that JSON in one l
 
 A .md file is a transcript too: its ```console blocks, with both outputs together as a reader would see them.
 There any number may differ, since sizes and times do, and so may the blanks that line them up; '...' stands for
-anything.
+anything. Blocks marked ```console fuse are left out where nothing can be mounted.
 """
 import json
 import os
@@ -55,11 +55,23 @@ def read_transcript(path):
     return steps
 
 
+def can_mount():
+    return os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+def unmount_below(scratch):
+    """What a failed step left mounted."""
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        if line.split()[4].startswith(f"{scratch}/"):
+            subprocess.run(["umount", "-l", line.split()[4]], check=True)
+
+
 def read_manual(path):
     steps, inside = [], False
+    blocks = ["```console", "```console fuse"] if can_mount() else ["```console"]
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.startswith("```"):
-            inside = line == "```console"
+            inside = not inside and line in blocks
         elif inside and line.startswith("$ "):
             steps.append(Step(number, line[2:]))
         elif inside and steps:
@@ -133,11 +145,12 @@ def run_transcript(path, programs):
         home = pathlib.Path(scratch, "home")
         home.mkdir()
         env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(home), "LC_ALL": "C.UTF-8", "TZ": "UTC",
-               "TESTS": str(path.parent), "SHELL": "/bin/bash"}
+               "TESTS": str(path.parent), "SHELL": "/bin/bash", "XDG_RUNTIME_DIR": str(home)}
         for step in steps:
             problems = check(step, cwd, env)
             if problems:
                 failures.append(f"{path.name}:{step.number}: $ {step.command}\n" + "\n".join(problems))
+        unmount_below(scratch)
     return len(steps), failures
 
 

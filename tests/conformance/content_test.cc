@@ -67,6 +67,34 @@ TEST_P(ContentTest, WritingPastTheEndLeavesAHole) {
   EXPECT_EQ(read(file), "ab" + zeros(3 * kChunk + 3) + "z");
 }
 
+TEST_P(ContentTest, AGiantMadeSmallKeepsWhatLiesBeforeItsNewEnd) {
+  constexpr std::uint64_t kMany = std::uint64_t{300} << 20;  // more than is taken away in one step
+  for (std::uint64_t end : {0UL, 1UL, 8UL, 4096UL, 5000UL}) {
+    std::string text = pattern(5000);
+    Inode file = make_file("f", text);
+    write(file, kMany, "far");
+    write(file, kMany * 2, "farther");
+    resize(file, std::uint64_t{1} << 50);
+    resize(file, end);
+    EXPECT_EQ(size(file), end);
+    EXPECT_EQ(read(file), text.substr(0, end));
+    resize(file, 6000);
+    EXPECT_EQ(read(file), text.substr(0, end) + zeros(6000 - end));
+    must(fs_.unlink(kRootInode, "f"));
+  }
+}
+
+TEST_P(ContentTest, AGiantThatIsUnlinkedAndForgottenIsGone) {
+  Inode file = make_file("f", "near");
+  write(file, std::uint64_t{300} << 20, "far");
+  must(fs_.retain(file));
+  must(fs_.unlink(kRootInode, "f"));
+  EXPECT_EQ(read(file, 0, 4), "near");
+  fs_.forget(file, 1);
+  must(fs_.sync(kRootInode));
+  EXPECT_EQ(fs_.lookup(kRootInode, "f").error().code(), Code::kNotFound);
+}
+
 TEST_P(ContentTest, AFarOffsetCostsNothing) {
   Inode file = make_file("f");
   constexpr std::uint64_t kFar = std::uint64_t{1} << 40;

@@ -133,6 +133,20 @@ TEST_P(DirStreamTest, DeletingWhatWasReadReachesEverything) {
   }
 }
 
+TEST_P(DirStreamTest, ACookieFromAnotherStreamIsGoodAlsoWhenItsEntryIsGone) {
+  Inode dir = make_dir("d");
+  make_many(dir, 40);
+  auto one = must(fs_.open_dir(dir));
+  auto other = must(fs_.open_dir(dir));
+  std::vector<DirEntry> all = must(one->read(0, 100, DirDetail::kTypes));
+  for (std::size_t i = 0; i < 20; ++i) must(fs_.unlink(dir, all[i].name));
+  must(fs_.rename(dir, all[20].name, kRootInode, "elsewhere", RenameMode::kReplace));
+  std::vector<DirEntry> rest = must(other->read(all[19].cookie, 100, DirDetail::kTypes));
+  EXPECT_EQ(rest.size(), 19U);
+  rest = must(other->read(all[20].cookie, 100, DirDetail::kTypes));
+  EXPECT_EQ(rest.size(), 19U);
+}
+
 TEST_P(DirStreamTest, ANameThatIsReplacedIsListedOnce) {
   Inode dir = make_dir("d");
   for (std::string_view name : {"a", "b", "c", "d"}) make_file(name, "", dir);

@@ -1,0 +1,331 @@
+// Commits::kGrouped: what is held back, who sees it when, and what becomes of it.
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "base/limits.h"
+#include "db/database.h"
+#include "db/transaction.h"
+#include "os/watch.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+using testing::TempDir;
+
+constexpr int kPatienceMs = 30'000;  // for what comes at once; only a bug waits so long
+
+class Listener final : public TransactionObserver {
+ public:
+  Status before_commit() override {
+    if (fails) return Error(Code::kNoSpace, "no");
+    return Ok{};
+  }
+  void after_commit() override { ++commits; }
+  void after_rollback() override { ++rollbacks; }
+  void batch_opened() override { ++opened; }
+
+  bool fails = false;
+  int commits = 0;
+  int rollbacks = 0;
+  int opened = 0;
+};
+
+class BatchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    database_ = open({.mode = OpenMode::kCreate, .commits = Commits::kGrouped});
+    ASSERT_OK(database_->execute("CREATE TABLE t (v)"));
+    database_->observe(&listener_);
+    other_ = open({});
+  }
+
+  std::unique_ptr<Database> open(const DatabaseOptions& options) {
+    return Database::open(directory_.file("a.db"), options).value();
+  }
+
+  Result<Transaction> begin(Access access) { return Transaction::begin(*database_, access); }
+  Status insert() { return database_->execute("INSERT INTO t VALUES (1)"); }
+
+  // One change, held back.
+  Status write() {
+    Transaction change = WARREN_TRY(begin(Access::kSharedWrite));
+    WARREN_TRY(insert());
+    return change.commit();
+  }
+
+  // Without a transaction: it waits for nobody.
+  std::int64_t count(Database& database) {
+    return database.prepare("SELECT count(*) FROM t").value().find_integer().value().value();
+  }
+
+  TempDir directory_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<Database> other_;
+  Listener listener_;
+};
+
+TEST_F(BatchTest, ASharedWriteIsSeenHereAtOnceAndElsewhereWhenTheBatchEnds) {
+  ASSERT_OK(write());
+  EXPECT_TRUE(database_->in_batch());
+  {
+    Transaction reading = begin(Access::kSharedRead).value();
+    EXPECT_EQ(count(*database_), 1);
+  }
+  EXPECT_EQ(count(*other_), 0);
+  ASSERT_OK(database_->end_batch());
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, TheObserverHearsOfTheBatchNotOfEachChange) {
+  {
+    Transaction change = begin(Access::kSharedWrite).value();
+    ASSERT_OK(insert());
+    ASSERT_OK(change.commit());
+  }
+  EXPECT_EQ(listener_.opened, 1);
+  EXPECT_EQ(listener_.commits, 0);
+  ASSERT_OK(database_->end_batch());
+  EXPECT_EQ(listener_.commits, 1);
+  ASSERT_OK(database_->end_batch()) << "there is none, which is no error";
+  EXPECT_EQ(listener_.commits, 1);
+}
+
+TEST_F(BatchTest, OnlyAnOpenBatchHasATime) {
+  EXPECT_FALSE(database_->batch_opened_at().has_value());
+  ASSERT_OK(write());
+  EXPECT_TRUE(database_->batch_opened_at().has_value());
+  ASSERT_OK(database_->end_batch());
+  EXPECT_FALSE(database_->batch_opened_at().has_value());
+}
+
+TEST_F(BatchTest, SyncEndsTheBatch) {
+  ASSERT_OK(write());
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, ClosingEndsTheBatch) {
+  ASSERT_OK(write());
+  database_.reset();
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndStandsAlone) {
+  ASSERT_OK(write());
+  {
+    Transaction alone = begin(Access::kWrite).value();
+    EXPECT_FALSE(database_->in_batch());
+    EXPECT_EQ(count(*other_), 1);
+    ASSERT_OK(insert());
+  }
+  EXPECT_EQ(count(*database_), 1) << "what was dropped is the plain write alone";
+  EXPECT_OK(database_->sync());
+}
+
+TEST_F(BatchTest, APlainReadEndsTheBatchFirst) {
+  ASSERT_OK(write());
+  Transaction reading = begin(Access::kRead).value();
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, WithoutGroupedCommitsASharedWriteIsCommittedByItself) {
+  Transaction change = Transaction::begin(*other_, Access::kSharedWrite).value();
+  ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
+  ASSERT_OK(change.commit());
+  EXPECT_FALSE(other_->in_batch());
+  EXPECT_EQ(count(*database_), 1);
+}
+
+TEST_F(BatchTest, ARefusedSharedWriteLeavesTheBatch) {
+  ASSERT_OK(write());
+  { Transaction refused = begin(Access::kSharedWrite).value(); }
+  EXPECT_TRUE(database_->in_batch());
+  EXPECT_EQ(listener_.rollbacks, 0);
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, AChangeThatWasDroppedTakesTheBatchWithItAndSyncSaysSoOnce) {
+  ASSERT_OK(write());
+  {
+    Transaction dropped = begin(Access::kSharedWrite).value();
+    ASSERT_OK(insert());
+  }
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*database_), 0);
+  EXPECT_EQ(listener_.rollbacks, 1);
+  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
+  EXPECT_OK(database_->sync());
+}
+
+TEST_F(BatchTest, AnInnerChangeThatWasDroppedTakesTheBatchWithIt) {
+  ASSERT_OK(write());
+  {
+    Transaction outer = begin(Access::kSharedWrite).value();
+    {
+      Transaction inner = begin(Access::kSharedWrite).value();
+      ASSERT_OK(insert());
+    }
+    EXPECT_EQ(error_of(outer.commit()), Code::kIo);
+  }
+  EXPECT_EQ(count(*database_), 0);
+  EXPECT_EQ(listener_.rollbacks, 1);
+  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
+}
+
+TEST_F(BatchTest, AfterALostBatchTheNextSucceeds) {
+  {
+    Transaction dropped = begin(Access::kSharedWrite).value();
+    ASSERT_OK(insert());
+  }
+  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
+  ASSERT_OK(write());
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, ABatchThatCannotBeCommittedIsLostWhole) {
+  ASSERT_OK(write());
+  listener_.fails = true;
+  EXPECT_EQ(error_of(database_->end_batch()), Code::kNoSpace);
+  EXPECT_EQ(count(*database_), 0);
+  EXPECT_EQ(listener_.rollbacks, 1);
+  listener_.fails = false;
+  EXPECT_EQ(error_of(database_->sync()), Code::kNoSpace) << "whoever syncs was not the one who ended it";
+  ASSERT_OK(write());
+  EXPECT_OK(database_->sync());
+}
+
+TEST_F(BatchTest, ACommitThatEndsTheBatchInVainSaysSoAndRollsBackOnce) {
+  ASSERT_OK(write());
+  database_->want_batch_end();
+  listener_.fails = true;
+  {
+    Transaction last = begin(Access::kSharedWrite).value();
+    ASSERT_OK(insert());
+    EXPECT_EQ(error_of(last.commit()), Code::kNoSpace);
+  }
+  EXPECT_EQ(count(*database_), 0);
+  EXPECT_EQ(listener_.rollbacks, 1);
+  listener_.fails = false;
+  ASSERT_OK(write());
+  EXPECT_TRUE(database_->in_batch());
+}
+
+TEST_F(BatchTest, WhatIsKeptBackCountsAsAChange) {
+  ASSERT_OK(write());
+  {
+    Transaction dropped = begin(Access::kSharedWrite).value();
+    database_->note_kept_back(10);
+  }
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*database_), 0);
+  EXPECT_EQ(listener_.rollbacks, 1);
+}
+
+TEST_F(BatchTest, WhatWasKeptBackEarlierIsNoChangeOfWhoWritesItBack) {
+  {
+    Transaction change = begin(Access::kSharedWrite).value();
+    database_->note_kept_back(10);
+    ASSERT_OK(change.commit());
+  }
+  {
+    Transaction refused = begin(Access::kSharedWrite).value();
+    std::int64_t before = database_->total_changes();
+    ASSERT_OK(insert());
+    database_->note_written_back(before);
+  }
+  EXPECT_EQ(listener_.rollbacks, 0);
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, ALargeBatchEndsByItself) {
+  Transaction change = begin(Access::kSharedWrite).value();
+  ASSERT_OK(insert());
+  database_->note_kept_back(limits::kBatchBytes - 1);
+  database_->note_batch_bytes(1);
+  ASSERT_OK(change.commit());
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*other_), 1);
+  EXPECT_EQ(listener_.commits, 1);
+}
+
+TEST_F(BatchTest, ABatchThatIsWantedEndsWithTheNextWriteNotWithARead) {
+  ASSERT_OK(write());
+  database_->want_batch_end();
+  ASSERT_OK(begin(Access::kSharedRead)->commit());
+  EXPECT_TRUE(database_->in_batch());
+  ASSERT_OK(write());
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*other_), 2);
+}
+
+TEST_F(BatchTest, WhoeverBeginsElsewhereKnocksAndSeesTheBatchOnceItIsEnded) {
+  FileWatch watch = FileWatch::open(database_->wal_path()).value();
+  ASSERT_OK(write());
+  watch.take();
+  bool knocked = false;
+  std::thread keeper([&] {
+    pollfd readable{watch.fd(), POLLIN, 0};
+    knocked = ::poll(&readable, 1, kPatienceMs) == 1 && watch.take().touched;
+    EXPECT_OK(database_->end_batch());
+  });
+  {
+    Transaction reading = Transaction::begin(*other_, Access::kRead).value();
+    EXPECT_EQ(count(*other_), 1);
+  }
+  keeper.join();
+  EXPECT_TRUE(knocked);
+}
+
+TEST_F(BatchTest, WhileAnotherProcessListensEachChangeIsCommittedAndTold) {
+  std::unique_ptr<Database> listening = open({.commits = Commits::kGrouped});
+  listening->listen_for_commits();
+  FileWatch watch = FileWatch::open(database_->wal_path()).value();
+  ASSERT_OK(write());
+  EXPECT_FALSE(database_->in_batch());
+  EXPECT_EQ(count(*listening), 1);
+  EXPECT_TRUE(watch.take().touched);
+  listening.reset();
+  ASSERT_OK(write());
+  EXPECT_TRUE(database_->in_batch());
+  EXPECT_FALSE(watch.take().touched);
+}
+
+TEST_F(BatchTest, TheNextSharedReadSeesWhatAnotherConnectionCommitted) {
+  auto read = [&] {
+    Transaction reading = begin(Access::kSharedRead).value();
+    return count(*database_);
+  };
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(read(), 0) << "by now the log's index is as it was";
+  ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
+  EXPECT_EQ(read(), 1);
+  EXPECT_EQ(read(), 1);
+}
+
+TEST_F(BatchTest, TheForeignEpochMovesForOthersAndNotForOurOwnBatches) {
+  auto epoch = [&] {
+    Transaction reading = begin(Access::kSharedRead).value();
+    EXPECT_OK(database_->look());
+    return database_->foreign_epoch();
+  };
+  std::uint64_t first = epoch();
+  ASSERT_OK(write());
+  EXPECT_EQ(epoch(), first);
+  ASSERT_OK(database_->end_batch());
+  EXPECT_EQ(epoch(), first);
+  ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
+  EXPECT_NE(epoch(), first);
+}
+
+}  // namespace
+}  // namespace warren
