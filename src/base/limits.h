@@ -44,6 +44,10 @@ inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 // A mount takes more than this away from a file in steps.
 inline constexpr std::uint64_t kShrinkBytes = std::uint64_t{64} << 20;
 
+// Through a mount a directory with more entries than this, that nobody has counted, shows a link count of
+// 1, which stands for "unknown" (as on btrfs).
+inline constexpr std::uint64_t kCountedEntries = 256;
+
 // Rows of wr_journal kept; a reader that is further behind looks at everything again.
 inline constexpr std::int64_t kJournalRows = 65'536;
 

@@ -1,8 +1,9 @@
 // Commits::kGrouped: what is held back, who sees it when, and what becomes of it.
 #include <thread>
 
-#include <gtest/gtest.h>
 #include <poll.h>
+
+#include <gtest/gtest.h>
 
 #include "base/limits.h"
 #include "db/database.h"

@@ -33,7 +33,7 @@ struct Owner {
 struct Attributes {
   Inode inode;
   std::uint32_t mode = 0;
-  std::uint32_t nlink = 0;  // of a directory: 2 + its subdirectories; of an unlinked node: 0
+  std::uint32_t nlink = 0;  // of a directory: 2 + its subdirectories, or 1 if unknown; of an unlinked node: 0
   Owner owner;
   std::uint64_t size = 0;
   Timestamp atime;

@@ -21,10 +21,19 @@ namespace {
 
 // The one exception to "no mutable globals": a signal handler can reach nothing else.
 std::atomic<pid_t> child_pid = 0;
+std::atomic<int> signal_to_pass_on = 0;
+
+// By the handler, and again once the child is known: a signal may come in between. Only one of them finds it.
+void pass_on_to_child() {
+  pid_t pid = child_pid;
+  if (pid == 0) return;
+  int signal = signal_to_pass_on.exchange(0);
+  if (signal != 0) ::kill(pid, signal);
+}
 
 void pass_on(int signal) {
-  pid_t pid = child_pid;
-  if (pid > 0) ::kill(pid, signal);
+  signal_to_pass_on = signal;
+  pass_on_to_child();
 }
 
 // Puts back what was there.
@@ -89,9 +98,11 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
 }  // namespace
 
 Result<int> run_child(const std::vector<std::string>& words, const std::string& dir) {
+  signal_to_pass_on = 0;
   SignalsWhileWaiting handling;
   pid_t pid = WARREN_TRY(spawn(words, dir));
   child_pid = pid;
+  pass_on_to_child();
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno == EINTR) continue;

@@ -16,12 +16,15 @@ namespace warren {
 namespace {
 
 // The log is moved into the file when it has this many pages and nobody writes for a while; above the
-// second number at once, by the side; above the third the writer waits for it, so that it cannot grow on.
+// second number at once, by the side; above the third large writes wait for that; above the fourth
+// everyone does, so that it cannot grow on.
 constexpr std::uint32_t kPagesWhenIdle = 2048;
 constexpr std::uint32_t kPagesBesides = 16'384;
-constexpr std::uint32_t kPagesAtMost = 49'152;
+constexpr std::uint32_t kPagesOfMuch = 49'152;
+constexpr std::uint32_t kPagesAtMost = 131'072;
 constexpr std::uint32_t kPagesOfLittle = 4096;
 constexpr int kIdleMilliseconds = 300;
+constexpr std::chrono::seconds kRoomWait{5};
 constexpr std::size_t kRowsAtOnce = 1024;
 
 // A program that is not ours writes its log first, and the commit can be seen later: we look again after
@@ -65,6 +68,7 @@ Keeper::~Keeper() {
     wants_checkpoint_ = true;
   }
   checkpoint_asked_.notify_all();
+  checkpoint_ended_.notify_all();
   if (checkpointing_.joinable()) checkpointing_.join();
 }
 
@@ -98,6 +102,19 @@ void Keeper::batch_ended() {
   // first, since two at once cannot be.
   checkpoint_ended_.wait(lock, [this] { return !checkpoint_runs_; });
   database_.checkpoint().ignore("the log grows on, and the next batch tries again");
+}
+
+void Keeper::make_room() {
+  if (database_.log_pages() < kPagesOfMuch) return;
+  {
+    std::unique_lock lock(checkpoint_mutex_);
+    std::uint64_t before = checkpoints_;
+    wants_checkpoint_ = true;
+    checkpoint_asked_.notify_one();
+    checkpoint_ended_.wait_for(lock, kRoomWait, [&] { return checkpoints_ != before || ending_; });
+  }
+  // While we waited little was added; the end of a batch moves that, and the log begins anew.
+  database_.end_batch().ignore("kept by the database, and told at the next sync");
 }
 
 bool Keeper::wants_idle_checkpoint() const {
@@ -207,6 +224,7 @@ void Keeper::checkpoint_when_asked() {
     checkpoint().ignore("the log grows on, and the next batch tries again");
     lock.lock();
     checkpoint_runs_ = false;
+    ++checkpoints_;
     checkpoint_ended_.notify_all();
   }
 }

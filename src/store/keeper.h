@@ -33,6 +33,8 @@ class Keeper {
   void batch_opened() { wake(); }
   void batch_ended();  // under the database's lock, outside a transaction
   void everything_changed();
+  // Before a large write, without the database's lock: waits while the log has grown too long.
+  void make_room();
   void has_work() {
     has_work_ = true;
     wake();
@@ -75,6 +77,7 @@ class Keeper {
   std::condition_variable checkpoint_asked_;
   std::condition_variable checkpoint_ended_;
   bool checkpoint_runs_ = false;   // under checkpoint_mutex_
+  std::uint64_t checkpoints_ = 0;  // under checkpoint_mutex_
   bool wants_checkpoint_ = false;  // under checkpoint_mutex_
   std::unique_ptr<Database> checkpointer_;
   std::atomic<std::uint32_t> moved_pages_ = 0;  // of the log, by the checkpointer

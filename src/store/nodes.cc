@@ -101,8 +101,8 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
                                                 "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
   count_subdirectories_ =
-      WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino "
-                            "WHERE d.parent_ino = ? AND (i.mode & 61440) = 16384"));
+      WARREN_TRY(db.prepare("SELECT count(*), coalesce(sum((i.mode & 61440) = 16384), 0) FROM "
+                            "(SELECT ino FROM fs_dentry WHERE parent_ino = ? LIMIT ?) d LEFT JOIN fs_inode i ON i.ino = d.ino"));
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
@@ -401,10 +401,14 @@ Result<bool> Nodes::has_entries(Inode dir) {
   return one.has_value();
 }
 
-Result<std::uint32_t> Nodes::count_subdirectories(Inode dir) {
+Result<std::optional<std::uint32_t>> Nodes::count_subdirectories(Inode dir, std::uint64_t entries_max) {
   WARREN_TRY(write_back());
-  auto count = WARREN_TRY(count_subdirectories_.bind(1, dir.value).find_integer());
-  return static_cast<std::uint32_t>(count.value_or(0));
+  // One more than wanted tells that there are too many. SQLite's integers are signed.
+  std::uint64_t limit = std::min<std::uint64_t>(entries_max, INT64_MAX - 1) + 1;
+  Rows rows = count_subdirectories_.bind(1, dir.value).bind(2, limit).rows();
+  if (!WARREN_TRY(rows.next())) return Error(Code::kInternal, "an aggregate without a row");
+  if (static_cast<std::uint64_t>(rows.integer(0)) > entries_max) return std::optional<std::uint32_t>();
+  return std::optional(static_cast<std::uint32_t>(rows.integer(1)));
 }
 
 Result<std::uint32_t> Nodes::count_entries_of(Inode node) {

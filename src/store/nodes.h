@@ -47,7 +47,8 @@ class Nodes {
   Status erase_entry(Inode parent, std::string_view name);
 
   Result<bool> has_entries(Inode dir);
-  Result<std::uint32_t> count_subdirectories(Inode dir);  // O(entries)
+  // nullopt when the directory has more than `entries_max` entries; they are not all looked at then.
+  Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
   Result<std::uint32_t> count_entries_of(Inode node);     // O(all entries): there is no index by node
   Result<std::optional<Inode>> find_parent(Inode dir);    // the same
   Result<std::uint64_t> count();                          // nodes: O(nodes) once, then kept

@@ -107,10 +107,14 @@ void SqliteFs::shift_subdirectories(Inode parent, int by) {
   if (count) *count += static_cast<std::uint32_t>(by);
 }
 
-Result<std::uint32_t> SqliteFs::count_subdirectories(Inode dir) {
-  if (std::optional<std::uint32_t> known = facts(dir).subdirectories) return *known;
-  std::uint32_t count = WARREN_TRY(nodes_->count_subdirectories(dir));
+// Through a mount a large directory must not cost more than a small one, whoever looks at it first.
+Result<std::optional<std::uint32_t>> SqliteFs::count_subdirectories(Inode dir) {
+  DirectoryFacts known = facts(dir);
+  if (known.subdirectories || known.is_large) return known.subdirectories;
+  std::uint64_t entries_max = database_.is_grouped() ? limits::kCountedEntries : UINT64_MAX;
+  std::optional<std::uint32_t> count = WARREN_TRY(nodes_->count_subdirectories(dir, entries_max));
   facts(dir).subdirectories = count;
+  facts(dir).is_large = !count;
   return count;
 }
 
@@ -138,8 +142,8 @@ Result<Attributes> SqliteFs::shown(Attributes row) {
   if (nameless_.contains(row.inode)) {
     row.nlink = 0;
   } else {
-    std::uint32_t subdirectories = WARREN_TRY(count_subdirectories(row.inode));
-    row.nlink = 2 + subdirectories;
+    std::optional<std::uint32_t> subdirectories = WARREN_TRY(count_subdirectories(row.inode));
+    row.nlink = subdirectories ? 2 + *subdirectories : 1;
   }
   return row;
 }

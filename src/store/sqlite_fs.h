@@ -97,6 +97,7 @@ class SqliteFs final : public FileSystem {
   struct DirectoryFacts {
     std::optional<Inode> parent;
     std::optional<std::uint32_t> subdirectories;
+    bool is_large = false;  // too large to count them
   };
 
   // A directory that is being read, and what was removed from it since: names by entry id.
@@ -118,7 +119,7 @@ class SqliteFs final : public FileSystem {
 
   // The row as stat shows it: a directory's link count is worked out.
   Result<Attributes> shown(Attributes row);
-  Result<std::uint32_t> count_subdirectories(Inode dir);
+  Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir);
   Result<std::optional<Inode>> parent_of(Inode dir);
   DirectoryFacts& facts(Inode dir);
   void adopt(Inode parent, Inode dir);

@@ -12,6 +12,9 @@
 namespace warren {
 namespace {
 
+// From here on a write may be made to wait for the log.
+constexpr std::size_t kLargeWrite = (std::size_t{128} << 10) + 1;  // what a mount gives to a worker
+
 Status check_extent(std::uint64_t offset, std::uint64_t length) {
   if (offset > limits::kFileBytes || length > limits::kFileBytes - offset) {
     return Error(Code::kTooLarge, fmt::format("a file ends at {} bytes at the latest", limits::kFileBytes));
@@ -54,6 +57,7 @@ Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
 }
 
 Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
+  if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   if (data.empty()) return Ok{};

@@ -169,6 +169,10 @@ void Store::after_commit() {
   if (keeper_) keeper_->batch_ended();
 }
 
+void Store::make_room() {
+  if (keeper_) keeper_->make_room();
+}
+
 void Store::has_work() {
   if (keeper_) keeper_->has_work();
 }

@@ -58,7 +58,8 @@ class Store final : private TransactionObserver {
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
 
-  void has_work();  // SqliteFs::collect_some has something to do
+  void make_room();  // before a large write, without the database's lock
+  void has_work();   // SqliteFs::collect_some has something to do
 
   // See FileSystem::listen. Only a store with grouped commits can tell.
   Status listen(ChangeListener* listener);
