@@ -73,6 +73,7 @@ Status refuse_other_features(const Arguments& args) {
 Result<Exit> run_init(Context& context, const Arguments& args) {
   WARREN_TRY(refuse_encryption(args));
   WARREN_TRY(refuse_other_features(args));
+  if (args.has("command")) WARREN_TRY(refuse_nfs(args.get("backend")));
   CreateOptions options{
       .id = args.find("ID"), .replace = args.has("force") ? Replace::kYes : Replace::kNo, .base = args.find("base")};
   if (options.id && !is_agent_id(*options.id)) {

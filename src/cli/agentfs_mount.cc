@@ -16,11 +16,6 @@
 namespace warren::cli {
 namespace {
 
-Status refuse_nfs(std::string_view backend) {
-  if (backend == "fuse") return Ok{};
-  return Error(Code::kUnsupported, "the nfs backend is not supported by Warren: use fuse");
-}
-
 // ".../.agentfs/ID.db" is the agent ID; any other file goes by its path.
 std::string id_of(const std::string& source) {
   std::string_view path = source;
@@ -66,7 +61,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   if (!there && !is_dead_mount(dir)) return Error(Code::kNotFound, fmt::format("Mountpoint does not exist: {}", dir));
   ServeOptions options;
   options.agent_path = WARREN_TRY(canonical_host_path(located));
-  options.dir = is_dead_mount(dir) ? dir : WARREN_TRY(canonical_host_path(dir));
+  options.dir = WARREN_TRY(resolve_mount_point(dir));
   options.kind = "mount";
   options.command = fmt::format("agentfs mount {} {}", args.get("ID_OR_PATH"), dir);
   if (args.has("allow-root")) options.audience = MountFor::kRootToo;
@@ -139,6 +134,11 @@ Result<std::string> locate_for_agentfs(const std::string& id_or_path) {
     return Error(Code::kNotFound, fmt::format("agent '{}' not found at '{}'", id_or_path, path_of_agent(id_or_path)));
   }
   return Error(Code::kInvalid, fmt::format("invalid agent ID '{}': agent IDs {}", id_or_path, kIdRule));
+}
+
+Status refuse_nfs(std::string_view backend) {
+  if (backend == "fuse") return Ok{};
+  return Error(Code::kUnsupported, "the nfs backend is not supported by Warren: use fuse");
 }
 
 Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,

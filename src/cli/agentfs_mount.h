@@ -17,7 +17,8 @@ inline constexpr std::string_view kIdRule = "must contain only alphanumeric char
 // locate_agent, with AgentFS's words for what is not there.
 Result<std::string> locate_for_agentfs(const std::string& id_or_path);
 
-// `backend` is "fuse" or "nfs"; the second is refused.
+Status refuse_nfs(std::string_view backend);  // "fuse" is what we do
+
 Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,
                             std::string_view backend);
 

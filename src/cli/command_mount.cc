@@ -37,13 +37,6 @@ std::optional<std::uint32_t> find_id(const Arguments& args, std::string_view nam
   return static_cast<std::uint32_t>(args.integer(name));
 }
 
-// A dead mount cannot be resolved; there the path must do as it was given.
-Result<std::string> resolve_dir(const std::string& dir) {
-  if (is_dead_mount(dir))
-    return dir.starts_with('/') ? dir : fmt::format("{}/{}", WARREN_TRY(canonical_host_path(".")), dir);
-  return canonical_host_path(dir);
-}
-
 Result<Exit> run_mount(Context& context, const Arguments& args) {
   if (!args.has("ID")) return list_mounts(context, args);
   if (!args.has("DIR")) return refuse(context, "`warren mount ID DIR` needs a directory to mount on");
@@ -55,13 +48,15 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   if (located == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be mounted");
   ServeOptions options;
   options.agent_path = WARREN_TRY(canonical_host_path(located));
-  options.dir = WARREN_TRY(resolve_dir(args.get("DIR")).within(fmt::format("mount on {}", quote(args.get("DIR")))));
+  options.dir =
+      WARREN_TRY(resolve_mount_point(args.get("DIR")).within(fmt::format("mount on {}", quote(args.get("DIR")))));
   options.kind = "mount";
   options.command = fmt::format("warren mount {} {}", args.get("ID"), args.get("DIR"));
   options.audience = for_everyone             ? MountFor::kEveryone
                      : args.has("allow-root") ? MountFor::kRootToo
                                               : MountFor::kOwner;
   options.read_only = args.has("read-only");
+  options.no_exec = args.has("no-exec");
   options.auto_unmount = args.has("auto-unmount");
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   WARREN_TRY(serve_agent(options, args.has("foreground") ? Foreground::kYes : Foreground::kNo, context.clock));

@@ -32,10 +32,9 @@ Status wait_for_server(const Running& server) {
 Result<Exit> run_umount(Context&, const Arguments& args) {
   const std::string& given = args.get("DIR");
   bool dead = is_dead_mount(given);
-  std::string dir =
-      dead ? given : WARREN_TRY(canonical_host_path(given).within(fmt::format("unmount {}", quote(given))));
+  std::string dir = WARREN_TRY(resolve_mount_point(given).within(fmt::format("unmount {}", quote(given))));
   std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
-  bool is_ours = dead || std::any_of(mounts.begin(), mounts.end(), [&](const MountedFs& m) { return m.dir == dir; });
+  bool is_ours = std::any_of(mounts.begin(), mounts.end(), [&](const MountedFs& m) { return m.dir == dir; });
   if (!is_ours) {
     return Error(Code::kInvalid, fmt::format("no agent is mounted on {}", quote(given)),
                  "`warren mount` lists what is mounted");

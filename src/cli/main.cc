@@ -48,6 +48,7 @@ int main(int count, char** words) {
                (translated.error().hint().empty() ? "" : ": " + translated.error().hint()));
       return static_cast<int>(Exit::kUsage);
     }
+    if (translated->empty()) return static_cast<int>(Exit::kOk);
     arguments = *std::move(translated);
   }
   int status = run(context, dialect, arguments);

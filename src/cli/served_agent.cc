@@ -68,9 +68,12 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
     return Error(Code::kUnsupported, fmt::format("{} lies over {}; such agents cannot be mounted yet",
                                                  quote(options.agent_path), quote(*base)));
   }
-  served->mounted_ = WARREN_TRY(Mounted::mount(
-      served->agent_->fs(), options.dir,
-      {.source = options.agent_path, .audience = options.audience, .read_only = options.read_only}, options.session));
+  served->mounted_ = WARREN_TRY(Mounted::mount(served->agent_->fs(), options.dir,
+                                               {.source = options.agent_path,
+                                                .audience = options.audience,
+                                                .read_only = options.read_only,
+                                                .no_exec = options.no_exec},
+                                               options.session));
   served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
                                                    .agent = options.agent_path,
                                                    .dir = served->mounted_->dir(),
@@ -102,6 +105,8 @@ Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& cl
 }
 
 Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::string>& command, Clock& clock) {
+  // A signal must not end us between mounting and unmounting; run_child lets them through for the command.
+  WARREN_TRY(Signals::take({SIGTERM, SIGINT, SIGQUIT, SIGHUP}));
   std::unique_ptr<TemporaryDir> dir = WARREN_TRY(TemporaryDir::make());
   std::unique_ptr<ServedAgent> served =
       WARREN_TRY(ServedAgent::mount({.agent_path = agent_path,

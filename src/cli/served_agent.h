@@ -20,6 +20,7 @@ struct ServeOptions {
   std::string command;     // the same
   MountFor audience = MountFor::kOwner;
   bool read_only = false;
+  bool no_exec = false;
   bool auto_unmount = false;
   SessionOptions session;
 };

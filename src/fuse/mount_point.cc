@@ -22,6 +22,7 @@
 #include "base/path.h"
 #include "fuse/channel.h"
 #include "os/error.h"
+#include "os/host_files.h"
 
 extern char** environ;
 
@@ -52,6 +53,7 @@ Result<Fd> mount_as_root(const std::string& dir, const MountOptions& options) {
                                  kernel_options(options));
   unsigned long flags = MS_NOSUID | MS_NODEV;
   if (options.read_only) flags |= MS_RDONLY;
+  if (options.no_exec) flags |= MS_NOEXEC;
   if (::mount(options.source.c_str(), dir.c_str(), kType, flags, text.c_str()) != 0) {
     return system_error(errno, fmt::format("mount {}", quote(dir)));
   }
@@ -132,8 +134,9 @@ Result<Fd> mount_as_user(const std::string& dir, const MountOptions& options) {
   Fd ours(pair[0]);
   Fd theirs(pair[1]);
   if (::fcntl(theirs.get(), F_SETFD, 0) != 0) return system_error(errno, "fcntl");
-  std::string text = fmt::format("{},fsname={},subtype=warren,nosuid,nodev{}", kernel_options(options),
-                                 escaped(options.source), options.read_only ? ",ro" : "");
+  std::string text =
+      fmt::format("{},fsname={},subtype=warren,nosuid,nodev{}{}", kernel_options(options), escaped(options.source),
+                  options.read_only ? ",ro" : "", options.no_exec ? ",noexec" : "");
   WARREN_TRY(run_fusermount({"-o", text, "--", dir}, theirs.get()));
   return receive_fd(ours.get());
 }
@@ -179,6 +182,16 @@ bool is_dead_mount(const std::string& dir) {
   // Not stat, which the kernel may answer from memory after the server's death.
   struct statvfs info {};
   return ::statvfs(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+Result<std::string> resolve_mount_point(const std::string& dir) {
+  if (!is_dead_mount(dir)) return canonical_host_path(dir);
+  std::string path = dir;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::size_t slash = path.rfind('/');
+  std::string parent = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  std::string resolved = WARREN_TRY(canonical_host_path(parent));
+  return fmt::format("{}/{}", resolved == "/" ? "" : resolved, path.substr(slash + 1));
 }
 
 bool is_in_use(const std::string& dir) {

@@ -16,6 +16,7 @@ struct MountOptions {
   std::string source;  // shown in the mount table: the agent's file
   MountFor audience = MountFor::kOwner;
   bool read_only = false;
+  bool no_exec = false;
 };
 
 // The descriptor that the kernel's requests come through. Root mounts by itself, anyone else through
@@ -33,6 +34,10 @@ bool is_dead_mount(const std::string& dir);
 
 // Whether a process that we may look at has a file open there, or its working directory. O(processes).
 bool is_in_use(const std::string& dir);
+
+// The absolute path of a mount point, without links. A dead mount cannot be looked into, so there only the
+// directory it is in is resolved.
+Result<std::string> resolve_mount_point(const std::string& dir);
 
 // One line of the system's mount table.
 struct MountedFs {

@@ -29,6 +29,12 @@ Result<std::unique_ptr<Mounted>> Mounted::mount(FileSystem& fs, const std::strin
     WARREN_TRY(unmount_fuse(dir, Unmount::kDetach).within("take away the dead mount that is there"));
   }
   std::string absolute = WARREN_TRY(canonical_host_path(dir));
+  std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
+  for (const MountedFs& mount : mounts) {
+    if (mount.dir != absolute) continue;
+    return Error(Code::kBusy, fmt::format("{} is mounted on {} already", quote(mount.source), quote(dir)),
+                 "`warren umount` takes it away; or take another directory");
+  }
   std::unique_ptr<Mounted> mounted(new Mounted(absolute));
   mounted->ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
   if (!mounted->ended_.is_open()) return system_error(errno, "eventfd");

@@ -48,11 +48,19 @@ class SignalsWhileWaiting {
     ::sigaction(SIGINT, &ignore, &interrupt_);
     ::sigaction(SIGQUIT, &ignore, &quit_);
     ::sigaction(SIGTERM, &forward, &terminate_);
+    ::sigaction(SIGHUP, &forward, &hang_up_);
+    // Only now: whoever runs us may have blocked them until there is somebody to deal with them.
+    sigset_t dealt_with;
+    ::sigemptyset(&dealt_with);
+    for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) ::sigaddset(&dealt_with, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &dealt_with, &mask_);
   }
   ~SignalsWhileWaiting() {
+    ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGQUIT, &quit_, nullptr);
     ::sigaction(SIGTERM, &terminate_, nullptr);
+    ::sigaction(SIGHUP, &hang_up_, nullptr);
   }
   SignalsWhileWaiting(const SignalsWhileWaiting&) = delete;
   SignalsWhileWaiting& operator=(const SignalsWhileWaiting&) = delete;
@@ -61,6 +69,8 @@ class SignalsWhileWaiting {
   struct sigaction interrupt_ {};
   struct sigaction quit_ {};
   struct sigaction terminate_ {};
+  struct sigaction hang_up_ {};
+  sigset_t mask_{};
 };
 
 Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir) {

@@ -100,9 +100,9 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
                                                 " FROM fs_dentry d LEFT JOIN fs_inode i ON i.ino = d.ino "
                                                 "WHERE d.parent_ino = ? AND d.name > ? ORDER BY d.name LIMIT ?")));
   has_entries_ = WARREN_TRY(db.prepare("SELECT 1 FROM fs_dentry WHERE parent_ino = ? LIMIT 1"));
-  count_subdirectories_ =
-      WARREN_TRY(db.prepare("SELECT count(*), coalesce(sum((i.mode & 61440) = 16384), 0) FROM "
-                            "(SELECT ino FROM fs_dentry WHERE parent_ino = ? LIMIT ?) d LEFT JOIN fs_inode i ON i.ino = d.ino"));
+  count_subdirectories_ = WARREN_TRY(
+      db.prepare("SELECT count(*), coalesce(sum((i.mode & 61440) = 16384), 0) FROM "
+                 "(SELECT ino FROM fs_dentry WHERE parent_ino = ? LIMIT ?) d LEFT JOIN fs_inode i ON i.ino = d.ino"));
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));

@@ -49,9 +49,9 @@ class Nodes {
   Result<bool> has_entries(Inode dir);
   // nullopt when the directory has more than `entries_max` entries; they are not all looked at then.
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
-  Result<std::uint32_t> count_entries_of(Inode node);     // O(all entries): there is no index by node
-  Result<std::optional<Inode>> find_parent(Inode dir);    // the same
-  Result<std::uint64_t> count();                          // nodes: O(nodes) once, then kept
+  Result<std::uint32_t> count_entries_of(Inode node);   // O(all entries): there is no index by node
+  Result<std::optional<Inode>> find_parent(Inode dir);  // the same
+  Result<std::uint64_t> count();                        // nodes: O(nodes) once, then kept
 
   // Entries whose names sort behind `after`, by bytes. For names alone the index is enough; types cost
   // a row of each entry's node, attributes all of its columns.
