@@ -111,10 +111,18 @@ TEST_F(BatchTest, SyncEndsTheBatch) {
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, ClosingEndsTheBatch) {
+TEST_F(BatchTest, ClosingEndsABatchThatNobodyObserves) {
   ASSERT_OK(write());
+  database_->observe(nullptr);
   database_.reset();
   EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, ClosingDropsABatchWhoseObserverDidNotEndIt) {
+  ASSERT_OK(write());
+  database_.reset();
+  EXPECT_EQ(count(*other_), 0);
+  EXPECT_EQ(listener_.commits, 0);
 }
 
 TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndStandsAlone) {

@@ -223,7 +223,9 @@ Status Database::configure(const DatabaseOptions& options) {
 }
 
 Database::~Database() {
-  end_batch().ignore("whoever needed to know has called sync");
+  // An observer may be gone by now, and a batch without what it keeps back is no whole one: whoever observes
+  // ends the batch while both are there. What is left open is rolled back.
+  if (observer_ == nullptr) end_batch().ignore("whoever needed to know has called sync");
   for (Statement* statement :
        {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_, &look_}) {
     *statement = Statement();
@@ -335,6 +337,10 @@ Status Database::sync() {
       return why;
     }
   }
+  return sync_log();
+}
+
+Status Database::sync_log() {
   // A descriptor apart from SQLite's, which is safe for the -wal file: SQLite holds its locks on the other
   // two. No -wal file, or an empty one, means that everything is in the database file, synced.
   if (!batch_lock_) return Ok{};

@@ -117,6 +117,9 @@ class Database {
   // held while the disk works.
   Status sync();
 
+  // Of that only the disk's part: what was committed until now. Needs no lock.
+  Status sync_log();
+
   // Grouped commits. A batch ends when it is large, after limits::kBatchTime, when another process wants
   // its turn, and when somebody here says so.
   Status end_batch();

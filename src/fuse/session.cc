@@ -70,6 +70,8 @@ Status Session::serve_requests() {
 }
 
 void Session::stop() {
+  // While requests are still answered: a notice under way may wait for a page that one of them is to fill.
+  fs_.listen(nullptr).ignore("nobody listens any more");
   stopping_ = true;
   // Again and again: the signal may come just before the read begins.
   while (serving_) {

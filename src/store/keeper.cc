@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -25,12 +26,20 @@ constexpr std::uint32_t kPagesAtMost = 131'072;
 constexpr std::uint32_t kPagesOfLittle = 4096;
 constexpr int kIdleMilliseconds = 300;
 constexpr std::chrono::seconds kRoomWait{5};
+
+// Without anyone asking, what was committed goes to the disk after so long.
+constexpr std::int64_t kSyncMilliseconds = 5000;
 constexpr std::size_t kRowsAtOnce = 1024;
 
 // A program that is not ours writes its log first, and the commit can be seen later: we look again after
 // so long, twice that, and so on up to the last.
 constexpr int kFirstLookMilliseconds = 1;
 constexpr int kLastLookMilliseconds = 256;
+
+std::int64_t now_milliseconds() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
 
 }  // namespace
 
@@ -85,6 +94,7 @@ void Keeper::everything_changed() {
 }
 
 void Keeper::batch_ended() {
+  if (unsynced_since_ == 0) unsynced_since_ = now_milliseconds();
   std::uint32_t pages = database_.log_pages();
   if (pages < kPagesBesides) {
     moved_pages_ = 0;  // the log began anew
@@ -130,6 +140,7 @@ int Keeper::wait_milliseconds() const {
   };
   if (has_work_) at_most(1);  // whoever waits for the lock has a turn in between
   if (look_again_ > 0) at_most(look_again_);
+  if (std::int64_t since = unsynced_since_; since != 0) at_most(since + kSyncMilliseconds - now_milliseconds());
   if (auto since = database_.batch_opened_at()) {
     auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
     at_most(std::chrono::ceil<std::chrono::milliseconds>(left).count());
@@ -156,6 +167,10 @@ void Keeper::keep() {
       Result<bool> more = work_();
       if (more.ok() && *more) has_work_ = true;
     }
+    if (std::int64_t at = unsynced_since_; at != 0 && now_milliseconds() - at >= kSyncMilliseconds) {
+      unsynced_since_ = 0;
+      ask_for(wants_sync_);
+    }
     bool looks_again = ready == 0 && look_again_ > 0;
     if (happened.written || happened.touched || everything_changed_ || looks_again) {
       tell_changes().ignore("the next change tries again");
@@ -164,7 +179,7 @@ void Keeper::keep() {
     else if (looks_again) look_again_ = look_again_ < kLastLookMilliseconds ? look_again_ * 2 : 0;
     if (ready == 0 && !since && !looks_again && wants_idle_checkpoint()) {
       idle_checkpoint_of_ = database_.log_pages();
-      ask_for_checkpoint();
+      ask_for(wants_checkpoint_);
     }
   }
 }
@@ -205,10 +220,10 @@ Status Keeper::tell_changes() {
   return Ok{};
 }
 
-void Keeper::ask_for_checkpoint() {
+void Keeper::ask_for(bool& what) {
   {
     std::lock_guard guard(checkpoint_mutex_);
-    wants_checkpoint_ = true;
+    what = true;
   }
   checkpoint_asked_.notify_one();
 }
@@ -216,8 +231,14 @@ void Keeper::ask_for_checkpoint() {
 void Keeper::checkpoint_when_asked() {
   std::unique_lock lock(checkpoint_mutex_);
   for (;;) {
-    checkpoint_asked_.wait(lock, [this] { return wants_checkpoint_; });
+    checkpoint_asked_.wait(lock, [this] { return wants_checkpoint_ || wants_sync_; });
     if (ending_) break;
+    if (std::exchange(wants_sync_, false)) {
+      lock.unlock();
+      database_.sync_log().ignore("a program that needs to know calls fsync, and hears of it there");
+      lock.lock();
+      continue;
+    }
     wants_checkpoint_ = false;
     checkpoint_runs_ = true;
     lock.unlock();

@@ -1,5 +1,5 @@
 // The threads of a store that is open for a mount: they end batches in time, hear what other processes
-// change, and move the log into the file while nobody waits for it.
+// change, and see to the disk while nobody waits for it.
 #pragma once
 
 #include <atomic>
@@ -52,7 +52,7 @@ class Keeper {
   void wake();
 
   void checkpoint_when_asked();
-  void ask_for_checkpoint();
+  void ask_for(bool& what);
   Status checkpoint();
 
   Database& database_;
@@ -63,6 +63,7 @@ class Keeper {
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
   std::atomic<bool> has_work_ = false;
+  std::atomic<std::int64_t> unsynced_since_ = 0;  // monotonic milliseconds; 0: everything is on the disk, or asked for
 
   std::mutex listener_mutex_;  // held while the listener is called, so that it can be taken away safely
   ChangeListener* listener_ = nullptr;
@@ -79,6 +80,7 @@ class Keeper {
   bool checkpoint_runs_ = false;   // under checkpoint_mutex_
   std::uint64_t checkpoints_ = 0;  // under checkpoint_mutex_
   bool wants_checkpoint_ = false;  // under checkpoint_mutex_
+  bool wants_sync_ = false;        // under checkpoint_mutex_
   std::unique_ptr<Database> checkpointer_;
   std::atomic<std::uint32_t> moved_pages_ = 0;  // of the log, by the checkpointer
 
