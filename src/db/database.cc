@@ -290,13 +290,13 @@ void Database::map_log_index() {
 
 // A copy torn by a commit under way equals nothing that was seen before, which is all that is asked of it.
 Database::LogIndexHeader Database::read_log_index() const {
-  std::atomic_thread_fence(std::memory_order_acquire);
   LogIndexHeader header;
   for (std::size_t i = 0; i < header.size(); i += sizeof(std::uint64_t)) {
-    std::uint64_t word = *reinterpret_cast<const volatile std::uint64_t*>(log_index_ + i);
+    // Another process may write it at this moment, which std::atomic_ref cannot be told of a const mapping.
+    std::uint64_t word =
+        __atomic_load_n(reinterpret_cast<const volatile std::uint64_t*>(log_index_ + i), __ATOMIC_ACQUIRE);
     std::memcpy(header.data() + i, &word, sizeof word);
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   return header;
 }
 

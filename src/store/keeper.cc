@@ -67,7 +67,9 @@ Keeper::Keeper(Database& database, Journal& journal, std::function<Result<bool>(
       watch_(std::move(watch)),
       wake_(std::move(wake)) {}
 
-Keeper::~Keeper() {
+Keeper::~Keeper() { stop(); }
+
+void Keeper::stop() {
   ending_ = true;
   wake();
   checkpoint_asked_.notify_all();

@@ -30,6 +30,10 @@ class Keeper {
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
+  // Ends its threads; once it returns nothing is done behind anyone's back. What they did may have left a
+  // batch open.
+  void stop();
+
   void batch_opened() { wake(); }
   void batch_ended();  // under the database's lock, outside a transaction
   void everything_changed();

@@ -106,8 +106,8 @@ Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock
 Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), database_(std::move(database)) {}
 
 Store::~Store() {
+  if (keeper_) keeper_->stop();
   database_->end_batch().ignore("whoever needed to know has called sync");
-  keeper_.reset();
   database_->observe(nullptr);
 }
 
