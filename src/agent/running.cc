@@ -20,14 +20,26 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 65'536;
 
+// Where the user's own folder can be, best first. The last one is always there.
+std::vector<std::string> places() {
+  std::vector<std::string> all;
+  const char* given = std::getenv("XDG_RUNTIME_DIR");
+  if (given != nullptr && *given == '/') all.emplace_back(given);
+  if (::geteuid() == 0) all.emplace_back("/run");
+  all.emplace_back("/tmp");
+  return all;
+}
+
 // Only our own: in a shared place somebody else could have made it, to read or to plant files.
 Result<std::string> own_folder() {
-  const char* given = std::getenv("XDG_RUNTIME_DIR");
-  std::string base = given != nullptr && *given == '/' ? given : ::geteuid() == 0 ? "/run" : "/tmp";
-  std::string folder = fmt::format("{}/warren-{}", base, ::geteuid());
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(errno, fmt::format("make {}", quote(folder)));
+  std::string folder;
+  bool is_there = false;
+  for (const std::string& base : places()) {
+    folder = fmt::format("{}/warren-{}", base, ::geteuid());
+    is_there = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+    if (is_there) break;
   }
+  if (!is_there) return system_error(errno, fmt::format("make {}", quote(folder)));
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(folder)));
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {

@@ -218,7 +218,7 @@ Status Database::configure(const DatabaseOptions& options) {
   WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
   if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
   look_ = WARREN_TRY(prepare("PRAGMA data_version"));
-  if (commits_ == Commits::kGrouped) map_log_index();
+  if (commits_ == Commits::kGrouped && batch_lock_) map_log_index();
   return Ok{};
 }
 

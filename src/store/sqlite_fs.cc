@@ -208,9 +208,11 @@ Result<bool> SqliteFs::collect_some() {
   auto guard = database_.lock();
   if (leaving_.empty()) return false;
   Inode node = leaving_.back();
-  if (WARREN_TRY(shrink_step(node, 0))) return true;
+  // A batch that was rolled back may have given it its name again.
+  bool is_nameless = nameless_.contains(node) && !retained_.contains(node);
+  if (is_nameless && WARREN_TRY(shrink_step(node, 0))) return true;
   leaving_.pop_back();
-  WARREN_TRY(collect(node));
+  if (is_nameless) WARREN_TRY(collect(node));
   return !leaving_.empty();
 }
 
