@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "db/batch_lock.h"
 #include "db/database.h"
+#include "db/transaction.h"
 #include "os/error.h"
 
 namespace warren {
@@ -24,9 +25,20 @@ std::int64_t nanoseconds(SteadyTime time) {
 
 }  // namespace
 
+// A reader that has looked a moment ago does not look again: that is a system call, and reading what is in
+// memory costs little more.
+bool Database::is_batch_elsewhere(Access access) {
+  constexpr std::int64_t kMoment = 200'000;  // nanoseconds
+  if (batch_lock_ == nullptr) return false;
+  std::int64_t now = nanoseconds(std::chrono::steady_clock::now());
+  if (access == Access::kRead && now - looked_elsewhere_ns_ < kMoment) return false;
+  looked_elsewhere_ns_ = now;
+  return batch_lock_->is_held_by_other();
+}
+
 // Begins an SQLite transaction, after asking a process that holds a batch back to commit it.
 Status Database::begin(Statement& statement) {
-  bool waits = batch_lock_ != nullptr && batch_lock_->is_held_by_other();
+  bool waits = is_batch_elsewhere(&statement == &begin_write_ ? Access::kWrite : Access::kRead);
   if (waits) batch_lock_->knock_and_wait();  // in vain: SQLite's own waiting, and its error, come next
   Status begun = statement.run();
   if (waits) batch_lock_->stop_knocking();

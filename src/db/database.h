@@ -26,6 +26,7 @@ namespace warren {
 
 class BatchLock;
 class WalVfs;
+enum class Access;
 
 enum class OpenMode {
   kReadOnly,
@@ -166,6 +167,7 @@ class Database {
   void map_log_index();
   LogIndexHeader read_log_index() const;
   Status begin(Statement& statement);
+  bool is_batch_elsewhere(Access access);
   Status begin_shared_read();
   Status begin_lazy();
   Status open_batch();
@@ -209,6 +211,7 @@ class Database {
   std::int64_t kept_back_ = 0;  // changes counted by note_kept_back
   std::optional<Error> lost_batch_;
   std::int64_t page_bytes_ = 4096;
+  std::int64_t looked_elsewhere_ns_ = 0;
   std::uint64_t reserved_bytes_ = 0;               // by the open batch
   std::uint64_t headroom_bytes_ = 0;               // what it may reserve before the disk must be looked at again
   bool log_is_moved_ = false;                      // nothing was committed since a checkpoint that moved everything
