@@ -23,6 +23,7 @@
 #include "fuse/channel.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "os/pipe.h"
 
 extern char** environ;
 
@@ -33,8 +34,7 @@ constexpr const char* kType = "fuse.warren";
 
 std::string kernel_options(const MountOptions& options) {
   std::string text = fmt::format("default_permissions,max_read={}", kIoBytesMax);
-  // "allow_root" is fusermount's word: to the kernel root is one of the others. The owner is let in anyway.
-  if (options.audience != MountFor::kOwner) text += ",allow_other";
+  if (options.audience == MountFor::kEveryone) text += ",allow_other";
   return text;
 }
 
@@ -80,24 +80,21 @@ Status run_fusermount(const std::vector<std::string>& arguments, int passed_fd) 
   std::string commfd = fmt::format("_FUSE_COMMFD={}", passed_fd);
   if (passed_fd >= 0) env.push_back(commfd.data());
   env.push_back(nullptr);
-  int said[2];
-  if (::pipe2(said, O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Fd reader(said[0]);
-  Fd writer(said[1]);
+  Pipe said = WARREN_TRY(open_pipe());
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, writer.get(), 2);
+  ::posix_spawn_file_actions_adddup2(&actions, said.writer.get(), 2);
   pid_t pid = 0;
   int failed = ::posix_spawnp(&pid, "fusermount3", &actions, nullptr, argv.data(), env.data());
   ::posix_spawn_file_actions_destroy(&actions);
-  writer = Fd();
+  said.writer = Fd();
   if (failed == ENOENT) {
     return Error(Code::kUnavailable, "there is no fusermount3, which mounts for users other than root",
                  "install it: `apt-get install fuse3`");
   }
   if (failed != 0) return system_error(failed, "run fusermount3");
   std::string message(4096, '\0');
-  Result<std::size_t> got = read_full(reader.get(), as_mutable_bytes(message));
+  Result<std::size_t> got = read_full(said.reader.get(), as_mutable_bytes(message));
   message.resize(got.ok() ? *got : 0);
   while (!message.empty() && message.back() == '\n') message.pop_back();
   int status = 0;
@@ -162,7 +159,14 @@ Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options) {
   struct stat info {};
   if (::stat(dir.c_str(), &info) != 0) return system_error(errno, fmt::format("mount on {}", quote(dir)));
   if (!S_ISDIR(info.st_mode)) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(dir)));
-  return ::geteuid() == 0 ? mount_as_root(dir, options) : mount_as_user(dir, options);
+  if (::geteuid() == 0) return mount_as_root(dir, options);  // root is the owner, and in anyway
+  if (options.audience == MountFor::kRootToo) {
+    // To the kernel root is one of the others. Turning the rest away ourselves would not keep them from
+    // what the kernel has in memory, which it hands out without asking us.
+    return Error(Code::kUnsupported, "the kernel cannot let root in without letting everyone in",
+                 "mount as root; or let everyone in with --allow-other, and let permissions decide");
+  }
+  return mount_as_user(dir, options);
 }
 
 Status unmount_fuse(const std::string& dir, Unmount how) {

@@ -9,26 +9,24 @@
 
 #include "fuse/mount_point.h"
 #include "os/error.h"
+#include "os/pipe.h"
 
 namespace warren {
 
 Result<std::unique_ptr<UnmountGuard>> UnmountGuard::start(const std::string& dir) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Fd reader(ends[0]);
-  Fd writer(ends[1]);
+  Pipe pipe = WARREN_TRY(open_pipe());
   pid_t child = ::fork();
   if (child < 0) return system_error(errno, "fork");
-  if (child > 0) return std::unique_ptr<UnmountGuard>(new UnmountGuard(std::move(writer)));
+  if (child > 0) return std::unique_ptr<UnmountGuard>(new UnmountGuard(std::move(pipe.writer)));
   ::setsid();
   // Whoever waits for the end of something that we had open must not wait for the guard.
   Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
-  auto keep = static_cast<unsigned>(reader.get());
+  auto keep = static_cast<unsigned>(pipe.reader.get());
   ::close_range(3, keep - 1, 0);
   ::close_range(keep + 1, ~0U, 0);
   std::array<std::byte, 1> never{};
-  read_some(reader.get(), never).ignore("either way the other end is closed");
+  read_some(pipe.reader.get(), never).ignore("either way the other end is closed");
   // A process that ends closes one thing after the other; the mount may die a moment later than our pipe.
   for (int tries = 0; tries < 50; ++tries) {
     if (is_dead_mount(dir)) {

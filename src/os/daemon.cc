@@ -1,6 +1,6 @@
 #include "os/daemon.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "os/error.h"
+#include "os/pipe.h"
 
 namespace warren {
 namespace {
@@ -34,14 +35,11 @@ Status decode(std::string_view text) {
 }  // namespace
 
 Result<Daemon> Daemon::start() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Fd reader(ends[0]);
-  Fd writer(ends[1]);
+  Pipe pipe = WARREN_TRY(open_pipe());
   pid_t child = ::fork();
   if (child < 0) return system_error(errno, "fork");
-  if (child == 0) return Daemon(true, std::move(writer));
-  return Daemon(false, std::move(reader));
+  if (child == 0) return Daemon(true, std::move(pipe.writer));
+  return Daemon(false, std::move(pipe.reader));
 }
 
 Status Daemon::wait() {

@@ -417,6 +417,15 @@ class OrdinaryUser(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertEqual(text.splitlines()[-3:], ["made", str(ORDINARY_UID), "made"])
 
+    def test_root_alone_cannot_be_let_in(self):
+        status, text = self.run_as_user(0o666, '''
+            "$0" init u
+            "$0" mount --allow-root u "$PWD/mnt" && exit 1
+            ! grep "$PWD/mnt" /proc/self/mountinfo
+        ''')
+        self.assertEqual(status, 0, text)
+        self.assertIn("--allow-other", text)
+
     def test_a_closed_device_is_named_in_the_error(self):
         status, text = self.run_as_user(0o600, '''
             "$0" init u

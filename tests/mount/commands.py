@@ -153,7 +153,7 @@ class Mounting(Commands):
         self.assertEqual((stored["uid"], stored["gid"]), (os.geteuid(), os.getegid()))
 
     def test_others_are_kept_out_unless_they_are_let_in(self):
-        for options, status in (([], 1), (["--allow-other"], 0), (["--system"], 0)):
+        for options, status in (([], 1), (["--allow-root"], 1), (["--allow-other"], 0), (["--system"], 0)):
             point = self.world.mount("mnt", *options)
             (point / "file").write_text("x")
             done = subprocess.run(["cat", point / "file"], user=ORDINARY_UID, capture_output=True)
