@@ -67,7 +67,8 @@ Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
 
 Result<Attributes> SqliteFs::get_row(Inode node) {
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
-  if (!row) return stale(node);
+  // What waits to be collected is gone for everybody, however long the collecting takes.
+  if (!row || leaving_.contains(node)) return stale(node);
   return *row;
 }
 
@@ -187,7 +188,7 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   if (!nameless_.contains(node)) return;
   Result<Attributes> row = get_attributes(node);
   if (database_.is_grouped() && row.ok() && row->size > limits::kShrinkBytes) {
-    leaving_.push_back(node);
+    leaving_.insert(node);
     store_.has_work();
     return;
   }
@@ -207,12 +208,10 @@ Status SqliteFs::collect(Inode node) {
 Result<bool> SqliteFs::collect_some() {
   auto guard = database_.lock();
   if (leaving_.empty()) return false;
-  Inode node = leaving_.back();
-  // A batch that was rolled back may have given it its name again.
-  bool is_nameless = nameless_.contains(node) && !retained_.contains(node);
-  if (is_nameless && WARREN_TRY(shrink_step(node, 0))) return true;
-  leaving_.pop_back();
-  if (is_nameless) WARREN_TRY(collect(node));
+  Inode node = *leaving_.begin();
+  if (WARREN_TRY(shrink_step(node, 0))) return true;
+  leaving_.erase(node);
+  WARREN_TRY(collect(node));
   return !leaving_.empty();
 }
 
@@ -233,7 +232,10 @@ void SqliteFs::after_rollback() {
   forget_rows();
   chunks_->forget_kept();
   unlisted_.clear();
-  for (Inode node : newly_nameless_) nameless_.erase(node);
+  for (Inode node : newly_nameless_) {
+    nameless_.erase(node);
+    leaving_.erase(node);  // it has its name again
+  }
   newly_nameless_.clear();
 }
 

@@ -160,7 +160,7 @@ class SqliteFs final : public FileSystem {
   std::unordered_set<Inode> nameless_;  // retained nodes that this process took the last name from
   std::unordered_set<Inode> unlisted_;  // those of them that are not in wr_orphan yet; only in a batch
   std::vector<Inode> newly_nameless_;   // by the running transaction
-  std::vector<Inode> leaving_;          // nameless, forgotten, and large: collect_some removes them
+  std::unordered_set<Inode> leaving_;   // nameless, forgotten, and large: collect_some removes them
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::unordered_map<Inode, OpenDir> open_dirs_;
   std::uint64_t foreign_epoch_ = 0;
