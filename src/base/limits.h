@@ -48,11 +48,25 @@ inline constexpr std::uint64_t kShrinkBytes = std::uint64_t{64} << 20;
 // 1, which stands for "unknown" (as on btrfs).
 inline constexpr std::uint64_t kCountedEntries = 256;
 
+// A file of an overlay's base up to this size is copied whole by the first change; of a larger one each
+// part follows when it is written. Up to the second size, what text files were is kept for merging.
+inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kAncestorBytes = std::uint64_t{256} << 10;
+
 // Rows of wr_journal kept; a reader that is further behind looks at everything again.
 inline constexpr std::int64_t kJournalRows = 65'536;
 
 // Violations of one rule that fsck spells out; the rest it counts.
 inline constexpr std::size_t kFsckPerRule = 20;
+
+// The effort of a diff. No errors here, the result is coarser: more lines than this are one block, and so is
+// what is left after this many steps; a stretch with more edits than the cost is cut where the search stands.
+inline constexpr std::size_t kDiffLines = std::size_t{8} << 20;
+inline constexpr std::uint64_t kDiffSteps = std::uint64_t{1} << 27;
+inline constexpr int kDiffCost = 2048;
+
+// A patch shows no more of a file than that it differs, beyond this; and a merge does not try.
+inline constexpr std::uint64_t kPatchFileBytes = std::uint64_t{64} << 20;
 
 inline constexpr int kFaultSweep = 2000;  // tests: disk calls tried one by one until none fails
 
