@@ -4,9 +4,45 @@
 
 #include "agent/locate.h"
 #include "base/path.h"
+#include "fs/host_fs.h"
+#include "fs/overlay_fs.h"
+#include "os/host_files.h"
+#include "store/overlay_rows.h"
+#include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
 
 namespace warren {
+
+// The agent's own file over the directory. Nothing of it is opened before somebody asks for a file: an
+// agent whose base is gone still has its state and its trail.
+struct Agent::Overlay {
+  std::string base_path;
+  std::unique_ptr<OverlayRows> rows;
+  std::unique_ptr<HostFs> base;
+  std::unique_ptr<OverlayFs> merged;
+};
+
+namespace {
+
+// Where the agent file is, if that is a folder of agents: an agent that lies over the directory around it
+// must not see, let alone change, its own record.
+std::vector<std::string> folders_to_hide(const std::string& agent_path) {
+  std::vector<std::string> hidden;
+  Result<std::string> whole = canonical_host_path(agent_path);
+  if (!whole.ok()) return hidden;
+  std::string_view at = *whole;
+  while (at.size() > 1) {
+    at = at.substr(0, at.rfind('/'));
+    if (at.substr(at.rfind('/') + 1) == kAgentsDir) hidden.emplace_back(at);
+    if (at.empty()) break;
+  }
+  return hidden;
+}
+
+}  // namespace
+
+Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+Agent::~Agent() = default;
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
@@ -19,9 +55,36 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
         fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
         fmt::format("`warren migrate {}` brings it up to date", options.id_or_path));
   }
-  return std::unique_ptr<Agent>(new Agent(std::move(store)));
+  std::unique_ptr<Agent> agent(new Agent(std::move(store)));
+  std::optional<std::string> base = WARREN_TRY(find_overlay_base(*agent->store_));
+  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->lay_over(*base));
+  return agent;
 }
 
-FileSystem& Agent::fs() { return store_->fs(); }
+Status Agent::lay_over(const std::string& base_path) {
+  auto overlay = std::make_unique<Overlay>();
+  overlay->base_path = base_path;
+  overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
+  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = folders_to_hide(store_->path())});
+  if (!base.ok()) {
+    return Error(base.error().code(),
+                 fmt::format("{} lies over {}: {}", quote(store_->path()), quote(base_path), base.error().message()),
+                 "bring the directory back, or point the agent elsewhere with `warren init --force --base`");
+  }
+  overlay->base = std::move(base).take_value();
+  overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base));
+  overlay_ = std::move(overlay);
+  return Ok{};
+}
+
+FileSystem& Agent::fs() {
+  if (overlay_) return *overlay_->merged;
+  return store_->fs();
+}
+
+std::optional<AgentOverlay> Agent::overlay() {
+  if (!overlay_) return std::nullopt;
+  return AgentOverlay{*overlay_->rows, *overlay_->base, *overlay_->merged, overlay_->base_path};
+}
 
 }  // namespace warren

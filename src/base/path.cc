@@ -50,6 +50,17 @@ std::string quote(std::string_view bytes) {
   return out + "'";
 }
 
+Status check_link_target(std::string_view target) {
+  constexpr std::size_t kTargetBytes = limits::kPathBytes - 1;
+  if (target.empty()) return Error(Code::kNotFound, "the target of a symbolic link is empty");
+  if (target.size() > kTargetBytes) {
+    return Error(Code::kNameTooLong,
+                 fmt::format("the target has {} bytes, at most {} are possible", target.size(), kTargetBytes));
+  }
+  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
+  return Ok{};
+}
+
 Status check_name(std::string_view name) {
   if (name.empty()) return Error(Code::kNotFound, "the name is empty");
   if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a name", name));

@@ -19,6 +19,9 @@ Result<std::vector<std::string_view>> split_path(std::string_view path);
 // Checks one name: not empty, not '.' or '..', no '/', no NUL, at most 255 bytes.
 Status check_name(std::string_view name);
 
+// What a symbolic link may say: kNotFound if it is empty, kNameTooLong, kInvalid for a NUL.
+Status check_link_target(std::string_view target);
+
 // The path with one leading '/', no trailing one, and no '.' or empty components: "/a/b", "/".
 // Purely textual: '..' stays.
 Result<std::string> normalise_path(std::string_view path);

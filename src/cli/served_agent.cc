@@ -15,7 +15,6 @@
 #include "os/daemon.h"
 #include "os/error.h"
 #include "os/signals.h"
-#include "store/overlay_schema.h"
 
 namespace warren::cli {
 namespace {
@@ -62,12 +61,6 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                    .durability = Durability::kProcess,
                    .commits = Commits::kGrouped};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
-  std::optional<std::string> base = WARREN_TRY(find_overlay_base(served->agent_->store()));
-  if (base) {
-    // Without the base's files it would look empty, and what is made there would hide them.
-    return Error(Code::kUnsupported, fmt::format("{} lies over {}; such agents cannot be mounted yet",
-                                                 quote(options.agent_path), quote(*base)));
-  }
   served->mounted_ = WARREN_TRY(Mounted::mount(served->agent_->fs(), options.dir,
                                                {.source = options.agent_path,
                                                 .audience = options.audience,

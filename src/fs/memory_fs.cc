@@ -39,15 +39,6 @@ Status check_xattr_name(std::string_view name) {
   return Ok{};
 }
 
-Status check_target(std::string_view target) {
-  if (target.empty()) return Error(Code::kNotFound, "a symbolic link needs a target");
-  if (target.size() >= limits::kPathBytes) {
-    return Error(Code::kNameTooLong, fmt::format("a target has at most {} bytes", limits::kPathBytes - 1));
-  }
-  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
-  return Ok{};
-}
-
 Result<std::uint32_t> node_type(std::uint32_t mode) {
   switch (mode & S_IFMT) {
     case 0:
@@ -230,7 +221,7 @@ Result<Attributes> MemoryFs::make_dir(Inode parent, std::string_view name, const
 
 Result<Attributes> MemoryFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(check_target(target));
+  WARREN_TRY(check_link_target(target));
   Lock lock(mutex_);
   Node* made = WARREN_TRY(add_node(parent, name, S_IFLNK, {.mode = 0777, .owner = owner}));
   made->target = target;

@@ -23,6 +23,10 @@ Status Orphans::add(Inode node) {
       .run();
 }
 
+Status Orphans::keep(Inode node) {
+  return add_.bind(1, node.value).bind(2, "").bind(3, 0).bind(4, 0).bind(5, 0).run();
+}
+
 Status Orphans::erase(Inode node) { return erase_.bind(1, node.value).run(); }
 
 Result<std::vector<Inode>> Orphans::list_abandoned() {
@@ -33,6 +37,7 @@ Result<std::vector<Inode>> Orphans::list_abandoned() {
                            .pid_namespace = rows.integer(2),
                            .pid = rows.integer(3),
                            .started = rows.integer(4)};
+    if (keeper.pid == 0) continue;  // kept
     if (liveness_of(keeper) == Liveness::kDead) abandoned.push_back(Inode{static_cast<std::uint64_t>(rows.integer(0))});
   }
   return abandoned;

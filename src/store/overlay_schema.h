@@ -14,6 +14,9 @@ namespace warren {
 // call with another path moves the overlay there.
 Status make_overlay(Store& store, std::string_view base_path);
 
+// Makes the tables that an overlay of another program, or of an older Warren, is without.
+Status complete_overlay(Store& store);
+
 // The base directory, if the agent is an overlay.
 Result<std::optional<std::string>> find_overlay_base(Store& store);
 

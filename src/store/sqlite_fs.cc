@@ -205,6 +205,36 @@ Status SqliteFs::collect(Inode node) {
   return scope.commit();
 }
 
+Status SqliteFs::restore(Inode node, const Attributes& as) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  row.mode = (row.mode & S_IFMT) | (as.mode & 07777);
+  row.owner = as.owner;
+  row.atime = as.atime;
+  row.mtime = as.mtime;
+  row.ctime = as.ctime;
+  WARREN_TRY(nodes_->update(row));
+  store_.journal()->note_attributes(node);
+  return scope.commit();
+}
+
+Status SqliteFs::keep_nameless(Inode node) {
+  Transaction scope = WARREN_TRY(write_scope());
+  WARREN_TRY(get_row(node));
+  WARREN_TRY(orphans_->keep(node));
+  unlisted_.erase(node);
+  nameless_.erase(node);
+  return scope.commit();
+}
+
+Status SqliteFs::let_go(Inode node) {
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(get_row(node));
+  WARREN_TRY(orphans_->erase(node));
+  if (row.nlink == 0) WARREN_TRY(drop_link(row, clock_.now()));
+  return scope.commit();
+}
+
 Result<bool> SqliteFs::collect_some() {
   auto guard = database_.lock();
   if (leaving_.empty()) return false;

@@ -75,6 +75,12 @@ class SqliteFs final : public FileSystem {
   Result<FileSystemStats> stats() override;
   Status listen(ChangeListener* listener) override;
 
+  // For an overlay (fs/upper_layer.h).
+  Result<Inode> adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target);
+  Status restore(Inode node, const Attributes& as);
+  Status keep_nameless(Inode node);
+  Status let_go(Inode node);
+
   // Removes nodes that a crashed process left without a name. Called once, when the store opens.
   Status collect_orphans();
 
@@ -139,6 +145,7 @@ class SqliteFs final : public FileSystem {
                   std::string_view new_name, const Attributes& new_entry);
   Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
 
+  Result<Attributes> check_changes(Inode node, const AttributeChanges& changes);
   Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
   Status resize_row(Attributes& row, std::uint64_t size);
   Result<bool> shrink_step(Inode node, std::uint64_t size);

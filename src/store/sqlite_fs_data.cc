@@ -103,15 +103,24 @@ Status SqliteFs::shrink_in_steps(Inode node, std::uint64_t size) {
   return Ok{};
 }
 
-Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
-  bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
-  if (!any) return get_attributes(node);
-  if (changes.size && database_.is_grouped()) WARREN_TRY(shrink_in_steps(node, *changes.size));
-  Transaction scope = WARREN_TRY(write_scope());
+Result<Attributes> SqliteFs::check_changes(Inode node, const AttributeChanges& changes) {
+  Transaction scope = WARREN_TRY(read_scope());
   Attributes row = changes.size ? WARREN_TRY(get_file_row(node)) : WARREN_TRY(get_row(node));
   if (changes.size) WARREN_TRY(check_extent(*changes.size, 0));
   WARREN_TRY(check_time(changes.atime));
   WARREN_TRY(check_time(changes.mtime));
+  return row;
+}
+
+Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
+  bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
+  if (!any) return get_attributes(node);
+  if (changes.size && database_.is_grouped()) {
+    WARREN_TRY(check_changes(node, changes));  // before the first step, which cannot be taken back
+    WARREN_TRY(shrink_in_steps(node, *changes.size));
+  }
+  Transaction scope = WARREN_TRY(write_scope());
+  Attributes row = WARREN_TRY(check_changes(node, changes));
   Timestamp now = clock_.now();
   if (changes.size) {
     WARREN_TRY(resize_row(row, *changes.size));

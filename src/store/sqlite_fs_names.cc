@@ -13,17 +13,6 @@ namespace warren {
 namespace {
 
 constexpr std::uint32_t kPermissions = 07777;
-constexpr std::size_t kTargetBytes = limits::kPathBytes - 1;
-
-Status check_target(std::string_view target) {
-  if (target.empty()) return Error(Code::kNotFound, "the target of a symbolic link is empty");
-  if (target.size() > kTargetBytes) {
-    return Error(Code::kNameTooLong,
-                 fmt::format("the target has {} bytes, at most {} are possible", target.size(), kTargetBytes));
-  }
-  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
-  return Ok{};
-}
 
 bool is_makeable(std::uint32_t type) {
   return type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
@@ -169,13 +158,35 @@ Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const
 
 Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(check_target(target));
+  WARREN_TRY(check_link_target(target));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size()));
   WARREN_TRY(nodes_->set_target(made.inode, target));
   WARREN_TRY(scope.commit());
   return made;
+}
+
+Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const Attributes& as,
+                                   std::string_view target) {
+  WARREN_TRY(check_name(name));
+  Transaction scope = WARREN_TRY(growth_scope(0));
+  Attributes dir = WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(check_new_name(dir, name));
+  Attributes node = as;
+  node.nlink = 1;
+  node.size = node.is_file() ? as.size : target.size();
+  WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(node.size), 1));
+  node.inode = WARREN_TRY(nodes_->insert(node));
+  WARREN_TRY(nodes_->insert_entry(parent, name, node.inode));
+  if (node.is_symlink()) WARREN_TRY(nodes_->set_target(node.inode, target));
+  if (node.is_directory()) {
+    facts(node.inode) = {.parent = parent, .subdirectories = 0};
+    shift_subdirectories(parent, 1);
+  }
+  store_.journal()->note_entry(parent, name);
+  WARREN_TRY(scope.commit());
+  return node.inode;
 }
 
 Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {

@@ -188,6 +188,7 @@ Status Store::listen(ChangeListener* listener) {
 }
 
 void Store::after_rollback() {
+  ++rollbacks_;
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();

@@ -58,6 +58,9 @@ class Store final : private TransactionObserver {
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
 
+  // How often rows were rolled back: whoever keeps some in memory looks at them again then.
+  std::uint64_t rollbacks() const { return rollbacks_; }
+
   void make_room();  // before a large write, without the database's lock
   void has_work();   // SqliteFs::collect_some has something to do
 
@@ -75,6 +78,7 @@ class Store final : private TransactionObserver {
   void batch_opened() override;
 
   Clock& clock_;
+  std::uint64_t rollbacks_ = 0;         // under the database's lock
   std::unique_ptr<Database> database_;  // before everything that holds its statements
   Schema schema_;
   std::unique_ptr<Journal> journal_;

@@ -23,6 +23,7 @@ class FakeClock final : public Clock {
   }
   // Wall time jumps, as when someone sets the clock; monotonic time does not notice.
   void jump_ns(std::int64_t ns) { wall_ns_ += ns; }
+  void jump_to(Timestamp at) { wall_ns_ = at.seconds * 1'000'000'000 + at.nanoseconds; }
 
  private:
   std::atomic<std::int64_t> wall_ns_;

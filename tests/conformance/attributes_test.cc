@@ -92,6 +92,15 @@ TEST_P(AttributesTest, ASizeAndAGivenMtimeGoTogether) {
   EXPECT_EQ(must(fs_.set_attributes(file, {.size = 1, .mtime = SetTime::to(at)})).mtime, at);
 }
 
+TEST_P(AttributesTest, ARefusedCutLeavesALargeFileWhole) {
+  Inode file = make_file("f", "head");
+  std::uint64_t size = limits::kShrinkBytes * 4;
+  must(fs_.set_attributes(file, {.size = size}));
+  SetTime bad = SetTime::to({.seconds = 1, .nanoseconds = 1'000'000'000});
+  EXPECT_EQ(error_of(fs_.set_attributes(file, {.size = 1, .mtime = bad})), Code::kInvalid);
+  EXPECT_EQ(fs_.get_attributes(file)->size, size);
+}
+
 TEST_P(AttributesTest, OnlyRegularFilesHaveASizeToSet) {
   EXPECT_EQ(error_of(fs_.set_attributes(make_dir("d"), {.mode = 0, .size = 0})), Code::kIsDirectory);
   EXPECT_EQ(error_of(fs_.set_attributes(make_symlink("l", "t"), {.mode = 0, .size = 0})), Code::kInvalid);

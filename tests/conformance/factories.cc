@@ -1,7 +1,21 @@
 #include "conformance/factories.h"
 
+#include <array>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
 #include "base/check.h"
+#include "base/path.h"
+#include "fs/host_fs.h"
+#include "fs/list_dir.h"
 #include "fs/memory_fs.h"
+#include "fs/overlay_fs.h"
+#include "fs/path_ops.h"
+#include "store/overlay_rows.h"
+#include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 #include "testing/temp_dir.h"
@@ -35,6 +49,88 @@ class TestSqliteFs final : public TestFs {
   std::unique_ptr<Store> store_;
 };
 
+// The names that tests like to use, so that what they make meets what the base has.
+constexpr std::array<std::string_view, 8> kNames{"a", "b", "c", "d", "e", "f", "file", "dir"};
+
+// Ahead of the other times, so that reading the base does not move it (relatime).
+void set_atime(const std::string& path) {
+  std::array<timespec, 2> times{};
+  ::clock_gettime(CLOCK_REALTIME, times.data());
+  times[0].tv_sec += 3600;
+  times[1].tv_nsec = UTIME_OMIT;
+  WARREN_CHECK(::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+void fill_base(const std::string& dir, int depth) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    std::string path = dir + "/" + std::string(kNames[i]);
+    if (i % 2 == 1 && depth > 0) {
+      WARREN_CHECK(::mkdir(path.c_str(), 0750) == 0);
+      fill_base(path, depth - 1);
+      set_atime(path);
+      continue;
+    }
+    bool is_large = kNames[i] == "e" && depth == 2;  // too large to be copied whole
+    std::string content(is_large ? 1'500'000 : i * 3000, static_cast<char>('a' + i));
+    Fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640));
+    WARREN_CHECK(file.is_open() && write_all(file.get(), as_bytes(content)).ok());
+    WARREN_CHECK(::fsetxattr(file.get(), "user.from", "base", 4, 0) == 0);
+    set_atime(path);
+  }
+  // Hard links, in one directory and across.
+  std::string more = dir + "/...";
+  std::string across = dir + (depth == 2 ? "/b/%" : "/%'\"");
+  WARREN_CHECK(::link((dir + "/c").c_str(), more.c_str()) == 0 && ::link((dir + "/a").c_str(), across.c_str()) == 0);
+  std::string link = dir + "/A\nB";
+  WARREN_CHECK(::symlink("a", link.c_str()) == 0);
+  set_atime(link);
+}
+
+// A base of its own and an agent file over it. What Emptied has was all in the base, and is deleted.
+enum class Content { kEmptied, kShown };
+template <Commits commits, Content content>
+class TestOverlayFs final : public TestFs {
+ public:
+  explicit TestOverlayFs(Clock& clock) {
+    std::string dir = dir_.file("base");
+    WARREN_CHECK(::mkdir(dir.c_str(), 0755) == 0);
+    fill_base(dir, 2);
+    set_atime(dir);
+    auto opened =
+        Store::open(dir_.file("agent.db"),
+                    {.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits}, clock);
+    WARREN_CHECK(opened.ok());
+    store_ = std::move(opened).take_value();
+    WARREN_CHECK(make_overlay(*store_, dir).ok());
+    auto rows = OverlayRows::open(*store_);
+    auto base = HostFs::open(dir);
+    WARREN_CHECK(rows.ok() && base.ok());
+    rows_ = std::move(rows).take_value();
+    base_ = std::move(base).take_value();
+    auto overlay = OverlayFs::open(*rows_, *base_);
+    WARREN_CHECK(overlay.ok());
+    overlay_ = std::move(overlay).take_value();
+    if (content == Content::kEmptied) empty();
+  }
+  FileSystem& fs() override { return *overlay_; }
+  bool has_content() const override { return content == Content::kShown; }
+
+ private:
+  void empty() {
+    auto names = list_names(*overlay_, kRootInode);
+    WARREN_CHECK(names.ok() && !names->empty());
+    for (const std::string& name : *names) {
+      WARREN_CHECK(remove(*overlay_, "/" + name, {.recursive = Recursive::kYes}).ok());
+    }
+  }
+
+  TempDir dir_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<OverlayRows> rows_;
+  std::unique_ptr<HostFs> base_;
+  std::unique_ptr<OverlayFs> overlay_;
+};
+
 template <class T>
 std::unique_ptr<TestFs> make(Clock& clock) {
   return std::make_unique<T>(clock);
@@ -47,7 +143,16 @@ std::vector<Factory> factories() {
       {.name = "memory", .make = make<TestMemoryFs>},
       {.name = "sqlite", .make = make<TestSqliteFs<Commits::kEach>>},
       {.name = "sqlite_grouped", .make = make<TestSqliteFs<Commits::kGrouped>>},
+      {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
+      {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
   };
+}
+
+std::vector<Factory> model_factories() {
+  std::vector<Factory> all = factories();
+  all.push_back({.name = "overlay_shown", .make = make<TestOverlayFs<Commits::kEach, Content::kShown>>});
+  all.push_back({.name = "overlay_shown_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kShown>>});
+  return all;
 }
 
 }  // namespace warren::testing

@@ -13,11 +13,12 @@
 
 namespace warren::testing {
 
-// An empty filesystem, with whatever it needs to live: a file, a directory, a connection.
+// A filesystem, mostly empty, with whatever it needs to live: a file, a directory, a connection.
 class TestFs {
  public:
   virtual ~TestFs() = default;
   virtual FileSystem& fs() = 0;
+  virtual bool has_content() const { return false; }  // it is not empty
 };
 
 // Makes filesystems with chunks of 4096 bytes. The clock outlives what is made.
@@ -30,5 +31,8 @@ inline void PrintTo(const Factory& factory, std::ostream* out) { *out << factory
 
 // The first one is the oracle.
 std::vector<Factory> factories();
+
+// And with those that begin with content, which the oracle is given too.
+std::vector<Factory> model_factories();
 
 }  // namespace warren::testing

@@ -86,4 +86,64 @@ Result<std::vector<std::string>> snapshot(FileSystem& fs) {
   return lines;
 }
 
+namespace {
+
+// Last of all, since everything else moves its times.
+Status settle(FileSystem& to, Inode node, const Attributes& as, FakeClock& clock) {
+  clock.jump_to(as.ctime);
+  WARREN_TRY(to.set_attributes(node, {.mode = as.mode & 07777U,
+                                      .uid = as.owner.uid,
+                                      .gid = as.owner.gid,
+                                      .size = {},
+                                      .atime = SetTime::to(as.atime),
+                                      .mtime = SetTime::to(as.mtime)}));
+  return Ok{};
+}
+
+Result<Inode> copy_node(FileSystem& from, const DirEntry& entry, FileSystem& to, Inode to_dir) {
+  const Attributes& as = *entry.attributes;
+  NewNode node{.mode = as.mode, .owner = as.owner, .rdev = as.rdev};
+  if (as.is_directory()) return WARREN_TRY(to.make_dir(to_dir, entry.name, node))
+  .inode;
+  if (as.is_symlink()) {
+    std::string target = WARREN_TRY(from.read_link(as.inode));
+    return WARREN_TRY(to.make_symlink(to_dir, entry.name, target, as.owner))
+    .inode;
+  }
+  Inode made = WARREN_TRY(to.make_node(to_dir, entry.name, node))
+  .inode;
+  std::string content(as.is_file() ? as.size : 0, '\0');
+  if (!content.empty()) {
+    WARREN_TRY(from.read(as.inode, 0, as_mutable_bytes(content)));
+    WARREN_TRY(to.write(made, 0, as_bytes(content)));
+  }
+  return made;
+}
+
+}  // namespace
+
+Status copy_tree(FileSystem& from, Inode from_dir, FileSystem& to, Inode to_dir, FakeClock& clock,
+                 std::map<Inode, Inode>& made) {
+  Attributes dir = WARREN_TRY(from.get_attributes(from_dir));
+  std::vector<DirEntry> entries = WARREN_TRY(list_dir(from, from_dir, DirDetail::kAttributes));
+  for (const DirEntry& entry : entries) {
+    auto known = made.find(entry.inode);
+    if (known != made.end()) {
+      WARREN_TRY(to.link(known->second, to_dir, entry.name));
+      WARREN_TRY(settle(to, known->second, *entry.attributes, clock));
+      continue;
+    }
+    Inode copy = WARREN_TRY(copy_node(from, entry, to, to_dir));
+    made[entry.inode] = copy;
+    std::vector<std::string> names = WARREN_TRY(from.list_xattrs(entry.inode));
+    for (const std::string& name : names) {
+      std::string value = WARREN_TRY(from.get_xattr(entry.inode, name));
+      WARREN_TRY(to.set_xattr(copy, name, as_bytes(value), XattrMode::kAny));
+    }
+    if (entry.attributes->is_directory()) WARREN_TRY(copy_tree(from, entry.inode, to, copy, clock, made));
+    WARREN_TRY(settle(to, copy, *entry.attributes, clock));
+  }
+  return settle(to, to_dir, dir, clock);
+}
+
 }  // namespace warren::testing

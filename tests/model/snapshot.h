@@ -1,10 +1,12 @@
 // Everything that can be known of a filesystem, as lines to compare.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "fs/file_system.h"
+#include "testing/fake_clock.h"
 
 namespace warren::testing {
 
@@ -15,5 +17,9 @@ Result<std::vector<std::string>> snapshot(FileSystem& fs);
 
 // The same of one node, which may have lost its names.
 Result<std::string> snapshot_node(FileSystem& fs, Inode node);
+
+// Makes `to` have what `from` has: names, content, attributes with all times. Hard links stay links.
+Status copy_tree(FileSystem& from, Inode from_dir, FileSystem& to, Inode to_dir, FakeClock& clock,
+                 std::map<Inode, Inode>& made);
 
 }  // namespace warren::testing

@@ -1,0 +1,529 @@
+#include "fs/host_fs.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "fs/host_watch.h"
+#include "fs/upper_layer.h"
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+constexpr std::uint64_t kHostBit = kBaseBit;
+constexpr int kOwnBits = 56;  // of a number that are the host's own
+constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
+
+constexpr std::size_t kOpenDirs = 256;
+constexpr std::size_t kOpenFiles = 128;
+// Nodes that nobody retains are kept up to here, for callers between a lookup and what they do next.
+constexpr std::size_t kNodesKept = 262'144;
+
+Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone from the host", node.value)}; }
+
+Timestamp timestamp(const timespec& time) { return {time.tv_sec, static_cast<std::int32_t>(time.tv_nsec)}; }
+
+// Spreads what does not fit into the low bits, so that numbers that differ there stay apart.
+std::uint64_t fold(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return value ^ (value >> 33);
+}
+
+// Where writing is impossible there is nothing to hold together; the host has no transactions.
+class NoUnit final : public Unit {
+ public:
+  Status commit() override { return Ok{}; }
+};
+
+Result<struct stat> stat_at(int dir, const char* name) {
+  struct stat info {};
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
+  if (::fstatat(dir, name, &info, flags) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  return info;
+}
+
+}  // namespace
+
+HostFs::FdPtr HostFs::OpenFiles::find(Inode node) {
+  auto found = by_node_.find(node);
+  if (found == by_node_.end()) return nullptr;
+  files_.splice(files_.begin(), files_, found->second);
+  return files_.front().second;
+}
+
+HostFs::FdPtr HostFs::OpenFiles::add(Inode node, Fd fd) {
+  drop(node);
+  files_.emplace_front(node, std::make_shared<Fd>(std::move(fd)));
+  by_node_[node] = files_.begin();
+  if (files_.size() > max_) {
+    by_node_.erase(files_.back().first);
+    files_.pop_back();
+  }
+  return files_.front().second;
+}
+
+void HostFs::OpenFiles::drop(Inode node) {
+  auto found = by_node_.find(node);
+  if (found == by_node_.end()) return;
+  files_.erase(found->second);
+  by_node_.erase(found);
+}
+
+HostFs::HostFs(Fd root, const struct stat& root_info)
+    : root_(std::move(root)), root_device_(root_info.st_dev), dirs_(kOpenDirs), files_(kOpenFiles) {
+  root_node_ = std::make_shared<Node>();
+  root_node_->number = kRootInode;
+  root_node_->device = root_info.st_dev;
+  root_node_->host_inode = root_info.st_ino;
+  root_node_->type = S_IFDIR;
+  nodes_[kRootInode] = root_node_;
+  devices_[root_device_] = 0;
+}
+
+HostFs::~HostFs() = default;
+
+Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const HostFsOptions& options) {
+  Fd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
+  struct stat info = WARREN_TRY(stat_at(root.get(), ""));
+  std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
+  WARREN_TRY(fs->hide(options.hidden));
+  return fs;
+}
+
+Status HostFs::hide(const std::vector<std::string>& dirs) {
+  for (const std::string& dir : dirs) {
+    struct stat info {};
+    if (::stat(dir.c_str(), &info) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) continue;
+      return system_error(errno, fmt::format("look at {}", quote(dir)));
+    }
+    hidden_.push_back({info.st_dev, info.st_ino});
+  }
+  return Ok{};
+}
+
+bool HostFs::is_hidden(const struct stat& info) const {
+  return std::find(hidden_.begin(), hidden_.end(), Identity{info.st_dev, info.st_ino}) != hidden_.end();
+}
+
+Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is only read"}; }
+
+// The host's number, if it fits and nobody else has it.
+Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
+  bool is_own = device == root_device_ && host_inode <= kOwnMask;
+  if (is_own && folded_.empty()) return Inode{kHostBit | host_inode};
+  auto known = folded_.find({device, host_inode});
+  if (known != folded_.end()) return known->second;
+  if (is_own) return Inode{kHostBit | host_inode};
+  std::uint64_t index = devices_.emplace(device, devices_.size()).first->second;
+  // One of 63 tags says that the number is not the host's own, and keeps devices apart.
+  std::uint64_t tag = 1 + index % 63;
+  std::uint64_t low = host_inode <= kOwnMask ? host_inode : fold(host_inode) & kOwnMask;
+  Inode number{kHostBit | (tag << kOwnBits) | low};
+  auto is_taken = [&](Inode candidate) {
+    return std::any_of(folded_.begin(), folded_.end(), [&](const auto& one) { return one.second == candidate; });
+  };
+  if (host_inode > kOwnMask) {
+    while (is_taken(number)) number.value = kHostBit | (tag << kOwnBits) | ((number.value + 1) & kOwnMask);
+  }
+  folded_[{device, host_inode}] = number;
+  return number;
+}
+
+HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const struct stat& info) {
+  Inode number = number_of(info.st_dev, info.st_ino);
+  NodePtr& slot = nodes_[number];
+  if (!slot) {
+    slot = std::make_shared<Node>();
+    slot->number = number;
+    slot->device = info.st_dev;
+    slot->host_inode = info.st_ino;
+  }
+  slot->type = info.st_mode & S_IFMT;
+  if (slot->parent != parent || slot->name != name) {
+    slot->parent = parent;
+    slot->name = name;
+    dirs_.drop(number);
+  }
+  return slot;
+}
+
+// Children keep their parents: what goes are leaves, and after them what they kept.
+void HostFs::sweep() {
+  if (nodes_.size() < kNodesKept) return;
+  std::size_t before = 0;
+  while (before != nodes_.size()) {
+    before = nodes_.size();
+    std::erase_if(nodes_, [&](const auto& one) {
+      const NodePtr& node = one.second;
+      return node->retained == 0 && node.use_count() == 1 && node != root_node_;
+    });
+  }
+}
+
+Result<HostFs::NodePtr> HostFs::find_node(Inode node) {
+  auto found = nodes_.find(node);
+  if (found == nodes_.end()) return stale(node);
+  return found->second;
+}
+
+Result<HostFs::NodePtr> HostFs::find_dir(Inode node) {
+  NodePtr found = WARREN_TRY(find_node(node));
+  if (found->type != S_IFDIR) return Error(Code::kNotDirectory, "it is not a directory");
+  return found;
+}
+
+// Down from the nearest directory that is open, comparing at every step.
+Result<HostFs::FdPtr> HostFs::open_dir_fd(const NodePtr& node) {
+  std::vector<NodePtr> way;
+  NodePtr at = node;
+  FdPtr fd;
+  while (at->parent && !(fd = dirs_.find(at->number))) {
+    way.push_back(at);
+    at = at->parent;
+    if (way.size() > static_cast<std::size_t>(limits::kTreeDepth)) return stale(node->number);
+  }
+  if (!fd) {
+    fd = dirs_.find(kRootInode);
+    if (!fd) fd = dirs_.add(kRootInode, Fd(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 0)));
+    if (!fd->is_open()) return system_error(EMFILE, "open a directory of the base");
+  }
+  for (auto step = way.rbegin(); step != way.rend(); ++step) {
+    const Node& next = **step;
+    Fd opened(::openat(fd->get(), next.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened.is_open()) {
+      if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return stale(next.number);
+      return system_error(errno, fmt::format("open {}", quote(next.name)));
+    }
+    struct stat info = WARREN_TRY(stat_at(opened.get(), ""));
+    if (info.st_dev != next.device || info.st_ino != next.host_inode) return stale(next.number);
+    fd = dirs_.add(next.number, std::move(opened));
+  }
+  return fd;
+}
+
+Result<struct stat> HostFs::stat_node(const NodePtr& node) {
+  if (node->type == S_IFDIR) {
+    FdPtr fd = WARREN_TRY(open_dir_fd(node));
+    struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+    if (info.st_nlink == 0) {
+      dirs_.drop(node->number);
+      return stale(node->number);
+    }
+    return info;
+  }
+  FdPtr dir = WARREN_TRY(open_dir_fd(node->parent));
+  Result<struct stat> info = stat_at(dir->get(), node->name.c_str());
+  if (!info.ok() && info.error().code() == Code::kNotFound) return stale(node->number);
+  if (!info.ok()) return info;
+  if (info->st_dev != node->device || info->st_ino != node->host_inode) return stale(node->number);
+  return info;
+}
+
+Attributes HostFs::shown(const NodePtr& node, const struct stat& info) const {
+  return {.inode = node->number,
+          .mode = info.st_mode,
+          .nlink = static_cast<std::uint32_t>(info.st_nlink),
+          .owner = {info.st_uid, info.st_gid},
+          .size = S_ISDIR(info.st_mode) ? 0 : static_cast<std::uint64_t>(info.st_size),
+          .atime = timestamp(info.st_atim),
+          .mtime = timestamp(info.st_mtim),
+          .ctime = timestamp(info.st_ctim),
+          .rdev = info.st_rdev};
+}
+
+Result<std::unique_ptr<Unit>> HostFs::begin(UnitAccess access) {
+  if (access == UnitAccess::kWrite) return read_only();
+  return std::unique_ptr<Unit>(std::make_unique<NoUnit>());
+}
+
+Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
+  WARREN_TRY(check_name(name));
+  std::lock_guard guard(mutex_);
+  sweep();
+  NodePtr dir = WARREN_TRY(find_dir(parent));
+  FdPtr fd = WARREN_TRY(open_dir_fd(dir));
+  watch(dir);
+  Result<struct stat> info = stat_at(fd->get(), std::string(name).c_str());
+  bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;
+  if (is_missing || (info.ok() && is_hidden(*info))) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+  if (!info.ok()) return std::move(info).error();
+  return shown(know(dir, name, *info), *info);
+}
+
+Result<Attributes> HostFs::get_attributes(Inode node) {
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  struct stat info = WARREN_TRY(stat_node(found));
+  return shown(found, info);
+}
+
+Result<std::string> HostFs::read_link(Inode node) {
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  if (found->type != S_IFLNK) return Error(Code::kInvalid, "it is not a symbolic link");
+  WARREN_TRY(stat_node(found));
+  FdPtr dir = WARREN_TRY(open_dir_fd(found->parent));
+  std::string target(limits::kPathBytes, '\0');
+  ssize_t length = ::readlinkat(dir->get(), found->name.c_str(), target.data(), target.size());
+  if (length < 0) return system_error(errno, "read a link of the base");
+  target.resize(static_cast<std::size_t>(length));
+  return target;
+}
+
+Status HostFs::retain(Inode node) {
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  ++found->retained;
+  return Ok{};
+}
+
+Result<Attributes> HostFs::open(Inode node) {
+  WARREN_TRY(open_file(node));
+  WARREN_TRY(retain(node));
+  return get_attributes(node);
+}
+
+void HostFs::forget(Inode node, std::uint64_t count) {
+  std::lock_guard guard(mutex_);
+  auto found = nodes_.find(node);
+  if (found == nodes_.end()) return;
+  Node& known = *found->second;
+  known.retained -= std::min(known.retained, count);
+}
+
+Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  if (found->type == S_IFDIR) return Error(Code::kIsDirectory, "it is a directory");
+  if (found->type != S_IFREG) return Error(Code::kInvalid, "it is not a regular file");
+  if (FdPtr kept = files_.find(node)) {
+    // Deleted or replaced on the host while we have it open: what was looked up is gone.
+    struct stat info = WARREN_TRY(stat_at(kept->get(), ""));
+    if (info.st_nlink > 0 || found->retained > 0) return kept;
+    files_.drop(node);
+  }
+  FdPtr dir = WARREN_TRY(open_dir_fd(found->parent));
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  Fd fd(::openat(dir->get(), found->name.c_str(), kFlags | O_NOATIME));
+  if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags));
+  if (!fd.is_open()) {
+    if (errno == ENOENT || errno == ELOOP) return stale(node);
+    return system_error(errno, fmt::format("open {} in the base", quote(found->name)));
+  }
+  struct stat info = WARREN_TRY(stat_at(fd.get(), ""));
+  if (info.st_dev != found->device || info.st_ino != found->host_inode) return stale(node);
+  return files_.add(node, std::move(fd));
+}
+
+Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  FdPtr fd = WARREN_TRY(open_file(node));
+  std::size_t done = 0;
+  while (done < out.size() && offset + done <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
+    ssize_t got = ::pread(fd->get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(errno, "read a file of the base");
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
+  FdPtr fd = WARREN_TRY(open_file(node));
+  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+  Error none(Code::kNoData, "there is no data from there on");
+  if (offset >= static_cast<std::uint64_t>(info.st_size)) return none;
+  off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_DATA);
+  if (at < 0 && errno == ENXIO) return none;
+  if (at < 0) return offset;  // where holes are not known, everything is data
+  return static_cast<std::uint64_t>(at);
+}
+
+Result<std::uint64_t> HostFs::seek_hole(Inode node, std::uint64_t offset) {
+  FdPtr fd = WARREN_TRY(open_file(node));
+  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+  std::uint64_t size = static_cast<std::uint64_t>(info.st_size);
+  if (offset >= size) return Error(Code::kNoData, "it is behind the end");
+  off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_HOLE);
+  return at < 0 ? size : static_cast<std::uint64_t>(at);
+}
+
+// The directory by its descriptor, the name behind it: the calls for attributes take no descriptor of a
+// directory, and must not follow a link.
+Result<std::string> HostFs::path_by_fd(const NodePtr& node, FdPtr& keep) {
+  WARREN_TRY(stat_node(node));
+  keep = WARREN_TRY(open_dir_fd(node->type == S_IFDIR ? node : node->parent));
+  if (node->type == S_IFDIR) return fmt::format("/proc/self/fd/{}/.", keep->get());
+  return fmt::format("/proc/self/fd/{}/{}", keep->get(), node->name);
+}
+
+namespace {
+
+// What an agent may see and keep. The others mean something to the host alone.
+bool is_shown_xattr(std::string_view name) { return name.starts_with("user.") || name == "security.capability"; }
+
+}  // namespace
+
+Result<std::string> HostFs::get_xattr(Inode node, std::string_view name) {
+  Error none(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  if (!is_shown_xattr(name)) return none;
+  FdPtr keep;
+  std::string path = WARREN_TRY(path_by_fd(found, keep));
+  std::string value(limits::kXattrValueBytes, '\0');
+  ssize_t length = ::lgetxattr(path.c_str(), std::string(name).c_str(), value.data(), value.size());
+  if (length < 0 && (errno == ENODATA || errno == EOPNOTSUPP || errno == EPERM)) return none;
+  if (length < 0) return system_error(errno, fmt::format("read the attribute {}", quote(name)));
+  value.resize(static_cast<std::size_t>(length));
+  return value;
+}
+
+Result<std::vector<std::string>> HostFs::list_xattrs(Inode node) {
+  std::lock_guard guard(mutex_);
+  NodePtr found = WARREN_TRY(find_node(node));
+  FdPtr keep;
+  std::string path = WARREN_TRY(path_by_fd(found, keep));
+  std::string list(limits::kXattrValueBytes, '\0');
+  ssize_t length = ::llistxattr(path.c_str(), list.data(), list.size());
+  if (length < 0 && errno != EOPNOTSUPP) return system_error(errno, "list attributes");
+  std::vector<std::string> names;
+  std::string_view rest = std::string_view(list).substr(0, length < 0 ? 0 : static_cast<std::size_t>(length));
+  while (!rest.empty()) {
+    std::string_view name = rest.substr(0, rest.find('\0'));
+    if (is_shown_xattr(name)) names.emplace_back(name);
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<FileSystemStats> HostFs::stats() {
+  struct statvfs info {};
+  if (::fstatvfs(root_.get(), &info) != 0) return system_error(errno, "ask for the space of the base");
+  return FileSystemStats{.block_bytes = info.f_frsize,
+                         .used_bytes = (info.f_blocks - info.f_bfree) * info.f_frsize,
+                         .capacity_bytes = info.f_blocks * info.f_frsize,
+                         .available_bytes = info.f_bavail * info.f_frsize,
+                         .used_inodes = info.f_files - info.f_ffree,
+                         .capacity_inodes = info.f_files};
+}
+
+// Everything at once: the host gives no cookie that outlives its stream. Cookies are places in the sorted
+// list, which a stream of its own has.
+class HostDirStream final : public DirStream {
+ public:
+  HostDirStream(HostFs& fs, Inode dir, std::vector<DirEntry> entries)
+      : fs_(fs), dir_(dir), entries_(std::move(entries)) {}
+
+  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    std::vector<DirEntry> page;
+    std::size_t at = cookie < 3 ? 0 : static_cast<std::size_t>(cookie - 2);
+    for (; at < entries_.size() && page.size() < max; ++at) {
+      DirEntry entry = entries_[at];
+      if (detail == DirDetail::kAttributes) {
+        Result<Attributes> attributes = fs_.lookup(dir_, entry.name);
+        if (!attributes.ok() && attributes.error().code() == Code::kNotFound) continue;
+        if (!attributes.ok()) return std::move(attributes).error();
+        entry.inode = attributes->inode;
+        entry.attributes = *attributes;
+      }
+      page.push_back(std::move(entry));
+    }
+    return page;
+  }
+
+ private:
+  HostFs& fs_;
+  Inode dir_;
+  std::vector<DirEntry> entries_;
+};
+
+Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
+  std::lock_guard guard(mutex_);
+  NodePtr node = WARREN_TRY(find_dir(dir));
+  FdPtr path = WARREN_TRY(open_dir_fd(node));
+  watch(node);
+  int fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
+  if (fd < 0 && errno == EPERM) fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(errno, "open a directory of the base");
+  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), &::closedir);
+  if (!stream) {
+    ::close(fd);
+    return system_error(ENOMEM, "read a directory of the base");
+  }
+  std::vector<DirEntry> entries;
+  for (errno = 0; dirent* entry = ::readdir(stream.get()); errno = 0) {
+    std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    std::uint32_t type = DTTOIF(entry->d_type);
+    // Without a type, or where something may be mounted or hidden, the name must be looked at.
+    Inode number;
+    if (entry->d_type == DT_UNKNOWN || entry->d_type == DT_DIR) {
+      Result<struct stat> info = stat_at(path->get(), entry->d_name);
+      if (!info.ok() || is_hidden(*info)) continue;
+      type = info->st_mode & S_IFMT;
+      number = number_of(info->st_dev, info->st_ino);
+    } else {
+      number = number_of(node->device, entry->d_ino);
+    }
+    entries.push_back({.cookie = 0, .name = std::string(name), .inode = number, .type = type, .attributes = {}});
+  }
+  if (errno != 0) return system_error(errno, "read a directory of the base");
+  std::sort(entries.begin(), entries.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].cookie = i + 3;
+  return std::unique_ptr<DirStream>(std::make_unique<HostDirStream>(*this, dir, std::move(entries)));
+}
+
+void HostFs::watch(const NodePtr& dir) {
+  if (!watch_ || dir->is_watched) return;
+  FdPtr fd = dirs_.find(dir->number);
+  if (fd) dir->is_watched = watch_->add(fd->get(), dir->number);
+}
+
+Status HostFs::listen(ChangeListener* listener) {
+  std::unique_ptr<HostWatch> watch = listener ? WARREN_TRY(HostWatch::start(*this, *listener)) : nullptr;
+  {
+    std::lock_guard guard(mutex_);
+    watch_.swap(watch);
+    for (auto& [number, node] : nodes_) node->is_watched = false;
+  }
+  return Ok{};  // the old one ends here, outside the lock: its thread may be waiting for it
+}
+
+Result<Attributes> HostFs::make_node(Inode, std::string_view, const NewNode&) { return read_only(); }
+Result<Attributes> HostFs::make_dir(Inode, std::string_view, const NewNode&) { return read_only(); }
+Result<Attributes> HostFs::make_symlink(Inode, std::string_view, std::string_view, Owner) { return read_only(); }
+Result<Attributes> HostFs::link(Inode, Inode, std::string_view) { return read_only(); }
+Status HostFs::unlink(Inode, std::string_view) { return read_only(); }
+Status HostFs::remove_dir(Inode, std::string_view) { return read_only(); }
+Status HostFs::rename(Inode, std::string_view, Inode, std::string_view, RenameMode) { return read_only(); }
+Result<Attributes> HostFs::set_attributes(Inode, const AttributeChanges&) { return read_only(); }
+Result<Attributes> HostFs::create(Inode, std::string_view, const NewNode&) { return read_only(); }
+Status HostFs::write(Inode, std::uint64_t, Bytes) { return read_only(); }
+Result<std::uint64_t> HostFs::append(Inode, Bytes) { return read_only(); }
+Status HostFs::allocate(Inode, AllocateMode, std::uint64_t, std::uint64_t) { return read_only(); }
+Result<std::uint64_t> HostFs::copy_range(Inode, std::uint64_t, Inode, std::uint64_t, std::uint64_t) {
+  return read_only();
+}
+Status HostFs::set_xattr(Inode, std::string_view, Bytes, XattrMode) { return read_only(); }
+Status HostFs::remove_xattr(Inode, std::string_view) { return read_only(); }
+
+}  // namespace warren

@@ -1,0 +1,320 @@
+#include "fs/overlay_fs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "fs/overlay_change.h"
+
+namespace warren {
+namespace {
+
+Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
+
+class OverlayUnit final : public Unit {
+ public:
+  OverlayUnit(std::unique_lock<std::recursive_mutex> lock, std::unique_ptr<Unit> unit)
+      : lock_(std::move(lock)), unit_(std::move(unit)) {}
+  Status commit() override { return unit_->commit(); }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;  // before the unit: released after it has ended
+  std::unique_ptr<Unit> unit_;
+};
+
+}  // namespace
+
+// Numbers of the layers become ours on the way to whoever listens.
+class OverlayFs::Listener {
+ public:
+  Listener(OverlayFs& overlay, ChangeListener& to)
+      : from_upper_(overlay, to, Layer::kUpper), from_base_(overlay, to, Layer::kBase) {}
+  ChangeListener& upper() { return from_upper_; }
+  ChangeListener& base() { return from_base_; }
+
+ private:
+  enum class Layer { kUpper, kBase };
+
+  class Side final : public ChangeListener {
+   public:
+    Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
+    void entry_changed(Inode parent, std::string_view name) override { to_.entry_changed(number_of(parent), name); }
+    void node_changed(Inode node) override { to_.node_changed(number_of(node)); }
+    void everything_changed() override { to_.everything_changed(); }
+
+   private:
+    Inode number_of(Inode node) {
+      if (layer_ == Layer::kBase) return node;
+      Result<Scope> scope = overlay_.read_scope();  // what changed may be a copy that we do not know of yet
+      return scope.ok() ? overlay_.number_of(node) : node;
+    }
+    OverlayFs& overlay_;
+    ChangeListener& to_;
+    Layer layer_;
+  };
+
+  Side from_upper_;
+  Side from_base_;
+};
+
+Result<std::unique_ptr<OverlayFs>> OverlayFs::open(UpperLayer& upper, FileSystem& base) {
+  std::unique_ptr<OverlayFs> overlay(new OverlayFs(upper, base));
+  WARREN_TRY(base.get_attributes(kRootInode));
+  WARREN_TRY(overlay->read_scope());
+  return overlay;
+}
+
+OverlayFs::OverlayFs(UpperLayer& upper, FileSystem& base) : upper_(upper), base_(base) {}
+OverlayFs::~OverlayFs() = default;
+
+Result<std::unique_ptr<Unit>> OverlayFs::begin(UnitAccess access) {
+  std::unique_lock lock(mutex_);
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper().begin(access));
+  WARREN_TRY(refresh());
+  return std::unique_ptr<Unit>(std::make_unique<OverlayUnit>(std::move(lock), std::move(unit)));
+}
+
+Result<OverlayFs::Scope> OverlayFs::read_scope() {
+  Scope scope{std::unique_lock(mutex_), nullptr};
+  scope.unit = WARREN_TRY(upper_.begin(UnitAccess::kRead));
+  WARREN_TRY(refresh());
+  return scope;
+}
+
+Status OverlayFs::change(const std::function<Status()>& body) {
+  auto whole = [&]() -> Result<bool> {
+    WARREN_TRY(body());
+    return true;
+  };
+  WARREN_TRY(change<bool>(whole));
+  return Ok{};
+}
+
+Status OverlayFs::refresh() {
+  if (is_loaded_ && upper_.epoch() == epoch_) return Ok{};
+  return reload();
+}
+
+Status OverlayFs::reload() {
+  epoch_ = upper_.epoch();
+  is_loaded_ = false;
+  std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
+  std::vector<Whiteout> lost = WARREN_TRY(upper_.list_lost_links());
+  // What we only concluded from names stays, and so do copies that lost their name but are in use.
+  std::erase_if(copies_, [&](const auto& one) { return one.second.is_noted && !nameless_.contains(one.first); });
+  numbers_.clear();
+  opaque_.clear();
+  lost_names_.clear();
+  root_is_copied_ = false;
+  for (Origin& origin : origins) {
+    if (origin.upper == kRootInode) root_is_copied_ = true;
+    else if (origin.base_path.empty()) opaque_.insert(origin.upper);
+    else if (origin.seen) {
+      copies_[origin.seen->inode] = {.upper = origin.upper,
+                                     .base_path = std::move(origin.base_path),
+                                     .seen = origin.seen,
+                                     .hidden_names = origin.hidden_names,
+                                     .ranges = {},
+                                     .is_noted = true};
+    }
+  }
+  for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
+  for (const Whiteout& one : lost) lose_name(one.seen->inode, one.path, one.at);
+  for (auto& [number, dir] : dirs_) {
+    dir.whiteouts.reset();
+    dir.subdirectories.reset();
+  }
+  std::erase_if(removed_, [&](Inode number) { return !retained_.contains(number); });
+  is_loaded_ = true;
+  return Ok{};
+}
+
+Inode OverlayFs::number_of(Inode upper) const {
+  auto found = numbers_.find(upper);
+  return found == numbers_.end() ? upper : found->second;
+}
+
+OverlayFs::Copy* OverlayFs::find_copy(Inode number) {
+  auto found = copies_.find(number);
+  return found == copies_.end() ? nullptr : &found->second;
+}
+
+bool OverlayFs::is_gone(Inode number) const { return removed_.contains(number) && !retained_.contains(number); }
+
+void OverlayFs::lose_name(Inode number, const std::string& path, Timestamp at) {
+  lost_names_[number].emplace(path, at);
+}
+
+void OverlayFs::without_lost_names(Attributes& found) const {
+  auto lost = lost_names_.find(found.inode);
+  if (lost == lost_names_.end()) return;
+  found.nlink -= std::min(found.nlink, static_cast<std::uint32_t>(lost->second.size()));
+  auto is_earlier = [](const auto& a, const auto& b) {
+    return std::pair(a.second.seconds, a.second.nanoseconds) < std::pair(b.second.seconds, b.second.nanoseconds);
+  };
+  found.ctime = std::max_element(lost->second.begin(), lost->second.end(), is_earlier)->second;
+}
+
+Result<OverlayFs::View> OverlayFs::view(Inode node) {
+  if (node == kRootInode) {
+    if (root_is_copied_) return View{node, kRootInode, kRootInode};
+    return View{node, std::nullopt, kRootInode};
+  }
+  if (!is_base_number(node)) {
+    // A copy answers to the base's number only.
+    if (numbers_.contains(node)) return stale(node);
+    return View{node, node, std::nullopt};
+  }
+  if (Copy* copy = find_copy(node)) return View{node, copy->upper, node};
+  if (is_gone(node)) return stale(node);
+  return View{node, std::nullopt, node};
+}
+
+Result<Attributes> OverlayFs::attributes_of(const View& view) {
+  Attributes found = view.upper ? WARREN_TRY(upper().get_attributes(*view.upper))
+                                : WARREN_TRY(base_.get_attributes(*view.base));
+                                found.inode = view.number;
+                                if (found.is_directory()) {
+                                  found.nlink = WARREN_TRY(count_links(view.number, found));
+                                  return found;
+                                }
+                                if (view.upper) {
+                                  if (Copy* copy = find_copy(view.number)) found.nlink += copy->hidden_names;
+                                  return found;
+                                }
+                                without_lost_names(found);
+                                if (removed_.contains(view.number)) found.nlink = 0;
+                                return found;
+}
+
+Result<Attributes> OverlayFs::get_attributes(Inode node) {
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  return attributes_of(where);
+}
+
+Result<std::string> OverlayFs::read_link(Inode node) {
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  return where.upper ? upper().read_link(*where.upper) : base_.read_link(*where.base);
+}
+
+Status OverlayFs::retain(Inode node) {
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  if (!retained_.contains(node)) {
+    if (where.upper) WARREN_TRY(upper().retain(*where.upper));
+    else WARREN_TRY(base_.get_attributes(*where.base));
+    if (where.base) base_.retain(*where.base).ignore("a copy outlives what it was copied from");
+  }
+  ++retained_[node];
+  return Ok{};
+}
+
+void OverlayFs::forget(Inode node, std::uint64_t count) {
+  std::unique_lock lock(mutex_);
+  auto kept = retained_.find(node);
+  if (kept == retained_.end()) return;
+  if (kept->second > count) {
+    kept->second -= count;
+    return;
+  }
+  retained_.erase(kept);
+  Copy* copy = find_copy(node);
+  if (copy) upper().forget(copy->upper, 1);
+  else if (!is_base_number(node)) upper().forget(node, 1);
+  if (is_base_number(node)) base_.forget(node, 1);
+  if (nameless_.erase(node) > 0) forget_copy(node);
+  if (removed_.contains(node)) dirs_.erase(node);
+  if (!is_base_number(node)) removed_.erase(node);
+  if (!dirs_.contains(node)) places_.erase(node);
+}
+
+// Of a copy whose last name and last user are gone: its rows go too.
+void OverlayFs::forget_copy(Inode number) {
+  Copy* copy = find_copy(number);
+  if (!copy) return;
+  Inode upper_node = copy->upper;
+  numbers_.erase(upper_node);
+  copies_.erase(number);
+  removed_.insert(number);
+  change([&]() -> Status {
+    return upper_.remove_origin(upper_node);
+  }).ignore("rows of nodes that are gone are removed when the agent is next opened");
+}
+
+Result<Attributes> OverlayFs::open(Inode node) {
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  WARREN_TRY(check_content(where));
+  WARREN_TRY(retain(node));
+  return attributes_of(where);
+}
+
+Status OverlayFs::check_content(const View& where) {
+  Attributes found = where.upper ? WARREN_TRY(upper().get_attributes(*where.upper))
+                                 : WARREN_TRY(base_.get_attributes(*where.base));
+                                 if (found.is_directory()) return Error(Code::kIsDirectory, "it is a directory");
+                                 if (!found.is_file()) return Error(Code::kInvalid, "it is not a regular file");
+                                 return Ok{};
+}
+
+Result<FileSystemStats> OverlayFs::stats() { return upper().stats(); }
+
+Status OverlayFs::listen(ChangeListener* listener) {
+  if (!listener) {
+    WARREN_TRY(upper().listen(nullptr));
+    WARREN_TRY(base_.listen(nullptr));
+    listener_.reset();
+    return Ok{};
+  }
+  listener_ = std::make_unique<Listener>(*this, *listener);
+  WARREN_TRY(base_.listen(&listener_->base()));
+  return upper().listen(&listener_->upper());
+}
+
+std::string OverlayFs::path_of(Inode dir) const {
+  if (dir == kRootInode) return "/";
+  std::vector<std::string_view> names;
+  while (dir != kRootInode && names.size() < static_cast<std::size_t>(limits::kTreeDepth)) {
+    auto found = dirs_.find(dir);
+    if (found == dirs_.end()) break;
+    names.push_back(found->second.name);
+    dir = found->second.parent;
+  }
+  std::string path;
+  for (auto name = names.rbegin(); name != names.rend(); ++name) path.append("/").append(*name);
+  return path;
+}
+
+std::string OverlayFs::path_of(Inode dir, std::string_view name) const {
+  std::string path = path_of(dir);
+  if (path != "/") path += '/';
+  return path.append(name);
+}
+
+// Where in the base what shows through a directory is.
+std::string OverlayFs::base_path_of(Inode dir) const {
+  if (dir == kRootInode) return "/";
+  auto copy = copies_.find(dir);
+  if (copy != copies_.end()) return copy->second.base_path;
+  auto known = dirs_.find(dir);
+  if (known == dirs_.end()) return "/";
+  std::string path = base_path_of(known->second.parent);
+  if (path != "/") path += '/';
+  return path + known->second.name;
+}
+
+bool OverlayFs::is_within(Inode dir, Inode ancestor) const {
+  for (int depth = 0; depth < limits::kTreeDepth; ++depth) {
+    if (dir == ancestor) return true;
+    auto found = dirs_.find(dir);
+    if (dir == kRootInode || found == dirs_.end()) return false;
+    dir = found->second.parent;
+  }
+  return false;
+}
+
+}  // namespace warren

@@ -1,0 +1,200 @@
+// The part of OverlayFs that copies from the base. After each step everything shows as before.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "fs/overlay_change.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+// Content comes over in parts that begin and end at multiples of this: a write of a few bytes in a large
+// file costs that much, and a file that is written all over keeps a short list of parts.
+constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
+constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
+
+// Git's rule for what is text.
+constexpr std::size_t kLookedAt = 8000;
+bool is_text(std::string_view content) { return content.substr(0, kLookedAt).find('\0') == content.npos; }
+
+// What is left of `ranges` without the one.
+std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone) {
+  std::vector<ByteRange> left;
+  for (const ByteRange& range : ranges) {
+    if (range.begin < gone.begin) left.push_back({range.begin, std::min(range.end, gone.begin)});
+    if (range.end > gone.end) left.push_back({std::max(range.begin, gone.end), range.end});
+  }
+  return left;
+}
+
+Error base_changed(const std::string& path) {
+  return {Code::kIo, fmt::format("{} has changed in the base since a part of it was copied", quote(path)),
+          "`warren discard` drops the copy, and the base's file shows again"};
+}
+
+}  // namespace
+
+Status OverlayFs::copy_root() {
+  Attributes as = WARREN_TRY(base_.get_attributes(kRootInode));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(copy_xattrs(kRootInode, kRootInode, as));
+  WARREN_TRY(upper_.put_origin({.upper = kRootInode, .base_path = "/", .seen = as, .hidden_names = 0}));
+  WARREN_TRY(unit->commit());
+  if (retained_.contains(kRootInode)) WARREN_TRY(upper().retain(kRootInode));
+  root_is_copied_ = true;
+  return Ok{};
+}
+
+Result<Inode> OverlayFs::upper_dir(Inode dir) {
+  if (dir == kRootInode) {
+    if (!root_is_copied_) WARREN_TRY(copy_root());
+    return kRootInode;
+  }
+  if (!is_base_number(dir)) return dir;
+  if (Copy* copy = find_copy(dir)) return copy->upper;
+  return copy_dir(dir);
+}
+
+Result<Inode> OverlayFs::copy_dir(Inode dir) {
+  auto known = dirs_.find(dir);
+  if (known == dirs_.end()) return Error(Code::kStale, fmt::format("nobody has looked up directory {}", dir.value));
+  Inode parent = WARREN_TRY(upper_dir(known->second.parent));
+  return make_copy({dir, std::nullopt, dir}, parent, known->second.name, base_path_of(dir), 0);
+}
+
+Status OverlayFs::copy_xattrs(Inode base, Inode upper_node, const Attributes& as) {
+  std::vector<std::string> names = WARREN_TRY(base_.list_xattrs(base));
+  for (const std::string& name : names) {
+    std::string value = WARREN_TRY(base_.get_xattr(base, name));
+    WARREN_TRY(upper().set_xattr(upper_node, name, as_bytes(value), XattrMode::kAny));
+  }
+  return upper_.restore(upper_node, as);
+}
+
+Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_view name, const std::string& base_path,
+                                   std::uint32_t hidden_names) {
+  Attributes as = WARREN_TRY(base_.get_attributes(view.number));
+  std::string target = as.is_symlink() ? WARREN_TRY(base_.read_link(view.number)) : std::string();
+  WARREN_TRY(upper_.reserve(as.is_file() ? std::min<std::uint64_t>(as.size, limits::kCopyWholeBytes) : 0));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  Inode made = WARREN_TRY(upper_.adopt(parent, name, as, target));
+  Attributes shown = as;
+  without_lost_names(shown);
+  WARREN_TRY(copy_xattrs(view.number, made, shown));
+  Copy copy{.upper = made,
+            .base_path = base_path,
+            .seen = as,
+            .hidden_names = hidden_names,
+            .ranges = std::vector<ByteRange>(),
+            .is_noted = true};
+  if (as.is_file() && as.size > 0) copy.ranges->push_back({0, as.size});
+  WARREN_TRY(upper_.put_origin({.upper = made, .base_path = base_path, .seen = as, .hidden_names = hidden_names}));
+  if (!copy.ranges->empty()) WARREN_TRY(upper_.set_base_ranges(made, *copy.ranges));
+  if (retained_.contains(view.number)) WARREN_TRY(upper().retain(made));
+  WARREN_TRY(unit->commit());
+  numbers_[made] = view.number;
+  copies_[view.number] = std::move(copy);
+  return made;
+}
+
+// Somebody has it open, but it has no name any more: neither has its copy.
+Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
+  Inode root = WARREN_TRY(upper_dir(kRootInode));
+  Attributes root_before = WARREN_TRY(upper().get_attributes(root));
+  std::string name = fmt::format(".warren-nameless-{}", view.number.value);
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, 0));
+  WARREN_TRY(upper().unlink(root, name));
+  WARREN_TRY(upper_.restore(root, root_before));
+  WARREN_TRY(unit->commit());
+  nameless_.insert(view.number);
+  removed_.erase(view.number);
+  return made;
+}
+
+Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
+  if (view.number == kRootInode || dirs_.contains(view.number)) return upper_dir(view.number);
+  if (Copy* copy = find_copy(view.number)) return copy->upper;
+  auto places = places_.find(view.number);
+  if (places == places_.end() || places->second.empty()) {
+    if (!retained_.contains(view.number)) return Error(Code::kStale, fmt::format("node {} is gone", view.number.value));
+    WARREN_TRY(make_nameless_copy(view));
+  } else {
+    Place place = places->second.back();
+    Attributes shown = WARREN_TRY(attributes_of(view));
+    Inode parent = WARREN_TRY(upper_dir(place.parent));
+    std::string path = base_path_of(place.parent);
+    if (path != "/") path += '/';
+    WARREN_TRY(make_copy(view, parent, place.name, path + place.name, shown.nlink > 0 ? shown.nlink - 1 : 0));
+  }
+  Copy& copy = copies_.at(view.number);
+  if (copy.seen->is_file() && copy.seen->size <= limits::kCopyWholeBytes) {
+    WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
+    if (content_max >= copy.seen->size) WARREN_TRY(keep_ancestor(copy));
+  }
+  return copy.upper;
+}
+
+Status OverlayFs::keep_ancestor(Copy& copy) {
+  if (copy.seen->size == 0 || copy.seen->size > limits::kAncestorBytes) return Ok{};
+  std::string content(copy.seen->size, '\0');
+  content.resize(WARREN_TRY(upper().read(copy.upper, 0, as_mutable_bytes(content))));
+  if (!is_text(content)) return Ok{};
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(upper_.keep_ancestor(copy.upper, as_bytes(content)));
+  return unit->commit();
+}
+
+Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
+  if (!copy.ranges) copy.ranges = WARREN_TRY(upper_.list_base_ranges(copy.upper));
+  return &*copy.ranges;
+}
+
+// The base's node, which must be what it was when it was copied: half of an old file and half of a new one
+// would be neither.
+Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
+  Result<Attributes> now = base_.get_attributes(number);
+  if (!now.ok()) now = lstat(base_, copy.base_path);
+  if (!now.ok() || !copy.seen) return base_changed(copy.base_path);
+  const Attributes& seen = *copy.seen;
+  bool is_same =
+      now->inode == seen.inode && now->size == seen.size && now->mtime == seen.mtime && now->mode == seen.mode;
+  if (!is_same) return base_changed(copy.base_path);
+  return now->inode;
+}
+
+// Brings over what of [begin, end) is still in the base.
+Status OverlayFs::fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end) {
+  std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(copy));
+  if (ranges->empty() || begin >= end) return Ok{};
+  ByteRange wanted{begin / kPart * kPart, (end + kPart - 1) / kPart * kPart};
+  std::vector<ByteRange> left = without(*ranges, wanted);
+  if (left == *ranges) return Ok{};
+  Inode from = WARREN_TRY(find_base_of(number, copy));
+  Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
+  WARREN_TRY(upper_.reserve(wanted.end - wanted.begin));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  std::string part;
+  for (const ByteRange& range : *ranges) {
+    std::uint64_t stop = std::min(range.end, wanted.end);
+    for (std::uint64_t at = std::max(range.begin, wanted.begin); at < stop;) {
+      part.resize(static_cast<std::size_t>(std::min(kStep, stop - at)));
+      std::size_t got = WARREN_TRY(base_.read(from, at, as_mutable_bytes(part)));
+      if (got == 0) return base_changed(copy.base_path);
+      part.resize(got);
+      if (part.find_first_not_of('\0') != part.npos) WARREN_TRY(upper().write(copy.upper, at, as_bytes(part)));
+      at += got;
+    }
+  }
+  WARREN_TRY(upper_.restore(copy.upper, before));
+  WARREN_TRY(upper_.set_base_ranges(copy.upper, left));
+  WARREN_TRY(unit->commit());
+  copy.ranges = std::move(left);
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,186 @@
+// The part of OverlayFs that renames. What moves is brought into the upper layer first, a directory
+// without its children: its origin says where in the base they are.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "fs/overlay_change.h"
+
+namespace warren {
+namespace {
+
+// Where whiteouts wait while two directories change places. No path of the agent's: names have no NUL,
+// but this one would need a parent that is none.
+constexpr std::string_view kBetween = "/\x01warren-between";
+
+Error into_itself() { return {Code::kInvalid, "a directory cannot move into itself"}; }
+
+}  // namespace
+
+Result<OverlayFs::Side> OverlayFs::look_at(Inode parent, std::string_view name) {
+  Side side{.parent = parent, .name = name, .entry = {}, .in_base = {}};
+  side.entry = WARREN_TRY(find_in(parent, name));
+  side.in_base = WARREN_TRY(find_in_base(dirs_.at(parent), name));
+  return side;
+}
+
+Status OverlayFs::check_replaceable(const Attributes& old_entry, const Attributes& new_entry) {
+  bool old_is_dir = old_entry.is_directory();
+  bool new_is_dir = new_entry.is_directory();
+  if (old_is_dir && !new_is_dir) return Error(Code::kNotDirectory, "the new name is not a directory");
+  if (!old_is_dir && new_is_dir) return Error(Code::kIsDirectory, "the new name is a directory");
+  if (new_is_dir && !WARREN_TRY(is_empty(new_entry.inode))) {
+    return Error(Code::kNotEmpty, "the directory at the new name is not empty");
+  }
+  return Ok{};
+}
+
+Status OverlayFs::check_rename(const Side& from, const Side& to, RenameMode mode) {
+  if (mode == RenameMode::kExchange && !to.entry) {
+    return Error(Code::kNotFound, fmt::format("no {}", quote(to.name)));
+  }
+  if (mode == RenameMode::kNoReplace && to.entry) {
+    return Error(Code::kExists, fmt::format("{} exists already", quote(to.name)));
+  }
+  if (to.entry && to.entry->inode == from.entry->inode) return Ok{};
+  if (from.entry->is_directory() && is_within(to.parent, from.entry->inode)) return into_itself();
+  if (mode == RenameMode::kExchange) {
+    bool goes_in = to.entry->is_directory() && is_within(from.parent, to.entry->inode);
+    return goes_in ? Status(into_itself()) : Status(Ok{});
+  }
+  if (to.entry) WARREN_TRY(check_replaceable(*from.entry, *to.entry));
+  return Ok{};
+}
+
+Status OverlayFs::rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                         RenameMode mode) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_name(new_name));
+  return change([&]() -> Status {
+    WARREN_TRY(enter_to_change(parent));
+    WARREN_TRY(enter_to_change(new_parent));
+    Side from = WARREN_TRY(look_at(parent, name));
+    if (!from.entry) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+    Side to = WARREN_TRY(look_at(new_parent, new_name));
+    WARREN_TRY(check_rename(from, to, mode));
+    if (to.entry && to.entry->inode == from.entry->inode) return Ok{};
+    WARREN_TRY(bring_up(from));
+    return mode == RenameMode::kExchange ? exchange(from, to) : replace(from, to);
+  });
+}
+
+// Makes the upper layer have the entry, under this very name.
+Status OverlayFs::bring_up(const Side& side) {
+  Inode number = side.entry->inode;
+  Copy* copy = find_copy(number);
+  if (WARREN_TRY(find_in_upper(side.parent, side.name))) {
+    if (!copy || copy->is_noted) return Ok{};
+    // Until now it belonged to the base's directory of the same path; from now on that must be noted.
+    copy->seen = WARREN_TRY(base_.get_attributes(number));
+    WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, 0}));
+    copy->is_noted = true;
+    return Ok{};
+  }
+  if (side.entry->is_directory()) {
+    WARREN_TRY(copy_dir(number));
+    return Ok{};
+  }
+  if (copy) return bring_up_link(side, *copy);
+  std::vector<Place>& places = places_[number];
+  Place place{side.parent, std::string(side.name)};
+  std::erase(places, place);
+  places.push_back(std::move(place));
+  WARREN_TRY(copy_up({number, std::nullopt, number}, std::numeric_limits<std::uint64_t>::max()));
+  return Ok{};
+}
+
+// The node is there, under another name: a hard link of the base becomes one of the upper layer.
+Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
+  Inode parent = WARREN_TRY(upper_dir(side.parent));
+  Attributes parent_before = WARREN_TRY(upper().get_attributes(parent));
+  Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(upper().link(copy.upper, parent, side.name));
+  WARREN_TRY(upper_.restore(parent, parent_before));
+  WARREN_TRY(upper_.restore(copy.upper, before));
+  std::uint32_t hidden = copy.hidden_names - std::min(copy.hidden_names, 1U);
+  WARREN_TRY(upper_.put_origin({copy.upper, copy.base_path, copy.seen, hidden}));
+  WARREN_TRY(unit->commit());
+  copy.hidden_names = hidden;
+  return Ok{};
+}
+
+// A directory that shows nothing of the base comes to where the base has one: that must not show.
+Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
+  Inode number = moved.entry->inode;
+  if (!moved.entry->is_directory() || is_base_number(number)) return Ok{};
+  if (!to.in_base || !to.in_base->is_directory() || opaque_.contains(number)) return Ok{};
+  WARREN_TRY(upper_.put_origin({.upper = number, .base_path = "", .seen = {}, .hidden_names = 0}));
+  opaque_.insert(number);
+  return Ok{};
+}
+
+Status OverlayFs::replace(const Side& from, const Side& to) {
+  Inode upper_from = WARREN_TRY(upper_dir(from.parent));
+  Inode upper_to = WARREN_TRY(upper_dir(to.parent));
+  // No whiteout will say that the base's node has one name less, so its copy must.
+  if (to.entry && !to.entry->is_directory() && to.entry->nlink > 1) WARREN_TRY(bring_up(to));
+  std::optional<Attributes> own = WARREN_TRY(find_in_upper(to.parent, to.name));
+  std::string old_path = path_of(from.parent, from.name);
+  std::string new_path = path_of(to.parent, to.name);
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
+  WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));
+  if (from.entry->is_directory()) {
+    WARREN_TRY(upper_.remove_whiteouts_below(new_path));
+    WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
+  }
+  if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base));
+  if (to.in_base) WARREN_TRY(upper_.cover_whiteout(new_path));
+  WARREN_TRY(hide_base_below(from, to));
+  WARREN_TRY(unit->commit());
+  if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt);
+  settle_moved(from, to);
+  Dir& old_dir = dirs_.at(from.parent);
+  Dir& new_dir = dirs_.at(to.parent);
+  if (from.in_base && old_dir.whiteouts) old_dir.whiteouts->insert(std::string(from.name));
+  if (new_dir.whiteouts) new_dir.whiteouts->erase(std::string(to.name));
+  return Ok{};
+}
+
+Status OverlayFs::exchange(const Side& from, const Side& to) {
+  WARREN_TRY(bring_up(to));
+  Inode upper_from = WARREN_TRY(upper_dir(from.parent));
+  Inode upper_to = WARREN_TRY(upper_dir(to.parent));
+  std::string old_path = path_of(from.parent, from.name);
+  std::string new_path = path_of(to.parent, to.name);
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kExchange));
+  WARREN_TRY(upper_.move_whiteouts_below(old_path, kBetween));
+  WARREN_TRY(upper_.move_whiteouts_below(new_path, old_path));
+  WARREN_TRY(upper_.move_whiteouts_below(kBetween, new_path));
+  WARREN_TRY(hide_base_below(from, to));
+  WARREN_TRY(hide_base_below(to, from));
+  WARREN_TRY(unit->commit());
+  settle_moved(from, to);
+  settle_moved(to, from);
+  return Ok{};
+}
+
+void OverlayFs::settle_moved(const Side& from, const Side& to) {
+  Inode number = from.entry->inode;
+  if (from.entry->is_directory()) {
+    Dir& moved = dirs_.at(number);
+    moved.parent = to.parent;
+    moved.name = to.name;
+    dirs_.at(from.parent).subdirectories.reset();
+    dirs_.at(to.parent).subdirectories.reset();
+    return;
+  }
+  auto places = places_.find(number);
+  if (places != places_.end()) std::erase(places->second, Place{from.parent, std::string(from.name)});
+}
+
+}  // namespace warren

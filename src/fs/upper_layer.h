@@ -1,0 +1,115 @@
+// What an overlay keeps in its writable layer beyond files: which names of the base are gone, which nodes
+// are copies of the base's, and what of a copy is still in the base.
+//
+// The agent file implements it (store/overlay_rows.h; rows: docs/format.md). OverlayFs decides what
+// these mean; here they are only kept. Paths are absolute, "/" first, of the merged tree unless they are
+// called base paths, which are of the base.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "fs/types.h"
+
+namespace warren {
+
+// Numbers of the base's nodes have this bit, the root excepted; those of the upper layer do not.
+inline constexpr std::uint64_t kBaseBit = std::uint64_t{1} << 62;
+inline bool is_base_number(Inode node) { return (node.value & kBaseBit) != 0; }
+
+// Where a node of the upper layer comes from. Every directory that shows a directory of the base has one
+// if we made it; one that another program made shows the base's directory of the same path.
+struct Origin {
+  Inode upper;
+  // Of the base's node when it was copied; "" for a directory that shows nothing of the base, whatever the
+  // base has under its name (opaque).
+  std::string base_path;
+  // The base's node as it was then, with the number it had. Of a directory only number and type are
+  // compared later. Absent for an opaque directory, and in rows of other programs.
+  std::optional<Attributes> seen;
+  // Names that the base has for the same node and that still mean it, though they are not in the upper
+  // layer: other hard links.
+  std::uint32_t hidden_names = 0;
+
+  bool operator==(const Origin&) const = default;
+};
+
+// A name of the base that is gone from the merged tree: deleted, or moved away.
+struct Whiteout {
+  std::string path;
+  std::optional<Attributes> seen;  // the base's node as it was then; absent in rows of other programs
+  Timestamp at;
+
+  bool operator==(const Whiteout&) const = default;
+};
+
+// From `begin` up to, not including, `end`.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+// Call everything but fs() and begin() within a unit of begin(). Whoever writes checks everything first: a
+// write unit that changed something and goes away without commit() may take changes of others with it.
+class UpperLayer {
+ public:
+  virtual ~UpperLayer() = default;
+
+  virtual FileSystem& fs() = 0;
+
+  // Like FileSystem::begin, but joins the batch that is open, where there are batches.
+  virtual Result<std::unique_ptr<Unit>> begin(UnitAccess access) = 0;
+
+  // Before a write that adds about so many bytes. kNoSpace, with nothing changed.
+  virtual Status reserve(std::uint64_t bytes) = 0;
+
+  // Another number when the rows here may have changed other than by calls here: by another process, or
+  // by a rollback.
+  virtual std::uint64_t epoch() = 0;
+
+  // A node with exactly these attributes (number and nlink excepted), under a name that is free. The
+  // directory it comes into does not change: it is a copy of what was there all along. A file has the
+  // size and no content; a symlink has the target.
+  virtual Result<Inode> adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) = 0;
+  // Mode, owner and all times of a node, without a trace of the change.
+  virtual Status restore(Inode node, const Attributes& as) = 0;
+
+  // A retained node that has just lost its last name here lives on, since the base has names for it; and
+  // the end of that.
+  virtual Status keep_nameless(Inode node) = 0;
+  virtual Status let_go(Inode node) = 0;
+
+  // `upper_dir` is the directory the path is in. A second whiteout of the same path replaces the first.
+  virtual Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) = 0;
+  virtual Status remove_whiteout(std::string_view path) = 0;  // fine if there is none
+  // The same, because something new is there: if the base's node had other names, it is still one short.
+  virtual Status cover_whiteout(std::string_view path) = 0;
+  virtual Result<std::vector<Whiteout>> list_lost_links() = 0;  // of nodes with several names, covered ones too
+  virtual Status move_whiteouts_below(std::string_view from, std::string_view to) = 0;
+  virtual Status remove_whiteouts_below(std::string_view dir) = 0;
+  virtual Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) = 0;  // names
+  virtual Result<std::vector<Whiteout>> list_whiteouts() = 0;                            // by path
+
+  virtual Result<std::vector<Origin>> list_origins() = 0;
+  virtual Status put_origin(const Origin& origin) = 0;  // replaces one of the same node
+  virtual Status remove_origin(Inode upper) = 0;        // and everything below about the node
+
+  // What of a file is read from the base, in order, not touching each other. None: the file is whole.
+  virtual Result<std::vector<ByteRange>> list_base_ranges(Inode upper) = 0;
+  virtual Status set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) = 0;
+
+  // The base's content when the file was copied, for merging; kept for small text files only.
+  virtual Status keep_ancestor(Inode upper, Bytes content) = 0;
+  virtual Result<std::optional<std::string>> find_ancestor(Inode upper) = 0;
+};
+
+}  // namespace warren

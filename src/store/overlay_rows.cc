@@ -1,0 +1,395 @@
+#include "store/overlay_rows.h"
+
+#include <utility>
+
+#include "db/statement.h"
+#include "db/transaction.h"
+#include "store/journal.h"
+#include "store/overlay_schema.h"
+#include "store/sqlite_fs.h"
+
+namespace warren {
+namespace {
+
+std::string_view parent_of(std::string_view path) {
+  std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == path.npos ? std::string_view("/") : path.substr(0, slash);
+}
+
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// What every path below a directory begins with, and the first text behind them all.
+std::string below(std::string_view dir) { return dir == "/" ? std::string("/") : std::string(dir) + "/"; }
+std::string behind(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
+
+// `first` is the column of the number; the others follow in the order of the tables.
+Attributes seen_of(const Rows& rows, int first) {
+  auto number = [&](int at) { return rows.integer(first + at); };
+  return {.inode = Inode{static_cast<std::uint64_t>(number(0))},
+          .mode = static_cast<std::uint32_t>(number(1)),
+          .nlink = static_cast<std::uint32_t>(number(2)),
+          .owner = {static_cast<std::uint32_t>(number(3)), static_cast<std::uint32_t>(number(4))},
+          .size = static_cast<std::uint64_t>(number(5)),
+          .atime = {},
+          .mtime = {number(6), static_cast<std::int32_t>(number(7))},
+          .ctime = {number(8), static_cast<std::int32_t>(number(9))},
+          .rdev = static_cast<std::uint64_t>(number(10))};
+}
+
+Timestamp time_of(const Rows& rows, int first) {
+  return {rows.integer(first), static_cast<std::int32_t>(rows.integer(first + 1))};
+}
+
+void bind_seen(Statement& statement, int first, const Attributes& seen) {
+  statement.bind(first, seen.inode.value)
+      .bind(first + 1, seen.mode)
+      .bind(first + 2, seen.nlink)
+      .bind(first + 3, seen.owner.uid)
+      .bind(first + 4, seen.owner.gid)
+      .bind(first + 5, seen.size)
+      .bind(first + 6, seen.mtime.seconds)
+      .bind(first + 7, std::int64_t{seen.mtime.nanoseconds})
+      .bind(first + 8, seen.ctime.seconds)
+      .bind(first + 9, std::int64_t{seen.ctime.nanoseconds})
+      .bind(first + 10, seen.rdev);
+}
+
+class SharedUnit final : public Unit {
+ public:
+  explicit SharedUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
+  Status commit() override { return transaction_.commit(); }
+
+ private:
+  Transaction transaction_;
+};
+
+}  // namespace
+
+struct OverlayRows::Statements {
+  Statement list_in;
+  Statement list_whiteouts;
+  Statement list_lost;
+  Statement cover_seen;
+  Statement list_origins;
+  Statement list_ranges;
+  Statement find_ancestor;
+  Statement add_whiteout;
+  Statement add_seen;
+  Statement remove_whiteout;
+  Statement remove_seen;
+  Statement list_below;
+  Statement put_origin;
+  Statement put_own_origin;
+  Statement remove_origin;
+  Statement remove_own_origin;
+  Statement add_range;
+  Statement remove_ranges;
+  Statement keep_ancestor;
+  Statement remove_ancestor;
+};
+
+OverlayRows::OverlayRows(Store& store) : store_(store), sql_(std::make_unique<Statements>()) {}
+
+OverlayRows::~OverlayRows() {
+  auto guard = store_.database().lock();
+  sql_.reset();
+}
+
+Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
+  auto guard = store.database().lock();  // a thread of the store's may be using the connection
+  std::unique_ptr<OverlayRows> rows(new OverlayRows(store));
+  if (!store.is_read_only()) WARREN_TRY(complete_overlay(store));
+  Database& database = store.database();
+  {
+    auto view = WARREN_TRY(Transaction::begin(database, Access::kRead));
+    Statement columns =
+        WARREN_TRY(database.prepare("SELECT count(*) FROM pragma_table_info('fs_whiteout') WHERE name='parent_path'"));
+    rows->has_parent_path_ = WARREN_TRY(columns.find_integer())
+    .value_or(0) > 0;
+    Statement own =
+        WARREN_TRY(database.prepare("SELECT count(*) FROM sqlite_schema WHERE type='table' AND name IN "
+                                    "('wr_origin', 'wr_whiteout', 'wr_base_range', 'wr_ancestor')"));
+    rows->has_own_ = WARREN_TRY(own.find_integer())
+    .value_or(0) == 4;
+  }
+  WARREN_TRY(rows->prepare());
+  if (!store.is_read_only()) WARREN_TRY(rows->collect_leftovers());
+  return rows;
+}
+
+Status OverlayRows::prepare() {
+  WARREN_TRY(prepare_whiteouts());
+  WARREN_TRY(prepare_origins());
+  return store_.is_read_only() ? Status(Ok{}) : prepare_writing();
+}
+
+Status OverlayRows::prepare_whiteouts() {
+  Database& db = store_.database();
+  // Rows that another program put into the table have an empty parent, if it has the column at all: these
+  // are looked at one by one.
+  sql_->list_in = has_parent_path_
+      ? WARREN_TRY(db.prepare("SELECT path FROM fs_whiteout WHERE parent_path = ?1 OR parent_path = ''"))
+                 : WARREN_TRY(db.prepare("SELECT path FROM fs_whiteout WHERE path >= ?1"));
+                 sql_->list_whiteouts = has_own_
+                     ? WARREN_TRY(
+                           db.prepare("SELECT w.path, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
+                                      "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.at, s.at_nsec FROM fs_whiteout w "
+                                      "LEFT JOIN wr_whiteout s ON s.path = w.path ORDER BY w.path"))
+               : WARREN_TRY(db.prepare("SELECT path, NULL FROM fs_whiteout ORDER BY path"));
+               return Ok{};
+}
+
+Status OverlayRows::prepare_origins() {
+  if (!has_own_) return Ok{};
+  Database& db = store_.database();
+  sql_->list_origins =
+      WARREN_TRY(db.prepare("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
+                            "mtime_nsec, ctime, ctime_nsec, rdev FROM wr_origin"));
+  sql_->list_lost = WARREN_TRY(
+      db.prepare("SELECT path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev, at, "
+                 "at_nsec FROM wr_whiteout WHERE nlink > 1 AND mode & 61440 <> 16384"));
+  sql_->list_ranges =
+      WARREN_TRY(db.prepare("SELECT first_byte, end_byte FROM wr_base_range WHERE delta_ino = ? ORDER BY first_byte"));
+  sql_->find_ancestor = WARREN_TRY(db.prepare("SELECT content FROM wr_ancestor WHERE delta_ino = ?"));
+  return Ok{};
+}
+
+Status OverlayRows::prepare_writing() {
+  Database& db = store_.database();
+  sql_->add_whiteout = has_parent_path_
+      ? WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_whiteout (path, created_at, parent_path) VALUES (?, ?, ?)"))
+          : WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_whiteout (path, created_at) VALUES (?, ?)"));
+          sql_->add_seen = WARREN_TRY(db.prepare(
+              "INSERT INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
+              "ctime, ctime_nsec, rdev, at, at_nsec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+              // A link that was covered since keeps the time it went.
+              "ON CONFLICT (path) DO UPDATE SET base_ino=excluded.base_ino, mode=excluded.mode, "
+              "nlink=excluded.nlink, uid=excluded.uid, gid=excluded.gid, size=excluded.size, mtime=excluded.mtime, "
+              "mtime_nsec=excluded.mtime_nsec, ctime=excluded.ctime, ctime_nsec=excluded.ctime_nsec, "
+              "rdev=excluded.rdev"));
+          sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
+          sql_->cover_seen =
+              WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ? AND (nlink <= 1 OR mode & 61440 = 16384)"));
+          sql_->remove_seen = WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ?"));
+          sql_->list_below = WARREN_TRY(
+              db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
+                         "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.at, s.at_nsec FROM fs_whiteout w "
+                         "LEFT JOIN wr_whiteout s ON s.path = w.path WHERE w.path > ?1 AND w.path < ?2"));
+          sql_->put_origin =
+              WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_origin (delta_ino, base_ino) VALUES (?, ?)"));
+          sql_->put_own_origin = WARREN_TRY(db.prepare(
+              "INSERT OR REPLACE INTO wr_origin (delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, "
+              "size, mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+          sql_->remove_origin = WARREN_TRY(db.prepare("DELETE FROM fs_origin WHERE delta_ino = ?"));
+          sql_->remove_own_origin = WARREN_TRY(db.prepare("DELETE FROM wr_origin WHERE delta_ino = ?"));
+          sql_->add_range =
+              WARREN_TRY(db.prepare("INSERT INTO wr_base_range (delta_ino, first_byte, end_byte) VALUES (?, ?, ?)"));
+          sql_->remove_ranges = WARREN_TRY(db.prepare("DELETE FROM wr_base_range WHERE delta_ino = ?"));
+          sql_->keep_ancestor =
+              WARREN_TRY(db.prepare("INSERT OR REPLACE INTO wr_ancestor (delta_ino, content) VALUES (?, ?)"));
+          sql_->remove_ancestor = WARREN_TRY(db.prepare("DELETE FROM wr_ancestor WHERE delta_ino = ?"));
+          return Ok{};
+}
+
+// What belongs to nodes that are gone: removed by another program, or left by a crash.
+Status OverlayRows::collect_leftovers() {
+  Database& db = store_.database();
+  auto change = WARREN_TRY(Transaction::begin(db, Access::kWrite));
+  WARREN_TRY(db.execute(R"sql(
+DELETE FROM fs_origin WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
+DELETE FROM wr_origin WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
+DELETE FROM wr_base_range WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
+DELETE FROM wr_ancestor WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
+DELETE FROM wr_whiteout WHERE path NOT IN (SELECT path FROM fs_whiteout) AND (nlink <= 1 OR mode & 61440 = 16384);
+)sql"));
+  return change.commit();
+}
+
+FileSystem& OverlayRows::fs() { return store_.fs(); }
+
+Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access) {
+  Transaction transaction = WARREN_TRY(
+      Transaction::begin(store_.database(), access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead));
+  return std::unique_ptr<Unit>(std::make_unique<SharedUnit>(std::move(transaction)));
+}
+
+Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().reserve(bytes); }
+
+std::uint64_t OverlayRows::epoch() {
+  Database& database = store_.database();
+  if (checked_transaction_ != database.transaction_number()) {
+    database.look().ignore("whoever reads next learns why");
+    checked_transaction_ = database.transaction_number();
+    foreign_epoch_ = database.foreign_epoch();
+  }
+  return (foreign_epoch_ << 20) + store_.rollbacks();
+}
+
+Result<Inode> OverlayRows::adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) {
+  return store_.fs().adopt_copy(parent, name, as, target);
+}
+
+Status OverlayRows::restore(Inode node, const Attributes& as) { return store_.fs().restore(node, as); }
+Status OverlayRows::keep_nameless(Inode node) { return store_.fs().keep_nameless(node); }
+Status OverlayRows::let_go(Inode node) { return store_.fs().let_go(node); }
+
+Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) {
+  Timestamp now = store_.clock().now();
+  sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
+  if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+  WARREN_TRY(sql_->add_whiteout.run());
+  bind_seen(sql_->add_seen.bind(1, path), 2, seen);
+  WARREN_TRY(sql_->add_seen.bind(13, now.seconds).bind(14, std::int64_t{now.nanoseconds}).run());
+  store_.journal()->note_entry(upper_dir, name_of(path));
+  return Ok{};
+}
+
+Status OverlayRows::remove_whiteout(std::string_view path) {
+  WARREN_TRY(sql_->remove_whiteout.bind(1, path).run());
+  return sql_->remove_seen.bind(1, path).run();
+}
+
+Status OverlayRows::cover_whiteout(std::string_view path) {
+  WARREN_TRY(sql_->remove_whiteout.bind(1, path).run());
+  return sql_->cover_seen.bind(1, path).run();
+}
+
+Result<std::vector<Whiteout>> OverlayRows::list_lost_links() {
+  std::vector<Whiteout> lost;
+  if (!has_own_) return lost;
+  Rows rows = sql_->list_lost.rows();
+  while (WARREN_TRY(rows.next())) {
+    lost.push_back({.path = std::string(rows.text(0)), .seen = seen_of(rows, 1), .at = time_of(rows, 12)});
+  }
+  return lost;
+}
+
+Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
+  struct Moving {
+    std::string path;
+    std::int64_t created_at;
+    std::optional<Attributes> seen;
+    Timestamp at;
+  };
+  std::vector<Moving> moving;
+  {
+    std::string first = below(from);
+    std::string last = behind(from);
+    sql_->list_below.bind(1, first).bind(2, last);
+    Rows rows = sql_->list_below.rows();
+    while (WARREN_TRY(rows.next())) {
+      moving.push_back({std::string(rows.text(0)), rows.integer(1),
+                        rows.is_null(2) ? std::optional<Attributes>() : std::optional(seen_of(rows, 2)),
+                        time_of(rows, 13)});
+    }
+  }
+  for (const Moving& row : moving) WARREN_TRY(remove_whiteout(row.path));
+  if (to.empty()) return Ok{};
+  for (const Moving& row : moving) {
+    std::string path = below(to) + row.path.substr(below(from).size());
+    sql_->add_whiteout.bind(1, path).bind(2, row.created_at);
+    if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+    WARREN_TRY(sql_->add_whiteout.run());
+    if (!row.seen) continue;
+    bind_seen(sql_->add_seen.bind(1, path), 2, *row.seen);
+    WARREN_TRY(sql_->add_seen.bind(13, row.at.seconds).bind(14, std::int64_t{row.at.nanoseconds}).run());
+  }
+  return Ok{};
+}
+
+Status OverlayRows::move_whiteouts_below(std::string_view from, std::string_view to) { return rewrite_below(from, to); }
+Status OverlayRows::remove_whiteouts_below(std::string_view dir) { return rewrite_below(dir, ""); }
+
+Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view dir) {
+  std::vector<std::string> names;
+  sql_->list_in.bind(1, dir);
+  Rows rows = sql_->list_in.rows();
+  while (WARREN_TRY(rows.next())) {
+    std::string_view path = rows.text(0);
+    if (parent_of(path) == dir && path != "/") names.emplace_back(name_of(path));
+  }
+  return names;
+}
+
+Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
+  std::vector<Whiteout> whiteouts;
+  Rows rows = sql_->list_whiteouts.rows();
+  while (WARREN_TRY(rows.next())) {
+    Whiteout row{.path = std::string(rows.text(0)), .seen = {}, .at = {}};
+    if (!rows.is_null(1)) {
+      row.seen = seen_of(rows, 1);
+      row.at = time_of(rows, 12);
+    }
+    whiteouts.push_back(std::move(row));
+  }
+  return whiteouts;
+}
+
+Result<std::vector<Origin>> OverlayRows::list_origins() {
+  std::vector<Origin> origins;
+  if (!has_own_) return origins;
+  Rows rows = sql_->list_origins.rows();
+  while (WARREN_TRY(rows.next())) {
+    Origin row{.upper = Inode{static_cast<std::uint64_t>(rows.integer(0))},
+               .base_path = std::string(rows.text(1)),
+               .seen = {},
+               .hidden_names = static_cast<std::uint32_t>(rows.integer(2))};
+    if (!rows.is_null(3)) row.seen = seen_of(rows, 3);
+    origins.push_back(std::move(row));
+  }
+  return origins;
+}
+
+Status OverlayRows::put_origin(const Origin& origin) {
+  if (origin.seen && origin.upper != kRootInode) {
+    WARREN_TRY(sql_->put_origin.bind(1, origin.upper.value).bind(2, origin.seen->inode.value).run());
+  }
+  sql_->put_own_origin.bind(1, origin.upper.value).bind(2, origin.base_path).bind(3, origin.hidden_names);
+  if (origin.seen) {
+    bind_seen(sql_->put_own_origin, 4, *origin.seen);
+  } else {
+    for (int column = 4; column <= 14; ++column) sql_->put_own_origin.bind_null(column);
+  }
+  return sql_->put_own_origin.run();
+}
+
+Status OverlayRows::remove_origin(Inode upper) {
+  WARREN_TRY(sql_->remove_origin.bind(1, upper.value).run());
+  WARREN_TRY(sql_->remove_own_origin.bind(1, upper.value).run());
+  WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
+  return sql_->remove_ancestor.bind(1, upper.value).run();
+}
+
+Result<std::vector<ByteRange>> OverlayRows::list_base_ranges(Inode upper) {
+  std::vector<ByteRange> ranges;
+  if (!has_own_) return ranges;
+  sql_->list_ranges.bind(1, upper.value);
+  Rows rows = sql_->list_ranges.rows();
+  while (WARREN_TRY(rows.next())) {
+    ranges.push_back({static_cast<std::uint64_t>(rows.integer(0)), static_cast<std::uint64_t>(rows.integer(1))});
+  }
+  return ranges;
+}
+
+Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) {
+  WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
+  for (const ByteRange& range : ranges) {
+    WARREN_TRY(sql_->add_range.bind(1, upper.value).bind(2, range.begin).bind(3, range.end).run());
+  }
+  return Ok{};
+}
+
+Status OverlayRows::keep_ancestor(Inode upper, Bytes content) {
+  return sql_->keep_ancestor.bind(1, upper.value).bind(2, content).run();
+}
+
+Result<std::optional<std::string>> OverlayRows::find_ancestor(Inode upper) {
+  if (!has_own_) return std::optional<std::string>();
+  sql_->find_ancestor.bind(1, upper.value);
+  Rows rows = sql_->find_ancestor.rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
+  Bytes content = rows.blob(0);
+  return std::optional(std::string(reinterpret_cast<const char*>(content.data()), content.size()));
+}
+
+}  // namespace warren

@@ -1,0 +1,67 @@
+// The rows of an overlay in the agent file: fs_whiteout, fs_origin, and ours beside them (docs/format.md, OV).
+#pragma once
+
+#include <memory>
+
+#include "fs/upper_layer.h"
+#include "store/store.h"
+
+namespace warren {
+
+// Thread-safe within its units, like the store, which outlives it.
+class OverlayRows final : public UpperLayer {
+ public:
+  // Of an agent that make_overlay was called for, now or by another program. Makes the tables that are
+  // missing if the agent may be written.
+  static Result<std::unique_ptr<OverlayRows>> open(Store& store);
+  ~OverlayRows() override;
+  OverlayRows(const OverlayRows&) = delete;
+  OverlayRows& operator=(const OverlayRows&) = delete;
+
+  FileSystem& fs() override;
+  Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
+  Status reserve(std::uint64_t bytes) override;
+  std::uint64_t epoch() override;
+
+  Result<Inode> adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) override;
+  Status restore(Inode node, const Attributes& as) override;
+  Status keep_nameless(Inode node) override;
+  Status let_go(Inode node) override;
+
+  Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) override;
+  Status remove_whiteout(std::string_view path) override;
+  Status cover_whiteout(std::string_view path) override;
+  Result<std::vector<Whiteout>> list_lost_links() override;
+  Status move_whiteouts_below(std::string_view from, std::string_view to) override;
+  Status remove_whiteouts_below(std::string_view dir) override;
+  Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) override;
+  Result<std::vector<Whiteout>> list_whiteouts() override;
+
+  Result<std::vector<Origin>> list_origins() override;
+  Status put_origin(const Origin& origin) override;
+  Status remove_origin(Inode upper) override;
+
+  Result<std::vector<ByteRange>> list_base_ranges(Inode upper) override;
+  Status set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) override;
+  Status keep_ancestor(Inode upper, Bytes content) override;
+  Result<std::optional<std::string>> find_ancestor(Inode upper) override;
+
+ private:
+  struct Statements;
+  explicit OverlayRows(Store& store);
+  Status prepare();
+  Status prepare_whiteouts();
+  Status prepare_origins();
+  Status prepare_writing();
+  Status collect_leftovers();
+  Status rewrite_below(std::string_view from, std::string_view to);
+
+  Store& store_;
+  bool has_parent_path_ = true;  // of fs_whiteout: older programs made it without
+  bool has_own_ = true;          // our tables; an agent that may not be written can be without
+  std::uint64_t checked_transaction_ = 0;
+  std::uint64_t foreign_epoch_ = 0;
+  std::unique_ptr<Statements> sql_;  // made and taken down under the database's lock
+};
+
+}  // namespace warren
