@@ -61,6 +61,17 @@ Status check_link_target(std::string_view target) {
   return Ok{};
 }
 
+Status check_xattr_name(std::string_view name) {
+  if (name.empty() || name.find('\0') != name.npos) {
+    return Error(Code::kInvalid, fmt::format("{} cannot name an attribute", quote(name)));
+  }
+  if (name.size() > limits::kXattrNameBytes) {
+    return Error(Code::kRange, fmt::format("the attribute's name has {} bytes, at most {} are possible", name.size(),
+                                           limits::kXattrNameBytes));
+  }
+  return Ok{};
+}
+
 Status check_name(std::string_view name) {
   if (name.empty()) return Error(Code::kNotFound, "the name is empty");
   if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a name", name));

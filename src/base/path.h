@@ -22,6 +22,9 @@ Status check_name(std::string_view name);
 // What a symbolic link may say: kNotFound if it is empty, kNameTooLong, kInvalid for a NUL.
 Status check_link_target(std::string_view target);
 
+// The name of an extended attribute: kInvalid if it is empty or has a NUL, kRange if it is too long.
+Status check_xattr_name(std::string_view name);
+
 // The path with one leading '/', no trailing one, and no '.' or empty components: "/a/b", "/".
 // Purely textual: '..' stays.
 Result<std::string> normalise_path(std::string_view path);

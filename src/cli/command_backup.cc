@@ -9,7 +9,7 @@ namespace warren::cli {
 namespace {
 
 Result<Exit> run_backup(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   const std::string& file = args.get("FILE");
   WARREN_TRY(agent->store().backup_to(file).within(fmt::format("backup to {}", quote(file))));
   if (args.has("json")) {

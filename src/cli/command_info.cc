@@ -38,7 +38,7 @@ Json info_json(const AgentInfo& info) {
 }
 
 Result<Exit> run_info(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   AgentInfo info = WARREN_TRY(describe_agent(agent->store()));
   Output& out = context.out;
   if (args.has("json")) {

@@ -23,7 +23,7 @@ Json value_of(const std::string& text) {
 }
 
 Result<Exit> run_get(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   std::string value = WARREN_TRY(agent->kv().get(args.get("KEY")));
   if (args.has("json")) {
     Json json;
@@ -49,7 +49,7 @@ Result<Exit> run_set(Context& context, const Arguments& args) {
     return refuse(context, "'--if-value' and '--if-absent' do not go together");
   }
   if (is_conditional && args.has("ttl")) return refuse(context, "'--ttl' does not go with a condition");
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::string value = WARREN_TRY(json_text(context, args, args.get("VALUE")));
   const std::string& key = args.get("KEY");
   if (is_conditional) {
@@ -63,7 +63,7 @@ Result<Exit> run_set(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_del(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   for (const std::string& key : args.all("KEY")) {
     bool was_there = WARREN_TRY(agent->kv().remove(key));
     if (!was_there && !args.has("force")) return Error(Code::kNotFound, fmt::format("no key {}", quote(key)));
@@ -82,7 +82,7 @@ Json entry_json(const KvEntry& entry) {
 }
 
 Result<Exit> run_list(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   KvListOptions options;
   options.prefix = args.find("prefix").value_or("");
   options.after = args.find("after").value_or("");

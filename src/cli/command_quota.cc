@@ -16,7 +16,7 @@ Result<Exit> run_quota(Context& context, const Arguments& args) {
   if (auto text = args.find("bytes")) changes.bytes = WARREN_TRY(parse_size_or_none(*text));
   if (auto text = args.find("inodes")) changes.inodes = WARREN_TRY(parse_size_or_none(*text));
   bool is_change = changes.bytes || changes.inodes;
-  auto agent = WARREN_TRY(open_agent(context, args, is_change ? Use::kWrite : Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, is_change ? Use::kWrite : Use::kRead));
   if (is_change) WARREN_TRY(change_quota(agent->store(), changes));
   QuotaReport report = WARREN_TRY(get_quota(agent->store()));
   if (args.has("json")) {

@@ -124,7 +124,7 @@ Result<Exit> run_sql(Context& context, const Arguments& args) {
   std::string sql = args.get("SQL");
   if (sql == "-") sql = WARREN_TRY(read_input(context, kSqlBytes));
   bool writes = args.has("write");
-  auto agent = WARREN_TRY(open_agent(context, args, writes ? Use::kWrite : Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, writes ? Use::kWrite : Use::kRead));
   Printer printer{.context = context, .format = args.has("json") ? "json" : args.get("format")};
   QueryReader reader{.columns = [&](const auto& names) { return printer.begin(names); },
                      .row = [&](const auto& row) { return printer.add(row); }};

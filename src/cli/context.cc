@@ -9,6 +9,11 @@ Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& arg
   return Agent::open({.id_or_path = args.get("ID"), .mode = mode}, context.clock);
 }
 
+Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use) {
+  OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
+  return Agent::open({.id_or_path = args.get("ID"), .mode = mode, .layers = Layers::kOwn}, context.clock);
+}
+
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max) {
   constexpr std::size_t kStep = 65536;
   std::string text;

@@ -25,6 +25,8 @@ enum class Use { kRead, kWrite };
 
 // The agent that the command's ID argument names.
 Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use);
+// The same for commands that are not about files: an agent's state can be had though its base is gone.
+Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use);
 
 // Standard input, whole, for values that are small by nature.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);

@@ -29,16 +29,6 @@ Status check_time(const std::optional<SetTime>& time) {
   return Ok{};
 }
 
-Status check_xattr_name(std::string_view name) {
-  if (name.empty() || name.find('\0') != name.npos) {
-    return Error(Code::kInvalid, fmt::format("{} cannot name an attribute", quote(name)));
-  }
-  if (name.size() > limits::kXattrNameBytes) {
-    return Error(Code::kRange, fmt::format("an attribute's name has at most {} bytes", limits::kXattrNameBytes));
-  }
-  return Ok{};
-}
-
 Result<std::uint32_t> node_type(std::uint32_t mode) {
   switch (mode & S_IFMT) {
     case 0:

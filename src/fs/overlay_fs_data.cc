@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/path.h"
 #include "fs/overlay_change.h"
 
 namespace warren {
@@ -238,6 +239,7 @@ Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges&
 }
 
 Result<std::string> OverlayFs::get_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
   Scope scope = WARREN_TRY(read_scope());
   View where = WARREN_TRY(view(node));
   return where.upper ? upper().get_xattr(*where.upper, name) : base_.get_xattr(*where.base, name);
@@ -250,11 +252,13 @@ Result<std::vector<std::string>> OverlayFs::list_xattrs(Inode node) {
 }
 
 Status OverlayFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
+  WARREN_TRY(check_xattr_name(name));
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, kEverything));
   return upper().set_xattr(top, name, value, mode);
 }
 
 Status OverlayFs::remove_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check_xattr_name(name));
   {
     Scope scope = WARREN_TRY(read_scope());
     View where = WARREN_TRY(view(node));

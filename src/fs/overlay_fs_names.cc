@@ -238,14 +238,14 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
     Inode top = WARREN_TRY(upper_dir(parent));
     Dir& dir = dirs_.at(parent);
     std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
-    auto* whiteouts = dir.base ? WARREN_TRY(whiteouts_of(parent, dir)) : nullptr;
+    auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dir));
     std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
     Attributes made = WARREN_TRY(maker(top));
-    if (whiteouts && whiteouts->contains(name)) WARREN_TRY(upper_.cover_whiteout(path_of(parent, name)));
+    if (whiteouts->contains(name)) WARREN_TRY(upper_.cover_whiteout(path_of(parent, name)));
     bool hides = made.is_directory() && below && below->is_directory();
     if (hides) WARREN_TRY(upper_.put_origin({.upper = made.inode, .base_path = "", .seen = {}, .hidden_names = 0}));
     WARREN_TRY(unit->commit());
-    if (whiteouts) whiteouts->erase(std::string(name));
+    whiteouts->erase(std::string(name));
     if (hides) opaque_.insert(made.inode);
     if (made.is_directory()) {
       know_dir(made.inode, parent, name, std::nullopt);

@@ -130,6 +130,8 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(to.parent, to.name));
   std::string old_path = path_of(from.parent, from.name);
   std::string new_path = path_of(to.parent, to.name);
+  bool is_whiteout = WARREN_TRY(whiteouts_of(to.parent, dirs_.at(to.parent)))
+  ->contains(to.name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));
@@ -138,7 +140,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
     WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
   }
   if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base));
-  if (to.in_base) WARREN_TRY(upper_.cover_whiteout(new_path));
+  if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
   WARREN_TRY(unit->commit());
   if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt);

@@ -26,15 +26,6 @@ class SqliteUnit final : public Unit {
   Transaction transaction_;
 };
 
-Status check_xattr_name(std::string_view name) {
-  if (name.empty() || name.find('\0') != name.npos) return Error(Code::kInvalid, "not a name for an attribute");
-  if (name.size() > limits::kXattrNameBytes) {
-    return Error(Code::kRange, fmt::format("the attribute's name has {} bytes, at most {} are possible", name.size(),
-                                           limits::kXattrNameBytes));
-  }
-  return Ok{};
-}
-
 Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
 
 }  // namespace
