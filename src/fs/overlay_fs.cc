@@ -101,7 +101,7 @@ Status OverlayFs::reload() {
   epoch_ = upper_.epoch();
   is_loaded_ = false;
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
-  std::vector<Whiteout> lost = WARREN_TRY(upper_.list_lost_links());
+  std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
   // What we only concluded from names stays, and so do copies that lost their name but are in use.
   std::erase_if(copies_, [&](const auto& one) { return one.second.is_noted && !nameless_.contains(one.first); });
   numbers_.clear();
@@ -121,7 +121,7 @@ Status OverlayFs::reload() {
     }
   }
   for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
-  for (const Whiteout& one : lost) lose_name(one.seen->inode, one.path, one.at);
+  for (const LostLink& one : lost) lose_name(one.base, one.base_path, one.at);
   for (auto& [number, dir] : dirs_) {
     dir.whiteouts.reset();
     dir.subdirectories.reset();
@@ -143,8 +143,8 @@ OverlayFs::Copy* OverlayFs::find_copy(Inode number) {
 
 bool OverlayFs::is_gone(Inode number) const { return removed_.contains(number) && !retained_.contains(number); }
 
-void OverlayFs::lose_name(Inode number, const std::string& path, Timestamp at) {
-  lost_names_[number].emplace(path, at);
+void OverlayFs::lose_name(Inode number, const std::string& base_path, Timestamp at) {
+  lost_names_[number].emplace(base_path, at);
 }
 
 void OverlayFs::without_lost_names(Attributes& found) const {
@@ -302,9 +302,13 @@ std::string OverlayFs::base_path_of(Inode dir) const {
   if (copy != copies_.end()) return copy->second.base_path;
   auto known = dirs_.find(dir);
   if (known == dirs_.end()) return "/";
-  std::string path = base_path_of(known->second.parent);
+  return base_path_of(known->second.parent, known->second.name);
+}
+
+std::string OverlayFs::base_path_of(Inode dir, std::string_view name) const {
+  std::string path = base_path_of(dir);
   if (path != "/") path += '/';
-  return path + known->second.name;
+  return path.append(name);
 }
 
 bool OverlayFs::is_within(Inode dir, Inode ancestor) const {

@@ -109,7 +109,7 @@ class OverlayFs final : public FileSystem {
     bool operator==(const Place&) const = default;
   };
 
-  // Hard links of a node of the base that are gone, by path, and when they went.
+  // Hard links of a node of the base that are gone, by base path, and when they went.
   using Lost = std::map<std::string, Timestamp>;
 
   // Where a node is. At least one of the two is there.
@@ -151,7 +151,7 @@ class OverlayFs final : public FileSystem {
   Inode number_of(Inode upper) const;
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
-  void lose_name(Inode number, const std::string& path, Timestamp at);
+  void lose_name(Inode number, const std::string& base_path, Timestamp at);
   void without_lost_names(Attributes& found) const;
   bool is_dir_number(Inode number) const { return dirs_.contains(number); }
 
@@ -172,6 +172,7 @@ class OverlayFs final : public FileSystem {
   std::string path_of(Inode dir) const;
   std::string path_of(Inode dir, std::string_view name) const;
   std::string base_path_of(Inode dir) const;
+  std::string base_path_of(Inode dir, std::string_view name) const;
 
   // Copying up. Each leaves a state that shows the same as before.
   Result<Inode> upper_dir(Inode dir);

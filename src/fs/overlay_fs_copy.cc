@@ -127,9 +127,8 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
     Place place = places->second.back();
     Attributes shown = WARREN_TRY(attributes_of(view));
     Inode parent = WARREN_TRY(upper_dir(place.parent));
-    std::string path = base_path_of(place.parent);
-    if (path != "/") path += '/';
-    WARREN_TRY(make_copy(view, parent, place.name, path + place.name, shown.nlink > 0 ? shown.nlink - 1 : 0));
+    std::string path = base_path_of(place.parent, place.name);
+    WARREN_TRY(make_copy(view, parent, place.name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
   }
   Copy& copy = copies_.at(view.number);
   if (copy.seen->is_file() && copy.seen->size <= limits::kCopyWholeBytes) {

@@ -82,9 +82,7 @@ Result<std::set<std::string, std::less<>>*> OverlayFs::whiteouts_of(Inode number
 // What shows through a directory of the upper layer.
 Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_view name, const Copy* copy) {
   std::optional<Attributes> found;
-  std::string natural = base_path_of(parent);
-  if (natural != "/") natural += '/';
-  natural.append(name);
+  std::string natural = base_path_of(parent, name);
   Dir* dir = WARREN_TRY(enter(parent));
   if (copy && copy->base_path != natural) found = WARREN_TRY(unless_gone(lstat(base_, copy->base_path)));
   else if (dir->base) found = WARREN_TRY(unless_gone(base_.lookup(*dir->base, name)));
@@ -109,10 +107,8 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
   }
   if (through && !copy && !copies_.contains(*through)) {
     // Made by another program, or before the base had it: it belongs to what has the same path.
-    std::string path = base_path_of(parent);
-    if (path != "/") path += '/';
     copies_[*through] = {.upper = top,
-                         .base_path = path.append(name),
+                         .base_path = base_path_of(parent, name),
                          .seen = {},
                          .hidden_names = 0,
                          .ranges = std::vector<ByteRange>(),
@@ -334,10 +330,11 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   std::string path = path_of(parent, name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(remove_own(top, name, entry, own));
-  if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below));
+  std::string base_path = base_path_of(parent, name);
+  if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below, base_path));
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
-  if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, path, changed.mtime);
+  if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, base_path, changed.mtime);
   settle_removed(parent, name, entry, own, below);
   return Ok{};
 }

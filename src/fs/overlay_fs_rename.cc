@@ -130,6 +130,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(to.parent, to.name));
   std::string old_path = path_of(from.parent, from.name);
   std::string new_path = path_of(to.parent, to.name);
+  std::string old_base_path = base_path_of(from.parent, from.name);
   bool is_whiteout = WARREN_TRY(whiteouts_of(to.parent, dirs_.at(to.parent)))
   ->contains(to.name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
@@ -139,7 +140,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
     WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
   }
-  if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base));
+  if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base, old_base_path));
   if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
   WARREN_TRY(unit->commit());

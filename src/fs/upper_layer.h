@@ -45,9 +45,17 @@ struct Origin {
 struct Whiteout {
   std::string path;
   std::optional<Attributes> seen;  // the base's node as it was then; absent in rows of other programs
-  Timestamp at;
 
   bool operator==(const Whiteout&) const = default;
+};
+
+// One of several names of a node in the base that no longer means it, whatever stands there now.
+struct LostLink {
+  std::string base_path;
+  Inode base;
+  Timestamp at;
+
+  bool operator==(const LostLink&) const = default;
 };
 
 // From `begin` up to, not including, `end`.
@@ -88,12 +96,13 @@ class UpperLayer {
   virtual Status keep_nameless(Inode node) = 0;
   virtual Status let_go(Inode node) = 0;
 
-  // `upper_dir` is the directory the path is in. A second whiteout of the same path replaces the first.
-  virtual Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) = 0;
+  // `upper_dir` is the directory the path is in. A second whiteout of the same path replaces the first. If
+  // the node has other names, this one is lost to it from now on.
+  virtual Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
+                              std::string_view base_path) = 0;
   virtual Status remove_whiteout(std::string_view path) = 0;  // fine if there is none
-  // The same, because something new is there: if the base's node had other names, it is still one short.
-  virtual Status cover_whiteout(std::string_view path) = 0;
-  virtual Result<std::vector<Whiteout>> list_lost_links() = 0;  // of nodes with several names, covered ones too
+  virtual Status cover_whiteout(std::string_view path) = 0;   // the same, but a link that was lost stays so
+  virtual Result<std::vector<LostLink>> list_lost_links() = 0;
   virtual Status move_whiteouts_below(std::string_view from, std::string_view to) = 0;
   virtual Status remove_whiteouts_below(std::string_view dir) = 0;
   virtual Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) = 0;  // names

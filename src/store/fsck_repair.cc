@@ -162,6 +162,15 @@ Status Repairer::repair_litter() {
   WARREN_TRY(run_if("fs_origin",
                     "DELETE FROM fs_origin WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_origin.delta_ino)"));
+  WARREN_TRY(run_if("wr_origin",
+                    "DELETE FROM wr_origin WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_origin.delta_ino)"));
+  WARREN_TRY(run_if("wr_base_range",
+                    "DELETE FROM wr_base_range WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_base_range.delta_ino)"));
+  WARREN_TRY(run_if("wr_ancestor",
+                    "DELETE FROM wr_ancestor WHERE NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_ancestor.delta_ino)"));
   if (tables_.has("kv_store")) {
     WARREN_TRY(run_if("wr_kv_expiry",
                       "DELETE FROM wr_kv_expiry WHERE key NOT IN (SELECT key FROM kv_store)"

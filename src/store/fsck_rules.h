@@ -134,6 +134,18 @@ inline constexpr Check kTrailChecks[] = {
     {"OV-4", "fs_overlay_config", Repair::kNo, "fs_overlay_config does not say where the base is",
      "SELECT 1 WHERE NOT EXISTS"
      " (SELECT 1 FROM fs_overlay_config WHERE key = 'base_path' AND substr(value, 1, 1) = '/')"},
+    {"WR-11", "wr_origin", Repair::kYes, "wr_origin has a row for inode {}, which does not exist",
+     "SELECT delta_ino FROM wr_origin o WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = o.delta_ino)"},
+    {"WR-11", "wr_base_range", Repair::kYes, "wr_base_range has a row for inode {}, which does not exist",
+     "SELECT DISTINCT delta_ino FROM wr_base_range r"
+     " WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = r.delta_ino)"},
+    {"WR-11", "wr_ancestor", Repair::kYes, "wr_ancestor has a row for inode {}, which does not exist",
+     "SELECT delta_ino FROM wr_ancestor a WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = a.delta_ino)"},
+    {"WR-12", "wr_base_range", Repair::kNo, "inode {} takes bytes {} to {} from the base, which is no part of it",
+     "SELECT r.delta_ino, r.first_byte, r.end_byte FROM wr_base_range r JOIN fs_inode i ON i.ino = r.delta_ino"
+     " WHERE r.first_byte < 0 OR r.first_byte >= r.end_byte OR r.end_byte > i.size OR (i.mode & 61440) <> 32768"
+     " OR EXISTS (SELECT 1 FROM wr_base_range s WHERE s.delta_ino = r.delta_ino AND s.first_byte < r.first_byte"
+     " AND s.end_byte > r.first_byte)"},
 };
 
 inline constexpr Check kOwnChecks[] = {

@@ -547,6 +547,35 @@ TEST_F(Fsck, OV3_AnOriginOfNoInodeIsNamedAndRemoved) {
   expect_repaired();
 }
 
+constexpr Sql kOwnOverlayTables = R"sql(
+CREATE TABLE wr_origin (delta_ino INTEGER PRIMARY KEY, base_path TEXT NOT NULL, hidden_names INTEGER NOT NULL);
+CREATE TABLE wr_base_range (delta_ino INTEGER NOT NULL, first_byte INTEGER NOT NULL, end_byte INTEGER NOT NULL,
+                            PRIMARY KEY (delta_ino, first_byte));
+CREATE TABLE wr_ancestor (delta_ino INTEGER PRIMARY KEY, content BLOB NOT NULL);
+INSERT INTO wr_origin VALUES (3, '/dir/file', 0);
+INSERT INTO wr_base_range VALUES (3, 0, 4096), (3, 4096, 5000);
+)sql";
+
+TEST_F(Fsck, WR11_RowsOfNoInodeAreNamedAndRemoved) {
+  plant(kOverlayTables);
+  plant(kOwnOverlayTables);
+  EXPECT_TRUE(violated().empty());
+  plant(
+      "INSERT INTO wr_origin VALUES (99, '/x', 0); INSERT INTO wr_base_range VALUES (99, 0, 1);"
+      "INSERT INTO wr_ancestor VALUES (99, x'00')");
+  EXPECT_EQ(violated(), Rules{"WR-11"});
+  expect_repaired();
+}
+
+TEST_F(Fsck, WR12_PartsThatAreNoneAreNamed) {
+  plant(kOverlayTables);
+  plant(kOwnOverlayTables);
+  plant("UPDATE wr_base_range SET end_byte = 5001 WHERE first_byte = 4096");
+  EXPECT_EQ(violated(), Rules{"WR-12"});
+  plant("UPDATE wr_base_range SET end_byte = 4500 WHERE first_byte = 0");
+  EXPECT_EQ(violated(), Rules{"WR-12"});
+}
+
 TEST_F(Fsck, OV4_AnOverlayWithoutABaseIsNamed) {
   plant(kOverlayTables);
   plant("DELETE FROM fs_overlay_config");

@@ -36,10 +36,6 @@ Attributes seen_of(const Rows& rows, int first) {
           .rdev = static_cast<std::uint64_t>(number(10))};
 }
 
-Timestamp time_of(const Rows& rows, int first) {
-  return {rows.integer(first), static_cast<std::int32_t>(rows.integer(first + 1))};
-}
-
 void bind_seen(Statement& statement, int first, const Attributes& seen) {
   statement.bind(first, seen.inode.value)
       .bind(first + 1, seen.mode)
@@ -69,7 +65,8 @@ struct OverlayRows::Statements {
   Statement list_in;
   Statement list_whiteouts;
   Statement list_lost;
-  Statement cover_seen;
+  Statement lose_link;
+  Statement restore_link;
   Statement list_origins;
   Statement list_ranges;
   Statement find_ancestor;
@@ -108,9 +105,9 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
     .value_or(0) > 0;
     Statement own =
         WARREN_TRY(database.prepare("SELECT count(*) FROM sqlite_schema WHERE type='table' AND name IN "
-                                    "('wr_origin', 'wr_whiteout', 'wr_base_range', 'wr_ancestor')"));
+                                    "('wr_origin', 'wr_whiteout', 'wr_lost_link', 'wr_base_range', 'wr_ancestor')"));
     rows->has_own_ = WARREN_TRY(own.find_integer())
-    .value_or(0) == 4;
+    .value_or(0) == 5;
   }
   WARREN_TRY(rows->prepare());
   if (!store.is_read_only()) WARREN_TRY(rows->collect_leftovers());
@@ -127,27 +124,24 @@ Status OverlayRows::prepare_whiteouts() {
   Database& db = store_.database();
   // Rows that another program put into the table have an empty parent, if it has the column at all: these
   // are looked at one by one.
-  sql_->list_in = has_parent_path_
-      ? WARREN_TRY(db.prepare("SELECT path FROM fs_whiteout WHERE parent_path = ?1 OR parent_path = ''"))
-                 : WARREN_TRY(db.prepare("SELECT path FROM fs_whiteout WHERE path >= ?1"));
-                 sql_->list_whiteouts = has_own_
-                     ? WARREN_TRY(
-                           db.prepare("SELECT w.path, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
-                                      "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.at, s.at_nsec FROM fs_whiteout w "
-                                      "LEFT JOIN wr_whiteout s ON s.path = w.path ORDER BY w.path"))
-               : WARREN_TRY(db.prepare("SELECT path, NULL FROM fs_whiteout ORDER BY path"));
-               return Ok{};
+  Sql list_in = has_parent_path_ ? Sql("SELECT path FROM fs_whiteout WHERE parent_path = ?1 OR parent_path = ''")
+                                 : Sql("SELECT path FROM fs_whiteout WHERE path >= ?1");
+  Sql list = has_own_ ? Sql("SELECT w.path, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, s.mtime_nsec, "
+                            "s.ctime, s.ctime_nsec, s.rdev FROM fs_whiteout w "
+                            "LEFT JOIN wr_whiteout s ON s.path = w.path ORDER BY w.path")
+                      : Sql("SELECT path, NULL FROM fs_whiteout ORDER BY path");
+  sql_->list_in = WARREN_TRY(db.prepare(list_in));
+  sql_->list_whiteouts = WARREN_TRY(db.prepare(list));
+  return Ok{};
 }
 
 Status OverlayRows::prepare_origins() {
   if (!has_own_) return Ok{};
   Database& db = store_.database();
+  sql_->list_lost = WARREN_TRY(db.prepare("SELECT base_path, base_ino, at, at_nsec FROM wr_lost_link"));
   sql_->list_origins =
       WARREN_TRY(db.prepare("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
                             "mtime_nsec, ctime, ctime_nsec, rdev FROM wr_origin"));
-  sql_->list_lost = WARREN_TRY(
-      db.prepare("SELECT path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev, at, "
-                 "at_nsec FROM wr_whiteout WHERE nlink > 1 AND mode & 61440 <> 16384"));
   sql_->list_ranges =
       WARREN_TRY(db.prepare("SELECT first_byte, end_byte FROM wr_base_range WHERE delta_ino = ? ORDER BY first_byte"));
   sql_->find_ancestor = WARREN_TRY(db.prepare("SELECT content FROM wr_ancestor WHERE delta_ino = ?"));
@@ -155,40 +149,44 @@ Status OverlayRows::prepare_origins() {
 }
 
 Status OverlayRows::prepare_writing() {
+  WARREN_TRY(prepare_whiteout_changes());
   Database& db = store_.database();
-  sql_->add_whiteout = has_parent_path_
-      ? WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_whiteout (path, created_at, parent_path) VALUES (?, ?, ?)"))
-          : WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_whiteout (path, created_at) VALUES (?, ?)"));
-          sql_->add_seen = WARREN_TRY(db.prepare(
-              "INSERT INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
-              "ctime, ctime_nsec, rdev, at, at_nsec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-              // A link that was covered since keeps the time it went.
-              "ON CONFLICT (path) DO UPDATE SET base_ino=excluded.base_ino, mode=excluded.mode, "
-              "nlink=excluded.nlink, uid=excluded.uid, gid=excluded.gid, size=excluded.size, mtime=excluded.mtime, "
-              "mtime_nsec=excluded.mtime_nsec, ctime=excluded.ctime, ctime_nsec=excluded.ctime_nsec, "
-              "rdev=excluded.rdev"));
-          sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
-          sql_->cover_seen =
-              WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ? AND (nlink <= 1 OR mode & 61440 = 16384)"));
-          sql_->remove_seen = WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ?"));
-          sql_->list_below = WARREN_TRY(
-              db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
-                         "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.at, s.at_nsec FROM fs_whiteout w "
-                         "LEFT JOIN wr_whiteout s ON s.path = w.path WHERE w.path > ?1 AND w.path < ?2"));
-          sql_->put_origin =
-              WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_origin (delta_ino, base_ino) VALUES (?, ?)"));
-          sql_->put_own_origin = WARREN_TRY(db.prepare(
-              "INSERT OR REPLACE INTO wr_origin (delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, "
-              "size, mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-          sql_->remove_origin = WARREN_TRY(db.prepare("DELETE FROM fs_origin WHERE delta_ino = ?"));
-          sql_->remove_own_origin = WARREN_TRY(db.prepare("DELETE FROM wr_origin WHERE delta_ino = ?"));
-          sql_->add_range =
-              WARREN_TRY(db.prepare("INSERT INTO wr_base_range (delta_ino, first_byte, end_byte) VALUES (?, ?, ?)"));
-          sql_->remove_ranges = WARREN_TRY(db.prepare("DELETE FROM wr_base_range WHERE delta_ino = ?"));
-          sql_->keep_ancestor =
-              WARREN_TRY(db.prepare("INSERT OR REPLACE INTO wr_ancestor (delta_ino, content) VALUES (?, ?)"));
-          sql_->remove_ancestor = WARREN_TRY(db.prepare("DELETE FROM wr_ancestor WHERE delta_ino = ?"));
-          return Ok{};
+  sql_->put_origin = WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_origin (delta_ino, base_ino) VALUES (?, ?)"));
+  sql_->put_own_origin = WARREN_TRY(
+      db.prepare("INSERT OR REPLACE INTO wr_origin (delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, "
+                 "gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                 "?, ?)"));
+  sql_->remove_origin = WARREN_TRY(db.prepare("DELETE FROM fs_origin WHERE delta_ino = ?"));
+  sql_->remove_own_origin = WARREN_TRY(db.prepare("DELETE FROM wr_origin WHERE delta_ino = ?"));
+  sql_->add_range =
+      WARREN_TRY(db.prepare("INSERT INTO wr_base_range (delta_ino, first_byte, end_byte) VALUES (?, ?, ?)"));
+  sql_->remove_ranges = WARREN_TRY(db.prepare("DELETE FROM wr_base_range WHERE delta_ino = ?"));
+  sql_->keep_ancestor = WARREN_TRY(db.prepare("INSERT OR REPLACE INTO wr_ancestor (delta_ino, content) VALUES (?, ?)"));
+  sql_->remove_ancestor = WARREN_TRY(db.prepare("DELETE FROM wr_ancestor WHERE delta_ino = ?"));
+  return Ok{};
+}
+
+Status OverlayRows::prepare_whiteout_changes() {
+  Database& db = store_.database();
+  Sql add = has_parent_path_
+                ? Sql("INSERT OR REPLACE INTO fs_whiteout (path, created_at, parent_path) VALUES (?, ?, ?)")
+                : Sql("INSERT OR REPLACE INTO fs_whiteout (path, created_at) VALUES (?, ?)");
+  sql_->add_whiteout = WARREN_TRY(db.prepare(add));
+  sql_->add_seen = WARREN_TRY(
+      db.prepare("INSERT OR REPLACE INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
+                 "ctime, ctime_nsec, rdev, base_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
+  // One that was covered since keeps the time it went.
+  sql_->lose_link = WARREN_TRY(
+      db.prepare("INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec) VALUES (?, ?, ?, ?)"));
+  sql_->restore_link = WARREN_TRY(
+      db.prepare("DELETE FROM wr_lost_link WHERE base_path = (SELECT base_path FROM wr_whiteout WHERE path = ?)"));
+  sql_->remove_seen = WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ?"));
+  sql_->list_below = WARREN_TRY(
+      db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
+                 "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.base_path FROM fs_whiteout w "
+                 "LEFT JOIN wr_whiteout s ON s.path = w.path WHERE w.path > ?1 AND w.path < ?2"));
+  return Ok{};
 }
 
 // What belongs to nodes that are gone: removed by another program, or left by a crash.
@@ -200,7 +198,7 @@ DELETE FROM fs_origin WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
 DELETE FROM wr_origin WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
 DELETE FROM wr_base_range WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
 DELETE FROM wr_ancestor WHERE delta_ino NOT IN (SELECT ino FROM fs_inode);
-DELETE FROM wr_whiteout WHERE path NOT IN (SELECT path FROM fs_whiteout) AND (nlink <= 1 OR mode & 61440 = 16384);
+DELETE FROM wr_whiteout WHERE path NOT IN (SELECT path FROM fs_whiteout);
 )sql"));
   return change.commit();
 }
@@ -233,33 +231,38 @@ Status OverlayRows::restore(Inode node, const Attributes& as) { return store_.fs
 Status OverlayRows::keep_nameless(Inode node) { return store_.fs().keep_nameless(node); }
 Status OverlayRows::let_go(Inode node) { return store_.fs().let_go(node); }
 
-Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) {
+Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
+                                 std::string_view base_path) {
   Timestamp now = store_.clock().now();
   sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
   if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
   WARREN_TRY(sql_->add_whiteout.run());
   bind_seen(sql_->add_seen.bind(1, path), 2, seen);
-  WARREN_TRY(sql_->add_seen.bind(13, now.seconds).bind(14, std::int64_t{now.nanoseconds}).run());
+  WARREN_TRY(sql_->add_seen.bind(13, base_path).run());
   store_.journal()->note_entry(upper_dir, name_of(path));
-  return Ok{};
+  if (seen.is_directory() || seen.nlink <= 1) return Ok{};
+  sql_->lose_link.bind(1, base_path).bind(2, seen.inode.value);
+  return sql_->lose_link.bind(3, now.seconds).bind(4, std::int64_t{now.nanoseconds}).run();
 }
 
 Status OverlayRows::remove_whiteout(std::string_view path) {
-  WARREN_TRY(sql_->remove_whiteout.bind(1, path).run());
-  return sql_->remove_seen.bind(1, path).run();
+  WARREN_TRY(sql_->restore_link.bind(1, path).run());
+  return cover_whiteout(path);
 }
 
 Status OverlayRows::cover_whiteout(std::string_view path) {
   WARREN_TRY(sql_->remove_whiteout.bind(1, path).run());
-  return sql_->cover_seen.bind(1, path).run();
+  return sql_->remove_seen.bind(1, path).run();
 }
 
-Result<std::vector<Whiteout>> OverlayRows::list_lost_links() {
-  std::vector<Whiteout> lost;
+Result<std::vector<LostLink>> OverlayRows::list_lost_links() {
+  std::vector<LostLink> lost;
   if (!has_own_) return lost;
   Rows rows = sql_->list_lost.rows();
   while (WARREN_TRY(rows.next())) {
-    lost.push_back({.path = std::string(rows.text(0)), .seen = seen_of(rows, 1), .at = time_of(rows, 12)});
+    lost.push_back({.base_path = std::string(rows.text(0)),
+                    .base = Inode{static_cast<std::uint64_t>(rows.integer(1))},
+                    .at = {rows.integer(2), static_cast<std::int32_t>(rows.integer(3))}});
   }
   return lost;
 }
@@ -269,7 +272,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
     std::string path;
     std::int64_t created_at;
     std::optional<Attributes> seen;
-    Timestamp at;
+    std::string base_path;
   };
   std::vector<Moving> moving;
   {
@@ -280,10 +283,10 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
     while (WARREN_TRY(rows.next())) {
       moving.push_back({std::string(rows.text(0)), rows.integer(1),
                         rows.is_null(2) ? std::optional<Attributes>() : std::optional(seen_of(rows, 2)),
-                        time_of(rows, 13)});
+                        std::string(rows.text(13))});
     }
   }
-  for (const Moving& row : moving) WARREN_TRY(remove_whiteout(row.path));
+  for (const Moving& row : moving) WARREN_TRY(cover_whiteout(row.path));
   if (to.empty()) return Ok{};
   for (const Moving& row : moving) {
     std::string path = below(to) + row.path.substr(below(from).size());
@@ -292,7 +295,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
     WARREN_TRY(sql_->add_whiteout.run());
     if (!row.seen) continue;
     bind_seen(sql_->add_seen.bind(1, path), 2, *row.seen);
-    WARREN_TRY(sql_->add_seen.bind(13, row.at.seconds).bind(14, std::int64_t{row.at.nanoseconds}).run());
+    WARREN_TRY(sql_->add_seen.bind(13, row.base_path).run());
   }
   return Ok{};
 }
@@ -315,11 +318,8 @@ Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
   std::vector<Whiteout> whiteouts;
   Rows rows = sql_->list_whiteouts.rows();
   while (WARREN_TRY(rows.next())) {
-    Whiteout row{.path = std::string(rows.text(0)), .seen = {}, .at = {}};
-    if (!rows.is_null(1)) {
-      row.seen = seen_of(rows, 1);
-      row.at = time_of(rows, 12);
-    }
+    Whiteout row{.path = std::string(rows.text(0)), .seen = {}};
+    if (!rows.is_null(1)) row.seen = seen_of(rows, 1);
     whiteouts.push_back(std::move(row));
   }
   return whiteouts;

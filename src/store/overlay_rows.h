@@ -28,10 +28,11 @@ class OverlayRows final : public UpperLayer {
   Status keep_nameless(Inode node) override;
   Status let_go(Inode node) override;
 
-  Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen) override;
+  Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
+                      std::string_view base_path) override;
   Status remove_whiteout(std::string_view path) override;
   Status cover_whiteout(std::string_view path) override;
-  Result<std::vector<Whiteout>> list_lost_links() override;
+  Result<std::vector<LostLink>> list_lost_links() override;
   Status move_whiteouts_below(std::string_view from, std::string_view to) override;
   Status remove_whiteouts_below(std::string_view dir) override;
   Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) override;
@@ -53,6 +54,7 @@ class OverlayRows final : public UpperLayer {
   Status prepare_whiteouts();
   Status prepare_origins();
   Status prepare_writing();
+  Status prepare_whiteout_changes();
   Status collect_leftovers();
   Status rewrite_below(std::string_view from, std::string_view to);
 

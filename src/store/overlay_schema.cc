@@ -49,6 +49,11 @@ CREATE TABLE IF NOT EXISTS wr_whiteout (
   ctime INTEGER NOT NULL,
   ctime_nsec INTEGER NOT NULL,
   rdev INTEGER NOT NULL,
+  base_path TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS wr_lost_link (
+  base_path TEXT PRIMARY KEY,
+  base_ino INTEGER NOT NULL,
   at INTEGER NOT NULL,
   at_nsec INTEGER NOT NULL
 );
