@@ -60,7 +60,7 @@ Status Database::begin_shared_read() {
 }
 
 Status Database::look() {
-  if (lazy_) return Ok{};
+  if (lazy_ || batch_open_) return Ok{};  // nobody else can have written
   WARREN_TRY(look_.find_integer());
   return Ok{};
 }

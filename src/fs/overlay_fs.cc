@@ -11,6 +11,8 @@
 namespace warren {
 namespace {
 
+constexpr std::size_t kPlacesKept = 262'144;
+
 Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
 
 class OverlayUnit final : public Unit {
@@ -229,7 +231,8 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
   if (nameless_.erase(node) > 0) forget_copy(node);
   if (removed_.contains(node)) dirs_.erase(node);
   if (!is_base_number(node)) removed_.erase(node);
-  if (!dirs_.contains(node)) places_.erase(node);
+  // Whoever has the number may still use it, as long as there are not too many of them.
+  if (places_.size() > kPlacesKept) places_.erase(node);
 }
 
 // Of a copy whose last name and last user are gone: its rows go too.

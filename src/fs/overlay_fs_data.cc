@@ -253,6 +253,9 @@ Result<std::vector<std::string>> OverlayFs::list_xattrs(Inode node) {
 
 Status OverlayFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   WARREN_TRY(check_xattr_name(name));
+  if (value.size() > limits::kXattrValueBytes) {
+    return Error(Code::kTooLarge, fmt::format("an attribute has at most {} bytes", limits::kXattrValueBytes));
+  }
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, kEverything));
   return upper().set_xattr(top, name, value, mode);
 }
