@@ -2,10 +2,11 @@
 # find_package and pkg-config need, the manual page, shell completions and documents; and the .deb.
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
-# The library: every module below the command line, and SQLite when it is ours.
+# The library: every module but those that only the command line uses, and SQLite when it is ours.
+set(program_only cli sandbox changes text)
 set(pieces "")
 foreach(module IN LISTS WARREN_MODULES)
-  if(NOT module STREQUAL "cli")
+  if(NOT module IN_LIST program_only)
     list(APPEND pieces $<TARGET_OBJECTS:warren_${module}>)
   endif()
 endforeach()

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "agent/sessions.h"
 #include "base/path.h"
 #include "os/host_files.h"
 
@@ -57,6 +58,7 @@ Result<std::string> locate_agent(std::string_view id_or_path) {
     if (WARREN_TRY(find_host_file(path))) return path;
   }
   if (text.find('\0') == text.npos && WARREN_TRY(is_host_file(text))) return text;
+  if (std::optional<std::string> session = WARREN_TRY(find_session_file(id_or_path))) return *session;
   std::optional<struct stat> there = WARREN_TRY(find_host_file(text));
   if (there && S_ISDIR(there->st_mode)) {
     return Error(Code::kIsDirectory, fmt::format("{} is a directory, not an agent file", quote(text)),

@@ -20,8 +20,9 @@ Status check_agent_id(std::string_view id);
 
 std::string path_of_agent(std::string_view id);  // ".agentfs/<id>.db"
 
-// The first of: ":memory:" itself; an id whose file is in ./.agentfs; a file of that path. Else
-// kNotFound for what could be an id, kInvalid for what could not; the hint names what there is.
+// The first of: ":memory:" itself; an id whose file is in ./.agentfs; a file of that path; the session of
+// `warren run` with that id (agent/sessions.h). Else kNotFound for what could be an id, kInvalid for what
+// could not; the hint names what there is.
 Result<std::string> locate_agent(std::string_view id_or_path);
 
 // The ids in ./.agentfs, sorted. Empty when there is no such folder.

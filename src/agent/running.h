@@ -1,4 +1,4 @@
-// The processes of this user that serve an agent right now: mounts, and commands that run in one.
+// The processes of this user that serve an agent right now: mounts, and commands that run in one or over one.
 //
 // Each keeps a small file in a folder of the user's own that the system empties at boot. A file whose
 // process is dead is left over from a crash; whoever lists them removes it.
@@ -16,7 +16,7 @@
 namespace warren {
 
 struct Running {
-  std::string kind;   // "mount" or "exec"
+  std::string kind;   // "mount", "exec" or "run"
   std::string agent;  // path of its file
   std::string dir;    // where it is mounted
   std::string command;

@@ -12,6 +12,7 @@
 #include "agent/transfer.h"
 #include "base/path.h"
 #include "cli/agentfs_mount.h"
+#include "cli/agentfs_run.h"
 #include "cli/call_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -311,7 +312,10 @@ Command make_agentfs() {
                               .options = {{.name = "dry-run", .help = "say what would be done"}},
                               .subcommands = {},
                               .handler = run_migrate});
+  root.subcommands.push_back(make_agentfs_run());
+  root.subcommands.push_back(make_agentfs_ps());
   for (Command& command : make_agentfs_mounts()) root.subcommands.push_back(std::move(command));
+  root.subcommands.push_back(make_agentfs_diff());
   root.subcommands.push_back(make_help());
   return root;
 }

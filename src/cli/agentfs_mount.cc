@@ -77,11 +77,6 @@ Result<Exit> run_exec(Context& context, const Arguments& args) {
   return run_in_agentfs(context, path, args.all("COMMAND"), args.get("backend"));
 }
 
-Result<Exit> run_ps(Context& context, const Arguments&) {
-  context.out.line("No active agentfs run sessions.");
-  return Exit::kOk;
-}
-
 Result<Exit> prune_mounts(Context& context, const Arguments& args) {
   std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
   std::erase_if(mounts, [](const MountedFs& mount) { return is_in_use(mount.dir); });
@@ -175,13 +170,6 @@ std::vector<Command> make_agentfs_mounts() {
                .options = {backend()},
                .subcommands = {},
                .handler = run_exec};
-  Command ps{.name = "ps",
-             .summary = "List run sessions",
-             .details = "",
-             .positionals = {},
-             .options = {},
-             .subcommands = {},
-             .handler = run_ps};
   Command prune{.name = "prune",
                 .summary = "Clean up",
                 .details = "",
@@ -195,7 +183,7 @@ std::vector<Command> make_agentfs_mounts() {
                                  .subcommands = {},
                                  .handler = prune_mounts}},
                 .handler = nullptr};
-  return {mount, exec, ps, prune};
+  return {mount, exec, prune};
 }
 
 }  // namespace warren::cli

@@ -72,7 +72,8 @@ class Parser {
     if (filled_ < wanted.size()) {
       const Positional& positional = wanted[filled_];
       if (positional.times == Times::kOnce || positional.times == Times::kOptional) ++filled_;
-      if (positional.times == Times::kCommand) options_are_over_ = true;
+      bool is_command = positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
+      if (is_command) options_are_over_ = true;
       add_positional(positional, word);
     } else if (!command().subcommands.empty()) {
       enter(word);
@@ -170,7 +171,7 @@ class Parser {
   }
 
   void take_option(const Option& option, std::optional<std::string_view> attached) {
-    if (parsed_.arguments.has(option.name)) return fail_option(Mistake::kRepeated, option, "");
+    if (parsed_.arguments.has(option.name) && !option.is_list) return fail_option(Mistake::kRepeated, option, "");
     if (option.name == "version") {
       parsed_.wants_version = true;
       next_ = words_.size();
@@ -222,7 +223,8 @@ class Parser {
   void finish() {
     std::vector<const Positional*> missing;
     for (const Positional& positional : command().positionals) {
-      bool is_optional = positional.times == Times::kOptional || positional.times == Times::kAny;
+      bool is_optional = positional.times == Times::kOptional || positional.times == Times::kAny ||
+                         positional.times == Times::kAnyCommand;
       bool is_needed = !is_optional && positional.fallback.empty();
       if (is_needed && !parsed_.arguments.has(positional.name)) missing.push_back(&positional);
     }

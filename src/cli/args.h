@@ -48,6 +48,7 @@ struct Option {
   std::string_view fallback;     // when it is not given
   std::string_view environment;  // or this variable, which goes before the fallback
   Suggest suggest = Suggest::kNothing;
+  bool is_list = false;  // may be given again and again
 };
 
 enum class Times {
@@ -55,7 +56,8 @@ enum class Times {
   kOptional,
   kOnceOrMore,
   kAny,
-  kCommand,  // once or more, and from the first one on nothing is ours: another program's command line
+  kCommand,     // once or more, and from the first one on nothing is ours: another program's command line
+  kAnyCommand,  // the same, or none at all
 };
 
 struct Positional {
@@ -70,7 +72,8 @@ struct Positional {
 
 using Handler = Result<Exit> (*)(Context&, const Arguments&);
 
-// A command has a handler or subcommands. Its positionals come before the subcommand's name.
+// A command has a handler or subcommands; with both, the handler is for no subcommand. Its positionals come before
+// the subcommand's name.
 struct Command {
   std::string_view name;
   std::string_view summary;

@@ -93,7 +93,7 @@ std::string source_cases(const std::vector<Node>& nodes) {
     for (std::size_t i = 0; i < node.command->positionals.size(); ++i) {
       const Positional& positional = node.command->positionals[i];
       bool is_many = positional.times == Times::kOnceOrMore || positional.times == Times::kAny ||
-                     positional.times == Times::kCommand;
+                     positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
       add(is_many ? quoted(node.path + " ") + "*" : quoted(fmt::format("{} {}", node.path, i)),
           source_of(positional.choices, positional.suggest));
     }

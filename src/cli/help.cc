@@ -37,7 +37,8 @@ Row row_of(const Option& option, Dialect dialect) {
 }
 
 bool is_optional(const Positional& positional) {
-  return positional.times == Times::kOptional || positional.times == Times::kAny || !positional.fallback.empty();
+  return positional.times == Times::kOptional || positional.times == Times::kAny ||
+         positional.times == Times::kAnyCommand || !positional.fallback.empty();
 }
 
 std::string usage(std::span<const Command* const> path, Dialect dialect, bool is_short) {
@@ -71,8 +72,8 @@ std::string spelled_clap(const Option& option) {
 }
 
 std::string spelled(const Positional& positional, Dialect dialect) {
-  bool is_many =
-      positional.times == Times::kOnceOrMore || positional.times == Times::kAny || positional.times == Times::kCommand;
+  bool is_many = positional.times == Times::kOnceOrMore || positional.times == Times::kAny ||
+                 positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
   std::string_view dots = is_many ? "..." : "";
   std::string_view name = positional.name;
   if (dialect == Dialect::kAgentFs) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/path.h"
+#include "fuse/mount_point.h"
 #include "fuse/unmount_guard.h"
 #include "os/child.h"
 #include "os/daemon.h"
@@ -46,6 +47,15 @@ Status wait_for_end(ServedAgent& served, Signals& signals) {
   }
 }
 
+// A mount inside its own base would wait for itself as soon as somebody looked at it there.
+Status check_outside(const std::string& dir, const std::string& base) {
+  std::string point = WARREN_TRY(resolve_mount_point(dir))
+  +"/";
+  if (!point.starts_with(base == "/" ? base : base + "/")) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is inside {}, which the agent lies over", quote(dir), quote(base)),
+               "mount it somewhere else; `warren run` shows it in the base's own place");
+}
+
 }  // namespace
 
 SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid) {
@@ -61,6 +71,9 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                    .durability = Durability::kProcess,
                    .commits = Commits::kGrouped};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
+  if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
+    WARREN_TRY(check_outside(options.dir, overlay->base_path));
+  }
   served->mounted_ = WARREN_TRY(Mounted::mount(served->agent_->fs(), options.dir,
                                                {.source = options.agent_path,
                                                 .audience = options.audience,

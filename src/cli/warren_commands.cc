@@ -14,11 +14,16 @@ Command make_warren() {
   root.subcommands.push_back(make_agents());
   root.subcommands.push_back(make_fs());
   root.subcommands.push_back(make_kv());
+  root.subcommands.push_back(make_run());
+  root.subcommands.push_back(make_sessions());
   root.subcommands.push_back(make_mount());
   root.subcommands.push_back(make_umount());
   root.subcommands.push_back(make_exec());
   root.subcommands.push_back(make_ps());
   root.subcommands.push_back(make_prune());
+  root.subcommands.push_back(make_diff());
+  root.subcommands.push_back(make_apply());
+  root.subcommands.push_back(make_discard());
   root.subcommands.push_back(make_timeline());
   root.subcommands.push_back(make_tools());
   root.subcommands.push_back(make_info());

@@ -184,7 +184,7 @@ class OverlayFs final : public FileSystem {
   Result<Inode> make_nameless_copy(const View& view);
   Status copy_xattrs(Inode base, Inode upper, const Attributes& as);
   Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
-  Status keep_ancestor(Copy& copy);
+  Status keep_ancestor(Inode number, const Copy& copy);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
   Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo once it is not what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);

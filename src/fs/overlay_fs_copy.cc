@@ -131,18 +131,19 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
     WARREN_TRY(make_copy(view, parent, place.name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
   }
   Copy& copy = copies_.at(view.number);
-  if (copy.seen->is_file() && copy.seen->size <= limits::kCopyWholeBytes) {
-    WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
-    if (content_max >= copy.seen->size) WARREN_TRY(keep_ancestor(copy));
-  }
+  if (!copy.seen->is_file() || copy.seen->size > limits::kCopyWholeBytes) return copy.upper;
+  WARREN_TRY(keep_ancestor(view.number, copy));
+  WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
   return copy.upper;
 }
 
-Status OverlayFs::keep_ancestor(Copy& copy) {
+// Also of a file whose first change is to be emptied: that is how most programs write one.
+Status OverlayFs::keep_ancestor(Inode number, const Copy& copy) {
   if (copy.seen->size == 0 || copy.seen->size > limits::kAncestorBytes) return Ok{};
-  std::string content(copy.seen->size, '\0');
-  content.resize(WARREN_TRY(upper().read(copy.upper, 0, as_mutable_bytes(content))));
+  std::string content(static_cast<std::size_t>(copy.seen->size), '\0');
+  content.resize(WARREN_TRY(base_.read(number, 0, as_mutable_bytes(content))));
   if (!is_text(content)) return Ok{};
+  WARREN_TRY(upper_.reserve(content.size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper_.keep_ancestor(copy.upper, as_bytes(content)));
   return unit->commit();

@@ -35,10 +35,24 @@ Result<std::unique_ptr<Mounted>> Mounted::mount(FileSystem& fs, const std::strin
     return Error(Code::kBusy, fmt::format("{} is mounted on {} already", quote(mount.source), quote(dir)),
                  "`warren umount` takes it away; or take another directory");
   }
-  std::unique_ptr<Mounted> mounted(new Mounted(absolute));
-  mounted->ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  if (!mounted->ended_.is_open()) return system_error(errno, "eventfd");
   Fd device = WARREN_TRY(mount_fuse(absolute, options));
+  return serve(fs, std::move(device), std::move(absolute), Owner::kUs, session);
+}
+
+Result<std::unique_ptr<Mounted>> Mounted::adopt(FileSystem& fs, Fd device, const std::string& dir,
+                                                const SessionOptions& session) {
+  return serve(fs, std::move(device), dir, Owner::kSomebodyElse, session);
+}
+
+Result<std::unique_ptr<Mounted>> Mounted::serve(FileSystem& fs, Fd device, std::string dir, Owner owner,
+                                                const SessionOptions& session) {
+  std::unique_ptr<Mounted> mounted(new Mounted(std::move(dir), owner));
+  mounted->ended_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (!mounted->ended_.is_open()) {
+    int number = errno;
+    if (owner == Owner::kUs) unmount_fuse(mounted->dir_, Unmount::kDetach).ignore("the first error is the one to tell");
+    return system_error(number, "eventfd");
+  }
   auto ready = std::make_shared<std::promise<void>>();  // shared with the session, which may outlive this call
   std::future<void> answered = ready->get_future();
   mounted->session_ = std::make_unique<Session>(fs, std::move(device), session, [ready] { ready->set_value(); });
@@ -47,7 +61,7 @@ Result<std::unique_ptr<Mounted>> Mounted::mount(FileSystem& fs, const std::strin
     ::eventfd_write(ended, 1);
   });
   if (answered.wait_for(kInitWait) != std::future_status::ready) {
-    return Error(Code::kTimeout, fmt::format("the kernel does not talk to the mount on {}", quote(dir)));
+    return Error(Code::kTimeout, fmt::format("the kernel does not talk to the mount on {}", quote(mounted->dir_)));
   }
   return mounted;
 }
@@ -58,7 +72,8 @@ void Mounted::unmount() {
   if (!server_.joinable()) return;
   pollfd ended{ended_.get(), POLLIN, 0};
   bool is_over = ::poll(&ended, 1, 0) == 1;
-  if (!is_over) {
+  if (!is_over && owner_ == Owner::kSomebodyElse) session_->stop();
+  if (!is_over && owner_ == Owner::kUs) {
     // What programs changed through memory maps is in the kernel until it is asked for.
     Fd root(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (root.is_open()) ::syncfs(root.get());

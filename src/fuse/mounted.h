@@ -21,6 +21,11 @@ class Mounted {
   // Returns when the mount answers. A dead mount on `dir`, whose process is gone, is taken away first.
   static Result<std::unique_ptr<Mounted>> mount(FileSystem& fs, const std::string& dir, const MountOptions& options,
                                                 const SessionOptions& session);
+
+  // Serves what somebody else has mounted, in a place that we may not even see: `device` is where its requests
+  // come through. Whoever mounted it also takes it away; unmount() and the destructor only stop serving.
+  static Result<std::unique_ptr<Mounted>> adopt(FileSystem& fs, Fd device, const std::string& dir,
+                                                const SessionOptions& session);
   ~Mounted();
   Mounted(const Mounted&) = delete;
   Mounted& operator=(const Mounted&) = delete;
@@ -35,9 +40,13 @@ class Mounted {
   const std::string& dir() const { return dir_; }
 
  private:
-  explicit Mounted(std::string dir) : dir_(std::move(dir)) {}
+  enum class Owner { kUs, kSomebodyElse };
+  Mounted(std::string dir, Owner owner) : dir_(std::move(dir)), owner_(owner) {}
+  static Result<std::unique_ptr<Mounted>> serve(FileSystem& fs, Fd device, std::string dir, Owner owner,
+                                                const SessionOptions& session);
 
   std::string dir_;
+  Owner owner_;
   Fd ended_;
   std::unique_ptr<Session> session_;
   std::thread server_;

@@ -287,7 +287,8 @@ Status HostTree::set_xattrs(const std::string& link, const HostXattrs& to, std::
   HostMetadata now = WARREN_TRY(get_metadata(path));
   for (const auto& [name, value] : now.xattrs) {
     if (to.contains(name) || is_foreign_xattr(name)) continue;
-    if (::lremovexattr(link.c_str(), name.c_str()) != 0 && errno != ENODATA) return failed("remove an attribute of", path);
+    if (::lremovexattr(link.c_str(), name.c_str()) != 0 && errno != ENODATA)
+      return failed("remove an attribute of", path);
   }
   for (const auto& [name, value] : to) {
     auto there = now.xattrs.find(name);

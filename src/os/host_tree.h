@@ -67,12 +67,12 @@ class HostTree {
   Status make_dir(std::string_view path, std::uint32_t mode);
   Status make_symlink(std::string_view path, std::string_view target);
   Status make_special(std::string_view path, std::uint32_t mode, std::uint64_t rdev);
-  Result<Fd> create_file(std::string_view path);     // kExists; to read and write, for us alone
+  Result<Fd> create_file(std::string_view path);           // kExists; to read and write, for us alone
   Result<Fd> open_file(std::string_view path, int flags);  // O_RDONLY or O_RDWR; kInvalid if it is no regular file
   Result<std::string> read_link(std::string_view path);
   Status remove_file(std::string_view path);
   Status remove_dir(std::string_view path);
-  Status remove_tree(std::string_view path);  // fine if there is nothing
+  Status remove_tree(std::string_view path);                // fine if there is nothing
   Result<std::uint64_t> count_tree(std::string_view path);  // nodes, itself too
 
   Result<HostMetadata> get_metadata(std::string_view path);

@@ -167,6 +167,14 @@ TEST_F(OverlayTest, ACopyKeepsWhatStatTellsAndAttributes) {
   EXPECT_EQ(read("/a.txt"), "from the base\n");
 }
 
+TEST_F(OverlayTest, WhatATextFileWasIsKeptForMerging) {
+  start();
+  write("/a.txt", "changed");
+  Inode node = stat(world_->store->fs(), "/a.txt")->inode;
+  std::unique_ptr<Unit> unit = world_->rows->begin(UnitAccess::kRead).value();
+  EXPECT_EQ(world_->rows->find_ancestor(node)->value(), "from the base\n");
+}
+
 TEST_F(OverlayTest, OfALargeFileOnlyWhatIsWrittenIsCopied) {
   start();
   ASSERT_OK(set_mode(fs(), "/large", 0600));

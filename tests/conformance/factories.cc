@@ -71,7 +71,7 @@ void fill_base(const std::string& dir, int depth) {
       continue;
     }
     bool is_large = kNames[i] == "e" && depth == 2;  // too large to be copied whole
-    std::string content(is_large ? 1'500'000 : i * 3000, static_cast<char>('a' + i));
+    std::string content(is_large ? 367 * 4096 : i * 3000, static_cast<char>('a' + i));
     Fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640));
     WARREN_CHECK(file.is_open() && write_all(file.get(), as_bytes(content)).ok());
     WARREN_CHECK(::fsetxattr(file.get(), "user.from", "base", 4, 0) == 0);

@@ -1,0 +1,276 @@
+#include "changes/changes.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/path.h"
+#include "changes/compare.h"
+#include "changes/tree_finder.h"
+#include "changes/upper_tree.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+namespace {
+
+class Lister {
+ public:
+  explicit Lister(const AgentOverlay& overlay) : overlay_(overlay), base_(overlay.base), merged_(overlay.merged) {}
+
+  Result<std::vector<TreeChange>> list() {
+    auto view = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+    UpperTree tree = WARREN_TRY(UpperTree::read(overlay_, base_));
+    tree_ = &tree;
+    claim_renamed();
+    WARREN_TRY(list_root());
+    for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
+    for (const UpperGap& gap : tree.gaps()) {
+      if (gap.there && !is_elsewhere(gap.place)) {
+        WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there}, gap.known_at));
+      }
+    }
+    std::sort(changes_.begin(), changes_.end(), [](const TreeChange& a, const TreeChange& b) {
+      return a.path != b.path ? a.path < b.path : a.kind < b.kind;
+    });
+    return std::move(changes_);
+  }
+
+ private:
+  struct Gone {
+    std::string path;
+    std::string place;
+    Attributes node;
+  };
+
+  // A node whose name in the base is gone is that node, renamed; under its first name if it has several.
+  void claim_renamed() {
+    for (const UpperNode& node : tree_->nodes()) {
+      if (node.node.is_directory() || !is_foreign(node) || claimed_.contains(node.origin->base_path)) continue;
+      bool has_own_name = false;
+      for (std::size_t name : tree_->names_of(node.node.inode)) {
+        has_own_name = has_own_name || !is_foreign(tree_->nodes()[name]);
+      }
+      if (has_own_name || !tree_->is_gone(node.origin->base_path)) continue;
+      claimed_.insert(node.origin->base_path);
+      renamed_.insert(node.path);
+    }
+  }
+
+  static bool is_foreign(const UpperNode& node) {
+    return node.origin != nullptr && !node.origin->base_path.empty() && node.origin->base_path != node.place;
+  }
+
+  // Whether the merged tree has the base's node of that name under another name.
+  bool is_elsewhere(const std::string& base_path) const {
+    return claimed_.contains(base_path) || tree_->is_moved_dir(base_path);
+  }
+
+  Status list_root() {
+    const UpperNode& root = *tree_->find("/");
+    if (root.origin == nullptr || !root.there) return Ok{};
+    return list_pair(root, "/");
+  }
+
+  Status list_node(const UpperNode& node) {
+    if (node.node.is_directory()) {
+      if (node.base_path == node.place && node.there) return list_pair(node, node.place);
+      if (node.base_path && node.base_path != node.place) return list_moved(node, *node.base_path);
+      if (node.replaces_dir) return list_replaced_dir(node);
+      return list_new(node);
+    }
+    if (renamed_.contains(node.path)) return list_moved(node, node.origin->base_path);
+    bool is_same_kind = node.there && ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
+    if (is_same_kind && !is_elsewhere(node.place) && !is_hard_link(node)) return list_pair(node, node.place);
+    return list_new(node);
+  }
+
+  // Another name that the agent gave to a node of the base.
+  bool is_hard_link(const UpperNode& node) const {
+    return is_foreign(node) && tree_->names_of(node.node.inode).size() > 1;
+  }
+
+  Status list_moved(const UpperNode& node, const std::string& from) {
+    std::optional<Attributes> before = WARREN_TRY(base_.find(from));
+    bool is_same_kind = before && ((before->mode ^ node.node.mode) & S_IFMT) == 0;
+    if (!is_same_kind) return list_new(node);
+    WARREN_TRY(list_covered(node));
+    TreeChange change = begin(TreeChangeKind::kRenamed, node);
+    change.base_path = from;
+    change.before = before;
+    WARREN_TRY(compare(change, node));
+    changes_.push_back(std::move(change));
+    return Ok{};
+  }
+
+  Status list_new(const UpperNode& node) {
+    WARREN_TRY(list_covered(node));
+    changes_.push_back(begin(TreeChangeKind::kAdded, node));
+    return Ok{};
+  }
+
+  // What the base has under a name that something else took.
+  Status list_covered(const UpperNode& node) {
+    if (!node.there || is_elsewhere(node.place)) return Ok{};
+    return list_deleted({node.path, node.place, *node.there}, node.node.ctime);
+  }
+
+  Status list_pair(const UpperNode& node, const std::string& place) {
+    TreeChange change = begin(TreeChangeKind::kModified, node);
+    change.base_path = place;
+    change.before = WARREN_TRY(base_.find(place));  // anew: the base keeps no number for ever
+    if (!change.before) return Ok{};
+    WARREN_TRY(compare(change, node));
+    if (change.is_content_changed || change.is_metadata_changed) changes_.push_back(std::move(change));
+    return Ok{};
+  }
+
+  Status list_replaced_dir(const UpperNode& node) {
+    WARREN_TRY(list_pair(node, node.place));
+    std::optional<Attributes> dir = WARREN_TRY(base_.find(node.place));
+    if (!dir || !dir->is_directory()) return Ok{};
+    std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
+    for (const DirEntry& entry : entries) {
+      std::string path = join_path(node.path, entry.name);
+      std::string place = join_path(node.place, entry.name);
+      if (tree_->find(path) != nullptr || is_elsewhere(place)) continue;
+      WARREN_TRY(list_deleted({path, place, *entry.attributes}, node.node.ctime));
+    }
+    return Ok{};
+  }
+
+  Status list_deleted(Gone top, Timestamp known_at) {
+    std::vector<Gone> pending{std::move(top)};
+    while (!pending.empty()) {
+      Gone gone = std::move(pending.back());
+      pending.pop_back();
+      if (gone.node.is_directory()) {
+        // Found anew by path: numbers from a listing are not kept for ever.
+        std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
+        if (!dir || !dir->is_directory()) continue;
+        std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
+        for (const DirEntry& entry : entries) {
+          std::string place = join_path(gone.place, entry.name);
+          if (is_elsewhere(place)) continue;
+          pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes});
+        }
+      }
+      TreeChange change;
+      change.kind = TreeChangeKind::kDeleted;
+      change.base_path = change.place = gone.place;
+      change.before = gone.node;
+      change.known_at = known_at;
+      const Whiteout* row = tree_->find_whiteout(gone.path);
+      if (row != nullptr) change.seen = row->seen;
+      change.path = std::move(gone.path);
+      changes_.push_back(std::move(change));
+    }
+    return Ok{};
+  }
+
+  TreeChange begin(TreeChangeKind kind, const UpperNode& node) const {
+    TreeChange change;
+    change.kind = kind;
+    change.path = node.path;
+    change.place = node.place;
+    change.after = node.node;
+    change.known_at = node.node.ctime;
+    if (node.origin != nullptr) {
+      change.seen = node.origin->seen;
+      change.has_hidden_names = node.origin->hidden_names > 0;
+    } else if (const Whiteout* row = tree_->find_whiteout(node.path)) {
+      change.seen = row->seen;
+    }
+    return change;
+  }
+
+  Status compare(TreeChange& change, const UpperNode& node) {
+    const Attributes& before = *change.before;
+    change.is_content_changed = WARREN_TRY(has_other_content(node, before));
+    // What the agent copied and left alone is no change of the agent's, whatever the host did to it since.
+    bool is_as_seen = node.node.is_directory() && change.seen && has_same_mode(node.node, *change.seen);
+    bool is_mode_changed = !node.node.is_symlink() && before.mode != node.node.mode;
+    change.is_metadata_changed = !is_as_seen && (is_mode_changed || before.owner != node.node.owner);
+    if (change.is_content_changed || change.is_metadata_changed) return Ok{};
+    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, before.inode));
+    XattrMap ours = WARREN_TRY(read_xattrs(overlay_.upper.fs(), node.node.inode));
+    change.is_metadata_changed = theirs != ours;
+    return Ok{};
+  }
+
+  Result<bool> has_other_content(const UpperNode& node, const Attributes& before) {
+    if (node.node.is_directory()) return false;
+    if (node.node.is_symlink()) {
+      std::string ours = WARREN_TRY(overlay_.upper.fs().read_link(node.node.inode));
+      std::string theirs = WARREN_TRY(overlay_.base.read_link(before.inode));
+      return ours != theirs;
+    }
+    if (!node.node.is_file()) return node.node.rdev != before.rdev;
+    if (node.node.size != before.size) return true;
+    std::vector<ByteRange> ranges = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
+    if (ranges.size() == 1 && ranges[0] == ByteRange{0, node.node.size}) return false;  // no byte was copied
+    if (!ranges.empty() && node.origin != nullptr && node.origin->seen && node.origin->seen->mtime != before.mtime)
+      return true;  // what is left in the base is not what was copied: there is nothing to read
+    FileSystem& ours = ranges.empty() ? overlay_.upper.fs() : overlay_.merged;
+    Attributes file = node.node;
+    if (!ranges.empty()) {
+      std::optional<Attributes> found = WARREN_TRY(merged_.find(node.path));
+      if (!found || !found->is_file()) return true;
+      file = *found;
+    }
+    bool is_same = WARREN_TRY(has_same_content(ours, file, overlay_.base, before));
+    return !is_same;
+  }
+
+  const AgentOverlay& overlay_;
+  TreeFinder base_;
+  TreeFinder merged_;
+  const UpperTree* tree_ = nullptr;
+  std::unordered_set<std::string> claimed_;  // base paths of files that were renamed
+  std::unordered_set<std::string> renamed_;  // their paths now
+  std::vector<TreeChange> changes_;
+};
+
+}  // namespace
+
+char TreeChange::letter() const {
+  switch (kind) {
+    case TreeChangeKind::kAdded: return 'A';
+    case TreeChangeKind::kModified: return 'M';
+    case TreeChangeKind::kDeleted: return 'D';
+    case TreeChangeKind::kRenamed: return 'R';
+  }
+  return '?';
+}
+
+char TreeChange::type_letter() const {
+  const Attributes& attributes = node();
+  if (attributes.is_directory()) return 'd';
+  if (attributes.is_symlink()) return 'l';
+  return attributes.is_file() ? 'f' : '?';
+}
+
+Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter) {
+  std::vector<TreeChange> changes = WARREN_TRY(Lister(overlay).list());
+  if (!filter) return changes;
+  std::erase_if(changes, [&](const TreeChange& change) {
+    bool is_wanted = filter(change.path) || (change.kind == TreeChangeKind::kRenamed && filter(change.base_path));
+    return !is_wanted;
+  });
+  return changes;
+}
+
+ChangeSummary summarise(const std::vector<TreeChange>& changes) {
+  ChangeSummary sum;
+  for (const TreeChange& change : changes) {
+    switch (change.kind) {
+      case TreeChangeKind::kAdded: ++sum.added; break;
+      case TreeChangeKind::kModified: ++sum.modified; break;
+      case TreeChangeKind::kDeleted: ++sum.deleted; break;
+      case TreeChangeKind::kRenamed: ++sum.renamed; break;
+    }
+    bool has_content = change.kind == TreeChangeKind::kAdded || change.is_content_changed;
+    if (has_content && change.after && change.after->is_file()) sum.bytes += change.after->size;
+  }
+  return sum;
+}
+
+}  // namespace warren

@@ -1,0 +1,60 @@
+#include "changes/compare.h"
+
+#include "base/limits.h"
+
+namespace warren {
+namespace {
+
+// Lets go of an open node however a function ends.
+class Opened {
+ public:
+  Opened(FileSystem& fs, Inode node) : fs_(fs), node_(node) {}
+  ~Opened() { fs_.release(node_); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  FileSystem& fs_;
+  Inode node_;
+};
+
+Result<bool> compare_open(FileSystem& a, Inode node_a, FileSystem& b, Inode node_b) {
+  std::size_t step = 16384;  // most files differ early, and most are small
+  std::string left;
+  std::string right;
+  for (std::uint64_t offset = 0;;) {
+    left.resize(step);
+    right.resize(step);
+    std::size_t count_a = WARREN_TRY(a.read(node_a, offset, as_mutable_bytes(left)));
+    std::size_t count_b = WARREN_TRY(b.read(node_b, offset, as_mutable_bytes(right)));
+    if (count_a != count_b || left.compare(0, count_a, right, 0, count_b) != 0) return false;
+    if (count_a < step) return true;
+    offset += count_a;
+    step = limits::kCopyBytes;
+  }
+}
+
+}  // namespace
+
+Result<bool> has_same_content(FileSystem& a, const Attributes& file_a, FileSystem& b, const Attributes& file_b) {
+  if (file_a.size != file_b.size) return false;
+  WARREN_TRY(a.open(file_a.inode));
+  Opened keep_a(a, file_a.inode);
+  WARREN_TRY(b.open(file_b.inode));
+  Opened keep_b(b, file_b.inode);
+  return compare_open(a, file_a.inode, b, file_b.inode);
+}
+
+bool has_same_mode(const Attributes& a, const Attributes& b) { return a.mode == b.mode && a.owner == b.owner; }
+
+Result<XattrMap> read_xattrs(FileSystem& fs, Inode node) {
+  XattrMap all;
+  std::vector<std::string> names = WARREN_TRY(fs.list_xattrs(node));
+  for (std::string& name : names) {
+    std::string value = WARREN_TRY(fs.get_xattr(node, name));
+    all.emplace(std::move(name), std::move(value));
+  }
+  return all;
+}
+
+}  // namespace warren

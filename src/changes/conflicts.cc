@@ -1,0 +1,92 @@
+#include "changes/conflicts.h"
+
+#include "base/limits.h"
+#include "changes/compare.h"
+#include "fs/path_ops.h"
+#include "text/binary.h"
+#include "text/merge3.h"
+
+namespace warren {
+namespace {
+
+Result<std::optional<std::string>> find_ancestor(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.after || !change.after->is_file()) return std::optional<std::string>();
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  return overlay.upper.find_ancestor(change.after->inode);
+}
+
+// Changed times alone, or a new file with the old content, are no conflict.
+Result<bool> has_ancestors_content(const AgentOverlay& overlay, const TreeChange& change) {
+  const Attributes& now = *change.before;
+  if (!now.is_file() || !has_same_mode(now, *change.seen) || now.size != change.seen->size) return false;
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  if (!ancestor || ancestor->size() != now.size) return false;
+  std::string content = WARREN_TRY(read_file(overlay.base, change.base_path));
+  return content == *ancestor;
+}
+
+bool is_as_seen(const Attributes& now, const Attributes& seen) {
+  if (((now.mode ^ seen.mode) & S_IFMT) != 0 || now.inode != seen.inode) return false;
+  if (now.is_directory()) return true;
+  return now.size == seen.size && now.mtime == seen.mtime && has_same_mode(now, seen);
+}
+
+std::string describe(const TreeChange& change) {
+  const Attributes& now = *change.before;
+  if (!change.seen) {
+    return change.kind == TreeChangeKind::kDeleted
+               ? "it came to the base, or was changed there, without the agent knowing"
+               : "the base got it, or changed it, without the agent knowing";
+  }
+  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "it is another kind of file in the base now";
+  if (now.is_directory()) return "it is another directory in the base now";
+  if (now.size == change.seen->size && now.mtime == change.seen->mtime && now.inode == change.seen->inode)
+    return "its mode or owner was changed in the base";
+  return "it was changed in the base";
+}
+
+Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.before) {
+    if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
+      return std::optional<std::string>();
+    return std::optional<std::string>("it was deleted from the base");
+  }
+  if (!change.seen) {
+    // A directory is what is in it, and that is looked at name by name; its own time moves with any of them.
+    bool is_older = change.before->ctime <= change.known_at;
+    if (is_older || change.before->is_directory()) return std::optional<std::string>();
+    return std::optional(describe(change));
+  }
+  if (is_as_seen(*change.before, *change.seen)) return std::optional<std::string>();
+  bool is_same_text = WARREN_TRY(has_ancestors_content(overlay, change));
+  if (is_same_text) return std::optional<std::string>();
+  return std::optional(describe(change));
+}
+
+}  // namespace
+
+Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  std::vector<ApplyConflict> conflicts;
+  for (const TreeChange& change : changes) {
+    std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
+    if (why) conflicts.push_back({change.path, *std::move(why)});
+  }
+  return conflicts;
+}
+
+Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {
+  std::optional<std::string> none;
+  bool is_pair = change.before && change.after && change.before->is_file() && change.after->is_file();
+  if (!is_pair || change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
+    return none;
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  if (!ancestor) return none;
+  std::string ours = WARREN_TRY(read_file(overlay.merged, change.path));
+  std::string theirs = WARREN_TRY(read_file(overlay.base, change.base_path));
+  if (is_binary(*ancestor) || is_binary(ours) || is_binary(theirs)) return none;
+  Merged merged = merge3(*ancestor, ours, theirs);
+  if (!merged.is_clean()) return none;
+  return std::optional(std::move(merged.text));
+}
+
+}  // namespace warren

@@ -1,0 +1,235 @@
+#include "changes/discard.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/path.h"
+#include "changes/compare.h"
+#include "changes/selection.h"
+#include "changes/upper_edit.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+namespace {
+
+class Discarder {
+ public:
+  Discarder(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const Selection& chosen,
+            const UpperTree& tree, TreeFinder& base)
+      : overlay_(overlay), all_(all), chosen_(chosen), tree_(tree), base_(base), edit_(overlay, tree, base) {
+    dir_of_.emplace("/", "/");
+    for (const UpperNode& node : tree.nodes()) {
+      if (node.node.is_directory()) dirs_.push_back(node.path);
+      const std::string* counterpart = node.node.is_directory() ? node.counterpart() : nullptr;
+      if (counterpart != nullptr) dir_of_.emplace(*counterpart, node.path);
+    }
+    std::sort(dirs_.begin(), dirs_.end());
+  }
+
+  Status run(const ChangeFilter& filter) {
+    WARREN_TRY(drop_equal(filter));
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (chosen_.has(i)) continue;
+      if (all_[i].after && all_[i].after->is_directory()) edit_.keep_dir(all_[i].path);
+      if (all_[i].kind == TreeChangeKind::kRenamed) still_elsewhere_.emplace(all_[i].base_path, i);
+    }
+    // From below to above: a directory goes when nothing is in it any more.
+    for (std::size_t i = all_.size(); i-- > 0;) {
+      if (chosen_.has(i) && all_[i].after) WARREN_TRY(drop_node(all_[i]));
+    }
+    // From above to below: a directory shows again before what is in it does.
+    for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
+    WARREN_TRY(hide_moved());
+    return edit_.tidy();
+  }
+
+ private:
+  // Copies that differ from the base in nothing are no changes, but would hide what the base becomes.
+  Status drop_equal(const ChangeFilter& filter) {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (node.node.is_directory() || (filter && !filter(node.path))) continue;
+      if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
+    }
+    return Ok{};
+  }
+
+  Status drop_node(const TreeChange& change) {
+    const UpperNode* node = tree_.find(change.path);
+    if (node == nullptr) return Ok{};
+    if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
+    if (node->node.is_directory()) {
+      WARREN_TRY(edit_.remove_whiteouts_below(change.path));
+      WARREN_TRY(remove_dirs_below(change.path));
+    }
+    bool is_removed = WARREN_TRY(edit_.remove(change.path));
+    if (!is_removed) return Ok{};
+    return settle_place(*node);
+  }
+
+  // Those that were there only because of what was in them.
+  Status remove_dirs_below(const std::string& path) {
+    std::string from = path + "/";
+    auto first = std::lower_bound(dirs_.begin(), dirs_.end(), from);
+    auto last = std::find_if(first, dirs_.end(), [&](const std::string& dir) { return !dir.starts_with(from); });
+    while (last != first) WARREN_TRY(edit_.remove(*--last));
+    return Ok{};
+  }
+
+  // What the base has under the name shows now, unless it is under another name by the agent's will.
+  Status settle_place(const UpperNode& node) {
+    if (!node.there) return Ok{};
+    auto moved = still_elsewhere_.find(node.place);
+    if (moved == still_elsewhere_.end()) {
+      // One of several names of the base's node: what was noted of its loss goes with a whiteout.
+      bool is_linked = !node.there->is_directory() && node.there->nlink > 1;
+      if (is_linked) WARREN_TRY(edit_.add_whiteout(node.path, node.place, *node.there));
+      return edit_.remove_whiteout(node.path);
+    }
+    const TreeChange& renamed = all_[moved->second];
+    return edit_.add_whiteout(node.path, node.place, renamed.seen ? *renamed.seen : *node.there);
+  }
+
+  // Mode, owner and attributes as the base has them.
+  Status restore_dir(const TreeChange& change, const UpperNode& node) {
+    std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
+    if (!as) return Ok{};
+    FileSystem& fs = overlay_.upper.fs();
+    XattrMap ours = WARREN_TRY(read_xattrs(fs, node.node.inode));
+    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, as->inode));
+    for (const auto& [name, value] : ours) {
+      if (!theirs.contains(name)) WARREN_TRY(fs.remove_xattr(node.node.inode, name));
+    }
+    for (const auto& [name, value] : theirs) {
+      WARREN_TRY(fs.set_xattr(node.node.inode, name, as_bytes(value), XattrMode::kAny));
+    }
+    WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    if (node.replaces_dir) return Ok{};  // it still hides what the base has in it
+    WARREN_TRY(edit_.show_base(change.path, change.base_path));
+    if (change.path == "/") return Ok{};
+    WARREN_TRY(edit_.remove(change.path));  // if it was only there for this
+    return Ok{};
+  }
+
+  // A name of the base that must show again.
+  struct Name {
+    std::string path;
+    std::string place;
+  };
+
+  std::vector<Name> names_to_restore() const {
+    std::vector<Name> names;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!chosen_.has(i)) continue;
+      const TreeChange& change = all_[i];
+      if (change.kind == TreeChangeKind::kDeleted) names.push_back({change.path, change.place});
+      if (change.kind == TreeChangeKind::kRenamed) names.push_back({path_of(change.base_path), change.base_path});
+    }
+    std::sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.path < b.path; });
+    return names;
+  }
+
+  // Where the merged tree had, or has, a name of the base that did not move by itself.
+  std::string path_of(const std::string& base_path) const {
+    for (std::string_view above = base_path;;) {
+      above = split_parent(above).parent;
+      auto dir = dir_of_.find(std::string(above));
+      if (dir != dir_of_.end()) return join_path(dir->second, base_path.substr(above == "/" ? 1 : above.size() + 1));
+    }
+  }
+
+  Status restore_name(const Name& name) {
+    std::string parent(split_parent(name.path).parent);
+    WARREN_TRY(uncover(parent, std::string(split_parent(name.place).parent)));
+    return edit_.remove_whiteout(name.path);
+  }
+
+  // Content of a directory that shows again, but that the agent has elsewhere, must not show twice.
+  Status hide_moved() {
+    for (const auto& [base_path, index] : still_elsewhere_) {
+      std::string path = path_of(base_path);
+      if (tree_.find_whiteout(path) != nullptr || tree_.find(path) != nullptr) continue;
+      std::vector<std::pair<std::string, std::string>> above;
+      bool is_restored = false;
+      std::string at = path;
+      std::string place = base_path;
+      while (at != "/" && tree_.find(at) == nullptr) {
+        at = std::string(split_parent(at).parent);
+        place = std::string(split_parent(place).parent);
+        is_restored = is_restored || is_chosen_deleted(at);
+        above.emplace_back(at, place);
+      }
+      if (!is_restored) continue;
+      for (auto dir = above.rbegin(); dir != above.rend(); ++dir) {
+        WARREN_TRY(edit_.make_dir(dir->first, dir->second));
+      }
+      const TreeChange& moved = all_[index];
+      WARREN_TRY(edit_.add_whiteout(path, base_path, moved.seen ? *moved.seen : *moved.before));
+    }
+    return Ok{};
+  }
+
+  // Makes a directory of the base show, with nothing of it showing yet but what did before.
+  Status uncover(const std::string& path, const std::string& place) {
+    if (path == "/" || !uncovered_.insert(path).second) return Ok{};
+    const UpperNode* node = tree_.find(path);
+    bool is_gone = node == nullptr && is_deleted(path);
+    if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
+    if (is_gone) {
+      WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
+      if (is_chosen_deleted(path)) return Ok{};  // shown whole
+      WARREN_TRY(edit_.make_dir(path, place));
+    }
+    WARREN_TRY(edit_.uncover(path, place));
+    return is_gone ? edit_.remove_whiteout(path) : Status(Ok{});
+  }
+
+  bool is_deleted(std::string_view path) const {
+    for (std::size_t index : chosen_.with_path(path)) {
+      if (all_[index].kind == TreeChangeKind::kDeleted) return true;
+    }
+    return false;
+  }
+
+  bool is_chosen_deleted(std::string_view path) const {
+    for (std::size_t index : chosen_.with_path(path)) {
+      if (all_[index].kind == TreeChangeKind::kDeleted && chosen_.has(index)) return true;
+    }
+    return false;
+  }
+
+  const AgentOverlay& overlay_;
+  const std::vector<TreeChange>& all_;
+  const Selection& chosen_;
+  const UpperTree& tree_;
+  TreeFinder& base_;
+  UpperEdit edit_;
+  std::vector<std::string> dirs_;                        // of the upper layer, by path
+  std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that stands for it
+  std::unordered_map<std::string, std::size_t> still_elsewhere_;
+  std::unordered_set<std::string> uncovered_;
+};
+
+}  // namespace
+
+Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  return chosen.list();
+}
+
+Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
+  WARREN_TRY(unit->commit());
+  return chosen.list();
+}
+
+}  // namespace warren

@@ -1,0 +1,62 @@
+#include "changes/intent.h"
+
+#include <gtest/gtest.h>
+
+namespace warren {
+namespace {
+
+HostNode node(std::uint64_t number) {
+  return {.device = 7, .inode = number, .type = S_IFREG, .size = 12, .mtime = {-5, 999'999'999}};
+}
+
+Intent example() {
+  Intent intent{.staging = ".warren-apply-1", .steps = {}, .changes = {}};
+  Step take{.kind = StepKind::kTakeOut, .path = std::string("/a\n\xff\0b", 6), .slot = 1};
+  take.old_node = node(3);
+  take.nodes = 4;
+  Step set{.kind = StepKind::kSetMetadata, .path = "/d"};
+  set.before = {.mode = 0755, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {{"user.x", "\0y"}}};
+  set.after = {.mode = 0700, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {}};
+  intent.steps = {take, set};
+  AppliedChange change{.kind = TreeChangeKind::kRenamed, .path = "/new", .base_path = "/old", .type = S_IFDIR};
+  change.upper = Inode{9};
+  change.ctime = {1, 1};
+  intent.changes = {change};
+  return intent;
+}
+
+TEST(Intent, ComesBackAsItWas) {
+  Intent intent = example();
+  Result<Intent> back = decode_intent(encode(intent));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, intent);
+}
+
+TEST(Intent, WithoutAnyStepComesBackToo) {
+  Result<Intent> back = decode_intent(encode(Intent{}));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(*back, Intent{});
+}
+
+TEST(Intent, CutOffAnywhereIsCorrupt) {
+  std::string bytes = encode(example());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    Result<Intent> back = decode_intent(std::string_view(bytes).substr(0, size));
+    ASSERT_FALSE(back.ok()) << size;
+    EXPECT_EQ(back.error().code(), Code::kCorrupt);
+  }
+  EXPECT_FALSE(decode_intent(bytes + "x").ok());
+}
+
+TEST(Intent, AWrongByteNeverBreaksTheReader) {
+  std::string bytes = encode(example());
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
+    Result<Intent> back = decode_intent(damaged);
+    EXPECT_TRUE(!back.ok() || *back != example()) << at;
+  }
+}
+
+}  // namespace
+}  // namespace warren

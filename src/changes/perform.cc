@@ -1,0 +1,224 @@
+#include "changes/perform.h"
+
+#include <set>
+#include <unordered_map>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+Error interfered(std::string_view path) {
+  return {Code::kConflict, fmt::format("{} was changed at this moment by somebody else", quote(path))};
+}
+
+class Performer {
+ public:
+  Performer(HostTree& base, const Intent& intent) : base_(base), intent_(intent) {
+    for (const Step& step : intent.steps) {
+      if (step.kind == StepKind::kPutIn) put_in_.emplace(step.slot, &step);
+    }
+  }
+
+  Status perform(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kTakeOut: return take_out(step);
+      case StepKind::kPutIn: return put_in(step);
+      case StepKind::kReplace: return replace(step);
+      case StepKind::kSetMetadata: return set_metadata(step, step.after);
+      case StepKind::kOverwrite: return overwrite(step, step.slot, step.after);
+    }
+    return Error(Code::kCorrupt, "an unknown step");
+  }
+
+  // False: what should go back cannot, and is still in its slot.
+  Result<bool> undo(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kTakeOut: return bring_back(step, step.slot);
+      case StepKind::kPutIn: return put_back(step);
+      case StepKind::kReplace: return undo_replace(step);
+      case StepKind::kSetMetadata: return undo_metadata(step);
+      case StepKind::kOverwrite: {
+        std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+        if (!there || there->st_ino != step.old_node.inode) return false;
+        WARREN_TRY(overwrite(step, step.backup, step.before));
+        return true;
+      }
+    }
+    return Error(Code::kCorrupt, "an unknown step");
+  }
+
+  Status sync() {
+    for (const std::string& dir : touched_) {
+      Status done = base_.sync_dir(dir);
+      bool is_gone =
+          !done.ok() && (done.error().code() == Code::kNotFound || done.error().code() == Code::kNotDirectory);
+      if (!is_gone) WARREN_TRY(std::move(done));  // one that was taken out itself is synced where it went
+    }
+    return base_.sync_dir("/" + intent_.staging);
+  }
+
+ private:
+  std::string slot(std::uint64_t number) const { return slot_path(intent_, number); }
+  void touch(std::string_view path) { touched_.emplace(split_parent(path).parent); }
+
+  Status take_out(const Step& step) {
+    touch(step.path);
+    std::string to = slot(step.slot);
+    std::optional<struct stat> taken = WARREN_TRY(base_.find(to));
+    if (!taken) {
+      if (WARREN_TRY(is_elsewhere(step))) return Ok{};
+      std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+      if (!there || !step.old_node.is_same(*there)) return interfered(step.path);
+      WARREN_TRY(base_.rename(step.path, to, HostReplace::kNo));
+    }
+    if (step.nodes == 0) return Ok{};
+    std::uint64_t nodes = WARREN_TRY(base_.count_tree(to));
+    if (nodes != step.nodes) return interfered(step.path);
+    return Ok{};
+  }
+
+  // A renamed node that the first run has put in at its new name already.
+  Result<bool> is_elsewhere(const Step& step) {
+    auto later = put_in_.find(step.slot);
+    if (later == put_in_.end()) return false;
+    std::optional<struct stat> there = WARREN_TRY(base_.find(later->second->path));
+    return there && is_node(later->second->new_node, *there);
+  }
+
+  static bool is_node(const HostNode& node, const struct stat& info) {
+    return node.inode == info.st_ino && node.device == info.st_dev;
+  }
+
+  Status put_in(const Step& step) {
+    touch(step.path);
+    std::optional<struct stat> waiting = WARREN_TRY(base_.find(slot(step.slot)));
+    if (!waiting) {
+      std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+      bool is_done = there && is_node(step.new_node, *there);
+      return is_done ? Status(Ok{}) : Status(interfered(step.path));
+    }
+    Status done = base_.rename(slot(step.slot), step.path, HostReplace::kNo);
+    if (!done.ok() && done.error().code() == Code::kExists) return interfered(step.path);
+    return done;
+  }
+
+  Status replace(const Step& step) {
+    touch(step.path);
+    std::string fresh = slot(step.slot);
+    std::string old = slot(step.backup);
+    std::optional<struct stat> waiting = WARREN_TRY(base_.find(fresh));
+    if (!waiting) return Ok{};
+    std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+    std::optional<struct stat> kept = WARREN_TRY(base_.find(old));
+    if (there && !step.old_node.is_same(*there)) return interfered(step.path);
+    if (!there && !kept) return interfered(step.path);
+    if (!kept) {
+      // A second name keeps the old node while the new one takes its place in one move; where that is not
+      // possible, the name is gone for a moment.
+      Status linked = base_.link(step.path, old);
+      if (!linked.ok()) WARREN_TRY(base_.rename(step.path, old, HostReplace::kNo));
+    }
+    return base_.rename(fresh, step.path, HostReplace::kYes);
+  }
+
+  Status set_metadata(const Step& step, const HostMetadata& to) {
+    touch(step.path);
+    std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+    if (!there || there->st_ino != step.old_node.inode) return interfered(step.path);
+    WARREN_TRY(base_.set_metadata(step.path, to));
+    return Ok{};
+  }
+
+  Status overwrite(const Step& step, std::uint64_t from, const HostMetadata& metadata) {
+    touch(step.path);
+    Fd source = WARREN_TRY(base_.open_file(slot(from), O_RDONLY));
+    Fd target = WARREN_TRY(base_.open_file(step.path, O_RDWR));
+    struct stat info {};
+    bool is_same = ::fstat(target.get(), &info) == 0 && info.st_ino == step.old_node.inode;
+    if (!is_same) return interfered(step.path);
+    WARREN_TRY(copy_host_content(source.get(), target.get()).within(quote(step.path)));
+    if (::fsync(target.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(step.path)));
+    WARREN_TRY(base_.set_metadata(step.path, metadata));
+    return Ok{};
+  }
+
+  Result<bool> bring_back(const Step& step, std::uint64_t from) {
+    touch(step.path);
+    std::optional<struct stat> kept = WARREN_TRY(base_.find(slot(from)));
+    if (!kept) return true;
+    Status done = base_.rename(slot(from), step.path, HostReplace::kNo);
+    return done.ok();
+  }
+
+  Result<bool> put_back(const Step& step) {
+    touch(step.path);
+    std::optional<struct stat> waiting = WARREN_TRY(base_.find(slot(step.slot)));
+    if (waiting) return true;
+    std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+    bool is_ours = there && is_node(step.new_node, *there);
+    if (!is_ours) return true;
+    Status done = base_.rename(step.path, slot(step.slot), HostReplace::kNo);
+    return done.ok();
+  }
+
+  Result<bool> undo_replace(const Step& step) {
+    touch(step.path);
+    std::optional<struct stat> kept = WARREN_TRY(base_.find(slot(step.backup)));
+    if (!kept) return true;
+    std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+    bool is_old = there && there->st_ino == kept->st_ino && there->st_dev == kept->st_dev;
+    if (is_old) {
+      Status done = base_.remove_file(slot(step.backup));
+      return done.ok();
+    }
+    bool is_ours = !there || is_node(step.new_node, *there);
+    if (!is_ours) return false;
+    Status done = base_.rename(slot(step.backup), step.path, there ? HostReplace::kYes : HostReplace::kNo);
+    return done.ok();
+  }
+
+  Result<bool> undo_metadata(const Step& step) {
+    std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
+    if (!there || there->st_ino != step.old_node.inode) return true;
+    WARREN_TRY(base_.set_metadata(step.path, step.before));
+    return true;
+  }
+
+  HostTree& base_;
+  const Intent& intent_;
+  std::unordered_map<std::uint64_t, const Step*> put_in_;  // by slot
+  std::set<std::string> touched_;
+};
+
+// Beyond so many directories, one sync of everything is cheaper.
+constexpr std::size_t kSyncedOneByOne = 64;
+
+}  // namespace
+
+std::string slot_path(const Intent& intent, std::uint64_t slot) { return fmt::format("/{}/{}", intent.staging, slot); }
+
+Status perform(HostTree& base, const Intent& intent) {
+  Performer performer(base, intent);
+  for (const Step& step : intent.steps) WARREN_TRY(performer.perform(step));
+  return intent.steps.size() > kSyncedOneByOne ? base.sync_all() : performer.sync();
+}
+
+Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent) {
+  Performer performer(base, intent);
+  std::vector<std::string> left;
+  for (auto step = intent.steps.rbegin(); step != intent.steps.rend(); ++step) {
+    bool is_back = WARREN_TRY(performer.undo(*step));
+    if (!is_back) left.push_back(step->path);
+  }
+  WARREN_TRY(intent.steps.size() > kSyncedOneByOne ? base.sync_all() : performer.sync());
+  return left;
+}
+
+}  // namespace warren

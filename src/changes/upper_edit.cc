@@ -1,0 +1,157 @@
+#include "changes/upper_edit.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/path.h"
+#include "changes/compare.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+
+std::optional<Inode> UpperEdit::find(std::string_view path) const {
+  std::string key(path);
+  if (removed_.contains(key)) return std::nullopt;
+  if (auto made = made_.find(key); made != made_.end()) return made->second;
+  const UpperNode* node = tree_.find(path);
+  return node == nullptr ? std::nullopt : std::optional(node->node.inode);
+}
+
+Status UpperEdit::touch_parent(std::string_view path) {
+  std::string parent(split_parent(path).parent);
+  if (touched_.contains(parent)) return Ok{};
+  std::optional<Inode> dir = find(parent);
+  if (!dir) return Ok{};
+  Attributes before = WARREN_TRY(overlay_.upper.fs().get_attributes(*dir));
+  touched_.emplace(std::move(parent), before);
+  return Ok{};
+}
+
+Result<bool> UpperEdit::is_bare(std::string_view path, Inode dir) {
+  auto stream = WARREN_TRY(overlay_.upper.fs().open_dir(dir));
+  std::vector<DirEntry> first = WARREN_TRY(stream->read(0, 1, DirDetail::kNames));
+  if (!first.empty()) return false;
+  std::vector<std::string> gone = WARREN_TRY(overlay_.upper.list_whiteouts_in(path));
+  return gone.empty();
+}
+
+Result<bool> UpperEdit::remove(std::string_view path) {
+  const UpperNode* node = tree_.find(path);
+  std::optional<Inode> inode = find(path);
+  if (!inode || path == "/") return false;
+  std::optional<Inode> parent = find(split_parent(path).parent);
+  if (!parent) return Error(Code::kInternal, "a name without its directory: " + quote(path));
+  FileSystem& fs = overlay_.upper.fs();
+  std::string_view name = split_parent(path).name;
+  bool is_dir = node == nullptr || node->node.is_directory();
+  if (is_dir) {
+    bool is_bare_now = WARREN_TRY(is_bare(path, *inode));
+    if (!is_bare_now || kept_.contains(std::string(path))) return false;
+  }
+  Attributes now = WARREN_TRY(fs.get_attributes(*inode));
+  WARREN_TRY(touch_parent(path));
+  bool is_last_name = is_dir || now.nlink <= 1;
+  if (is_last_name) WARREN_TRY(overlay_.upper.remove_origin(*inode));
+  WARREN_TRY(is_dir ? fs.remove_dir(*parent, name) : fs.unlink(*parent, name));
+  removed_.emplace(path);
+  made_.erase(std::string(path));
+  return true;
+}
+
+Status UpperEdit::remove_whiteout(std::string_view path) {
+  WARREN_TRY(touch_parent(path));
+  return overlay_.upper.remove_whiteout(path);
+}
+
+Status UpperEdit::remove_whiteouts_below(std::string_view path) { return overlay_.upper.remove_whiteouts_below(path); }
+
+Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen) {
+  std::optional<Inode> dir = find(split_parent(path).parent);
+  if (!dir) return Error(Code::kInternal, "a whiteout without its directory: " + quote(path));
+  WARREN_TRY(touch_parent(path));
+  return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
+}
+
+Status UpperEdit::show_base(std::string_view path, std::string_view base_path) {
+  std::optional<Inode> dir = find(path);
+  if (!dir) return Ok{};
+  shown_.emplace(path);
+  std::optional<Attributes> seen = WARREN_TRY(base_.find(base_path));
+  if (!seen) return overlay_.upper.remove_origin(*dir);
+  return overlay_.upper.put_origin({.upper = *dir, .base_path = std::string(base_path), .seen = seen});
+}
+
+Status UpperEdit::uncover(std::string_view path, std::string_view base_path) {
+  std::optional<Attributes> dir = WARREN_TRY(base_.find(base_path));
+  if (!dir || !dir->is_directory()) return Ok{};
+  std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
+  // Whiteouts in a directory that hides everything meant nothing until now.
+  std::vector<std::string> old = WARREN_TRY(overlay_.upper.list_whiteouts_in(path));
+  for (const std::string& name : old) WARREN_TRY(overlay_.upper.remove_whiteout(join_path(path, name)));
+  for (const DirEntry& entry : entries) {
+    std::string child = join_path(path, entry.name);
+    const UpperNode* node = tree_.find(child);
+    if (node == nullptr || removed_.contains(child)) {
+      WARREN_TRY(add_whiteout(child, join_path(base_path, entry.name), *entry.attributes));
+    } else if (node->replaces_dir && node->origin == nullptr) {
+      // It hid the base's directory by being inside this one.
+      WARREN_TRY(overlay_.upper.put_origin({.upper = node->node.inode, .base_path = ""}));
+    }
+  }
+  return show_base(path, base_path);
+}
+
+Result<Inode> UpperEdit::make_dir(std::string_view path, std::string_view base_path) {
+  if (std::optional<Inode> there = find(path)) return *there;
+  std::optional<Attributes> as = WARREN_TRY(base_.find(base_path));
+  std::optional<Inode> parent = find(split_parent(path).parent);
+  if (!as || !parent) return Error(Code::kConflict, quote(path) + " is gone from the base");
+  WARREN_TRY(touch_parent(path));
+  XattrMap xattrs = WARREN_TRY(read_xattrs(overlay_.base, as->inode));
+  Inode made = WARREN_TRY(overlay_.upper.adopt(*parent, split_parent(path).name, *as, ""));
+  for (const auto& [name, value] : xattrs) {
+    WARREN_TRY(overlay_.upper.fs().set_xattr(made, name, as_bytes(value), XattrMode::kAny));
+  }
+  WARREN_TRY(overlay_.upper.put_origin({.upper = made, .base_path = std::string(base_path), .seen = *as}));
+  WARREN_TRY(overlay_.upper.restore(made, *as));
+  made_.emplace(path, made);
+  return made;
+}
+
+// Whether the directory was there for nothing by now, and is gone.
+Result<bool> UpperEdit::prune(std::string_view path) {
+  std::optional<Inode> dir = find(path);
+  if (!dir || path == "/") return false;
+  const UpperNode* node = tree_.find(path);
+  bool shows_base = node == nullptr || node->base_path == node->place || shown_.contains(std::string(path));
+  if (!shows_base) return false;
+  bool is_changed = WARREN_TRY(has_own_metadata(node));
+  if (is_changed) return false;
+  return remove(path);
+}
+
+// Whether the directory differs from the base's by itself: a change that nobody asked to drop.
+Result<bool> UpperEdit::has_own_metadata(const UpperNode* node) {
+  if (node == nullptr) return false;
+  Attributes now = WARREN_TRY(overlay_.upper.fs().get_attributes(node->node.inode));
+  if (node->origin != nullptr && node->origin->seen && has_same_mode(now, *node->origin->seen)) return false;
+  std::optional<Attributes> there = WARREN_TRY(base_.find(node->place.empty() ? node->path : node->place));
+  return !there || !has_same_mode(now, *there);
+}
+
+Status UpperEdit::tidy() {
+  std::vector<std::string> paths;
+  for (const UpperNode& node : tree_.nodes()) {
+    if (node.node.is_directory()) paths.push_back(node.path);
+  }
+  for (const auto& [path, made] : made_) paths.push_back(path);
+  std::sort(paths.begin(), paths.end(), std::greater<>());  // below comes before above
+  for (const std::string& path : paths) WARREN_TRY(prune(path));
+  for (const auto& [path, was] : touched_) {
+    std::optional<Inode> dir = find(path);
+    if (dir) WARREN_TRY(overlay_.upper.restore(*dir, was));
+  }
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,137 @@
+#include "changes/upper_tree.h"
+
+#include <algorithm>
+
+#include "base/path.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+
+Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {
+  UpperTree tree;
+  WARREN_TRY(tree.load_rows(overlay.upper));
+  WARREN_TRY(tree.walk(overlay.upper, base));
+  WARREN_TRY(tree.find_gaps(base));
+  return tree;
+}
+
+Status UpperTree::load_rows(UpperLayer& upper) {
+  std::vector<Origin> rows = WARREN_TRY(upper.list_origins());
+  origins_.reserve(rows.size());
+  for (Origin& row : rows) {
+    Inode node = row.upper;
+    if (!row.base_path.empty()) shown_.insert(row.base_path);
+    origins_.insert_or_assign(node, std::move(row));
+  }
+  whiteouts_ = WARREN_TRY(upper.list_whiteouts());
+  std::sort(whiteouts_.begin(), whiteouts_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return Ok{};
+}
+
+const Origin* UpperTree::find_origin(Inode upper) const {
+  auto found = origins_.find(upper);
+  return found == origins_.end() ? nullptr : &found->second;
+}
+
+const Whiteout* UpperTree::find_whiteout(std::string_view path) const {
+  auto found = std::lower_bound(whiteouts_.begin(), whiteouts_.end(), path,
+                                [](const Whiteout& row, std::string_view wanted) { return row.path < wanted; });
+  return found == whiteouts_.end() || found->path != path ? nullptr : &*found;
+}
+
+const UpperNode* UpperTree::find(std::string_view path) const {
+  if (path == "/") return &root_node_;
+  auto found = by_path_.find(std::string(path));
+  return found == by_path_.end() ? nullptr : &nodes_[found->second];
+}
+
+Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base) {
+  UpperNode node;
+  node.path = join_path(dir.path, entry.name);
+  node.node = *entry.attributes;
+  node.parent = dir.node.inode;
+  node.parent_changed = dir.node.ctime;
+  node.origin = find_origin(entry.inode);
+  if (const std::string* counterpart = dir.counterpart()) {
+    node.place = join_path(*counterpart, entry.name);
+    node.there = WARREN_TRY(base.find(node.place));
+  }
+  if (!node.node.is_directory()) return node;
+  if (node.origin != nullptr) {
+    if (!node.origin->base_path.empty()) node.base_path = node.origin->base_path;
+  } else if (node.there && node.there->is_directory() && !dir.replaces_dir) {
+    node.base_path = node.place;
+  }
+  bool stands_on_dir = node.there && node.there->is_directory() && !shown_.contains(node.place);
+  node.replaces_dir = !node.base_path && stands_on_dir;
+  return node;
+}
+
+Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
+  root_ = WARREN_TRY(upper.fs().get_attributes(kRootInode));
+  root_node_.path = "/";
+  root_node_.node = root_;
+  root_node_.place = "/";
+  root_node_.base_path = "/";
+  root_node_.origin = find_origin(kRootInode);
+  root_node_.there = WARREN_TRY(base.find("/"));
+  std::vector<UpperNode> pending{root_node_};
+  while (!pending.empty()) {
+    UpperNode dir = std::move(pending.back());
+    pending.pop_back();
+    std::vector<DirEntry> entries = WARREN_TRY(list_dir(upper.fs(), dir.node.inode, DirDetail::kAttributes));
+    for (const DirEntry& entry : entries) {
+      UpperNode node = WARREN_TRY(look(dir, entry, base));
+      bool shows_place =
+          node.base_path == node.place || (node.origin != nullptr && node.origin->base_path == node.place);
+      if (node.there && !shows_place) hidden_.insert(node.place);
+      if (node.base_path && node.base_path != node.place) moved_.insert(*node.base_path);
+      if (node.node.is_directory()) pending.push_back(node);
+      by_path_.emplace(node.path, nodes_.size());
+      names_[node.node.inode].push_back(nodes_.size());
+      nodes_.push_back(std::move(node));
+    }
+  }
+  return Ok{};
+}
+
+// The base's name of a path that may not be in the upper layer, and the nearest directory above it that is.
+// nullopt where nothing of the base is shown, or a directory on the way is gone itself.
+std::optional<std::string> UpperTree::place_of(std::string_view path, const UpperNode** dir) const {
+  std::string_view above = path;
+  for (;;) {
+    above = split_parent(above).parent;
+    const UpperNode* found = find(above);
+    if (found != nullptr) {
+      *dir = found;
+      if (!found->base_path) return std::nullopt;
+      std::string_view rest = path.substr(above == "/" ? 1 : above.size() + 1);
+      return join_path(*found->base_path, rest);
+    }
+    if (find_whiteout(above) != nullptr) return std::nullopt;
+  }
+}
+
+Status UpperTree::find_gaps(TreeFinder& base) {
+  for (const Whiteout& row : whiteouts_) {
+    if (find(row.path) != nullptr) continue;  // something took the name: hidden_ has it
+    const UpperNode* dir = nullptr;
+    std::optional<std::string> place = place_of(row.path, &dir);
+    if (!place) continue;
+    UpperGap gap{.path = row.path, .place = *place, .there = {}, .row = &row, .known_at = dir->node.ctime};
+    gap.there = WARREN_TRY(base.find(*place));
+    hidden_.insert(*std::move(place));
+    gaps_.push_back(std::move(gap));
+  }
+  return Ok{};
+}
+
+bool UpperTree::is_gone(std::string_view base_path) const {
+  for (std::string_view at = base_path;; at = split_parent(at).parent) {
+    if (at != base_path && moved_.contains(std::string(at))) return false;
+    if (hidden_.contains(std::string(at))) return true;
+    if (at == "/") return false;
+  }
+}
+
+}  // namespace warren

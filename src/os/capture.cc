@@ -1,0 +1,89 @@
+#include "os/capture.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/path.h"
+#include "os/error.h"
+
+extern char** environ;
+
+namespace warren {
+namespace {
+
+// Files rather than pipes: nobody has to read while the child writes.
+Result<Fd> open_memory(const char* name) {
+  Fd fd(::memfd_create(name, MFD_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, "make room for a program's output");
+  return fd;
+}
+
+Result<std::string> read_whole(int fd) {
+  if (::lseek(fd, 0, SEEK_SET) != 0) return system_error(errno, "read a program's output");
+  std::string text;
+  constexpr std::size_t kStep = 65536;
+  for (;;) {
+    std::size_t had = text.size();
+    text.resize(had + kStep);
+    std::size_t count = WARREN_TRY(read_full(fd, as_mutable_bytes(text).subspan(had)));
+    text.resize(had + count);
+    if (count < kStep) return text;
+  }
+}
+
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, int input, int output, int errors) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());
+  if (input >= 0) ::posix_spawn_file_actions_adddup2(&actions, input, 0);
+  else ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, 1);
+  ::posix_spawn_file_actions_adddup2(&actions, errors, 2);
+  pid_t pid = 0;
+  int failed = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
+  if (failed != 0) return system_error(failed, fmt::format("run {}", quote(words[0])));
+  return pid;
+}
+
+}  // namespace
+
+Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input) {
+  Fd output = WARREN_TRY(open_memory("output"));
+  Fd errors = WARREN_TRY(open_memory("errors"));
+  pid_t pid = WARREN_TRY(spawn(words, dir, input, output.get(), errors.get()));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return system_error(errno, "wait for a program");
+  }
+  Captured captured;
+  captured.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  captured.output = WARREN_TRY(read_whole(output.get()));
+  captured.errors = WARREN_TRY(read_whole(errors.get()));
+  return captured;
+}
+
+Result<Fd> open_scratch_file() {
+  const char* dir = std::getenv("TMPDIR");
+  std::string name = std::string(dir != nullptr && dir[0] == '/' ? dir : "/tmp") + "/warren-XXXXXX";
+  Fd fd(::mkostemp(name.data(), O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, "make a temporary file");
+  ::unlink(name.c_str());
+  return fd;
+}
+
+}  // namespace warren

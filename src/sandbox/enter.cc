@@ -1,0 +1,161 @@
+#include "sandbox/enter.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/pipe.h"
+#include "sandbox/capabilities.h"
+#include "sandbox/foreground.h"
+#include "sandbox/landlock.h"
+#include "sandbox/message.h"
+#include "sandbox/syscall_filter.h"
+
+namespace warren {
+namespace {
+
+// A directory is a way to everything around it.
+Status check_streams() {
+  for (int fd : {0, 1, 2}) {
+    struct stat info {};
+    bool is_dir = ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+    if (is_dir) {
+      return Error(Code::kInvalid, fmt::format("standard stream {} is a directory, which would lead outside", fd));
+    }
+  }
+  return Ok{};
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+Status raise_walls(const Entering& entering) {
+  if (::chdir(entering.dir.c_str()) != 0) return system_error(errno, fmt::format("enter {}", quote(entering.dir)));
+  WARREN_TRY(drop_capabilities());
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return system_error(errno, "give up new privileges");
+  WARREN_TRY(restrict_writing(entering.writable));
+  // After the last change of credentials, which clears it. Our end is the command's.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return system_error(errno, "prctl");
+  return filter_syscalls();
+}
+
+// In the command's own process, which is inside; `report` closes itself when the command begins.
+[[noreturn]] void become_command(const Entering& entering, Fd report, const Foreground& foreground) {
+  Status walls = raise_walls(entering);
+  if (!walls.ok()) {
+    send_error(report.get(), walls.error()).ignore("then the status has to say it");
+    ::_exit(kOwnFailure);
+  }
+  foreground.in_child();
+  auto keep = static_cast<unsigned>(report.get());
+  ::close_range(3, keep - 1, 0);
+  ::close_range(keep + 1, ~0U, 0);
+  std::vector<char*> words = pointers(entering.words);
+  std::vector<char*> environment = pointers(entering.environment);
+  for (const std::string& variable : entering.environment) {
+    if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);  // what execvpe searches
+  }
+  ::execvpe(words[0], words.data(), environment.data());
+  int number = errno;
+  std::array<std::string, 2> failed{"exec", std::to_string(number)};
+  send_message(report.get(), failed).ignore("then the status has to say it");
+  ::_exit(number == ENOENT ? kNoCommand : kCannotRun);
+}
+
+// Goes in and leaves a child of our parent there: only children are made inside another pid namespace, and
+// whoever waits for the command must be its parent.
+[[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground) {
+  for (const Fd& space : entering.namespaces) {
+    if (::setns(space.get(), 0) == 0) continue;
+    send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the status has to say it");
+    ::_exit(kOwnFailure);
+  }
+  auto command = static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+  if (command == 0) become_command(entering, std::move(report), foreground);
+  if (command < 0) {
+    int number = errno;
+    Error error = number == ENOMEM ? Error(Code::kUnavailable, "the sandbox has ended")
+                                   : system_error(number, "start the command");
+    send_error(report.get(), error).ignore("then the status has to say it");
+    ::_exit(kOwnFailure);
+  }
+  std::array<std::string, 2> started{"pid", std::to_string(command)};
+  send_message(report.get(), started).ignore("our parent is gone, and the command ends with it");
+  ::_exit(0);
+}
+
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+struct Started {
+  pid_t pid = 0;
+  int failed = 0;  // errno of exec
+};
+
+// Until the command's program runs, or it is clear that it will not.
+Result<Started> hear_of_start(int report) {
+  Started started;
+  for (;;) {
+    Result<Message> message = receive_message(report);
+    if (!message.ok()) {
+      bool is_end = message.error().code() == Code::kUnavailable && started.pid != 0;
+      if (is_end) return started;
+      if (started.pid != 0) reap(started.pid);
+      return std::move(message).take_error();
+    }
+    if (message->fields.size() != 2) return Error(Code::kInternal, "a message nobody sends");
+    int number = std::atoi(message->fields[1].c_str());
+    (message->verb() == "pid" ? started.pid : started.failed) = number;
+  }
+}
+
+Ended not_run(const std::string& word, int number) {
+  if (number == ENOENT) return {kNoCommand, fmt::format("no program {}", quote(word))};
+  return {kCannotRun, fmt::format("run {}: {}", quote(word), std::strerror(number))};
+}
+
+}  // namespace
+
+Result<Ended> run_inside(const Entering& entering) {
+  WARREN_TRY(check_streams());
+  auto [ours, theirs] = WARREN_TRY(open_message_pair());
+  Foreground foreground = WARREN_TRY(Foreground::prepare());
+  pid_t helper = ::fork();
+  if (helper < 0) return system_error(errno, "fork");
+  if (helper == 0) {
+    ours = Fd();
+    go_inside(entering, std::move(theirs), foreground);
+  }
+  theirs = Fd();
+  Result<Started> started = hear_of_start(ours.get());
+  reap(helper);
+  if (!started.ok()) return std::move(started).take_error();
+  if (started->failed != 0) {
+    reap(started->pid);
+    foreground.take_back();
+    return not_run(entering.words.front(), started->failed);
+  }
+  Ended ended;
+  ended.status = WARREN_TRY(foreground.wait_for(started->pid));
+  return ended;
+}
+
+}  // namespace warren

@@ -1,0 +1,122 @@
+#include "sandbox/foreground.h"
+
+#include <array>
+#include <cerrno>
+#include <initializer_list>
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/error.h"
+
+namespace warren {
+namespace {
+
+constexpr std::array kPassedOn{SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2, SIGCONT};
+constexpr int kFromKernel = 128;  // si_code of what a terminal sends
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (int signal : signals) ::sigaddset(&set, signal);
+  return set;
+}
+
+// Giving the terminal away from the background would stop us.
+void give_terminal(int terminal, pid_t group) {
+  sigset_t asks = set_of({SIGTTOU});
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, &asks, &before);
+  ::tcsetpgrp(terminal, group);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+Result<Foreground> Foreground::prepare() {
+  sigset_t set = set_of({SIGCHLD});
+  for (int signal : kPassedOn) ::sigaddset(&set, signal);
+  if (int failed = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); failed != 0) {
+    return system_error(failed, "block signals");
+  }
+  Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
+  if (!signals.is_open()) return system_error(errno, "signalfd");
+  Foreground foreground(std::move(signals));
+  foreground.our_group_ = ::getpgrp();
+  foreground.terminal_ = Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC));
+  // In `warren run … | less` the terminal belongs to both, and the other one reads its keys.
+  foreground.is_eager_ = foreground.is_ours() && ::isatty(0) == 1 && ::isatty(1) == 1;
+  return foreground;
+}
+
+bool Foreground::is_ours() const { return terminal_.is_open() && ::tcgetpgrp(terminal_.get()) == our_group_; }
+
+void Foreground::in_child() const {
+  ::setpgid(0, 0);
+  if (is_eager_) give_terminal(terminal_.get(), ::getpid());
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none = set_of({});
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void Foreground::hand_over() {
+  if (is_ours()) give_terminal(terminal_.get(), command_);
+}
+
+void Foreground::take_back() {
+  if (!terminal_.is_open()) return;
+  pid_t now = ::tcgetpgrp(terminal_.get());
+  // Only from the command and what it started there, never from somebody whom the shell gave it to.
+  bool is_with_command = now == command_ || (is_eager_ && now != our_group_);
+  if (is_with_command) give_terminal(terminal_.get(), our_group_);
+}
+
+void Foreground::stop_with(int signal) {
+  ::signal(signal, SIG_DFL);
+  sigset_t one = set_of({signal});
+  sigset_t before;
+  ::kill(::getpid(), signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, &before);  // here we stop, until somebody continues us
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Foreground::has_stopped(int signal) {
+  bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+  if (!(wants_terminal && is_ours())) {
+    take_back();
+    stop_with(signal);
+  }
+  hand_over();
+  ::kill(-command_, SIGCONT);
+}
+
+void Foreground::pass_on(int signal, int origin) {
+  // What a key means, it means for everyone in the group.
+  bool is_for_all = origin == kFromKernel || signal == SIGTSTP;
+  ::kill(is_for_all ? -command_ : command_, signal);
+}
+
+Result<int> Foreground::wait_for(pid_t command) {
+  command_ = command;
+  for (;;) {
+    int status = 0;
+    pid_t changed = ::waitpid(command, &status, WNOHANG | WUNTRACED);
+    if (changed < 0 && errno != EINTR) return system_error(errno, "wait for the command");
+    if (changed == command && WIFSTOPPED(status)) {
+      has_stopped(WSTOPSIG(status));
+      continue;
+    }
+    if (changed == command) {
+      take_back();
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    signalfd_siginfo info{};
+    if (::read(signals_.get(), &info, sizeof info) != sizeof info) continue;
+    auto signal = static_cast<int>(info.ssi_signo);
+    if (signal != SIGCHLD && signal != SIGCONT) pass_on(signal, info.ssi_code);
+  }
+}
+
+}  // namespace warren

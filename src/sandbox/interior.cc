@@ -1,0 +1,270 @@
+#include "sandbox/interior.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "sandbox/mounts.h"
+
+namespace warren {
+namespace {
+
+using mounts::Depth;
+using Kind = Plan::Kind;
+using Place = Plan::Place;
+
+constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
+constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
+constexpr const char* kNothing = "/dev/.hidden";  // what is laid over a hidden file
+constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
+
+// Of the machine, not of a process; each tells or changes something that is nobody's business inside.
+constexpr std::array<const char*, 12> kMaskedInProc{"kcore",       "kmsg",        "keys",       "key-users",
+                                                    "timer_list",  "sched_debug", "kpagecount", "kpageflags",
+                                                    "kpagecgroup", "vmallocinfo", "slabinfo",   "latency_stats"};
+
+Error no_device(int number) {
+  if (number == ENOENT || number == ENODEV || number == ENXIO) {
+    return {Code::kUnavailable, "this machine has no /dev/fuse", "load the kernel's module: `modprobe fuse`"};
+  }
+  return std::move(system_error(number, "open /dev/fuse"))
+      .with_hint("/dev/fuse must be readable and writable for you: `chmod 0666 /dev/fuse` as root");
+}
+
+// A new network namespace has a loopback device, which is down.
+Status raise_loopback() {
+  Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return system_error(errno, "open a socket");
+  ifreq request{};
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) return system_error(errno, "bring the loopback device up");
+  return Ok{};
+}
+
+bool is_process_entry(std::string_view name) {
+  return name == "self" || name == "thread-self" || name.find_first_not_of("0123456789") == name.npos;
+}
+
+// What can be changed through /proc outside the directories of processes is the machine's. An entry's own
+// permissions do not protect it from a root that is mapped to the real one.
+Result<std::vector<std::string>> machine_entries_of_proc() {
+  Fd dir = WARREN_TRY(open_host_dir("/proc"));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  std::vector<std::string> found;
+  for (const HostEntry& entry : entries) {
+    if (is_process_entry(entry.name) || S_ISLNK(entry.attributes.st_mode)) continue;
+    bool can_change = S_ISDIR(entry.attributes.st_mode) || (entry.attributes.st_mode & 0222) != 0;
+    if (can_change) found.push_back("/proc/" + entry.name);
+  }
+  return found;
+}
+
+}  // namespace
+
+Status Interior::prepare() {
+  // Inside the user namespace, which is the one the kernel lets mount with it.
+  fuse_ = Fd(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  if (!fuse_.is_open()) return no_device(errno);
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return system_error(errno, "part from the host's mounts");
+  }
+  WARREN_TRY(take_sources());
+  WARREN_TRY(seal_host());
+  WARREN_TRY(mount_proc());
+  WARREN_TRY(mount_dev());
+  if (!plan_.has_network) WARREN_TRY(raise_loopback());
+  for (const Place& place : plan_.places) {
+    if (!is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
+  }
+  return Ok{};
+}
+
+Status Interior::take_sources() {
+  for (const char* name : kDevices) {
+    std::string path = fmt::format("/dev/{}", name);
+    if (!WARREN_TRY(find_host_file(path))) continue;
+    devices_.push_back({ path, WARREN_TRY(mounts::clone_tree(path, Depth::kOne)) });
+  }
+  for (const Place& place : plan_.places) {
+    if (place.kind != Kind::kAllowed && place.kind != Kind::kReadable) continue;
+    Fd tree = WARREN_TRY(mounts::clone_tree(place.path, Depth::kTree));
+    std::uint64_t attributes = place.kind == Kind::kAllowed ? kPlain : kPlain | mounts::kReadOnly;
+    WARREN_TRY(mounts::set_attributes(tree, attributes, Depth::kTree));
+    sources_.push_back({place.path, std::move(tree)});
+  }
+  return Ok{};
+}
+
+Status Interior::seal_host() {
+  return mounts::set_attributes("/", kPlain | mounts::kReadOnly, Depth::kTree)
+      .within("make the host's files read-only");
+}
+
+Status Interior::mount_proc() {
+  constexpr std::uint64_t kAttributes = kPlain | mounts::kNoExec;
+  Result<Fd> proc = mounts::make_filesystem("proc", "", kAttributes);
+  if (!proc.ok()) {
+    return std::move(std::move(proc).take_error().within("the sandbox needs a /proc of its own"))
+        .with_hint(
+            "the kernel refuses it where parts of /proc are covered, as in most containers; run Warren outside "
+            "the container, or start that with an uncovered /proc");
+  }
+  WARREN_TRY(mounts::attach(*proc, "/proc"));
+  for (const char* name : kMaskedInProc) {
+    std::string path = fmt::format("/proc/{}", name);
+    if (!WARREN_TRY(find_host_link(path))) continue;
+    Fd cover = WARREN_TRY(mounts::clone_tree("/dev/null", Depth::kOne));
+    WARREN_TRY(mounts::set_attributes(cover, mounts::kReadOnly | mounts::kNoDev, Depth::kOne));
+    WARREN_TRY(mounts::attach(cover, path));
+  }
+  std::vector<std::string> entries = WARREN_TRY(machine_entries_of_proc());
+  for (const std::string& path : entries) {
+    WARREN_TRY(mounts::restrict_in_place(path, kAttributes | mounts::kReadOnly));
+  }
+  return Ok{};
+}
+
+Status Interior::mount_dev() {
+  Fd dev = WARREN_TRY(mounts::make_filesystem("tmpfs", "mode=0755,size=1m", mounts::kNoSuid | mounts::kNoExec));
+  WARREN_TRY(mounts::attach(dev, "/dev"));
+  for (const Source& device : devices_) {
+    WARREN_TRY(mounts::make_target(device.path, false));
+    WARREN_TRY(mounts::set_attributes(device.tree, mounts::kNoSuid | mounts::kNoExec, Depth::kOne));
+    WARREN_TRY(mounts::attach(device.tree, device.path));
+  }
+  WARREN_TRY(mounts::make_target("/dev/pts", true));
+  Fd pts = WARREN_TRY(mounts::make_filesystem("devpts", "ptmxmode=0666,mode=0620", mounts::kNoSuid | mounts::kNoExec));
+  WARREN_TRY(mounts::attach(pts, "/dev/pts"));
+  constexpr std::array<std::pair<const char*, const char*>, 5> kLinks{{{"pts/ptmx", "/dev/ptmx"},
+                                                                       {"/proc/self/fd", "/dev/fd"},
+                                                                       {"/proc/self/fd/0", "/dev/stdin"},
+                                                                       {"/proc/self/fd/1", "/dev/stdout"},
+                                                                       {"/proc/self/fd/2", "/dev/stderr"}}};
+  for (const auto& [target, link] : kLinks) {
+    if (::symlink(target, link) != 0) return system_error(errno, fmt::format("make {}", link));
+  }
+  WARREN_TRY(mounts::make_target("/dev/shm", true));
+  WARREN_TRY(mounts::make_target(kNothing, false));
+  if (::chmod(kNothing, 0) != 0) return system_error(errno, "make the cover of hidden files");
+  return Ok{};
+}
+
+Status Interior::add_place(const Place& place) {
+  switch (place.kind) {
+    case Kind::kBase: return Ok{};  // mount_base
+    case Kind::kHidden: return hide(place);
+    case Kind::kAllowed:
+    case Kind::kReadable: return attach_source(place);
+    case Kind::kScratch: break;
+  }
+  WARREN_TRY(mounts::make_target(place.path, true));
+  Fd scratch = WARREN_TRY(mounts::make_filesystem("tmpfs", "mode=1777", kPlain));
+  return mounts::attach(scratch, place.path);
+}
+
+bool Interior::has_places_inside(const std::string& path) const {
+  return std::any_of(plan_.places.begin(), plan_.places.end(),
+                     [&](const Place& place) { return place.path != path && is_within(place.path, path); });
+}
+
+Status Interior::hide(const Place& place) {
+  bool is_in_base = is_within(place.path, plan_.base);
+  if (is_in_base) {
+    // An agent may have taken it away or put a link there in an earlier run: then there is nothing to hide.
+    std::optional<struct stat> there = WARREN_TRY(find_host_link(place.path));
+    if (!there || S_ISDIR(there->st_mode) != place.is_directory) return Ok{};
+    WARREN_TRY(pin_parents(place.path));
+  } else if (!WARREN_TRY(find_host_link(place.path))) {
+    return Ok{};  // something above it hides it already
+  }
+  if (!place.is_directory) {
+    Fd cover = WARREN_TRY(mounts::clone_tree(kNothing, Depth::kOne));
+    WARREN_TRY(mounts::set_attributes(cover, kPlain | mounts::kNoExec | mounts::kReadOnly, Depth::kOne));
+    return mounts::attach(cover, place.path);
+  }
+  bool is_written = has_places_inside(place.path);
+  std::uint64_t attributes = kPlain | mounts::kNoExec | (is_written ? 0 : mounts::kReadOnly);
+  Fd cover = WARREN_TRY(mounts::make_filesystem("tmpfs", is_written ? "mode=0755" : "mode=0", attributes));
+  if (is_written) covers_.push_back(place.path);
+  return mounts::attach(cover, place.path);
+}
+
+// A directory that something is mounted on cannot be renamed, but the one above it can: then the next run of the
+// session would not find the hidden path where it was, and show what it hides under the new name.
+Status Interior::pin_parents(const std::string& path) {
+  for (std::size_t slash = path.find('/', plan_.base.size() + 1); slash != path.npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = path.substr(0, slash);
+    if (std::find(pinned_.begin(), pinned_.end(), parent) != pinned_.end()) continue;
+    Fd tree = WARREN_TRY(mounts::clone_tree(parent, Depth::kTree));
+    WARREN_TRY(mounts::attach(tree, parent));
+    pinned_.push_back(std::move(parent));
+  }
+  return Ok{};
+}
+
+Status Interior::attach_source(const Place& place) {
+  auto source = std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.path == place.path; });
+  if (source == sources_.end()) return Error(Code::kInternal, "a place without its source");
+  if (!is_within(place.path, plan_.base)) {
+    WARREN_TRY(mounts::make_target(place.path, place.is_directory));
+    return mounts::attach(source->tree, place.path);
+  }
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(place.path));
+  bool fits = there && !S_ISLNK(there->st_mode) && S_ISDIR(there->st_mode) == place.is_directory;
+  if (!fits) {
+    return Error(Code::kNotFound,
+                 fmt::format("--allow: {} was taken away in an earlier run of this session", quote(place.path)));
+  }
+  return mounts::attach(source->tree, place.path);
+}
+
+Result<Fd> Interior::mount_base(const std::string& source) {
+  WARREN_TRY(mounts::make_target(plan_.base, true));
+  std::string options = fmt::format(
+      "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other,"
+      "max_read={}",
+      fuse_.get(), ::getuid(), ::getgid(), kFuseReadBytes);
+  if (::mount(source.c_str(), plan_.base.c_str(), "fuse.warren", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    return system_error(errno, fmt::format("mount on {}", quote(plan_.base)));
+  }
+  return std::move(fuse_);
+}
+
+Status Interior::finish() {
+  for (const Place& place : plan_.places) {
+    if (place.path != plan_.base && is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
+  }
+  for (const std::string& cover : covers_) {
+    WARREN_TRY(mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne));
+  }
+  sources_.clear();
+  devices_.clear();
+  return mounts::set_attributes("/dev", mounts::kReadOnly, Depth::kOne);
+}
+
+void Interior::unmount_base() {
+  Fd root(::open(plan_.base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (root.is_open()) ::syncfs(root.get());
+  root = Fd();
+  ::umount2(plan_.base.c_str(), MNT_DETACH);
+}
+
+}  // namespace warren

@@ -1,0 +1,275 @@
+#include "sandbox/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+using Kind = Plan::Kind;
+using Place = Plan::Place;
+
+// Secrets of people and programs, below a home directory. Not .npmrc: npm does not work without it.
+constexpr std::array<std::string_view, 24> kSecrets{".ssh",
+                                                    ".gnupg",
+                                                    ".aws",
+                                                    ".azure",
+                                                    ".config/gcloud",
+                                                    ".config/gh",
+                                                    ".netrc",
+                                                    ".docker",
+                                                    ".kube",
+                                                    ".git-credentials",
+                                                    ".config/git/credentials",
+                                                    ".pypirc",
+                                                    ".password-store",
+                                                    ".mozilla",
+                                                    ".thunderbird",
+                                                    ".config/google-chrome",
+                                                    ".config/chromium",
+                                                    ".config/BraveSoftware",
+                                                    ".local/share/keyrings",
+                                                    ".config/op",
+                                                    ".vault-token",
+                                                    ".terraform.d/credentials.tfrc.json",
+                                                    ".config/rclone",
+                                                    ".config/hub"};
+
+constexpr std::array<std::string_view, 7> kUsuallyAllowed{".amp",   ".cache",  ".claude", ".claude.json",
+                                                          ".codex", ".gemini", ".npm"};
+
+constexpr std::array<std::string_view, 4> kScratch{"/tmp", "/var/tmp", "/dev/shm", "/run"};
+constexpr std::array<std::string_view, 3> kSystem{"/proc", "/sys", "/dev"};
+
+struct Found {
+  std::string path;
+  bool is_directory = false;
+};
+
+// nullopt when nothing is there, or nothing that we may look at.
+std::optional<Found> find_place(const std::string& path) {
+  Result<std::optional<struct stat>> there = find_host_file(path);
+  if (!there.ok() || !*there) return std::nullopt;
+  Result<std::string> canonical = canonical_host_path(path);
+  if (!canonical.ok()) return std::nullopt;
+  return Found{*std::move(canonical), S_ISDIR((*there)->st_mode)};
+}
+
+Result<Found> get_place(const std::string& path, std::string_view option) {
+  if (path.empty()) return Error(Code::kInvalid, fmt::format("{} needs a path, and '' is none", option));
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(path).within(option));
+  if (!there) return Error(Code::kNotFound, fmt::format("{}: {} does not exist", option, quote(path)));
+  std::string canonical = WARREN_TRY(canonical_host_path(path).within(option));
+  if (canonical == "/") {
+    return Error(Code::kInvalid, fmt::format("{}: '/' is everything; name what is meant", option));
+  }
+  for (std::string_view system : kSystem) {
+    bool is_shm = canonical == "/dev/shm" || canonical.starts_with("/dev/shm/");
+    if (!is_shm && is_within(canonical, std::string(system))) {
+      return Error(Code::kInvalid, fmt::format("{}: {} is the system's own, and the sandbox has its own {}", option,
+                                               quote(path), system));
+    }
+  }
+  bool is_directory = S_ISDIR(there->st_mode);
+  if (!is_directory && !S_ISREG(there->st_mode)) {
+    return Error(Code::kInvalid, fmt::format("{}: {} is no file and no directory", option, quote(path)));
+  }
+  return Found{std::move(canonical), is_directory};
+}
+
+// Collects the places; a later one with the same path does not replace an earlier one.
+class Planner {
+ public:
+  explicit Planner(const PlanOptions& options) : options_(options) {}
+
+  Result<Plan> make() {
+    plan_.has_network = options_.has_network;
+    WARREN_TRY(set_base());
+    WARREN_TRY(add_guarded());
+    WARREN_TRY(add_asked());
+    add_defaults();
+    add_scratch();
+    keep_name_service();
+    auto depth = [](const Place& place) { return std::count(place.path.begin(), place.path.end(), '/'); };
+    std::stable_sort(plan_.places.begin(), plan_.places.end(),
+                     [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
+    drop_readable_already();
+    return std::move(plan_);
+  }
+
+ private:
+  Status set_base() {
+    Found base = WARREN_TRY(get_place(options_.base, "--base"));
+    if (!base.is_directory) {
+      return Error(Code::kNotDirectory, fmt::format("--base: {} is not a directory", quote(options_.base)));
+    }
+    plan_.base = base.path;
+    add(std::move(base), Kind::kBase);
+    return Ok{};
+  }
+
+  Status add_guarded() {
+    for (const std::string& path : options_.guarded) {
+      std::optional<Found> found = find_place(path);
+      if (!found) continue;
+      if (is_within(plan_.base, found->path)) {
+        return Error(Code::kInvalid, fmt::format("--base: {} is where agent files are kept, and no agent may see those",
+                                                 quote(options_.base)));
+      }
+      guarded_.push_back(found->path);
+      add(*std::move(found), Kind::kHidden);
+    }
+    return Ok{};
+  }
+
+  Status add_asked() {
+    for (const std::string& path : options_.hide) {
+      Found found = WARREN_TRY(get_place(path, "--hide"));
+      if (found.path == plan_.base) {
+        return Error(Code::kInvalid, fmt::format("--hide: {} is the base", quote(path)));
+      }
+      add(std::move(found), Kind::kHidden);
+    }
+    for (const std::string& path : options_.allow) WARREN_TRY(add_opened(path, "--allow", Kind::kAllowed));
+    for (const std::string& path : options_.read) WARREN_TRY(add_opened(path, "--read", Kind::kReadable));
+    return Ok{};
+  }
+
+  Status add_opened(const std::string& path, std::string_view option, Kind kind) {
+    Found found = WARREN_TRY(get_place(path, option));
+    for (const std::string& guarded : guarded_) {
+      if (!is_within(found.path, guarded)) continue;
+      return Error(Code::kInvalid,
+                   fmt::format("{}: {} is where agent files are kept, and no agent may see those", option, quote(path)),
+                   "an agent must not change the record of what it did");
+    }
+    const Place* same = find(found.path);
+    if (same != nullptr && same->kind == Kind::kBase) {
+      if (kind == Kind::kReadable) return Ok{};
+      return Error(Code::kInvalid, fmt::format("{}: {} is the base, which is copy-on-write", option, quote(path)));
+    }
+    if (same != nullptr && same->kind == Kind::kHidden) {
+      return Error(Code::kInvalid, fmt::format("{} and --hide name the same path {}", option, quote(path)));
+    }
+    opened_.push_back(found.path);
+    add(std::move(found), kind);
+    return Ok{};
+  }
+
+  void add_defaults() {
+    for (const std::string& home : options_.homes) {
+      for (std::string_view name : kSecrets) hide_by_default(fmt::format("{}/{}", home, name));
+    }
+    if (options_.default_allows == DefaultAllows::kNone || options_.homes.empty()) return;
+    std::vector<std::string> names(kUsuallyAllowed.begin(), kUsuallyAllowed.end());
+    if (options_.default_allows == DefaultAllows::kAgentFs) {
+      names.emplace_back(".local");
+    } else {
+      names.insert(names.end(), {".local/share", ".local/state"});
+    }
+    for (const std::string& name : names) {
+      std::optional<Found> found = find_place(fmt::format("{}/{}", options_.homes.front(), name));
+      if (found && may_be_allowed(found->path)) add(*std::move(found), Kind::kAllowed);
+    }
+  }
+
+  // A link could lead anywhere: what the user did not name is opened only where nothing else is.
+  bool may_be_allowed(const std::string& path) const {
+    if (path == "/" || is_within(plan_.base, path)) return false;
+    for (std::string_view system : kSystem) {
+      if (is_within(path, std::string(system))) return false;
+    }
+    return std::none_of(plan_.places.begin(), plan_.places.end(),
+                        [&](const Place& place) { return place.kind == Kind::kHidden && is_within(path, place.path); });
+  }
+
+  void hide_by_default(const std::string& path) {
+    std::optional<Found> found = find_place(path);
+    if (!found) return;
+    for (const std::string& opened : opened_) {
+      if (is_within(found->path, opened) && !is_guarded(opened)) return;
+    }
+    add(*std::move(found), Kind::kHidden);
+  }
+
+  // Opening a home as a whole is no word about the secrets in it.
+  bool is_guarded(const std::string& opened) const {
+    return std::any_of(options_.homes.begin(), options_.homes.end(), [&](const std::string& home) {
+      Result<std::string> canonical = canonical_host_path(home);
+      return canonical.ok() && is_within(*canonical, opened);
+    });
+  }
+
+  void add_scratch() {
+    for (std::string_view path : kScratch) {
+      std::optional<Found> found = find_place(std::string(path));
+      if (found && found->is_directory && found->path != "/") add(*std::move(found), Kind::kScratch);
+    }
+  }
+
+  // /etc/resolv.conf is often a link into /run.
+  void keep_name_service() {
+    std::optional<Found> found = find_place("/etc/resolv.conf");
+    if (!found || !is_within(found->path, "/run")) return;
+    std::string dir(split_parent(found->path).parent);
+    if (dir != "/run") add({std::move(dir), true}, Kind::kReadable);
+  }
+
+  // Where nothing is hidden above it, everything can be read; and in the base the overlay's view is meant.
+  void drop_readable_already() {
+    auto is_covered = [&](const Place& readable) {
+      const Place* nearest = nullptr;
+      for (const Place& place : plan_.places) {
+        if (place.path != readable.path && is_within(readable.path, place.path)) nearest = &place;
+      }
+      return nearest != nullptr && (nearest->kind == Kind::kHidden || nearest->kind == Kind::kScratch);
+    };
+    std::vector<Place> kept;
+    for (const Place& place : plan_.places) {
+      if (place.kind != Kind::kReadable || is_covered(place)) kept.push_back(place);
+    }
+    plan_.places = std::move(kept);
+  }
+
+  const Place* find(const std::string& path) const {
+    auto same =
+        std::find_if(plan_.places.begin(), plan_.places.end(), [&](const Place& place) { return place.path == path; });
+    return same == plan_.places.end() ? nullptr : &*same;
+  }
+
+  void add(Found found, Kind kind) {
+    if (find(found.path) != nullptr) return;
+    plan_.places.push_back({std::move(found.path), kind, found.is_directory});
+  }
+
+  const PlanOptions& options_;
+  Plan plan_;
+  std::vector<std::string> guarded_;
+  std::vector<std::string> opened_;
+};
+
+}  // namespace
+
+std::vector<std::string> Plan::paths_of(Kind kind) const {
+  std::vector<std::string> paths;
+  for (const Place& place : places) {
+    if (place.kind == kind) paths.push_back(place.path);
+  }
+  return paths;
+}
+
+Result<Plan> make_plan(const PlanOptions& options) { return Planner(options).make(); }
+
+bool is_within(const std::string& path, const std::string& dir) {
+  if (dir == "/") return true;
+  return path == dir || (path.starts_with(dir) && path.size() > dir.size() && path[dir.size()] == '/');
+}
+
+}  // namespace warren

@@ -1,0 +1,156 @@
+#include "sandbox/plan.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+using Kind = Plan::Kind;
+
+// A home with secrets and caches, and a project in it.
+class PlanTest : public ::testing::Test {
+ protected:
+  PlanTest() {
+    root_ = std::filesystem::canonical(dir_.path()).string();
+    home_ = root_ + "/home";
+    base_ = home_ + "/project";
+    for (const char* path : {"home/project", "home/.ssh", "home/.cache", "home/.local/share/keyrings",
+                             "home/.local/bin", "home/.config/gh", "home/.agentfs/run/s", "other"}) {
+      std::filesystem::create_directories(root_ + "/" + path);
+    }
+    std::ofstream(home_ + "/.netrc") << "x";
+    std::ofstream(home_ + "/.ssh/config") << "x";
+    options_ = {.base = base_, .homes = {home_}, .guarded = {home_ + "/.agentfs"}};
+  }
+
+  Plan plan() {
+    Result<Plan> made = make_plan(options_);
+    if (!made.ok()) ADD_FAILURE() << made.error().message();
+    return made.ok() ? *made : Plan();
+  }
+
+  std::optional<Kind> kind_of(const std::string& path) {
+    for (const Plan::Place& place : plan().places) {
+      if (place.path == path) return place.kind;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Code> error() { return error_of(make_plan(options_)); }
+
+  testing::TempDir dir_;
+  std::string root_;
+  std::string home_;
+  std::string base_;
+  PlanOptions options_;
+};
+
+TEST(IsWithin, GoesByWholeComponents) {
+  EXPECT_TRUE(is_within("/a/b", "/a"));
+  EXPECT_TRUE(is_within("/a", "/a"));
+  EXPECT_TRUE(is_within("/a", "/"));
+  EXPECT_FALSE(is_within("/ab", "/a"));
+  EXPECT_FALSE(is_within("/a", "/a/b"));
+}
+
+TEST_F(PlanTest, SecretsAreHiddenAndCachesAllowed) {
+  EXPECT_EQ(plan().base, base_);
+  EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.netrc"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.config/gh"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.local/share/keyrings"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.agentfs"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.cache"), Kind::kAllowed);
+  EXPECT_EQ(kind_of(home_ + "/.local/share"), Kind::kAllowed);
+  EXPECT_EQ(kind_of(home_ + "/.local"), std::nullopt);
+  EXPECT_EQ(kind_of("/tmp"), Kind::kScratch);
+}
+
+TEST_F(PlanTest, WhatLiesInsideAnotherComesAfterIt) {
+  options_.allow = {home_};
+  std::vector<Plan::Place> places = plan().places;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      EXPECT_FALSE(places[j].path != places[i].path && is_within(places[j].path, places[i].path))
+          << places[j].path << " before " << places[i].path;
+    }
+  }
+}
+
+TEST_F(PlanTest, AgentFsAllowsAllOfLocal) {
+  options_.default_allows = DefaultAllows::kAgentFs;
+  EXPECT_EQ(kind_of(home_ + "/.local"), Kind::kAllowed);
+  options_.default_allows = DefaultAllows::kNone;
+  EXPECT_EQ(kind_of(home_ + "/.local"), std::nullopt);
+  EXPECT_EQ(kind_of(home_ + "/.cache"), std::nullopt);
+}
+
+TEST_F(PlanTest, AHiddenPathThatIsAskedForIsNotHidden) {
+  options_.read = {home_ + "/.ssh"};
+  EXPECT_NE(kind_of(home_ + "/.ssh"), Kind::kHidden);
+  options_.read = {home_ + "/.config"};
+  EXPECT_NE(kind_of(home_ + "/.config/gh"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);
+}
+
+TEST_F(PlanTest, APathInAHiddenOneIsPutBack) {
+  options_.read = {home_ + "/.ssh/config"};
+  EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.ssh/config"), Kind::kReadable);
+  EXPECT_EQ(kind_of(root_ + "/other"), std::nullopt);
+}
+
+TEST_F(PlanTest, AskingForTheHomeIsNoWordAboutItsSecrets) {
+  options_.allow = {home_};
+  EXPECT_EQ(kind_of(home_), Kind::kAllowed);
+  EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);
+  EXPECT_EQ(kind_of(home_ + "/.agentfs"), Kind::kHidden);
+}
+
+TEST_F(PlanTest, LinksAreFollowedToWhatTheyMean) {
+  std::filesystem::create_directory_symlink(root_ + "/other", home_ + "/.aws");
+  EXPECT_EQ(kind_of(root_ + "/other"), Kind::kHidden);
+  std::filesystem::create_directory_symlink(home_ + "/.agentfs", home_ + "/.npm");
+  EXPECT_EQ(kind_of(home_ + "/.agentfs"), Kind::kHidden);
+  options_.allow = {home_ + "/.npm"};
+  EXPECT_EQ(error(), Code::kInvalid);
+}
+
+TEST_F(PlanTest, WhatMakesNoSenseIsRefused) {
+  auto refuses = [&](Code code, PlanOptions options) {
+    options_ = std::move(options);
+    EXPECT_EQ(error(), code);
+  };
+  PlanOptions good = options_;
+  auto with = [&](auto change) {
+    PlanOptions changed = good;
+    change(changed);
+    return changed;
+  };
+  refuses(Code::kInvalid, with([](PlanOptions& o) { o.base = "/"; }));
+  refuses(Code::kInvalid, with([](PlanOptions& o) { o.base = "/proc"; }));
+  refuses(Code::kInvalid, with([](PlanOptions& o) { o.base = ""; }));
+  refuses(Code::kNotFound, with([&](PlanOptions& o) { o.base = root_ + "/none"; }));
+  refuses(Code::kNotDirectory, with([&](PlanOptions& o) { o.base = home_ + "/.netrc"; }));
+  refuses(Code::kInvalid, with([&](PlanOptions& o) { o.base = home_ + "/.agentfs/run"; }));
+  refuses(Code::kInvalid, with([&](PlanOptions& o) { o.allow = {base_}; }));
+  refuses(Code::kInvalid, with([&](PlanOptions& o) { o.hide = {base_}; }));
+  refuses(Code::kInvalid, with([&](PlanOptions& o) { o.read = {home_ + "/.agentfs/run/s"}; }));
+  refuses(Code::kNotFound, with([&](PlanOptions& o) { o.hide = {root_ + "/none"}; }));
+}
+
+TEST_F(PlanTest, TheSameTwiceIsTheSame) {
+  options_.allow = {root_ + "/other", root_ + "/./other/", root_ + "/home/../other"};
+  std::vector<std::string> allowed = plan().paths_of(Kind::kAllowed);
+  EXPECT_EQ(std::count(allowed.begin(), allowed.end(), root_ + "/other"), 1);
+}
+
+}  // namespace
+}  // namespace warren

@@ -1,0 +1,237 @@
+#include "sandbox/sandbox.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "os/error.h"
+#include "os/host_files.h"
+#include "sandbox/interior.h"
+#include "sandbox/message.h"
+
+namespace warren {
+namespace {
+
+constexpr int kEndWaitMs = 5000;
+
+std::array<std::string, 1> word(std::string verb) { return {std::move(verb)}; }
+
+std::string setting(const char* path) {
+  std::string value;
+  std::ifstream(path) >> value;
+  return value;
+}
+
+// Why the system may not let this user make namespaces, and what to do about it.
+std::string namespace_hint() {
+  if (setting("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
+    return "user namespaces are off: `sysctl -w kernel.unprivileged_userns_clone=1` as root";
+  }
+  if (setting("/proc/sys/user/max_user_namespaces") == "0") {
+    return "user namespaces are off: `sysctl -w user.max_user_namespaces=10000` as root";
+  }
+  if (setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && ::geteuid() != 0) {
+    return "AppArmor keeps user namespaces from programs it does not know: "
+           "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` as root, or give warren a profile that allows "
+           "`userns`";
+  }
+  return "a container or another sandbox may forbid new namespaces: run Warren outside of it";
+}
+
+Error with_namespace_hint(Error error) {
+  bool is_forbidden = error.code() == Code::kNotPermitted || error.code() == Code::kDenied ||
+                      error.code() == Code::kNoSpace || error.code() == Code::kLimit;
+  if (!is_forbidden || !error.hint().empty()) return error;
+  return std::move(error).with_hint(namespace_hint());
+}
+
+Status write_proc(pid_t pid, const char* file, const std::string& text) {
+  std::string path = fmt::format("/proc/{}/{}", pid, file);
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", path));
+  return write_all(fd.get(), as_bytes(text)).within(path);
+}
+
+// Every id that we know is itself inside.
+Result<std::string> identity_map(const char* file) {
+  std::string ours = WARREN_TRY(read_host_file(fmt::format("/proc/self/{}", file), 65'536));
+  std::string text;
+  std::size_t at = 0;
+  while (at < ours.size()) {
+    std::size_t end = std::min(ours.find('\n', at), ours.size());
+    unsigned long inside = 0;
+    unsigned long outside = 0;
+    unsigned long count = 0;
+    if (std::sscanf(ours.substr(at, end - at).c_str(), "%lu %lu %lu", &inside, &outside, &count) == 3) {
+      text += fmt::format("{} {} {}\n", inside, inside, count);
+    }
+    at = end + 1;
+  }
+  return text;
+}
+
+Status map_ids(pid_t first) {
+  if (::geteuid() == 0) {
+    std::string users = WARREN_TRY(identity_map("uid_map"));
+    std::string groups = WARREN_TRY(identity_map("gid_map"));
+    WARREN_TRY(write_proc(first, "uid_map", users));
+    return write_proc(first, "gid_map", groups);
+  }
+  WARREN_TRY(write_proc(first, "uid_map", fmt::format("{0} {0} 1\n", ::geteuid())));
+  WARREN_TRY(write_proc(first, "setgroups", "deny"));
+  return write_proc(first, "gid_map", fmt::format("{0} {0} 1\n", ::getegid()));
+}
+
+Result<std::vector<Fd>> open_namespaces(bool has_network) {
+  std::vector<Fd> fds;
+  for (const char* name : {"user", "ipc", "net", "pid", "mnt"}) {
+    bool is_hosts = has_network && std::string_view(name) == "net";
+    if (is_hosts) continue;
+    std::string path = fmt::format("/proc/self/ns/{}", name);
+    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.is_open()) return system_error(errno, fmt::format("open {}", path));
+    fds.push_back(std::move(fd));
+  }
+  return fds;
+}
+
+// The life of the first process.
+class FirstProcess {
+ public:
+  FirstProcess(const Plan& plan, Fd control) : interior_(plan), plan_(plan), control_(std::move(control)) {}
+
+  [[noreturn]] void live(const std::string& source) {
+    Status built = build(source);
+    if (!built.ok()) {
+      send_error(control_.get(), with_namespace_hint(built.error())).ignore("nobody is there to hear it");
+      ::_exit(1);
+    }
+    wait_for_end();
+    ::_exit(0);
+  }
+
+ private:
+  Status build(const std::string& source) {
+    Message mapped = WARREN_TRY(receive_message(control_.get()));
+    std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
+    WARREN_TRY(interior_.prepare());
+    Fd requests = WARREN_TRY(interior_.mount_base(source));
+    std::vector<int> fds{requests.get()};
+    for (const Fd& fd : namespaces) fds.push_back(fd.get());
+    WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
+    requests = Fd();
+    namespaces.clear();
+    Message serving = WARREN_TRY(receive_message(control_.get()));
+    WARREN_TRY(interior_.finish());
+    settle();
+    return send_message(control_.get(), word("open"));
+  }
+
+  // From here on commands live beside us: nothing of us may be theirs to look at or to use.
+  static void settle() {
+    ::prctl(PR_SET_NAME, "warren-init");
+    ::prctl(PR_SET_DUMPABLE, 0);
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and if it died just before, its end of `control_` is closed
+    if (::chdir("/") != 0) ::_exit(1);
+  }
+
+  void wait_for_end() {
+    sigset_t children;
+    ::sigemptyset(&children);
+    ::sigaddset(&children, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &children, nullptr);
+    Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+    std::array<pollfd, 2> both{{{control_.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+    for (;;) {
+      while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+      if (::poll(both.data(), both.size(), -1) < 0) continue;
+      signalfd_siginfo ignored{};
+      while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
+      if (both[0].revents != 0) break;
+    }
+    if (!receive_message(control_.get()).ok()) return;  // whoever started us is gone
+    ::kill(-1, SIGKILL);
+    interior_.unmount_base();
+    send_message(control_.get(), word("ended")).ignore("nobody is there to hear it");
+  }
+
+  Interior interior_;
+  const Plan& plan_;
+  Fd control_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::string& source) {
+  auto [ours, theirs] = WARREN_TRY(open_message_pair());
+  unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | SIGCHLD;
+  if (!plan.has_network) flags |= CLONE_NEWNET;
+  // Not fork: only the kernel's own call makes a process that is the first of its pid namespace.
+  auto first = static_cast<pid_t>(::syscall(SYS_clone, flags, 0, 0, 0, 0));
+  if (first < 0) return with_namespace_hint(system_error(errno, "make namespaces"));
+  if (first == 0) {
+    auto keep = static_cast<unsigned>(theirs.get());
+    ::close_range(3, keep - 1, 0);
+    ::close_range(keep + 1, ~0U, 0);
+    // Whoever waits for the end of our starter's output must not wait for us.
+    Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
+    nothing = Fd();
+    FirstProcess(plan, Fd(static_cast<int>(keep))).live(source);
+  }
+  theirs = Fd();
+  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours)));
+  Status mapped = map_ids(first);
+  if (!mapped.ok()) return with_namespace_hint(std::move(mapped).take_error().within("map users"));
+  WARREN_TRY(send_message(sandbox->control_.get(), word("mapped")));
+  return sandbox;
+}
+
+Sandbox::~Sandbox() {
+  ::kill(first_, SIGKILL);
+  // Not waited for: it ends when every process inside is gone, and the parents of those are outside.
+  ::waitpid(first_, nullptr, WNOHANG);
+}
+
+Result<Fd> Sandbox::take_requests() {
+  Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
+  if (mounted.fds.size() < 2) return Error(Code::kIo, "the sandbox did not send its descriptors");
+  Fd requests = std::move(mounted.fds.front());
+  mounted.fds.erase(mounted.fds.begin());
+  namespaces_ = std::move(mounted.fds);
+  return requests;
+}
+
+Status Sandbox::open() {
+  WARREN_TRY(send_message(control_.get(), word("serving")));
+  WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
+  return Ok{};
+}
+
+std::vector<int> Sandbox::namespaces() const {
+  std::vector<int> fds;
+  for (const Fd& fd : namespaces_) fds.push_back(fd.get());
+  return fds;
+}
+
+void Sandbox::end() {
+  namespaces_.clear();  // they keep the mounts
+  if (!send_message(control_.get(), word("end")).ok()) return;
+  pollfd answer{control_.get(), POLLIN, 0};
+  while (::poll(&answer, 1, kEndWaitMs) < 0 && errno == EINTR) continue;
+}
+
+}  // namespace warren

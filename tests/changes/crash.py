@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""An apply that is killed at any system call: after the next command the base is wholly old or wholly new.
+
+    WARREN=path/to/warren crash.py [-v]
+
+strace kills the program at the Nth call of each kind that matters, for every N until it comes through.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from overlaid import mounted
+
+# With the step in which N goes on: some calls come very often, and most of them are alike.
+CALLS = {"renameat2": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
+         "chmod": 1, "pwrite64": 1 if mounted.FULL else 9, "fdatasync": 1, "ftruncate": 1 if mounted.FULL else 3}
+
+
+def fill(base):
+    for name in ["a", "b", "swap1", "swap2", "keep/k", "dir/1", "dir/2", "dir/sub/3", "gone/x", "gone/sub/y", "kind", "file-to-dir"]:
+        overlaid.write(base / name, f"old {name}\n" * 20)
+    os.link(base / "a", base / "other-name-of-a")
+    os.symlink("a", base / "link")
+
+
+def change(point):
+    p = pathlib.Path(point)
+    overlaid.write(p / "a", "new a\n")  # has another name: written in place
+    overlaid.write(p / "b", "new b\n" * 5000)
+    os.rename(p / "swap1", p / "t")
+    os.rename(p / "swap2", p / "swap1")
+    os.rename(p / "t", p / "swap2")
+    os.rename(p / "dir", p / "moved")
+    overlaid.write(p / "moved/1", "new 1\n")
+    overlaid.write(p / "moved/added", "added\n")
+    os.unlink(p / "moved/2")
+    os.rename(p / "moved/sub/3", p / "three")
+    shutil.rmtree(p / "gone")
+    for i in range(4):
+        overlaid.write(p / f"fresh/{i}/file", f"{i}\n" * 50)
+    os.chmod(p / "keep", 0o700)
+    os.chmod(p / "keep/k", 0o600)
+    os.unlink(p / "link")
+    os.symlink("elsewhere", p / "link")
+    os.unlink(p / "file-to-dir")
+    overlaid.write(p / "file-to-dir/inside", "x")
+
+
+class Crash(unittest.TestCase):
+    def make(self):
+        world = overlaid.World()
+        world.__enter__()
+        fill(world.base)
+        world.init()
+        merged = world.change(lambda point: (change(point), overlaid.snapshot(point))[1])
+        return world, overlaid.snapshot(world.base), merged
+
+    def kill_at(self, call, nth, *args):
+        """One run; whether it was killed."""
+        world, old, new = self.make()
+        try:
+            changes = world.diff()
+            done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                                   f"inject={call}:signal=KILL:when={nth}", mounted.program(), "apply", world.id, *args],
+                                  cwd=world.home, capture_output=True, timeout=60)
+            where = f"killed at {call} {nth}"
+            after = world.diff()
+            base = overlaid.snapshot(world.base)
+            is_old, is_new = base == old, base == new
+            self.assertTrue(is_old or is_new, f"{where}: neither old {overlaid.differences(base, old)} "
+                                              f"nor new {overlaid.differences(base, new)}")
+            self.assertEqual(after, changes if is_old else [], where)
+            self.assertEqual(world.staging(), [], where)
+            world.fsck()
+            if is_old:
+                self.assertEqual(overlaid.differences(world.change(overlaid.snapshot), new), [], where)
+                world.warren("apply", world.id)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(world.base), new), [], where)
+            return done.returncode != 0, is_new
+        finally:
+            world.__exit__()
+
+    def test_a_killed_apply_is_finished_or_never_was(self):
+        outcomes = {True: 0, False: 0}
+        for call, step in CALLS.items():
+            nth, kills = 1, 0
+            while True:
+                is_killed, is_new = self.kill_at(call, nth)
+                if not is_killed:
+                    break
+                outcomes[is_new] += 1
+                kills += 1
+                nth += step
+            print(f"{call}: killed {kills} times", file=sys.stderr)
+        print(f"{outcomes[True]} times it was finished, {outcomes[False]} times it never was", file=sys.stderr)
+        self.assertGreater(outcomes[True], 0)
+        self.assertGreater(outcomes[False], 0)
+
+    def test_a_killed_recovery_is_recovered_from(self):
+        for nth in range(1, 40, 1 if mounted.FULL else 5):
+            world, old, new = self.make()
+            try:
+                for call, n in (("renameat2", 4), ("renameat2", nth), ("unlinkat", nth)):
+                    command = ("apply",) if n == 4 else ("diff",)
+                    subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={n}",
+                                    mounted.program(), *command, world.id], cwd=world.home, capture_output=True, timeout=60)
+                self.assertEqual(world.diff(), [])
+                self.assertEqual(overlaid.differences(overlaid.snapshot(world.base), new), [])
+                self.assertEqual(world.staging(), [])
+                world.fsck()
+            finally:
+                world.__exit__()
+
+    def test_a_failing_call_takes_everything_back(self):
+        for call, error in (("renameat2", "EIO"), ("fsync", "EIO"), ("linkat", "EIO"), ("mkdirat", "ENOSPC")):
+            for nth in range(1, 30, 1 if mounted.FULL else 4):
+                world, old, new = self.make()
+                try:
+                    changes = world.diff()
+                    done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={nth}",
+                                           mounted.program(), "apply", world.id], cwd=world.home, capture_output=True, timeout=60)
+                    where = f"{error} at {call} {nth}: {done.stderr.decode()}"
+                    base = overlaid.snapshot(world.base)
+                    if done.returncode != 0:
+                        self.assertEqual(overlaid.differences(base, old), [], where)
+                        self.assertEqual(world.diff(), changes, where)
+                    else:
+                        self.assertEqual(overlaid.differences(base, new), [], where)
+                        self.assertEqual(world.diff(), [], where)
+                    self.assertEqual(world.staging(), [], where)
+                    world.fsck()
+                finally:
+                    world.__exit__()
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    if not shutil.which("strace"):
+        sys.exit("this test needs strace")
+    unittest.main()

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""An agent over a directory of the host, mounted: what shows, what is copied, what stays after mounting anew.
+
+    WARREN=path/to/warren overlay.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mounted
+
+VISIBLE_SECONDS = 2
+LARGE_BYTES = 8 << 20
+
+
+def tree(root):
+    """Every path with what it is: type, mode, content."""
+    found = {}
+    for here, dirs, files in os.walk(os.fsencode(root)):
+        for name in dirs + files:
+            path = os.path.join(here, name)
+            info = os.lstat(path)
+            if os.path.islink(path):
+                content = os.readlink(path)
+            elif os.path.isfile(path):
+                content = hashlib.sha256(pathlib.Path(os.fsdecode(path)).read_bytes()).hexdigest()
+            else:
+                content = None
+            found[os.path.relpath(path, os.fsencode(root))] = (info.st_mode, info.st_uid, info.st_size, content)
+    return found
+
+
+class Overlay(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.base = self.world.root / "base"
+        (self.base / "src" / "deep" / "er").mkdir(parents=True)
+        (self.base / "README").write_text("from the base\n")
+        (self.base / "src" / "main.c").write_text("int main(void) { return 0; }\n")
+        (self.base / "src" / "deep" / "er" / "f").write_text("deep\n")
+        (self.base / "large").write_bytes(os.urandom(LARGE_BYTES))
+        os.symlink("README", self.base / "link")
+        os.chmod(self.base / "src" / "main.c", 0o751)
+        self.before = tree(self.base)
+        self.world.warren("init", "--force", self.world.id, "--base", self.base)
+        self.mount = self.world.mount()
+
+    def remount(self):
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.assertEqual(self.world.left_beside(), [])
+        self.mount = self.world.mount()
+
+    def tearDown(self):
+        self.assertEqual(tree(self.base), self.before, "the base has changed")
+
+    def soon(self, function, wanted):
+        end = time.monotonic() + VISIBLE_SECONDS
+        while function() != wanted and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(function(), wanted)
+
+    def test_the_base_shows_as_it_is_and_reading_stores_nothing(self):
+        self.assertEqual(tree(self.mount), self.before)
+        self.world.umount(self.mount)
+        said = self.world.warren("sql", self.world.id, "SELECT count(*) FROM fs_inode").decode()
+        self.assertIn("1", said.split())
+
+    def test_changes_stay_and_the_base_does_not_get_them(self):
+        numbers = {name: os.lstat(self.mount / name).st_ino for name in ["README", "src/main.c", "large"]}
+        (self.mount / "README").write_text("changed\n")
+        os.chmod(self.mount / "src" / "main.c", 0o600)
+        (self.mount / "new").write_text("n")
+        os.unlink(self.mount / "link")
+        for _ in range(2):
+            self.assertEqual((self.mount / "README").read_text(), "changed\n")
+            self.assertEqual(os.stat(self.mount / "src" / "main.c").st_mode & 0o777, 0o600)
+            self.assertEqual(sorted(os.listdir(self.mount)), ["README", "large", "new", "src"])
+            for name, number in numbers.items():
+                self.assertEqual(os.lstat(self.mount / name).st_ino, number)
+            self.remount()
+
+    def test_a_moved_directory_keeps_its_children(self):
+        os.rename(self.mount / "src", self.mount / "source")
+        (self.mount / "source" / "deep" / "new").write_text("n")
+        os.rename(self.mount / "source" / "deep", self.mount / "deep")
+        for _ in range(2):
+            self.assertEqual((self.mount / "deep" / "er" / "f").read_text(), "deep\n")
+            self.assertEqual(os.listdir(self.mount / "source"), ["main.c"])
+            self.assertFalse((self.mount / "src").exists())
+            self.remount()
+
+    def test_a_directory_made_again_is_empty(self):
+        shutil.rmtree(self.mount / "src")
+        os.mkdir(self.mount / "src")
+        for _ in range(2):
+            self.assertEqual(os.listdir(self.mount / "src"), [])
+            self.remount()
+
+    def test_of_a_large_file_only_what_is_written_is_stored(self):
+        expected = bytearray((self.base / "large").read_bytes())
+        with open(self.mount / "large", "r+b") as file:
+            file.seek(5_000_000)
+            file.write(b"one line")
+        expected[5_000_000:5_000_008] = b"one line"
+        os.truncate(self.mount / "large", LARGE_BYTES - 1000)
+        del expected[LARGE_BYTES - 1000:]
+        for _ in range(2):
+            self.assertEqual((self.mount / "large").read_bytes(), bytes(expected))
+            self.remount()
+        self.world.umount(self.mount)
+        self.assertLess(os.stat(self.world.file).st_size, 1 << 20)
+
+    def test_files_in_a_directory_of_the_base_come_and_go(self):
+        (self.mount / "src" / "index.lock").write_text("lock")
+        self.assertIn("index.lock", os.listdir(self.mount / "src"))
+        self.assertIn("main.c", os.listdir(self.mount / "src"))
+        os.unlink(self.mount / "src" / "index.lock")
+        os.mkdir(self.mount / "src" / "objects")
+        os.rmdir(self.mount / "src" / "objects")
+        self.assertEqual(sorted(os.listdir(self.mount / "src")), ["deep", "main.c"])
+
+    def test_what_changes_on_the_host_shows_soon(self):
+        readme = self.mount / "README"
+        self.assertEqual(readme.read_text(), "from the base\n")
+        self.assertFalse((self.mount / "src" / "late").exists())
+        (self.base / "README").write_text("the host wrote this\n")
+        (self.base / "src" / "late").write_text("late")
+        os.rename(self.base / "src" / "main.c", self.base / "src" / "moved.c")
+        self.soon(readme.read_text, "the host wrote this\n")
+        self.soon(lambda: (self.mount / "src" / "late").exists() and (self.mount / "src" / "late").read_text(), "late")
+        self.soon(lambda: sorted(os.listdir(self.mount / "src")), ["deep", "late", "moved.c"])
+        self.before = tree(self.base)
+
+    def test_the_command_line_and_the_mount_see_one_tree(self):
+        fs = ["fs", self.world.id]
+        self.assertEqual(self.world.warren(*fs, "cat", "/README"), b"from the base\n")
+        self.world.warren(*fs, "rm", "/README")
+        self.soon(lambda: (self.mount / "README").exists(), False)
+        (self.mount / "src" / "main.c").write_text("short")
+        self.assertEqual(self.world.warren(*fs, "cat", "/src/main.c"), b"short")
+        self.world.warren(*fs, "mv", "/src", "/moved")
+        self.soon(lambda: (self.mount / "moved" / "deep" / "er" / "f").exists(), True)
+
+    def test_hard_links_of_the_base_stay_one_file(self):
+        os.link(self.base / "README", self.base / "src" / "twin")
+        self.before = tree(self.base)
+        with open(self.mount / "README", "a") as file:
+            file.write("more\n")
+        for _ in range(2):
+            self.assertEqual((self.mount / "src" / "twin").read_text(), "from the base\nmore\n")
+            self.assertEqual(os.stat(self.mount / "src" / "twin").st_nlink, 2)
+            self.remount()
+
+    def test_an_agent_whose_base_is_gone_says_so_and_keeps_its_state(self):
+        self.world.warren("kv", self.world.id, "set", "k", "1")
+        self.world.umount(self.mount)
+        os.rename(self.base, self.world.root / "elsewhere")
+        done = self.world.run("fs", self.world.id, "ls", "/")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"base", done.stderr)
+        self.assertEqual(self.world.warren("kv", self.world.id, "get", "k").strip(), b"1")
+        os.rename(self.world.root / "elsewhere", self.base)
+        self.mount = self.world.mount()
+
+    def test_the_mount_point_cannot_be_inside_the_base(self):
+        inside = self.base / "mnt"
+        inside.mkdir()
+        done = self.world.run("mount", self.world.id, inside)
+        inside.rmdir()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"base", done.stderr)
+
+    def test_the_folder_of_the_agent_is_hidden_from_it(self):
+        self.world.umount(self.mount)
+        home = self.world.root / "project"
+        home.mkdir()
+        (home / "x").write_text("x")
+        subprocess.run([mounted.program(), "init", "self", "--base", "."], cwd=home, check=True, capture_output=True)
+        said = subprocess.run([mounted.program(), "fs", "self", "ls", "-a", "/"], cwd=home, check=True,
+                              capture_output=True).stdout
+        self.assertNotIn(b".agentfs", said)
+        self.assertIn(b"x", said)
+        self.mount = self.world.mount()
+
+    def test_git_finds_nothing_changed(self):
+        repository = self.base / "repo"
+        repository.mkdir()
+        for number in range(50):
+            (repository / f"f{number}").write_text(f"{number}\n")
+        identity = ["-c", "user.name=n", "-c", "user.email=e@example.invalid"]
+        subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
+        subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
+        subprocess.run(["git", *identity, "commit", "-qm", "first"], cwd=repository, check=True)
+        self.before = tree(self.base)
+        inside = self.mount / "repo"
+        self.soon(inside.exists, True)
+        (inside / "f1").write_text("changed\n")
+        os.unlink(inside / "f2")
+        said = subprocess.run(["git", "status", "--porcelain"], cwd=inside, check=True, capture_output=True).stdout
+        self.assertEqual(said.split(b"\n")[:2], [b" M f1", b" D f2"])
+        subprocess.run(["git", *identity, "commit", "-qam", "second"], cwd=inside, check=True)
+        subprocess.run(["git", "gc", "-q"], cwd=inside, check=True)
+        subprocess.run(["git", "fsck"], cwd=inside, check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()

@@ -1,0 +1,417 @@
+#!/usr/bin/env python3
+"""`warren run` and `warren sessions` as their users know them.
+
+    WARREN=path/to/warren commands.py [-v] [AsRoot.test_name]
+
+Needs root. What does not depend on who runs it is tried as root and as an ordinary user.
+"""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+from sandboxed import wait_for
+
+ROUNDS = 30 if sandboxed.mounted.FULL else 6
+
+
+class Commands:
+    uid = 0
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World(self.uid))
+        self.before = sandboxed.checksum(self.world.base)
+
+    def tearDown(self):
+        self.assertEqual(sandboxed.checksum(self.world.base), self.before, "the base has changed")
+
+    def ok(self, *args, **options):
+        done = self.world.run(*args, **options)
+        self.assertEqual(done.returncode, 0, f"{args}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def fails(self, *args, status=125, says="", **options):
+        done = self.world.run(*args, **options)
+        self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
+        self.assertIn(says, done.stderr)
+        return done
+
+    # Status, environment, place.
+
+    def test_the_exit_status_is_the_commands(self):
+        for text, status in (("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143),
+                             ("kill -KILL $$", 137)):
+            self.assertEqual(self.world.run("--", "sh", "-c", text).returncode, status, text)
+        self.fails("--", "no-such-program", status=127, says="no program 'no-such-program'")
+        self.fails("--", "/etc/passwd", status=126, says="/etc/passwd")
+        self.fails("--", "/", status=126)
+        self.assertEqual(self.world.sessions(), [], "sessions in which nothing happened stayed")
+
+    def test_the_environment_tells_where_it_is(self):
+        lines = dict(line.split("=", 1) for line in
+                     self.ok("--session", "e", "--", "env", "-u", "_").splitlines() if "=" in line)
+        self.assertEqual({name: lines.get(name) for name in
+                          ("AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SESSION", "WARREN_BASE",
+                           "WARREN_SANDBOX", "TMPDIR", "HOME", "PWD")},
+                         {"AGENTFS": "1", "AGENTFS_SANDBOX": "linux-namespace", "AGENTFS_SESSION": "e",
+                          "WARREN_SESSION": "e", "WARREN_BASE": str(self.world.base), "WARREN_SANDBOX": "1",
+                          "TMPDIR": "/tmp", "HOME": str(self.world.home), "PWD": str(self.world.base)})
+        for name in ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"):
+            self.assertNotIn(name, lines)
+
+    def test_it_starts_where_the_user_stands(self):
+        self.assertEqual(self.ok("--", "pwd"), f"{self.world.base}\n")
+        self.assertEqual(self.ok("--base", self.world.base, "--", "pwd", cwd="/"), f"{self.world.base}\n")
+
+    def test_streams_are_passed_on(self):
+        with open(self.world.canary / "file") as given:
+            done = self.world.run("--", "sh", "-c", "cat; echo err >&2", stdin=given)
+        self.assertEqual(done.stdout, "canary\n")
+        self.assertIn("err\n", done.stderr)
+        with open(self.world.root / "out", "w") as out:
+            os.fchown(out.fileno(), self.uid, self.uid)
+            self.world.run("--", "sh", "-c", "echo one > /dev/stdout; echo two >> /dev/stdout", stdout=out)
+        self.assertEqual((self.world.root / "out").read_text(), "one\ntwo\n")
+
+    def test_a_run_does_not_start_in_a_run(self):
+        copy = self.world.root / "copy"  # the program itself may be in /tmp, which is another one inside
+        shutil.copy(sandboxed.program(), copy)
+        done = self.world.run("--", copy, "run", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("inside a run already", done.stderr)
+
+    def test_a_base_that_cannot_be_one_is_refused(self):
+        self.fails("--base", "/", "--", "true", says="--base: '/'")
+        for path in ("/proc", "/sys", "/dev"):
+            self.fails("--base", path, "--", "true", says="the system's own")
+        self.fails("--base", "nothing", "--", "true", says="--base: 'nothing' does not exist")
+        self.fails("--base", "file", "--", "true", says="is not a directory")
+        self.fails("--base", self.world.home / ".agentfs", "--", "true", says="where agent files are kept")
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_a_bad_session_id_is_refused(self):
+        for bad in ("a/b", "..", "a b", "ü", ""):
+            self.fails("--session", bad, "--", "true")
+
+    # What is writable, readable and hidden.
+
+    def test_writes_go_to_the_session_and_not_to_the_base(self):
+        self.ok("--session", "w", "--", "sh", "-c", "echo new > made && mkdir d && echo x > d/x && ln -s made link")
+        self.assertFalse((self.world.base / "made").exists())
+        self.assertEqual(self.ok("--session", "w", "--", "cat", "made", "d/x"), "new\nx\n")
+        done = self.world.run("--session", "w", "--", "sh", "-c", "cat file dir/inner; echo more >> file; rm -r dir; cat file; ls")
+        self.assertEqual(done.stdout, "of the base\ninner\nof the base\nmore\nd\nfile\nlink\nmade\n")
+        self.assertIn("session w: 4 added, 1 modified, 2 deleted", done.stderr)
+
+    def test_allowed_paths_are_written_for_real(self):
+        real = self.world.root / "real"
+        real.mkdir()
+        (real / "file").write_text("old\n")
+        if self.uid:
+            os.chown(real, self.uid, self.uid)
+            os.chown(real / "file", self.uid, self.uid)
+        self.ok("--allow", real, "--", "sh", "-c", f"echo new > {real}/file; echo x > {real}/made; mkdir {real}/d; "
+                f"mv {real}/made {real}/d/")
+        self.assertEqual((real / "file").read_text(), "new\n")
+        self.assertTrue((real / "d" / "made").exists())
+        self.ok("--allow", real / "file", "--", "sh", "-c", f"echo newer > {real}/file")
+        self.assertEqual((real / "file").read_text(), "newer\n")
+        self.fails("--allow", real / "file", "--", "sh", "-c", f"echo x > {real}/other", status=2)
+        link = self.world.root / "link"
+        link.symlink_to(real)
+        self.ok("--allow", link, "--allow", real, "--allow", "../real", "--", "sh", "-c", f"echo twice > {link}/file")
+        self.assertEqual((real / "file").read_text(), "twice\n")
+
+    def test_caches_in_the_home_are_allowed_unless_told_otherwise(self):
+        home = self.world.home
+        self.ok("--", "sh", "-c", f"echo x > {home}/.cache/made")
+        self.assertTrue((home / ".cache" / "made").exists())
+        self.fails("--no-default-allows", "--", "sh", "-c", f"echo x > {home}/.cache/more", status=2)
+
+    def test_hidden_paths_can_be_read_when_asked_for(self):
+        home = self.world.home
+        self.fails("--", "cat", home / ".ssh" / "secret", status=1)
+        self.assertEqual(self.ok("--read", home / ".ssh", "--", "cat", home / ".ssh" / "secret"), "secret\n")
+        self.assertEqual(self.ok("--read", home / ".netrc", "--", "cat", home / ".netrc"), "secret\n")
+        (home / ".ssh" / "other").write_text("other\n")
+        listed = self.ok("--read", home / ".ssh" / "secret", "--", "sh", "-c",
+                         f"ls {home}/.ssh; cat {home}/.ssh/secret; cat {home}/.ssh/other 2>/dev/null; true")
+        self.assertEqual(listed, "secret\nsecret\n")
+        self.fails("--read", home / ".ssh", "--", "sh", "-c", f"echo x > {home}/.ssh/secret", status=2)
+        self.ok("--allow", home / ".aws", "--", "sh", "-c", f"echo new > {home}/.aws/secret")
+        self.assertEqual((home / ".aws" / "secret").read_text(), "new\n")
+
+    def test_paths_are_hidden_when_asked_for(self):
+        canary = self.world.canary
+        self.assertEqual(self.ok("--", "cat", canary / "file"), "canary\n")
+        self.fails("--hide", canary, "--", "cat", canary / "file", status=1)
+        self.assertEqual(self.ok("--hide", canary / "file", "--", "sh", "-c", f"cat {canary}/file 2>/dev/null; true"), "")
+        both = self.ok("--hide", self.world.root, "--", "sh", "-c", f"ls {self.world.root}; pwd")
+        self.assertIn(str(self.world.base), both)
+        self.assertNotIn("canary", both)
+
+    def test_options_that_make_no_sense_are_refused(self):
+        base, canary = self.world.base, self.world.canary
+        for option in ("--allow", "--read", "--hide"):
+            self.fails(option, "/nothing/here", "--", "true", says=f"{option}: '/nothing/here' does not exist")
+            self.fails(option, "/", "--", "true", says=f"{option}: '/'")
+            self.fails(option, "/proc/self", "--", "true", says=option)
+        self.fails("--allow", base, "--", "true", says="is the base")
+        self.fails("--hide", base, "--", "true", says="is the base")
+        self.fails("--hide", canary, "--allow", canary, "--", "true", says="--hide name the same path")
+        self.fails("--keep", "--discard", "--", "true", status=2)
+
+    def test_tmp_is_its_own_and_so_is_a_base_in_it(self):
+        with open(f"/tmp/warren-run-test-{os.getpid()}", "w"):
+            pass
+        try:
+            self.assertEqual(self.ok("--", "sh", "-c", "ls -A /tmp /var/tmp /dev/shm"),
+                             "/dev/shm:\n\n/tmp:\n\n/var/tmp:\n")
+            self.ok("--", "sh", "-c", "echo x > /tmp/f && cp /tmp/f /var/tmp/f && cp /tmp/f /dev/shm/f && mkdir /run/x")
+        finally:
+            os.unlink(f"/tmp/warren-run-test-{os.getpid()}")
+
+    def test_without_network_there_is_only_loopback(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            port = server.getsockname()[1]
+            reach = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
+            self.ok("--", sandboxed.PYTHON, "-c", reach)
+            self.fails("--no-network", "--", sandboxed.PYTHON, "-c", reach, status=1, says="refused")
+        own = ("import socket; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(); "
+               "socket.create_connection(s.getsockname(), 2); print(sorted(n for _, n in socket.if_nameindex()))")
+        self.assertIn("'lo'", self.ok("--no-network", "--", sandboxed.PYTHON, "-c", own))
+        for option, last in ((("--no-network",), "ipc, network\n"), ((), "ipc\n")):
+            self.assertIn(f"namespaces: user, mount, pid, {last}", self.world.run(*option, "--walls", "--", "true").stderr)
+
+    # Sessions.
+
+    def test_a_session_is_kept_if_something_changed(self):
+        self.ok("--", "true")
+        self.assertEqual(self.world.sessions(), [])
+        done = self.world.run("--", "sh", "-c", "echo x > f")
+        (session,) = self.world.sessions()
+        self.assertIn(f"session {session}: 1 added, 0 modified, 0 deleted (2 B)", done.stderr)
+        for line in ("diff", "apply", "discard", "run --session"):
+            self.assertIn(f"warren {line} {session}", done.stderr)
+        self.ok("--keep", "--session", "kept", "--", "true")
+        self.ok("--discard", "--session", "thrown", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(sorted(self.world.sessions()), sorted([session, "kept"]))
+
+    def test_an_ended_session_is_one_file(self):
+        self.ok("--session", "s", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i > f$i; done")
+        self.assertEqual(sorted(os.listdir(self.world.session_dir("s"))), ["base_path", "delta.db", "lock"])
+        self.assertEqual(os.stat(self.world.session_dir("s")).st_mode & 0o777, 0o700)
+        self.assertEqual((self.world.session_dir("s") / "base_path").read_text(), str(self.world.base))
+        self.assertEqual(self.world.processes(), [])
+
+    def test_a_session_is_resumed_over_its_own_base(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
+        self.assertEqual(self.ok("--session", "s", "--", "sh", "-c", "pwd; cat f", cwd="/"), f"{self.world.base}\none\n")
+        self.fails("--session", "s", "--base", self.world.canary, "--", "true", says="lies over")
+
+    def test_every_command_finds_a_session_by_its_id(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > made")
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/made").stdout, "one\n")
+        self.assertEqual(self.world.warren("fsck", "s").returncode, 0)
+
+    def begin(self, session, text, *options):
+        """A command in the session that has printed its first line."""
+        process = self.world.start("run", "--session", session, *options, "--", "sh", "-c", text,
+                                   stdin=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(), process.stdout.close(),
+                                 process.stderr.close()))
+        line = process.stdout.readline()
+        self.assertTrue(line, process.stderr.read() if not line else "")
+        return process, line.strip()
+
+    def test_commands_of_one_session_share_everything_inside(self):
+        first, pid = self.begin("s", "echo shared > /tmp/t; echo file > f; echo $$; read line; cat g")
+        seen = self.ok("--session", "s", "--", "sh", "-c",
+                       f"cat /tmp/t f; echo back > g; kill -0 {pid} && echo sees; readlink /proc/{pid}/cwd >/dev/null; "
+                       "ls /proc | grep -c '^[0-9]'")
+        self.assertTrue(seen.startswith("shared\nfile\nsees\n"), seen)
+        listed = json.loads(self.world.warren("sessions", "--json").stdout)
+        self.assertEqual([(s["id"], s["running"], s["base"]) for s in listed], [("s", True, str(self.world.base))])
+        self.assertEqual([p["owner"] for p in listed[0]["processes"]], [True])
+        running = json.loads(self.world.warren("ps", "--json").stdout)
+        self.assertEqual([(r["kind"], r["dir"]) for r in running], [("run", str(self.world.base))])
+        self.fails("--session", "s", "--allow", self.world.canary, "--", "true", says="its walls stand")
+        out, _ = first.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(out, "back\n")
+        self.assertEqual(self.world.processes(), [])
+
+    def test_the_first_may_leave_before_the_others(self):
+        first, _ = self.begin("s", "echo on; read line")
+        second, _ = self.begin("s", "echo on; read line; echo still > f; cat f")
+        first.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        out, _ = second.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(out, "still\n")
+
+    def test_many_that_come_at_once_have_one_session(self):
+        crowd = [self.world.start("run", "--session", "c", "--", "sh", "-c", f"echo {i} > f{i}; sleep 0.3; ls; "
+                                  "readlink /proc/self/ns/pid", text=True) for i in range(6)]
+        spaces = set()
+        for process in crowd:
+            out, err = process.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+            self.assertEqual(process.returncode, 0, err)
+            spaces.add(out.split()[-1])
+        self.assertEqual(len(spaces), 1, "there were several sandboxes")
+        names = self.ok("--session", "c", "--", "ls").split()
+        self.assertLessEqual({f"f{i}" for i in range(6)}, set(names))
+
+    def test_what_a_command_left_running_ends_with_the_session(self):
+        started = time.monotonic()
+        self.ok("--", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo")
+        self.assertLess(time.monotonic() - started, 60)
+        wait_for(lambda: not self.world.processes(), "a process was left")
+
+    # Signals.
+
+    def test_signals_are_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+            name = number.name[3:]
+            process, _ = self.begin("s", f"trap 'echo got {name}; exit 9' {name}; echo on; while :; do sleep 0.05; done")
+            wait_for(lambda: self.warren_of(process), "the program")
+            os.kill(self.warren_of(process), number)
+            out, _ = process.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+            self.assertEqual((process.returncode, out), (9, f"got {name}\n"))
+
+    def warren_of(self, process):
+        """The `warren run` itself: an ordinary user's is started by other programs, which become it."""
+        return process.pid
+
+    # kill -9.
+
+    def check_resumes(self, session):
+        """A session that lost something by force goes on, with what was synced."""
+        wait_for(lambda: self.world.server(session) is None, "the server to end")
+        self.assertEqual(self.world.inside(session, "cat", "synced"), "synced\n")
+        self.assertEqual(self.world.warren("fsck", session).returncode, 0)
+
+    def test_killing_any_process_of_a_run_loses_nothing_that_was_synced(self):
+        dice = random.Random(4)
+        for turn in range(ROUNDS):
+            for victim in ("server", "first", "command", "warren"):
+                with self.subTest(victim=victim, turn=turn):
+                    self.kill_one(f"{victim}-{turn}", victim, dice.random() / 10)
+
+    def kill_one(self, session, victim, delay):
+        process, _ = self.begin(session, "echo synced > synced; sync synced .; echo on; "
+                                "exec 2>/dev/null; while :; do i=$((i+1)); echo $i > f$i; done")
+        time.sleep(delay)
+        if victim == "server":
+            os.kill(self.world.server(session), signal.SIGKILL)
+        elif victim == "first":
+            os.kill(self.world.first_process(session), signal.SIGKILL)
+        elif victim == "warren":
+            process.kill()
+        else:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(children[-1]), signal.SIGKILL)
+        process.wait(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertIn(process.returncode, (137, -9))
+        self.check_resumes(session)
+
+    def test_a_kill_while_it_starts_leaves_a_session_that_starts(self):
+        dice = random.Random(5)
+        for turn in range(ROUNDS):
+            process = self.world.start("run", "--session", "s", "--keep", "--", "true", start_new_session=True)
+            time.sleep(dice.random() / 15)
+            for pid in self.world.processes():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            process.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+            self.assertEqual(self.ok("--session", "s", "--keep", "--", "echo", "on"), "on\n")
+            self.assertEqual(self.world.warren("fsck", "s").returncode, 0)
+
+    # `sessions`.
+
+    def test_sessions_are_listed_renamed_and_deleted(self):
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.ok("--session", "two", "--", "sh", "-c", "echo x > f")
+        listed = self.world.warren("sessions").stdout
+        self.assertIn("one", listed)
+        self.assertIn(str(self.world.base), listed)
+        self.assertEqual(self.world.warren("sessions", "rename", "one", "two").returncode, 1)
+        self.assertEqual(self.world.warren("sessions", "rename", "one", "three").returncode, 0)
+        self.assertEqual(self.world.inside("three", "cat", "f"), "x\n")
+        self.assertEqual(self.world.warren("sessions", "rename", "none", "four").returncode, 1)
+        done = self.world.warren("sessions", "delete", "two")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--yes", done.stderr)
+        self.assertEqual(self.world.warren("sessions", "delete", "two", "none", "--yes").returncode, 1)
+        self.assertEqual(self.world.sessions(), ["three", "two"])
+        self.assertEqual(self.world.warren("sessions", "delete", "two", "--yes").returncode, 0)
+        self.assertEqual(self.world.sessions(), ["three"])
+
+    def test_a_running_session_is_neither_renamed_nor_deleted(self):
+        process, _ = self.begin("s", "echo on; read line")
+        for words in (("rename", "s", "t"), ("delete", "--yes", "s")):
+            done = self.world.warren("sessions", *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is running", done.stderr)
+        process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+
+
+class AsRoot(Commands, unittest.TestCase):
+    def test_as_agentfs_it_speaks_as_agentfs(self):
+        world = self.world
+        done = world.warren("run", "--session", "a", "/bin/bash", "-c", "echo hello > f; cat f", name="agentfs")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"), done.stderr)
+        for line in ("Welcome to AgentFS!", f"  - {world.base} (copy-on-write)", f"  - {world.home}/.cache",
+                     "To join this session from another terminal:", "Session: a", "To resume this session:",
+                     "  agentfs run --session a", "To see what changed:", "  agentfs diff a"):
+            self.assertIn(line, done.stderr)
+        self.assertEqual(world.warren("ps", name="agentfs").stdout, "No active agentfs run sessions.\n")
+        process, _ = self.begin("a", "echo on; read line")
+        listed = world.warren("ps", name="agentfs").stdout.splitlines()
+        self.assertEqual(listed[0].split(), ["SESSION", "PID", "OWNER", "COMMAND", "STARTED"])
+        self.assertEqual(listed[1].split()[:3], ["a", str(process.pid), "*"])
+        process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        world.warren("run", "true", name="agentfs")
+        fresh = [name for name in world.sessions() if name != "a"]
+        self.assertRegex(fresh[0], r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+
+    def test_a_machine_without_user_namespaces_says_what_to_do(self):
+        limit = pathlib.Path("/proc/sys/user/max_user_namespaces")
+        # In a user namespace of its own, so that nobody else on this machine notices.
+        script = f'echo 0 > {limit} && exec "$@"'
+        words = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh",
+                 *self.world.words("run", "--", "true")]
+        done = subprocess.run(words, cwd=self.world.base, env=self.world.environment(), capture_output=True, text=True,
+                              timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("sysctl -w user.max_user_namespaces", done.stderr)
+
+    def test_a_device_that_cannot_be_opened_is_named(self):
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *self.world.words("run", "--", "true")]
+        if os.stat("/dev/fuse").st_mode & 0o6:
+            self.skipTest("/dev/fuse is open to everyone here")
+        for path in (self.world.home, self.world.root / "runtime"):
+            os.chown(path, 65534, 65534)
+        done = subprocess.run(words, cwd=self.world.base, env=self.world.environment(), capture_output=True, text=True,
+                              timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("chmod 0666 /dev/fuse", done.stderr)
+
+
+class AsOrdinaryUser(Commands, unittest.TestCase):
+    uid = sandboxed.NOBODY
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()

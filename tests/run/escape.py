@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Every way out of `warren run` that we know, tried from inside: each must fail, and nothing outside may change.
+
+    WARREN=path/to/warren escape.py [-v] [AsRoot.test_name]
+
+Needs root. Each attempt runs as root and as an ordinary user.
+"""
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+ATTEMPTS = pathlib.Path(__file__).resolve().parent / "attempts.c"
+
+
+class Escape:
+    uid = 0
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World(self.uid))
+        self.program = self.world.root / "attempts"
+        subprocess.run(["cc", "-O1", "-Wall", "-o", self.program, ATTEMPTS], check=True)
+        self.before = self.checksums()
+
+    def tearDown(self):
+        self.assertEqual(self.checksums(), self.before, "something outside has changed")
+
+    def checksums(self):
+        return sandboxed.checksum(self.world.base), sandboxed.checksum(self.world.canary)
+
+    def attempt(self, *words, options=(), **started):
+        """The attempt was made, and failed."""
+        done = self.world.run("--session", "s", *options, "--", self.program, *words, **started)
+        self.assertEqual(done.returncode, 0, f"{words}: status {done.returncode}: {done.stdout}{done.stderr}")
+        self.assertEqual(self.checksums(), self.before, f"{words}: something outside has changed")
+        return done.stdout
+
+    def shell(self, text, **started):
+        """A line for the shell inside; whether it succeeds or not is looked at by the caller."""
+        done = self.world.run("--session", "s", "--", "sh", "-c", text, **started)
+        self.assertEqual(self.checksums(), self.before, f"{text}: something outside has changed")
+        return done
+
+    # Files outside.
+
+    def test_absolute_paths_lead_to_nothing_writable(self):
+        canary = self.world.canary
+        for name in ("write", "truncate", "chmod", "chown", "unlink"):
+            self.attempt(name, canary / "file")
+        for name in ("create", "mkdir"):
+            self.attempt(name, canary / "new")
+            self.attempt(name, "/etc/warren-test-new")
+            self.attempt(name, "/usr/bin/warren-test-new")
+        self.attempt("create", self.world.home / ".bashrc")
+
+    def test_going_up_leads_to_nothing_writable(self):
+        self.attempt("create", "../canary/new")
+        self.attempt("create", "dir/../../canary/new")
+
+    def test_a_link_planted_in_the_base_leads_to_nothing_writable(self):
+        done = self.shell(f"ln -s {self.world.canary} out && ln -s {self.world.canary}/file out-file; "
+                          "echo x > out/new; echo x > out-file; echo x > out/file")
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_a_link_that_was_in_the_base_before_leads_to_nothing_writable(self):
+        os.symlink(self.world.canary, self.world.base / "planted")
+        self.before = self.checksums()
+        self.attempt("create", "planted/new")
+        self.attempt("write", "planted/file")
+
+    def test_hard_links_and_renames_do_not_cross(self):
+        canary = self.world.canary
+        self.attempt("link", canary / "file", "linked")
+        self.attempt("link", "/etc/hostname", "/tmp/linked")
+        self.attempt("rename", canary / "file", "moved")
+        self.shell("echo x > mine")
+        self.attempt("rename", "mine", canary / "moved")
+        self.attempt("link", "mine", canary / "linked")
+
+    def test_the_roots_of_processes_are_the_same_root(self):
+        self.attempt("create", f"/proc/self/root{self.world.canary}/new")
+        self.attempt("create", f"/proc/1/root{self.world.canary}/new")
+        self.attempt("roots", f"{self.world.canary}/new")
+
+    def test_what_was_open_outside_is_closed_inside(self):
+        directory = os.open(self.world.canary, os.O_RDONLY)
+        file = os.open(self.world.canary / "file", os.O_RDWR)
+        try:
+            self.attempt("descriptors", pass_fds=(directory, file))
+        finally:
+            os.close(directory)
+            os.close(file)
+
+    def test_a_directory_as_a_standard_stream_is_refused(self):
+        directory = os.open(self.world.canary, os.O_RDONLY)
+        try:
+            done = self.world.run("--session", "s", "--", "sh", "-c", "cd /proc/self/fd/0 && echo x > new",
+                                  stdin=directory)
+        finally:
+            os.close(directory)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("would lead outside", done.stderr)
+
+    # The agent's own record.
+
+    def test_the_agent_file_and_its_directory_show_nothing(self):
+        self.shell("echo x > f")
+        folder = self.world.session_dir("s")
+        self.assertTrue((folder / "delta.db").exists())
+        for path in (folder / "delta.db", folder / "socket", folder / "lock"):
+            self.attempt("read", path)
+        self.attempt("create", self.world.home / ".agentfs" / "new")
+        listed = self.shell(f"ls -A {self.world.home}/.agentfs")
+        self.assertEqual(listed.stdout, "")
+        for option in ("--allow", "--read"):
+            for path in (self.world.home / ".agentfs", folder):
+                done = self.world.run(option, path, "--", "true")
+                self.assertEqual(done.returncode, 125)
+                self.assertIn("where agent files are kept", done.stderr)
+
+    def test_the_agent_file_stays_hidden_when_the_home_is_allowed(self):
+        listed = self.world.run("--session", "h", "--keep", "--allow", self.world.home, "--", "sh", "-c",
+                                f"ls -A {self.world.home}/.agentfs; mv {self.world.home}/.agentfs {self.world.home}/x; "
+                                f"echo x > {self.world.home}/.agentfs/y; rmdir {self.world.home}/.agentfs")
+        self.assertEqual(listed.stdout, "")
+        self.assertTrue((self.world.session_dir("h") / "delta.db").exists())
+
+    def test_the_agent_file_stays_hidden_when_the_home_is_the_base(self):
+        listed = self.world.run("--session", "h", "--base", self.world.home, "--", "sh", "-c", "ls -A .agentfs/run")
+        self.assertNotIn("h", listed.stdout.split())
+
+    # Mounts and namespaces.
+
+    def test_mounts_stay_as_they_are(self):
+        for name in ("mount", "remount", "umount"):
+            for path in ("/", "/tmp", self.world.base, self.world.home / ".agentfs"):
+                self.attempt(name, path)
+        self.attempt("bind", self.world.canary)
+        for name in ("fsopen", "open_tree", "move_mount", "pivot_root", "mount_setattr", "compat_mount"):
+            self.attempt(name)
+        self.attempt("chroot", "/")
+
+    def test_no_namespace_is_left_or_made(self):
+        for name in ("unshare_user", "unshare_mount", "clone_user", "clone_user_high", "clone3"):
+            self.attempt(name)
+        for kind in ("mnt", "user", "pid", "net"):
+            self.attempt("setns", f"/proc/1/ns/{kind}")
+            self.attempt("setns", f"/proc/self/ns/{kind}")
+
+    def test_capabilities_do_not_come_back(self):
+        self.attempt("capabilities")
+
+    # Other processes.
+
+    def test_processes_outside_cannot_be_reached(self):
+        with subprocess.Popen(["sleep", "60"]) as outsider:
+            for name in ("kill", "ptrace", "memory"):
+                self.attempt(name, outsider.pid)
+            self.assertIsNone(outsider.poll())
+            outsider.kill()
+        for name in ("ptrace", "memory"):
+            self.attempt(name, 1)
+
+    def test_a_signal_to_the_own_group_stays_inside(self):
+        outsider = subprocess.Popen(["sleep", "60"], process_group=0)
+        try:
+            done = self.world.run("--session", "s", "--", "sh", "-c", "kill -TERM 0", process_group=outsider.pid)
+            self.assertEqual(done.returncode, 128 + 15)
+            self.assertIsNone(outsider.poll(), "the signal got out")
+        finally:
+            outsider.kill()
+            outsider.wait()
+
+    def test_the_first_process_survives_what_is_inside(self):
+        done = self.shell("kill -9 1; kill -9 -1; echo alive")
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done.stderr)
+        self.assertEqual(self.shell("echo again").stdout, "again\n")
+
+    def test_sockets_outside_cannot_be_reached(self):
+        name = f"warren-test-{os.getpid()}"
+        path = pathlib.Path("/run") / f"{name}.sock"
+        with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as bound:
+            abstract.bind("\0" + name)
+            abstract.listen()
+            bound.bind(str(path))
+            try:
+                bound.listen()
+                os.chmod(path, 0o777)
+                self.attempt("socket", path)
+                self.attempt("abstract", name)
+            finally:
+                path.unlink()
+
+    # Devices, privileges, the kernel.
+
+    def test_devices_cannot_be_made_or_used(self):
+        for name in ("mknod_block", "mknod_char"):
+            for path in ("node", "/tmp/node", "/dev/node", "/dev/shm/node"):
+                self.attempt(name, path)
+        os.mknod(self.world.canary / "memory", stat.S_IFCHR | 0o666, os.makedev(1, 1))
+        os.chmod(self.world.canary / "memory", 0o666)
+        self.before = self.checksums()
+        self.attempt("read", self.world.canary / "memory")
+        for path in ("/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/vda", "/dev/sda", "/dev/loop0", "/proc/kcore"):
+            self.attempt("write", path)
+
+    def test_a_setuid_program_gives_nothing(self):
+        copy = self.world.root / "setuid"
+        shutil.copy(self.program, copy)
+        os.chown(copy, 0, 0)
+        os.chmod(copy, 0o4755)
+        done = self.world.run("--session", "s", "--", copy, "privilege")
+        self.assertEqual(done.returncode, 1 if self.uid == 0 else 0, done.stdout + done.stderr)
+        done = self.shell("grep -E '^(CapEff|CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | cut -f2")
+        kept = "00000000000004fb" if self.uid == 0 else "0000000000000000"
+        self.assertEqual(done.stdout.split(), [kept, kept, kept, "1", "2"])
+
+    def test_the_kernel_is_out_of_reach(self):
+        for name in ("keyctl", "add_key", "bpf", "perf", "userfaultfd", "io_uring", "init_module", "finit_module",
+                     "kexec", "reboot", "settime", "sethostname", "swapoff", "handle"):
+            self.attempt(name)
+
+    def test_typing_into_the_terminal_is_refused(self):
+        outer, inner = os.openpty()
+        try:
+            for name in ("tiocsti", "tiocsti_high", "tioclinux"):
+                self.attempt(name, stdin=inner)
+        finally:
+            os.close(outer)
+            os.close(inner)
+
+    def test_settings_of_the_machine_cannot_be_changed(self):
+        for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/vm/drop_caches",
+                     "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/sys/kernel/mm/ksm/run",
+                     "/sys/power/state", "/sys/kernel/uevent_helper", "/sys/fs/fuse/connections"):
+            self.attempt("write", path)
+        for path in ("/sys/fs/cgroup/x", "/sys/fs/cgroup/memory/x", "/sys/fs/cgroup/unified/x"):
+            self.attempt("mkdir", path)
+
+    # Secrets.
+
+    def test_secrets_in_the_home_are_hidden(self):
+        home = self.world.home
+        for path in (".ssh/secret", ".aws/secret"):
+            self.attempt("read", home / path)
+        self.assertEqual(self.shell(f"cat {home}/.netrc").stdout, "")
+
+    def test_secrets_stay_hidden_when_the_home_is_the_base_and_is_rearranged(self):
+        nested = self.world.home / ".config" / "gh"
+        nested.mkdir(parents=True)
+        (nested / "token").write_text("secret\n")
+        if self.uid:
+            for path in (nested.parent, nested, nested / "token"):
+                os.chown(path, self.uid, self.uid)
+        for _ in range(2):
+            done = self.world.run("--session", "h", "--base", self.world.home, "--", "sh", "-c",
+                                  "mv .config moved; mv .ssh moved-ssh; cat */gh/token .config/gh/token */secret "
+                                  ".ssh/secret .netrc")
+            self.assertNotIn("secret\n", done.stdout)
+
+
+class AsRoot(Escape, unittest.TestCase):
+    pass
+
+
+class AsOrdinaryUser(Escape, unittest.TestCase):
+    uid = sandboxed.NOBODY
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""`warren run` on a terminal: shells, job control, keys and window sizes, as without it.
+
+    WARREN=path/to/warren terminal.py [-v] [Terminal.test_name]
+"""
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+SHELL = ["bash", "--norc", "--noprofile", "-i"]
+PROMPT = "ready$ "
+
+
+class Screen:
+    """A program on a terminal of its own, as the leader of a session."""
+
+    def __init__(self, world, words):
+        self.seen = ""
+        environment = world.environment() | {"PS1": PROMPT, "TERM": "dumb", "NO_COLOR": "1"}
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(world.base)
+            os.execvpe(words[0], words, environment)
+        self.resize(24, 80)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, pattern, seconds=sandboxed.PATIENCE_SECONDS):
+        """Waits until it is on the screen; what came before it and the match are taken away."""
+        end = time.monotonic() + seconds
+        while True:
+            found = re.search(pattern, self.seen)
+            if found:
+                before, self.seen = self.seen[:found.end()], self.seen[found.end():]
+                return before
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern!r} did not come; on the screen: {self.seen!r}")
+            if select.select([self.fd], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode(errors="replace").replace("\r", "")
+                except OSError:
+                    if re.search(pattern, self.seen):
+                        continue
+                    raise AssertionError(f"{pattern!r} did not come before the end: {self.seen!r}")
+
+    def end(self):
+        """The exit status; reads what is left, so that nobody waits for us."""
+        end = time.monotonic() + sandboxed.PATIENCE_SECONDS
+        while time.monotonic() < end:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode(errors="replace").replace("\r", "")
+                except OSError:
+                    time.sleep(0.05)
+        raise AssertionError(f"it does not end; on the screen: {self.seen!r}")
+
+    def close(self):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(self.fd)
+
+
+class Terminal(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World())
+
+    def screen(self, *words):
+        screen = Screen(self.world, [str(word) for word in words])
+        self.addCleanup(screen.close)
+        return screen
+
+    def prompt(self, screen):
+        return screen.expect(re.escape(PROMPT))
+
+    def inner_shell(self):
+        screen = self.screen(*self.world.words("run", "--session", "t", "--", *SHELL))
+        return screen, self.prompt(screen)
+
+    def outer_shell(self):
+        screen = self.screen(*SHELL)
+        self.prompt(screen)
+        return screen
+
+    def test_an_interactive_shell_has_job_control(self):
+        screen, before = self.inner_shell()
+        for complaint in ("cannot set terminal", "no job control"):
+            self.assertNotIn(complaint, before)
+        screen.type("sleep 1000\n")
+        time.sleep(0.3)
+        screen.type("\x1a")
+        screen.expect("Stopped")
+        self.prompt(screen)
+        screen.type("jobs; fg\n")
+        screen.expect("Stopped")
+        screen.expect("sleep 1000\n")
+        time.sleep(0.3)
+        screen.type("\x03")
+        self.prompt(screen)
+        screen.type("echo status $?\n")
+        screen.expect("\nstatus 130\n")
+        screen.type("sleep 1000 &\n")
+        self.prompt(screen)
+        screen.type("kill %1; wait; exit 3\n")
+        self.assertEqual(screen.end(), 3)
+
+    def test_the_window_size_is_known_and_its_changes_are_told(self):
+        screen, _ = self.inner_shell()
+        screen.type("stty size\n")
+        screen.expect("\n24 80\n")
+        screen.type("trap 'echo changed' WINCH\n")
+        self.prompt(screen)
+        screen.resize(40, 100)
+        screen.type("stty size\n")
+        self.assertIn("changed", screen.expect("40 100\n") + self.prompt(screen))
+
+    def test_streams_of_the_terminal_can_be_opened_again(self):
+        screen, _ = self.inner_shell()
+        screen.type("echo to-tty > /dev/tty; echo to-err > /dev/stderr; test -t 0 && echo is-one\n")
+        for word in ("\nto-tty\n", "to-err\n", "is-one\n"):
+            screen.expect(word)
+
+    def test_a_new_terminal_can_be_made_inside(self):
+        screen, _ = self.inner_shell()
+        screen.type(f"{sandboxed.PYTHON} -c \"import pty; pty.spawn(['sh', '-c', 'tty; echo spawned'])\"\n")
+        screen.expect("/dev/pts/0\n")
+        screen.expect("spawned\n")
+
+    def test_the_whole_run_is_a_job_of_the_shell_outside(self):
+        screen = self.outer_shell()
+        run = " ".join(self.world.words("run", "--session", "t", "--", "sleep", "1000"))
+        screen.type(run + "\n")
+        sandboxed.wait_for(lambda: self.world.server("t") if self.world.session_dir("t").exists() else None, "the server")
+        time.sleep(0.5)
+        screen.type("\x1a")
+        screen.expect("Stopped")
+        self.prompt(screen)
+        screen.type("fg\n")
+        screen.expect("sleep 1000\n")
+        time.sleep(0.3)
+        screen.type("\x1a")
+        screen.expect("Stopped")
+        self.prompt(screen)
+        screen.type("bg; sleep 0.2; jobs\n")
+        screen.expect("Running")
+        self.prompt(screen)
+        screen.type("fg\n")
+        time.sleep(0.3)
+        screen.type("\x03")
+        self.prompt(screen)
+        screen.type("echo status $?; stty -a | grep -c isig\n")
+        screen.expect("\nstatus 130\n1\n")
+        screen.type("exit 0\n")
+        self.assertEqual(screen.end(), 0)
+
+    def test_in_a_pipeline_the_other_end_keeps_the_terminal(self):
+        screen = self.outer_shell()
+        run = " ".join(self.world.words("run", "--", "echo", "piped"))
+        screen.type(f"{run} | (cat; read answer < /dev/tty; echo got $answer)\n")
+        screen.expect("\npiped\n")
+        screen.type("key\n")
+        screen.expect("\ngot key\n")
+
+    def test_in_a_pipeline_it_gets_the_terminal_when_it_asks(self):
+        screen = self.outer_shell()
+        run = " ".join(self.world.words("run", "--", "sh", "-c", "'echo ask; read answer; echo got $answer'"))
+        screen.type(f"{run} | cat\n")
+        screen.expect("\nask\n")
+        screen.type("key\n")
+        screen.expect("\ngot key\n")
+        self.prompt(screen)
+        run = " ".join(self.world.words("run", "--", "sh", "-c", "'echo on; sleep 1000'"))
+        screen.type(f"{run} | cat\n")
+        screen.expect("\non\n")
+        time.sleep(0.3)  # a shell that is about to start its command may miss the key
+        screen.type("\x03")
+        self.prompt(screen)
+
+    def test_without_a_command_it_is_the_users_shell(self):
+        screen = self.screen(*self.world.words("run", "--session", "t"))
+        screen.expect("new session t")
+        screen.type("echo $WARREN_SESSION $0\n")
+        screen.expect("\nt /bin/bash\n")
+        screen.type("echo x > f; exit\n")
+        self.assertEqual(screen.end(), 0)
+        self.assertIn("warren diff t", screen.seen)
+
+    def test_deleting_a_session_asks(self):
+        self.world.inside("t", "sh", "-c", "echo x > f")
+        for answer, stays in (("n", True), ("y", False)):
+            screen = self.screen(*self.world.words("sessions", "delete", "t"))
+            screen.expect(r"\[y/N\] ")
+            screen.type(answer + "\n")
+            screen.end()
+            self.assertEqual(self.world.session_dir("t").exists(), stays)
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()
