@@ -19,12 +19,13 @@ GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c",
 
 # grep: no line matched. tar: a file changed meanwhile, which fuse-overlayfs makes it believe; tar says so itself.
 ALLOWED = {"grep": 1, "tar": 1}
+ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-def generate(root):
+def generate(root, dirs=DIRS):
     rng = random.Random(42)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10))) for _ in range(5000)]
-    for d in range(DIRS):
+    for d in range(dirs):
         folder = root / f"module{d // 10}" / f"part{d % 10}"
         folder.mkdir(parents=True)
         for f in range(FILES_PER_DIR):
@@ -47,12 +48,11 @@ def steps():
 
 
 def run_steps(root):
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     took = {}
     for name, commands in steps():
         begin = time.monotonic()
         for command in commands:
-            done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)
+            done = subprocess.run(command, cwd=root, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
             if done.returncode > ALLOWED.get(command[0], 0):
                 sys.exit(f"dev_workload: {' '.join(command)} failed with {done.returncode}")
         took[name] = time.monotonic() - begin
