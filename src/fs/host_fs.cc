@@ -26,6 +26,7 @@ constexpr std::uint64_t kHostBit = kBaseBit;
 constexpr int kOwnBits = 56;  // of a number that are the host's own
 constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
 
+constexpr std::size_t kUsualXattrBytes = 1024;  // tried first
 constexpr std::size_t kOpenDirs = 256;
 constexpr std::size_t kOpenFiles = 128;
 // Nodes that nobody retains are kept up to here, for callers between a lookup and what they do next.
@@ -120,6 +121,10 @@ Status HostFs::hide(const std::vector<std::string>& dirs) {
 
 bool HostFs::is_hidden(const struct stat& info) const {
   return std::find(hidden_.begin(), hidden_.end(), Identity{info.st_dev, info.st_ino}) != hidden_.end();
+}
+
+bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
+  return std::any_of(hidden_.begin(), hidden_.end(), [&](const Identity& one) { return one.inode == host_inode; });
 }
 
 Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is only read"}; }
@@ -314,9 +319,10 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
   if (found->type == S_IFDIR) return Error(Code::kIsDirectory, "it is a directory");
   if (found->type != S_IFREG) return Error(Code::kInvalid, "it is not a regular file");
   if (FdPtr kept = files_.find(node)) {
+    if (found->retained > 0) return kept;
     // Deleted or replaced on the host while we have it open: what was looked up is gone.
     struct stat info = WARREN_TRY(stat_at(kept->get(), ""));
-    if (info.st_nlink > 0 || found->retained > 0) return kept;
+    if (info.st_nlink > 0) return kept;
     files_.drop(node);
   }
   FdPtr dir = WARREN_TRY(open_dir_fd(found->parent));
@@ -334,13 +340,14 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
 
 Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   FdPtr fd = WARREN_TRY(open_file(node));
+  constexpr ssize_t kReadMost = 0x7ffff000;  // more than that the system does not read at once
   std::size_t done = 0;
   while (done < out.size() && offset + done <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
     ssize_t got = ::pread(fd->get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(errno, "read a file of the base");
-    if (got == 0) break;
     done += static_cast<std::size_t>(got);
+    if (done < out.size() && got < kReadMost) break;  // the end
   }
   return done;
 }
@@ -368,7 +375,6 @@ Result<std::uint64_t> HostFs::seek_hole(Inode node, std::uint64_t offset) {
 // The directory by its descriptor, the name behind it: the calls for attributes take no descriptor of a
 // directory, and must not follow a link.
 Result<std::string> HostFs::path_by_fd(const NodePtr& node, FdPtr& keep) {
-  WARREN_TRY(stat_node(node));
   keep = WARREN_TRY(open_dir_fd(node->type == S_IFDIR ? node : node->parent));
   if (node->type == S_IFDIR) return fmt::format("/proc/self/fd/{}/.", keep->get());
   return fmt::format("/proc/self/fd/{}/{}", keep->get(), node->name);
@@ -388,9 +394,15 @@ Result<std::string> HostFs::get_xattr(Inode node, std::string_view name) {
   if (!is_shown_xattr(name)) return none;
   FdPtr keep;
   std::string path = WARREN_TRY(path_by_fd(found, keep));
-  std::string value(limits::kXattrValueBytes, '\0');
-  ssize_t length = ::lgetxattr(path.c_str(), std::string(name).c_str(), value.data(), value.size());
+  std::string value(kUsualXattrBytes, '\0');
+  std::string wanted(name);
+  ssize_t length = ::lgetxattr(path.c_str(), wanted.c_str(), value.data(), value.size());
+  if (length < 0 && errno == ERANGE) {
+    value.resize(limits::kXattrValueBytes);
+    length = ::lgetxattr(path.c_str(), wanted.c_str(), value.data(), value.size());
+  }
   if (length < 0 && (errno == ENODATA || errno == EOPNOTSUPP || errno == EPERM)) return none;
+  if (length < 0 && errno == ENOENT) return stale(node);
   if (length < 0) return system_error(errno, fmt::format("read the attribute {}", quote(name)));
   value.resize(static_cast<std::size_t>(length));
   return value;
@@ -401,8 +413,13 @@ Result<std::vector<std::string>> HostFs::list_xattrs(Inode node) {
   NodePtr found = WARREN_TRY(find_node(node));
   FdPtr keep;
   std::string path = WARREN_TRY(path_by_fd(found, keep));
-  std::string list(limits::kXattrValueBytes, '\0');
+  std::string list(kUsualXattrBytes, '\0');
   ssize_t length = ::llistxattr(path.c_str(), list.data(), list.size());
+  if (length < 0 && errno == ERANGE) {
+    list.resize(limits::kXattrValueBytes);
+    length = ::llistxattr(path.c_str(), list.data(), list.size());
+  }
+  if (length < 0 && errno == ENOENT) return stale(node);
   if (length < 0 && errno != EOPNOTSUPP) return system_error(errno, "list attributes");
   std::vector<std::string> names;
   std::string_view rest = std::string_view(list).substr(0, length < 0 ? 0 : static_cast<std::size_t>(length));
@@ -474,9 +491,9 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
     std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     std::uint32_t type = DTTOIF(entry->d_type);
-    // Without a type, or where something may be mounted or hidden, the name must be looked at.
+    // Without a type, or where it may be hidden, the name must be looked at.
     Inode number;
-    if (entry->d_type == DT_UNKNOWN || entry->d_type == DT_DIR) {
+    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino)) {
       Result<struct stat> info = stat_at(path->get(), entry->d_name);
       if (!info.ok() || is_hidden(*info)) continue;
       type = info->st_mode & S_IFMT;

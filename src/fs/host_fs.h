@@ -9,6 +9,9 @@
 // agent file. They stay the same for as long as the host's do. Of a second filesystem that is mounted
 // somewhere below, and of numbers over 56 bits, the rest is folded in.
 //
+// A listing gives a directory that something is mounted on the number of what is below; a lookup, of what
+// is mounted.
+//
 // Every call that would change something is kReadOnly. Thread-safe.
 #pragma once
 
@@ -124,6 +127,7 @@ class HostFs final : public FileSystem {
   HostFs(Fd root, const struct stat& root_info);
   Status hide(const std::vector<std::string>& dirs);
   bool is_hidden(const struct stat& info) const;
+  bool may_be_hidden(std::uint64_t host_inode) const;
   static Error read_only();
 
   // Under mutex_.

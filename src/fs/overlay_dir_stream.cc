@@ -7,14 +7,11 @@
 
 namespace warren {
 
-// Of a directory in the base, all names are read when the listing begins, and each is looked up when its
+// Of a directory in the base, all names are read when a listing begins, and each is looked up when its
 // turn comes. A cookie stands for a name, and the listing goes on behind it, whichever stream gave it out.
 class OverlayDirStream final : public DirStream {
  public:
-  OverlayDirStream(OverlayFs& fs, Inode dir, std::vector<DirEntry> entries)
-      : fs_(fs), dir_(dir), entries_(std::move(entries)) {
-    ++fs_.cookies_[dir].streams;
-  }
+  OverlayDirStream(OverlayFs& fs, Inode dir) : fs_(fs), dir_(dir) { ++fs_.cookies_[dir].streams; }
 
   ~OverlayDirStream() override {
     std::unique_lock lock(fs_.mutex_);
@@ -31,8 +28,11 @@ class OverlayDirStream final : public DirStream {
         return Error(Code::kInvalid, fmt::format("no directory entry with cookie {}", cookie));
       }
       after = cookies.names[static_cast<std::size_t>(cookie - kFirst)];
-    } else if (has_begun_) {
-      entries_ = WARREN_TRY(fs_.list_merged(dir_));
+    }
+    // When it begins, and not when it is opened: a kernel that has the listing opens a directory for nothing.
+    if (cookie < kFirst || !has_begun_) {
+      entries_.clear();
+      if (!fs_.removed_.contains(dir_)) entries_ = WARREN_TRY(fs_.list_merged(dir_));
     }
     has_begun_ = true;
     auto at = std::upper_bound(entries_.begin(), entries_.end(), after,
@@ -106,9 +106,7 @@ Result<std::unique_ptr<DirStream>> OverlayFs::open_dir(Inode number) {
     std::unique_ptr<DirStream> stream = WARREN_TRY(upper().open_dir(*where.upper));
     return std::unique_ptr<DirStream>(std::make_unique<UpperDirStream>(*this, number, std::move(stream)));
   }
-  std::vector<DirEntry> entries;
-  if (!removed_.contains(number)) entries = WARREN_TRY(list_merged(number));
-  return std::unique_ptr<DirStream>(std::make_unique<OverlayDirStream>(*this, number, std::move(entries)));
+  return std::unique_ptr<DirStream>(std::make_unique<OverlayDirStream>(*this, number));
 }
 
 }  // namespace warren

@@ -207,9 +207,13 @@ Status OverlayFs::retain(Inode node) {
   Scope scope = WARREN_TRY(read_scope());
   View where = WARREN_TRY(view(node));
   if (!retained_.contains(node)) {
-    if (where.upper) WARREN_TRY(upper().retain(*where.upper));
-    else WARREN_TRY(base_.get_attributes(*where.base));
-    if (where.base) base_.retain(*where.base).ignore("a copy outlives what it was copied from");
+    Status below = where.base ? base_.retain(*where.base) : Status(Ok{});
+    if (where.upper) {
+      below.ignore("a copy outlives what it was copied from");
+      WARREN_TRY(upper().retain(*where.upper));
+    } else {
+      WARREN_TRY(std::move(below));
+    }
   }
   ++retained_[node];
   return Ok{};

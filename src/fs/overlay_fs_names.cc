@@ -185,6 +185,8 @@ Result<std::uint32_t> OverlayFs::count_links(Inode number, const Attributes& own
   bool is_in_upper = number == kRootInode ? root_is_copied_ : copies_.contains(number);
   if (!is_in_upper && number != kRootInode) return own.nlink;
   Result<Attributes> below = base_.get_attributes(*dir.base);
+  // On most filesystems a directory that says two has no subdirectories, so all there are are ours.
+  if (below.ok() && below->nlink == 2 && is_in_upper) return own.nlink;
   Timestamp changed = below.ok() ? below->mtime : Timestamp{};
   if (!dir.subdirectories || dir.counted_at != changed) {
     std::vector<DirEntry> entries = WARREN_TRY(list_merged(number));
@@ -222,8 +224,19 @@ Result<std::vector<DirEntry>> OverlayFs::list_merged(Inode number) {
 }
 
 Result<bool> OverlayFs::is_empty(Inode number) {
-  std::vector<DirEntry> entries = WARREN_TRY(list_merged(number));
-  return entries.empty();
+  Dir* dir = WARREN_TRY(enter(number));
+  View where = WARREN_TRY(view(number));
+  if (number == kRootInode) where.upper = kRootInode;
+  if (where.upper) {
+    std::unique_ptr<DirStream> own = WARREN_TRY(upper().open_dir(*where.upper));
+    std::vector<DirEntry> first = WARREN_TRY(own->read(0, 1, DirDetail::kNames));
+    if (!first.empty()) return false;
+  }
+  if (!dir->base) return true;
+  auto* whiteouts = WARREN_TRY(whiteouts_of(number, *dir));
+  auto below = WARREN_TRY(unless_gone(list_names(base_, *dir->base)));
+  if (!below) return true;
+  return std::all_of(below->begin(), below->end(), [&](const std::string& name) { return whiteouts->contains(name); });
 }
 
 Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Maker& maker) {

@@ -23,6 +23,10 @@ struct MountOptions {
 // fusermount3. kNotFound, kNotDirectory, kDenied (the message names /dev/fuse where that is why).
 Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options);
 
+// Lets the kernel read far ahead, so that reading a file from end to end comes in large requests. Only root
+// may; for others it stays as it is.
+void read_further_ahead(const std::string& dir);
+
 enum class Unmount {
   kIfUnused,  // kBusy while programs have files open or their working directory in it
   kDetach,    // gone from the tree at once; what is open fails when its server ends

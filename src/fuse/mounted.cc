@@ -36,7 +36,9 @@ Result<std::unique_ptr<Mounted>> Mounted::mount(FileSystem& fs, const std::strin
                  "`warren umount` takes it away; or take another directory");
   }
   Fd device = WARREN_TRY(mount_fuse(absolute, options));
-  return serve(fs, std::move(device), std::move(absolute), Owner::kUs, session);
+  std::unique_ptr<Mounted> mounted = WARREN_TRY(serve(fs, std::move(device), std::move(absolute), Owner::kUs, session));
+  read_further_ahead(mounted->dir());
+  return mounted;
 }
 
 Result<std::unique_ptr<Mounted>> Mounted::adopt(FileSystem& fs, Fd device, const std::string& dir,

@@ -85,8 +85,12 @@ bool Session::is_slow(const Request& request) {
     case FUSE_FSYNC:
     case FUSE_FSYNCDIR:
     case FUSE_SYNCFS:
-    case FUSE_FALLOCATE:
-    case FUSE_COPY_FILE_RANGE: return true;
+    case FUSE_FALLOCATE: return true;
+    case FUSE_COPY_FILE_RANGE: {
+      // Programs ask for as much as there is; how much that is, the file knows.
+      Result<Attributes> from = fs_.get_attributes(Inode{request.node()});
+      return !from.ok() || from->size > kInlineBytes;
+    }
     case FUSE_WRITE: return request.rest().size() > kInlineBytes;
     case FUSE_READ: {
       Result<const fuse_read_in*> in = request.body<fuse_read_in>();

@@ -57,7 +57,7 @@ class Session final : private ChangeListener {
   Status serve_requests();
   void dispatch(Buffer& buffer, Bytes received);
   static Handler handler_of(std::uint32_t opcode);
-  static bool is_slow(const Request& request);
+  bool is_slow(const Request& request);
   void handle(Handler handler, const Request& request, Buffer& scratch);
 
   // Session and mount.
