@@ -2,11 +2,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -30,6 +34,8 @@ extern char** environ;
 
 namespace warren {
 namespace {
+
+constexpr std::chrono::seconds kAnswerWait{2};
 
 constexpr const char* kType = "fuse.warren";
 
@@ -193,9 +199,16 @@ Status unmount_fuse(const std::string& dir, Unmount how) {
 }
 
 bool is_dead_mount(const std::string& dir) {
-  // Not stat, which the kernel may answer from memory after the server's death.
-  struct statvfs info {};
-  return ::statvfs(dir.c_str(), &info) != 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+  // In a thread of its own: a server that is there and does not answer would keep us waiting for ever.
+  auto answer = std::make_shared<std::promise<bool>>();  // shared with the thread, which may come too late
+  std::future<bool> is_dead = answer->get_future();
+  std::thread([dir, answer] {
+    // Not stat, which the kernel may answer from memory after the server's death.
+    struct statvfs info {};
+    bool failed = ::statvfs(dir.c_str(), &info) != 0;
+    answer->set_value(failed && (errno == ENOTCONN || errno == ECONNABORTED));
+  }).detach();
+  return is_dead.wait_for(kAnswerWait) == std::future_status::ready && is_dead.get();
 }
 
 Result<std::string> resolve_mount_point(const std::string& dir) {

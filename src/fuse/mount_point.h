@@ -33,7 +33,8 @@ enum class Unmount {
 };
 Status unmount_fuse(const std::string& dir, Unmount how);
 
-// A mount whose server has died: every access fails until it is taken away.
+// A mount whose server has died: every access fails until it is taken away. One that does not answer within
+// moments is not dead, only busy or stuck.
 bool is_dead_mount(const std::string& dir);
 
 // Whether a process that we may look at has a file open there, or its working directory. O(processes).

@@ -52,6 +52,8 @@ class TestSqliteFs final : public TestFs {
 // The names that tests like to use, so that what they make meets what the base has.
 constexpr std::array<std::string_view, 8> kNames{"a", "b", "c", "d", "e", "f", "file", "dir"};
 
+constexpr int kDeepest = 2;
+
 // Ahead of the other times, so that reading the base does not move it (relatime).
 void set_atime(const std::string& path) {
   std::array<timespec, 2> times{};
@@ -70,7 +72,7 @@ void fill_base(const std::string& dir, int depth) {
       set_atime(path);
       continue;
     }
-    bool is_large = kNames[i] == "e" && depth == 2;  // too large to be copied whole
+    bool is_large = kNames[i] == "e" && depth == kDeepest;  // too large to be copied whole
     std::string content(is_large ? 367 * 4096 : i * 3000, static_cast<char>('a' + i));
     Fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640));
     WARREN_CHECK(file.is_open() && write_all(file.get(), as_bytes(content)).ok());
@@ -79,7 +81,7 @@ void fill_base(const std::string& dir, int depth) {
   }
   // Hard links, in one directory and across.
   std::string more = dir + "/...";
-  std::string across = dir + (depth == 2 ? "/b/%" : "/%'\"");
+  std::string across = dir + (depth == kDeepest ? "/b/%" : "/%'\"");
   WARREN_CHECK(::link((dir + "/c").c_str(), more.c_str()) == 0 && ::link((dir + "/a").c_str(), across.c_str()) == 0);
   std::string link = dir + "/A\nB";
   WARREN_CHECK(::symlink("a", link.c_str()) == 0);
@@ -94,7 +96,7 @@ class TestOverlayFs final : public TestFs {
   explicit TestOverlayFs(Clock& clock) {
     std::string dir = dir_.file("base");
     WARREN_CHECK(::mkdir(dir.c_str(), 0755) == 0);
-    fill_base(dir, 2);
+    fill_base(dir, content == Content::kShown ? kDeepest : 1);
     set_atime(dir);
     auto opened =
         Store::open(dir_.file("agent.db"),
