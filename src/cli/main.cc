@@ -19,6 +19,10 @@ std::optional<std::string> environment_variable(std::string_view name) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// What mount(8) expects of its helpers.
+constexpr int kMountWrongUse = 1;
+constexpr int kMountFailed = 32;
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -41,17 +45,19 @@ int main(int count, char** words) {
   if (auto shell = environment_variable("COMPLETE"); is_agentfs && shell && !shell->empty()) {
     arguments = {"completions", *shell};
   }
-  if (count > 0 && is_mount_helper(base_name(words[0]))) {
+  bool is_helper = count > 0 && is_mount_helper(base_name(words[0]));
+  if (is_helper) {
     Result<std::vector<std::string>> translated = mount_words(arguments);
     if (!translated.ok()) {
       err.line(translated.error().message() +
                (translated.error().hint().empty() ? "" : ": " + translated.error().hint()));
-      return static_cast<int>(Exit::kUsage);
+      return kMountWrongUse;
     }
     if (translated->empty()) return static_cast<int>(Exit::kOk);
     arguments = *std::move(translated);
   }
   int status = run(context, dialect, arguments);
+  if (is_helper && status != 0) return kMountFailed;
   if (out.reader_is_gone()) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
