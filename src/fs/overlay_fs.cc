@@ -128,7 +128,7 @@ Status OverlayFs::reload() {
     dir.whiteouts.reset();
     dir.subdirectories.reset();
   }
-  std::erase_if(removed_, [&](Inode number) { return !retained_.contains(number); });
+  std::erase_if(removed_, [&](const auto& one) { return !retained_.contains(one.first); });
   is_loaded_ = true;
   return Ok{};
 }
@@ -174,21 +174,27 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
   return View{node, std::nullopt, node};
 }
 
+Result<Attributes> OverlayFs::layer_attributes(const View& view) {
+  return view.upper ? upper().get_attributes(*view.upper) : base_.get_attributes(*view.base);
+}
+
 Result<Attributes> OverlayFs::attributes_of(const View& view) {
-  Attributes found = view.upper ? WARREN_TRY(upper().get_attributes(*view.upper))
-                                : WARREN_TRY(base_.get_attributes(*view.base));
-                                found.inode = view.number;
-                                if (found.is_directory()) {
-                                  found.nlink = WARREN_TRY(count_links(view.number, found));
-                                  return found;
-                                }
-                                if (view.upper) {
-                                  if (Copy* copy = find_copy(view.number)) found.nlink += copy->hidden_names;
-                                  return found;
-                                }
-                                without_lost_names(found);
-                                if (removed_.contains(view.number)) found.nlink = 0;
-                                return found;
+  Attributes found = WARREN_TRY(layer_attributes(view));
+  found.inode = view.number;
+  if (found.is_directory()) {
+    found.nlink = WARREN_TRY(count_links(view.number, found));
+    return found;
+  }
+  if (view.upper) {
+    if (Copy* copy = find_copy(view.number)) found.nlink += copy->hidden_names;
+    return found;
+  }
+  without_lost_names(found);
+  if (auto gone = removed_.find(view.number); gone != removed_.end()) {
+    found.nlink = 0;
+    found.ctime = gone->second;
+  }
+  return found;
 }
 
 Result<Attributes> OverlayFs::get_attributes(Inode node) {
@@ -246,7 +252,7 @@ void OverlayFs::forget_copy(Inode number) {
   Inode upper_node = copy->upper;
   numbers_.erase(upper_node);
   copies_.erase(number);
-  removed_.insert(number);
+  removed_.emplace(number, Timestamp{});
   change([&]() -> Status {
     return upper_.remove_origin(upper_node);
   }).ignore("rows of nodes that are gone are removed when the agent is next opened");
@@ -261,11 +267,10 @@ Result<Attributes> OverlayFs::open(Inode node) {
 }
 
 Status OverlayFs::check_content(const View& where) {
-  Attributes found = where.upper ? WARREN_TRY(upper().get_attributes(*where.upper))
-                                 : WARREN_TRY(base_.get_attributes(*where.base));
-                                 if (found.is_directory()) return Error(Code::kIsDirectory, "it is a directory");
-                                 if (!found.is_file()) return Error(Code::kInvalid, "it is not a regular file");
-                                 return Ok{};
+  Attributes found = WARREN_TRY(layer_attributes(where));
+  if (found.is_directory()) return Error(Code::kIsDirectory, "it is a directory");
+  if (!found.is_file()) return Error(Code::kInvalid, "it is not a regular file");
+  return Ok{};
 }
 
 Result<FileSystemStats> OverlayFs::stats() { return upper().stats(); }

@@ -145,6 +145,7 @@ class OverlayFs final : public FileSystem {
 
   // Nodes. All of these under the lock.
   Result<View> view(Inode node);
+  Result<Attributes> layer_attributes(const View& view);  // as its layer has them
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
   Result<Attributes> shown_base(Inode parent, std::string_view name, Attributes found);
@@ -201,7 +202,7 @@ class OverlayFs final : public FileSystem {
   Status remove_own(Inode upper_parent, std::string_view name, const Attributes& entry,
                     const std::optional<Attributes>& own);
   void settle_removed(Inode parent, std::string_view name, const Attributes& entry,
-                      const std::optional<Attributes>& own, const std::optional<Attributes>& below);
+                      const std::optional<Attributes>& own, const std::optional<Attributes>& below, Timestamp at);
   // One end of a rename.
   struct Side {
     Inode parent;
@@ -234,8 +235,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
-  std::unordered_set<Inode> removed_;   // of the base, without a name by now
-  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
+  std::unordered_map<Inode, Timestamp> removed_;  // without a name by now, of the base or directories, and since when
+  std::unordered_set<Inode> nameless_;            // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };
 

@@ -78,7 +78,8 @@ Status OverlayFs::copy_xattrs(Inode base, Inode upper_node, const Attributes& as
 Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_view name, const std::string& base_path,
                                    std::uint32_t hidden_names) {
   Attributes as = WARREN_TRY(base_.get_attributes(view.number));
-  std::string target = as.is_symlink() ? WARREN_TRY(base_.read_link(view.number)) : std::string();
+  std::string target;
+  if (as.is_symlink()) target = WARREN_TRY(base_.read_link(view.number));
   WARREN_TRY(upper_.reserve(as.is_file() ? std::min<std::uint64_t>(as.size, limits::kCopyWholeBytes) : 0));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   Inode made = WARREN_TRY(upper_.adopt(parent, name, as, target));

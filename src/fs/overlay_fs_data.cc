@@ -193,7 +193,7 @@ Status OverlayFs::check_changes(Inode node, const AttributeChanges& changes) {
   Scope scope = WARREN_TRY(read_scope());
   View where = WARREN_TRY(view(node));
   if (changes.size) WARREN_TRY(check_content(where));
-  else WARREN_TRY(where.upper ? upper().get_attributes(*where.upper) : base_.get_attributes(*where.base));
+  else WARREN_TRY(layer_attributes(where));
   if (changes.size && *changes.size > limits::kFileBytes) {
     return Error(Code::kTooLarge, fmt::format("a file ends at {} bytes at the latest", limits::kFileBytes));
   }

@@ -58,11 +58,9 @@ Result<OverlayFs::Dir*> OverlayFs::enter(Inode number) {
   auto known = dirs_.find(number);
   if (known != dirs_.end() && !is_gone(number)) return &known->second;
   View where = WARREN_TRY(view(number));
-  Attributes found = where.upper ? WARREN_TRY(upper().get_attributes(*where.upper))
-                                 : WARREN_TRY(base_.get_attributes(*where.base));
-                                 if (!found.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
-                                 return Error(Code::kStale,
-                                              fmt::format("nobody has looked up directory {}", number.value));
+  Attributes found = WARREN_TRY(layer_attributes(where));
+  if (!found.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
+  return Error(Code::kStale, fmt::format("nobody has looked up directory {}", number.value));
 }
 
 Result<OverlayFs::Dir*> OverlayFs::enter_to_change(Inode number) {
@@ -348,7 +346,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, base_path, changed.mtime);
-  settle_removed(parent, name, entry, own, below);
+  settle_removed(parent, name, entry, own, below, changed.mtime);
   return Ok{};
 }
 
@@ -388,7 +386,8 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
 }
 
 void OverlayFs::settle_removed(Inode parent, std::string_view name, const Attributes& entry,
-                               const std::optional<Attributes>& own, const std::optional<Attributes>& below) {
+                               const std::optional<Attributes>& own, const std::optional<Attributes>& below,
+                               Timestamp at) {
   Dir& dir = dirs_.at(parent);
   bool is_base = is_base_number(entry.inode);
   if (below && dir.whiteouts) dir.whiteouts->insert(std::string(name));
@@ -399,7 +398,7 @@ void OverlayFs::settle_removed(Inode parent, std::string_view name, const Attrib
       numbers_.erase(own->inode);
       opaque_.erase(own->inode);
     }
-    removed_.insert(entry.inode);
+    removed_.emplace(entry.inode, at);
     auto known = dirs_.find(entry.inode);
     if (known == dirs_.end()) return;
     know_dir(entry.inode, known->second.parent, known->second.name, std::nullopt);
@@ -413,13 +412,13 @@ void OverlayFs::settle_removed(Inode parent, std::string_view name, const Attrib
   bool is_last = entry.nlink <= 1;
   if (!is_last) return;
   if (!copy) {
-    removed_.insert(entry.inode);
+    removed_.emplace(entry.inode, at);
   } else if (retained_.contains(entry.inode)) {
     nameless_.insert(entry.inode);
   } else {
     numbers_.erase(copy->upper);
     copies_.erase(entry.inode);
-    removed_.insert(entry.inode);
+    removed_.emplace(entry.inode, at);
   }
 }
 

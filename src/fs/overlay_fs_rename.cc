@@ -143,8 +143,9 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base, old_base_path));
   if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
+  Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
   WARREN_TRY(unit->commit());
-  if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt);
+  if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
   settle_moved(from, to);
   Dir& old_dir = dirs_.at(from.parent);
   Dir& new_dir = dirs_.at(to.parent);
