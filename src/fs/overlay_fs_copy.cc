@@ -106,11 +106,13 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
 Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   Inode root = WARREN_TRY(upper_dir(kRootInode));
   Attributes root_before = WARREN_TRY(upper().get_attributes(root));
+  Attributes before = WARREN_TRY(attributes_of(view));
   std::string name = fmt::format(".warren-nameless-{}", view.number.value);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, 0));
   WARREN_TRY(upper().unlink(root, name));
   WARREN_TRY(upper_.restore(root, root_before));
+  WARREN_TRY(upper_.restore(made, before));
   WARREN_TRY(unit->commit());
   nameless_.insert(view.number);
   removed_.erase(view.number);
