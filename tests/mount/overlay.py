@@ -6,6 +6,7 @@
 Needs root.
 """
 import hashlib
+import mmap
 import os
 import pathlib
 import shutil
@@ -149,6 +150,26 @@ class Overlay(unittest.TestCase):
         self.assertEqual(self.world.warren(*fs, "cat", "/src/main.c"), b"short")
         self.world.warren(*fs, "mv", "/src", "/moved")
         self.soon(lambda: (self.mount / "moved" / "deep" / "er" / "f").exists(), True)
+
+    def test_who_reads_a_file_sees_what_another_writes(self):
+        with open(self.mount / "README", "rb", buffering=0) as reader:
+            self.assertEqual(reader.read(4), b"from")
+            with open(self.mount / "README", "r+b", buffering=0) as writer:
+                writer.write(b"FROM")
+            self.assertEqual(os.pread(reader.fileno(), 4, 0), b"FROM")
+            with open(self.mount / "README", "ab", buffering=0) as writer:
+                writer.write(b"more\n")
+            self.assertEqual(os.pread(reader.fileno(), 100, 0), b"FROM the base\nmore\n")
+            os.truncate(self.mount / "README", 3)
+            self.assertEqual(os.pread(reader.fileno(), 100, 0), b"FRO")
+            self.assertEqual(os.fstat(reader.fileno()).st_size, 3)
+
+    def test_a_mapped_file_can_be_written_over(self):
+        with open(self.mount / "large", "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view:
+            before = view[:4]
+            with open(self.mount / "large", "r+b", buffering=0) as writer:
+                writer.write(bytes(byte ^ 255 for byte in before))
+            self.assertEqual(view[:4], bytes(byte ^ 255 for byte in before))
 
     def test_hard_links_of_the_base_stay_one_file(self):
         os.link(self.base / "README", self.base / "src" / "twin")
