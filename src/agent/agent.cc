@@ -57,15 +57,16 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   }
   std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*agent->store_));
-  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->lay_over(*base));
+  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->lay_over(*base, options.hidden));
   return agent;
 }
 
-Status Agent::lay_over(const std::string& base_path) {
+Status Agent::lay_over(const std::string& base_path, std::vector<std::string> hidden) {
   auto overlay = std::make_unique<Overlay>();
   overlay->base_path = base_path;
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
-  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = folders_to_hide(store_->path())});
+  for (std::string& folder : folders_to_hide(store_->path())) hidden.push_back(std::move(folder));
+  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden)});
   if (!base.ok()) {
     return Error(base.error().code(),
                  fmt::format("{} lies over {}: {}", quote(store_->path()), quote(base_path), base.error().message()),

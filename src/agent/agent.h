@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -26,6 +27,7 @@ struct AgentOptions {
   Durability durability = Durability::kPower;
   Commits commits = Commits::kEach;
   Layers layers = Layers::kMerged;
+  std::vector<std::string> hidden;  // absolute paths of the host that its base does not show; its own folder never is
 };
 
 // An agent that lies over a directory of the host, in its parts.
@@ -54,7 +56,7 @@ class Agent {
  private:
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
-  Status lay_over(const std::string& base_path);
+  Status lay_over(const std::string& base_path, std::vector<std::string> hidden);
 
   std::unique_ptr<Store> store_;
   std::unique_ptr<Overlay> overlay_;  // goes before the store

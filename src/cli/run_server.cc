@@ -69,8 +69,8 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
   return system_error(errno, fmt::format("make {}", quote(session.file())));
 }
 
-// Nobody else has business with our session, root excepted.
-bool may_join(int socket) {
+// Nobody else has business with our session, root excepted; and nobody else may tell us where to go in.
+bool is_trusted(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
@@ -91,6 +91,37 @@ void leave_watches_to_exit() {
   }
 }
 
+bool has_places_inside(const Plan& plan, const std::string& path) {
+  return std::any_of(plan.places.begin(), plan.places.end(),
+                     [&](const Plan::Place& place) { return place.path != path && is_within(place.path, path); });
+}
+
+// A mount that covers something in the base goes when the kernel is told that a name above it has changed, and a
+// command can bring that about. So what is hidden is not in the base at all; where something in it is shown, only
+// the rest of it is not.
+Status collect_hidden(const Plan& plan, const std::string& path, std::vector<std::string>& hidden) {
+  if (!has_places_inside(plan, path)) {
+    hidden.push_back(path);
+    return Ok{};
+  }
+  Fd dir = WARREN_TRY(open_host_dir(path));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  for (const HostEntry& entry : entries) {
+    std::string child = join_path(path, entry.name);
+    bool is_place = std::any_of(plan.places.begin(), plan.places.end(),
+                                [&](const Plan::Place& place) { return place.path == child; });
+    if (!is_place) WARREN_TRY(collect_hidden(plan, child, hidden));
+  }
+  return Ok{};
+}
+
+// Also what lies outside the base: a mount may show it inside.
+Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
+  std::vector<std::string> hidden;
+  for (const std::string& path : plan.paths_of(Plan::Kind::kHidden)) WARREN_TRY(collect_hidden(plan, path, hidden));
+  return hidden;
+}
+
 class RunServer {
  public:
   RunServer(const SessionDir& session, const Plan& plan, Clock& clock)
@@ -106,10 +137,13 @@ class RunServer {
       WARREN_TRY(make_session_file(session_, plan_.base, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
+    how.hidden = WARREN_TRY(hidden_from_base(plan_));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
     Fd requests = WARREN_TRY(sandbox_->take_requests());
-    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, session_options({}, {})));
+    SessionOptions shown = session_options({}, {});
+    shown.has_mounts = has_places_inside(plan_, plan_.base);
+    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, shown));
     WARREN_TRY(sandbox_->open());
     listener_ = WARREN_TRY(listen_for_commands(session_));
     return Ok{};
@@ -159,7 +193,7 @@ class RunServer {
 
   void accept() {
     Fd command(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!command.is_open() || !may_join(command.get())) return;
+    if (!command.is_open() || !is_trusted(command.get())) return;
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
     std::vector<std::string> fields{"joined", plan_.base, std::to_string(allowed.size())};
@@ -247,6 +281,10 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
     bool is_nobody = errno == ENOENT || errno == ECONNREFUSED;
     if (is_nobody) return std::optional<JoinedSession>();
     return system_error(errno, fmt::format("join session {}", quote(session.id())));
+  }
+  if (!is_trusted(socket.get())) {
+    return Error(Code::kNotPermitted,
+                 fmt::format("session {} is served by another user's process", quote(session.id())));
   }
   Result<Message> answer = receive_message(socket.get());
   if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();

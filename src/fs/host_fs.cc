@@ -103,24 +103,34 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   if (!root.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
   struct stat info = WARREN_TRY(stat_at(root.get(), ""));
   std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
-  WARREN_TRY(fs->hide(options.hidden));
+  for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
   return fs;
 }
 
-Status HostFs::hide(const std::vector<std::string>& dirs) {
-  for (const std::string& dir : dirs) {
+// A file only by its name: it is replaced when it is saved, and its number may be the next file's then.
+Status HostFs::hide(const std::string& path) {
+  SplitParent parts = split_parent(path);
+  for (const std::string& each : {std::string(parts.parent), path}) {
     struct stat info {};
-    if (::stat(dir.c_str(), &info) != 0) {
-      if (errno == ENOENT || errno == ENOTDIR) continue;
-      return system_error(errno, fmt::format("look at {}", quote(dir)));
+    if (::stat(each.c_str(), &info) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) return Ok{};
+      return system_error(errno, fmt::format("look at {}", quote(each)));
     }
-    hidden_.push_back({info.st_dev, info.st_ino});
+    Identity identity{info.st_dev, info.st_ino};
+    if (each != path) hidden_names_.emplace_back(identity, parts.name);
+    else if (S_ISDIR(info.st_mode)) hidden_.push_back(identity);
   }
   return Ok{};
 }
 
 bool HostFs::is_hidden(const struct stat& info) const {
   return std::find(hidden_.begin(), hidden_.end(), Identity{info.st_dev, info.st_ino}) != hidden_.end();
+}
+
+bool HostFs::is_hidden_name(const Node& dir, std::string_view name) const {
+  return std::any_of(hidden_names_.begin(), hidden_names_.end(), [&](const auto& one) {
+    return one.second == name && one.first == Identity{dir.device, dir.host_inode};
+  });
 }
 
 bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
@@ -267,7 +277,10 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
   watch(dir);
   Result<struct stat> info = stat_at(fd->get(), std::string(name).c_str());
   bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;
-  if (is_missing || (info.ok() && is_hidden(*info))) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+  // Not missing: whoever thinks so makes one of their own, and an apply would write it over the host's.
+  bool is_refused = (info.ok() && is_hidden(*info)) || is_hidden_name(*dir, name);
+  if (is_refused) return Error(Code::kDenied, fmt::format("{} is hidden", quote(name)));
+  if (is_missing) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
   if (!info.ok()) return std::move(info).error();
   return shown(know(dir, name, *info), *info);
 }
@@ -489,7 +502,7 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
   std::vector<DirEntry> entries;
   for (errno = 0; dirent* entry = ::readdir(stream.get()); errno = 0) {
     std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
+    if (name == "." || name == ".." || is_hidden_name(*node, name)) continue;
     std::uint32_t type = DTTOIF(entry->d_type);
     // Without a type, or where it may be hidden, the name must be looked at.
     Inode number;

@@ -33,7 +33,8 @@ namespace warren {
 class HostWatch;
 
 struct HostFsOptions {
-  // Directories of the host that are not there for whoever looks in: where the agent file itself is.
+  // Paths of the host that nobody may see: where the agent file itself is, secrets. They are in no listing, and
+  // kDenied by name. Whatever comes to a name later is hidden too, and a directory also where the host moves it.
   std::vector<std::string> hidden;
 };
 
@@ -125,8 +126,9 @@ class HostFs final : public FileSystem {
   };
 
   HostFs(Fd root, const struct stat& root_info);
-  Status hide(const std::vector<std::string>& dirs);
+  Status hide(const std::string& path);
   bool is_hidden(const struct stat& info) const;
+  bool is_hidden_name(const Node& dir, std::string_view name) const;
   bool may_be_hidden(std::uint64_t host_inode) const;
   static Error read_only();
 
@@ -146,7 +148,8 @@ class HostFs final : public FileSystem {
 
   Fd root_;
   std::uint64_t root_device_;
-  std::vector<Identity> hidden_;
+  std::vector<Identity> hidden_;                                // directories
+  std::vector<std::pair<Identity, std::string>> hidden_names_;  // and the directory they are in
 
   std::mutex mutex_;
   NodePtr root_node_;

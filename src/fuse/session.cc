@@ -186,7 +186,7 @@ Status Session::init(const Request& request, Buffer&) {
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
   wanted &= offered;
-  knows_all_names_notice_ = in->minor >= kMinorWithAllNames;
+  knows_all_names_notice_ = in->minor >= kMinorWithAllNames && !options_.has_mounts;
   entry_seconds_ = hears_changes_ && knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
   attribute_seconds_ = hears_changes_ ? kLongSeconds : kShortSeconds;
   fuse_init_out out{};

@@ -33,6 +33,8 @@ struct SessionOptions {
   // Shown as everything's owner; what is stored stays.
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
+  // Something is mounted on names in it. The kernel takes that away when it is told that every name may have changed.
+  bool has_mounts = false;
 };
 
 class Session final : private ChangeListener {

@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::size_t kOpenDirs = 64;
+constexpr std::size_t kPathPart = 2048;  // with a name after it, less than the kernel takes at once
 
 Error failed(std::string_view what, std::string_view path) {
   int number = errno;
@@ -38,6 +39,22 @@ int open_beneath(int top, const std::string& relative) {
     long fd = ::syscall(SYS_openat2, top, relative.c_str(), &how, sizeof how);
     if (fd >= 0 || errno != EAGAIN || tries == 100) return static_cast<int>(fd);  // EAGAIN: something moved meanwhile
   }
+}
+
+// In parts: a tree may be deeper than one path can say.
+Result<Fd> open_deep(int top, std::string_view dir) {
+  Fd at;
+  while (!dir.empty()) {
+    std::size_t end = dir.size() <= kPathPart ? dir.size() : std::min(dir.find('/', kPathPart), dir.size());
+    std::string part(dir.substr(0, end));
+    dir.remove_prefix(std::min(end + 1, dir.size()));
+    int from = at.is_open() ? at.get() : top;
+    Fd next(open_beneath(from, part));
+    if (!next.is_open() && errno == ENOSYS) next = WARREN_TRY(open_host_dir_below(from, part));
+    if (!next.is_open()) return failed("open directory", part);
+    at = std::move(next);
+  }
+  return at;
 }
 
 Timestamp timestamp_of(const timespec& time) { return {time.tv_sec, static_cast<std::int32_t>(time.tv_nsec)}; }
@@ -76,9 +93,7 @@ Result<int> HostTree::open_dir(std::string_view dir) {
   if (dir.empty()) return top_.get();
   auto known = dirs_.find(dir);
   if (known != dirs_.end()) return known->second.get();
-  Fd fd(open_beneath(top_.get(), std::string(dir)));
-  if (!fd.is_open() && errno == ENOSYS) fd = WARREN_TRY(open_host_dir_below(top_.get(), dir));
-  if (!fd.is_open()) return failed("open directory", dir);
+  Fd fd = WARREN_TRY(open_deep(top_.get(), dir));
   if (dirs_.size() >= kOpenDirs) dirs_.clear();
   int number = fd.get();
   dirs_.emplace(dir, std::move(fd));

@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstring>
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,19 @@ Status check_streams() {
   return Ok{};
 }
 
+// The host's /dev/null as a stream would be the host's node, for root to change; the one inside is read-only.
+Status use_null_inside() {
+  for (int fd : {0, 1, 2}) {
+    struct stat info {};
+    bool is_null = ::fstat(fd, &info) == 0 && S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
+    if (!is_null) continue;
+    int mode = ::fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+    Fd inside(::open("/dev/null", mode | O_CLOEXEC));
+    if (!inside.is_open() || ::dup2(inside.get(), fd) < 0) return system_error(errno, "open /dev/null");
+  }
+  return Ok{};
+}
+
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> all;
   for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
@@ -48,6 +63,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 Status raise_walls(const Entering& entering) {
   if (::chdir(entering.dir.c_str()) != 0) return system_error(errno, fmt::format("enter {}", quote(entering.dir)));
+  WARREN_TRY(use_null_inside());
   WARREN_TRY(drop_capabilities());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return system_error(errno, "give up new privileges");
   WARREN_TRY(restrict_writing(entering.writable));
@@ -56,17 +72,18 @@ Status raise_walls(const Entering& entering) {
   return filter_syscalls();
 }
 
-// In the command's own process, which is inside; `report` closes itself when the command begins.
+// In the command's own process, which is inside; `report` closes itself when the command begins. Other commands live
+// there: what we still have open from outside goes before anything of us is theirs to look at.
 [[noreturn]] void become_command(const Entering& entering, Fd report, const Foreground& foreground) {
+  foreground.in_child();
+  auto keep = static_cast<unsigned>(report.get());
+  ::close_range(3, keep - 1, 0);
+  ::close_range(keep + 1, ~0U, 0);
   Status walls = raise_walls(entering);
   if (!walls.ok()) {
     send_error(report.get(), walls.error()).ignore("then the status has to say it");
     ::_exit(kOwnFailure);
   }
-  foreground.in_child();
-  auto keep = static_cast<unsigned>(report.get());
-  ::close_range(3, keep - 1, 0);
-  ::close_range(keep + 1, ~0U, 0);
   std::vector<char*> words = pointers(entering.words);
   std::vector<char*> environment = pointers(entering.environment);
   for (const std::string& variable : entering.environment) {
@@ -82,6 +99,7 @@ Status raise_walls(const Entering& entering) {
 // Goes in and leaves a child of our parent there: only children are made inside another pid namespace, and
 // whoever waits for the command must be its parent.
 [[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground) {
+  ::prctl(PR_SET_DUMPABLE, 0);  // until the command's program begins, nobody inside may trace it
   for (const Fd& space : entering.namespaces) {
     if (::setns(space.get(), 0) == 0) continue;
     send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the status has to say it");

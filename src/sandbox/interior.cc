@@ -62,16 +62,16 @@ bool is_process_entry(std::string_view name) {
   return name == "self" || name == "thread-self" || name.find_first_not_of("0123456789") == name.npos;
 }
 
-// What can be changed through /proc outside the directories of processes is the machine's. An entry's own
-// permissions do not protect it from a root that is mapped to the real one.
+// What is in /proc outside the directories of processes is the machine's. An entry's own permissions do not protect
+// it from a root that is mapped to the real one, which may even change them, for everybody.
 Result<std::vector<std::string>> machine_entries_of_proc() {
   Fd dir = WARREN_TRY(open_host_dir("/proc"));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
   std::vector<std::string> found;
   for (const HostEntry& entry : entries) {
-    if (is_process_entry(entry.name) || S_ISLNK(entry.attributes.st_mode)) continue;
-    bool can_change = S_ISDIR(entry.attributes.st_mode) || (entry.attributes.st_mode & 0222) != 0;
-    if (can_change) found.push_back("/proc/" + entry.name);
+    bool is_left_alone = is_process_entry(entry.name) || S_ISLNK(entry.attributes.st_mode) ||
+                         S_ISCHR(entry.attributes.st_mode);  // a cover
+    if (!is_left_alone) found.push_back("/proc/" + entry.name);
   }
   return found;
 }
@@ -146,7 +146,9 @@ Status Interior::mount_dev() {
   WARREN_TRY(mounts::attach(dev, "/dev"));
   for (const Source& device : devices_) {
     WARREN_TRY(mounts::make_target(device.path, false));
-    WARREN_TRY(mounts::set_attributes(device.tree, mounts::kNoSuid | mounts::kNoExec, Depth::kOne));
+    // The node is the host's: read-only, it can be written to all the same, but not be given to somebody else.
+    constexpr std::uint64_t kAttributes = mounts::kNoSuid | mounts::kNoExec | mounts::kReadOnly;
+    WARREN_TRY(mounts::set_attributes(device.tree, kAttributes, Depth::kOne));
     WARREN_TRY(mounts::attach(device.tree, device.path));
   }
   WARREN_TRY(mounts::make_target("/dev/pts", true));
@@ -188,7 +190,9 @@ Status Interior::hide(const Place& place) {
   bool is_in_base = is_within(place.path, plan_.base);
   if (is_in_base) {
     // An agent may have taken it away or put a link there in an earlier run: then there is nothing to hide.
-    std::optional<struct stat> there = WARREN_TRY(find_host_link(place.path));
+    Result<std::optional<struct stat>> found = find_host_link(place.path);
+    if (!found.ok() && found.error().code() == Code::kDenied) return Ok{};  // the base itself does not show it
+    std::optional<struct stat> there = WARREN_TRY(std::move(found));
     if (!there || S_ISDIR(there->st_mode) != place.is_directory) return Ok{};
     WARREN_TRY(pin_parents(place.path));
   } else if (!WARREN_TRY(find_host_link(place.path))) {
@@ -223,7 +227,10 @@ Status Interior::pin_parents(const std::string& path) {
 Status Interior::attach_source(const Place& place) {
   auto source = std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.path == place.path; });
   if (source == sources_.end()) return Error(Code::kInternal, "a place without its source");
-  if (!is_within(place.path, plan_.base)) {
+  // In a cover nothing is there before we make it, and nobody else has put anything there.
+  bool is_in_cover = std::any_of(covers_.begin(), covers_.end(),
+                                 [&](const std::string& cover) { return is_within(place.path, cover); });
+  if (is_in_cover || !is_within(place.path, plan_.base)) {
     WARREN_TRY(mounts::make_target(place.path, place.is_directory));
     return mounts::attach(source->tree, place.path);
   }

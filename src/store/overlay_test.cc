@@ -358,9 +358,24 @@ TEST_F(OverlayTest, ADirectoryReplacedByALinkLeadsNowhere) {
 TEST_F(OverlayTest, AFolderOfAgentsIsHidden) {
   put("/.agentfs/x.db", "secret");
   auto base = HostFs::open(base_, {.hidden = {host("/.agentfs")}}).value();
-  EXPECT_EQ(error_of(base->lookup(kRootInode, ".agentfs")), Code::kNotFound);
+  EXPECT_EQ(error_of(base->lookup(kRootInode, ".agentfs")), Code::kDenied);
   std::vector<std::string> found = read_dir(*base, "/").value();
   EXPECT_EQ(std::count(found.begin(), found.end(), ".agentfs"), 0);
+}
+
+TEST_F(OverlayTest, WhatIsHiddenStaysHiddenWhenTheHostMovesOrReplacesIt) {
+  put("/.secret", "secret");
+  put("/keys/id", "secret");
+  auto base = HostFs::open(base_, {.hidden = {host("/.secret"), host("/keys"), host("/none")}}).value();
+  put("/saved", "secret");
+  ASSERT_EQ(::rename(host("/saved").c_str(), host("/.secret").c_str()), 0);
+  ASSERT_EQ(::rename(host("/keys").c_str(), host("/moved").c_str()), 0);
+  put("/none", "came later");
+  for (const char* name : {".secret", "keys", "moved", "none"}) {
+    EXPECT_EQ(error_of(base->lookup(kRootInode, name)), Code::kDenied) << name;
+    std::vector<std::string> found = read_dir(*base, "/").value();
+    EXPECT_EQ(std::count(found.begin(), found.end(), name), 0) << name;
+  }
 }
 
 TEST_F(OverlayTest, TwoProcessesSeeEachOthersChanges) {

@@ -446,6 +446,21 @@ class Apply(Case):
         self.assertEqual((self.base / "d/x").read_text(), "1")
         self.assertEqual(self.w.staging(), [])
 
+    def test_a_tree_deeper_than_a_path_can_say(self):
+        self.fill(a="1")
+        script = "import os\nfor _ in range(60):\n os.mkdir('n' * 100); os.chdir('n' * 100)\nopen('f', 'w').write('deep')"
+        self.w.change(lambda p: subprocess.run([sys.executable, "-c", script], cwd=p, check=True))
+        self.write("/a", "22")
+        # It cannot be applied, and must not stand in the way of anything else.
+        self.assertIn("at most 4096 are possible", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.w.staging(), [])
+        self.assertEqual(len(self.w.lines()), 62)
+        self.w.warren("apply", self.w.id, "/a")
+        self.assertEqual(self.read("a"), "22")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(os.listdir(self.base), ["a"])
+
     def test_while_it_is_mounted(self):
         self.fill(a="1", b="1")
         point = self.w.mount()

@@ -8,10 +8,12 @@ Needs root. Each attempt runs as root and as an ordinary user.
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -211,6 +213,14 @@ class Escape:
         for path in ("/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/vda", "/dev/sda", "/dev/loop0", "/proc/kcore"):
             self.attempt("write", path)
 
+    def test_nodes_of_the_machine_cannot_be_given_other_modes(self):
+        # To the mode they have: where it is not refused, nothing is broken by the test.
+        for path in ("/dev/null", "/dev/full", "/dev/tty", "/proc/version", "/proc/meminfo", "/proc/kallsyms",
+                     "/proc/sys", "/proc/self/fd/0"):
+            done = self.shell(f"chmod $(stat -L -c %a {path}) {path}")
+            self.assertNotEqual(done.returncode, 0, path)
+        self.assertEqual(self.shell("echo x > /dev/null && head -c 3 /dev/zero | wc -c").stdout, "3\n")
+
     def test_a_setuid_program_gives_nothing(self):
         copy = self.world.root / "setuid"
         shutil.copy(self.program, copy)
@@ -264,6 +274,73 @@ class Escape:
                                   "mv .config moved; mv .ssh moved-ssh; cat */gh/token .config/gh/token */secret "
                                   ".ssh/secret .netrc")
             self.assertNotIn("secret\n", done.stdout)
+
+    def test_secrets_stay_hidden_in_the_base_when_names_are_lost_or_replaced(self):
+        home = self.world.home
+        (home / ".npm").mkdir()
+        (home / ".ssh" / "known_hosts").write_text("known\n")
+        if self.uid:
+            for path in (".npm", ".ssh/known_hosts"):
+                os.chown(home / path, self.uid, self.uid)
+        look = "cat .netrc .ssh/* .aws/* 2>/dev/null; echo real > .cache/new; echo end"
+        process = self.world.start("run", "--session", "h", "--base", home, "--read", home / ".ssh" / "known_hosts", "--",
+                                   "sh", "-c", f"while read line; do {look}; done", stdin=subprocess.PIPE, cwd=home,
+                                   text=True, bufsize=1)
+
+        def seen():
+            process.stdin.write("look\n")
+            lines = []
+            while not lines or lines[-1] not in ("end\n", ""):
+                lines.append(process.stdout.readline())
+            return lines[:-1]
+
+        with process:
+            try:
+                self.assertEqual(seen(), ["known\n"])
+                # More changes than the kernel keeps for the server: after that it must doubt every name.
+                server = self.world.server("h")
+                os.kill(server, signal.SIGSTOP)
+                for i in range(int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 10):
+                    os.utime(home / (".npm" if i % 2 else ".cache"))
+                os.kill(server, signal.SIGCONT)
+                (home / ".cache" / "new").unlink()
+                for _ in range(20):
+                    self.assertEqual(seen(), ["known\n"])
+                    time.sleep(0.05)
+                self.assertEqual((home / ".cache" / "new").read_text(), "real\n", "an allowed path has gone")
+                (home / "saved").write_text("secret\n")
+                os.chmod(home / "saved", 0o644)
+                (home / "saved").rename(home / ".netrc")
+                self.assertEqual(seen(), ["known\n"])
+            finally:
+                process.stdin.close()
+
+    def test_hidden_names_in_the_base_cannot_be_made_anew(self):
+        home = self.world.home
+        done = self.world.run("--session", "h", "--base", home, "--", "sh", "-c",
+                              "mkdir .ssh; echo x > .ssh/secret; echo x > .netrc; mkdir .agentfs; echo x > y; mv y .netrc; "
+                              "rm -rf .aws .netrc; ls -A", cwd=home)
+        self.assertEqual(done.stdout.split(), [".cache", "y"], done.stderr)
+        self.assertEqual(self.world.warren("diff", "h").stdout, "A f /y\n")
+
+    # Sessions of others.
+
+    def test_a_socket_of_another_user_is_not_joined(self):
+        folder = self.world.session_dir("planted")
+        folder.mkdir(parents=True)
+        for path in (folder, folder.parent, folder.parent.parent):
+            os.chown(path, self.uid, self.uid)
+        other = sandboxed.NOBODY - 1
+        script = ("import os, socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
+                  f"s.bind('socket'); os.chmod('socket', 0o777); os.setuid({other}); s.listen(); print('up', flush=True); "
+                  "s.accept(); sys.stdin.read()")
+        with subprocess.Popen([sandboxed.PYTHON, "-c", script], cwd=folder, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as planted:
+            self.assertEqual(planted.stdout.readline(), "up\n")
+            done = self.world.run("--session", "planted", "--", "true")
+            planted.kill()
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("another user's process", done.stderr)
 
 
 class AsRoot(Escape, unittest.TestCase):
