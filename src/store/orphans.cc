@@ -23,9 +23,7 @@ Status Orphans::add(Inode node) {
       .run();
 }
 
-Status Orphans::keep(Inode node) {
-  return add_.bind(1, node.value).bind(2, "").bind(3, 0).bind(4, 0).bind(5, 0).run();
-}
+Status Orphans::keep(Inode node) { return add_.bind(1, node.value).bind(2, "").bind(3, 0).bind(4, 0).bind(5, 0).run(); }
 
 Status Orphans::erase(Inode node) { return erase_.bind(1, node.value).run(); }
 

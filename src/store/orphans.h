@@ -19,7 +19,7 @@ class Orphans {
  public:
   static Result<std::unique_ptr<Orphans>> open(Database& database);
 
-  Status add(Inode node);  // kept by this process
+  Status add(Inode node);   // kept by this process
   Status keep(Inode node);  // by names that an overlay's base has for it: nobody's process, never abandoned
   Status erase(Inode node);
   Result<std::vector<Inode>> list_abandoned();  // those whose process is certainly gone

@@ -182,10 +182,10 @@ Status OverlayRows::prepare_whiteout_changes() {
   sql_->restore_link = WARREN_TRY(
       db.prepare("DELETE FROM wr_lost_link WHERE base_path = (SELECT base_path FROM wr_whiteout WHERE path = ?)"));
   sql_->remove_seen = WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ?"));
-  sql_->list_below = WARREN_TRY(
-      db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
-                 "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.base_path FROM fs_whiteout w "
-                 "LEFT JOIN wr_whiteout s ON s.path = w.path WHERE w.path > ?1 AND w.path < ?2"));
+  sql_->list_below =
+      WARREN_TRY(db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
+                            "s.mtime_nsec, s.ctime, s.ctime_nsec, s.rdev, s.base_path FROM fs_whiteout w "
+                            "LEFT JOIN wr_whiteout s ON s.path = w.path WHERE w.path > ?1 AND w.path < ?2"));
   return Ok{};
 }
 

@@ -167,8 +167,7 @@ Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, s
   return made;
 }
 
-Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const Attributes& as,
-                                   std::string_view target) {
+Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
