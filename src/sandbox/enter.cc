@@ -24,6 +24,7 @@
 #include "sandbox/foreground.h"
 #include "sandbox/landlock.h"
 #include "sandbox/message.h"
+#include "sandbox/streams.h"
 #include "sandbox/syscall_filter.h"
 
 namespace warren {
@@ -74,8 +75,10 @@ Status raise_walls(const Entering& entering) {
 
 // In the command's own process, which is inside; `report` closes itself when the command begins. Other commands live
 // there: what we still have open from outside goes before anything of us is theirs to look at.
-[[noreturn]] void become_command(const Entering& entering, Fd report, const Foreground& foreground) {
+[[noreturn]] void become_command(const Entering& entering, Fd report, const Foreground& foreground,
+                                 const FileStreams& streams) {
   foreground.in_child();
+  streams.in_child();
   auto keep = static_cast<unsigned>(report.get());
   ::close_range(3, keep - 1, 0);
   ::close_range(keep + 1, ~0U, 0);
@@ -98,7 +101,8 @@ Status raise_walls(const Entering& entering) {
 
 // Goes in and leaves a child of our parent there: only children are made inside another pid namespace, and
 // whoever waits for the command must be its parent.
-[[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground) {
+[[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground,
+                            const FileStreams& streams) {
   ::prctl(PR_SET_DUMPABLE, 0);  // until the command's program begins, nobody inside may trace it
   for (const Fd& space : entering.namespaces) {
     if (::setns(space.get(), 0) == 0) continue;
@@ -106,7 +110,7 @@ Status raise_walls(const Entering& entering) {
     ::_exit(kOwnFailure);
   }
   auto command = static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
-  if (command == 0) become_command(entering, std::move(report), foreground);
+  if (command == 0) become_command(entering, std::move(report), foreground, streams);
   if (command < 0) {
     int number = errno;
     Error error = number == ENOMEM ? Error(Code::kUnavailable, "the sandbox has ended")
@@ -156,13 +160,15 @@ Result<Ended> run_inside(const Entering& entering) {
   WARREN_TRY(check_streams());
   auto [ours, theirs] = WARREN_TRY(open_message_pair());
   Foreground foreground = WARREN_TRY(Foreground::prepare());
+  FileStreams streams = WARREN_TRY(FileStreams::prepare());
   pid_t helper = ::fork();
   if (helper < 0) return system_error(errno, "fork");
   if (helper == 0) {
     ours = Fd();
-    go_inside(entering, std::move(theirs), foreground);
+    go_inside(entering, std::move(theirs), foreground, streams);
   }
   theirs = Fd();
+  streams.carry();
   Result<Started> started = hear_of_start(ours.get());
   reap(helper);
   if (!started.ok()) return std::move(started).take_error();

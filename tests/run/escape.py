@@ -110,6 +110,31 @@ class Escape:
         self.assertEqual(done.returncode, 125)
         self.assertIn("would lead outside", done.stderr)
 
+    def test_a_file_as_a_standard_stream_stays_what_it_is(self):
+        given = self.world.root / "given"
+        given.write_text("line\n" * 50_000)
+        os.chown(given, self.uid, -1)
+        os.chmod(given, 0o640)
+        before = os.stat(given)
+        with open(given) as file:
+            done = self.shell("chmod 4777 /proc/self/fd/0; touch -d 2001-01-01 /proc/self/fd/0; wc -l", stdin=file)
+        self.assertEqual(done.stdout.split(), ["50000"])
+        after = os.stat(given)
+        self.assertEqual((after.st_mode, after.st_mtime_ns, after.st_ctime_ns),
+                         (before.st_mode, before.st_mtime_ns, before.st_ctime_ns))
+
+    def test_output_to_a_file_is_all_there_and_in_order(self):
+        given = self.world.root / "given"
+        with open(given, "w") as file:
+            os.chown(given, self.uid, -1)
+            mode = os.stat(given).st_mode
+            self.shell("seq 1 50000; echo last >&2; chmod 4777 /proc/self/fd/1; sleep 100 & exit 0", stdout=file,
+                       stderr=file)
+        lines = given.read_text().splitlines()
+        self.assertEqual(lines[:50000], [str(number) for number in range(1, 50001)])
+        self.assertEqual(lines[50000], "last")
+        self.assertEqual(os.stat(given).st_mode, mode)
+
     # The agent's own record.
 
     def test_the_agent_file_and_its_directory_show_nothing(self):
