@@ -154,7 +154,6 @@ class OverlayFs final : public FileSystem {
   bool is_gone(Inode number) const;
   void lose_name(Inode number, const std::string& base_path, Timestamp at);
   void without_lost_names(Attributes& found) const;
-  bool is_dir_number(Inode number) const { return dirs_.contains(number); }
 
   // Directories.
   Result<Dir*> enter(Inode dir);            // kStale, kNotDirectory

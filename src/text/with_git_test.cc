@@ -252,7 +252,7 @@ TEST_F(WithGit, RandomEditsAreAppliedToTheByte) {
 }
 
 TEST_F(WithGit, RandomEditsAreAppliedByPatchToo) {
-  if (std::system("command -v patch >/dev/null") != 0) GTEST_SKIP() << "there is no patch here";
+  ASSERT_EQ(std::system("command -v patch >/dev/null"), 0) << "tools/setup installs patch";
   for (LineStyle style : {LineStyle::kUnique, LineStyle::kFew, LineStyle::kBytes}) {
     for (std::uint64_t seed = 100; seed < 108; ++seed) {
       Pair pair = random_pair(seed, style);
