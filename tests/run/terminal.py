@@ -103,19 +103,38 @@ class Terminal(unittest.TestCase):
         self.prompt(screen)
         return screen
 
+    def sleeps(self):
+        """The `sleep 1000` of this test: their states, groups and the groups that have their terminal."""
+        mark = f"WARREN_TEST_WORLD={self.world.root}".encode()
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if (entry / "cmdline").read_bytes() != b"sleep\0001000\0" or mark not in (entry / "environ").read_bytes():
+                    continue
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # ended meanwhile
+            yield fields[0], fields[2], fields[5]
+
+    def sleep_is_there(self):
+        sandboxed.wait_for(lambda: any(state == "S" for state, _, _ in self.sleeps()), "the command to sleep")
+
+    def sleep_has_the_terminal(self):
+        sandboxed.wait_for(lambda: any(state == "S" and group == owner for state, group, owner in self.sleeps()),
+                           "the command to sleep in the foreground")
+
     def test_an_interactive_shell_has_job_control(self):
         screen, before = self.inner_shell()
         for complaint in ("cannot set terminal", "no job control"):
             self.assertNotIn(complaint, before)
         screen.type("sleep 1000\n")
-        time.sleep(0.3)
+        self.sleep_has_the_terminal()
         screen.type("\x1a")
         screen.expect("Stopped")
         self.prompt(screen)
         screen.type("jobs; fg\n")
         screen.expect("Stopped")
         screen.expect("sleep 1000\n")
-        time.sleep(0.3)
+        self.sleep_has_the_terminal()
         screen.type("\x03")
         self.prompt(screen)
         screen.type("echo status $?\n")
@@ -152,13 +171,13 @@ class Terminal(unittest.TestCase):
         run = " ".join(self.world.words("run", "--session", "t", "--", "sleep", "1000"))
         screen.type(run + "\n")
         sandboxed.wait_for(lambda: self.world.server("t") if self.world.session_dir("t").exists() else None, "the server")
-        time.sleep(0.5)
+        self.sleep_has_the_terminal()
         screen.type("\x1a")
         screen.expect("Stopped")
         self.prompt(screen)
         screen.type("fg\n")
         screen.expect("sleep 1000\n")
-        time.sleep(0.3)
+        self.sleep_has_the_terminal()
         screen.type("\x1a")
         screen.expect("Stopped")
         self.prompt(screen)
@@ -166,7 +185,8 @@ class Terminal(unittest.TestCase):
         screen.expect("Running")
         self.prompt(screen)
         screen.type("fg\n")
-        time.sleep(0.3)
+        # Nobody told the run that it is in front again: the keys come to it, and it passes them on.
+        sandboxed.wait_for(lambda: os.tcgetpgrp(screen.fd) != screen.pid, "the shell to give its terminal away")
         screen.type("\x03")
         self.prompt(screen)
         screen.type("echo status $?; stty -a | grep -c isig\n")
@@ -193,7 +213,7 @@ class Terminal(unittest.TestCase):
         run = " ".join(self.world.words("run", "--", "sh", "-c", "'echo on; sleep 1000'"))
         screen.type(f"{run} | cat\n")
         screen.expect("\non\n")
-        time.sleep(0.3)  # a shell that is about to start its command may miss the key
+        self.sleep_is_there()  # a shell that is about to start its command may miss the key
         screen.type("\x03")
         self.prompt(screen)
 
