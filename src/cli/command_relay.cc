@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/relay_commands.h"
+
+namespace warren::cli {
+
+Option relay_root_option() {
+  return {.name = "root",
+          .value = "DIR",
+          .help = "the relay's directory (default ~/.agent-relay)",
+          .environment = "WARREN_RELAY_ROOT",
+          .suggest = Suggest::kHostDirs};
+}
+
+Result<std::string> relay_root_path(Context& context, const Arguments& args) {
+  if (auto given = args.find("root"); given && !given->empty()) return *given;
+  std::optional<std::string> home = context.environment("HOME");
+  if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "name the directory with '--root'");
+  return *home + "/.agent-relay";
+}
+
+Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(context, args));
+  return relay::Root::open(path, relay::MakeRoot::kNo);
+}
+
+Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
+                                                         relay::LedgerUse use) {
+  return relay::Ledger::open(root.ledger_path(), use, context.clock);
+}
+
+Command make_relay() {
+  Command relay{.name = "relay",
+                .summary = "Messages between agents, through files",
+                .details =
+                    "An agent sends by renaming a file into its outbox and reads files in its inbox; the relay "
+                    "records each message in a ledger and delivers it once.",
+                .positionals = {},
+                .options = {relay_root_option()},
+                .subcommands = {},
+                .handler = nullptr};
+  for (auto make : {make_relay_servers, make_relay_messages, make_relay_caretakers}) {
+    for (Command& command : make()) {
+      command.options.push_back(relay_root_option());
+      for (Command& sub : command.subcommands) sub.options.push_back(relay_root_option());
+      relay.subcommands.push_back(std::move(command));
+    }
+  }
+  return relay;
+}
+
+}  // namespace warren::cli

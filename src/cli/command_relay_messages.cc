@@ -1,0 +1,266 @@
+// What agents do: send, broadcast, inbox, ack, nack, channels.
+#include <poll.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay_commands.h"
+#include "cli/text.h"
+#include "cli/values.h"
+#include "relay/client.h"
+#include "relay/names.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower, and its to say
+
+// How far `--wait` wants a delivery to be: states come in this order.
+int rank_of(relay::DeliveryState state) {
+  switch (state) {
+    case relay::DeliveryState::kDelivered: return 1;
+    case relay::DeliveryState::kRead: return 2;
+    case relay::DeliveryState::kAcked: return 3;
+    case relay::DeliveryState::kNacked:
+    case relay::DeliveryState::kDead: return 4;
+    default: return 0;
+  }
+}
+
+Status check_delivery(const relay::Delivery& delivery) {
+  if (delivery.state != relay::DeliveryState::kNacked && delivery.state != relay::DeliveryState::kDead) return Ok{};
+  return Error(Code::kUnavailable, fmt::format("{} by {}: {}", relay::name_of(delivery.state),
+                                               quote(delivery.recipient), printable(delivery.error)));
+}
+
+// Whether every delivery is as far as wanted; an error when one never will be.
+Result<bool> is_far_enough(relay::Ledger& ledger, const std::string& id, int wanted) {
+  std::optional<relay::StoredMessage> message = WARREN_TRY(ledger.find_message(id));
+  if (!message) return false;
+  if (message->message.status == "failed") return Error(Code::kUnavailable, printable(message->message.error));
+  std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
+  bool is_enough = true;
+  for (const relay::Delivery& delivery : deliveries) {
+    WARREN_TRY(check_delivery(delivery));
+    is_enough = is_enough && rank_of(delivery.state) >= wanted;
+  }
+  return is_enough;
+}
+
+Status wait_for(Context& context, const Arguments& args, relay::Root& root, const std::string& id) {
+  const std::string& wanted = args.get("wait");
+  int rank = wanted == "delivered" ? 1 : wanted == "read" ? 2 : 3;
+  std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
+  std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
+  auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
+  while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
+    if (context.clock.monotonic_ns() > until) {
+      return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
+                   "it goes on: `warren relay status` shows how far it is");
+    }
+    ::poll(nullptr, 0, 5);
+  }
+  return Ok{};
+}
+
+Result<Exit> send(Context& context, const Arguments& args, std::string to) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(relay::Client::open(*root, args.get("from"), context.clock));
+  relay::Message message{.to = std::move(to)};
+  message.kind = args.get("kind");
+  message.thread = args.find("thread").value_or("");
+  message.wants_receipt = args.has("receipt");
+  if (args.has("priority")) message.priority = static_cast<int>(args.integer("priority"));
+  if (args.has("BODY")) message.body = args.get("BODY") + "\n";
+  else message.body = WARREN_TRY(read_input(context, kBodyBytes));
+  std::string id = WARREN_TRY(client->send(message));
+  if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
+  if (args.has("json")) context.out.json({{"id", id}});
+  else context.out.line(id);
+  return Exit::kOk;
+}
+
+Result<Exit> run_send(Context& context, const Arguments& args) { return send(context, args, args.get("TO")); }
+Result<Exit> run_broadcast(Context& context, const Arguments& args) { return send(context, args, "*"); }
+
+Json received_json(const relay::Received& received) {
+  Json json = {{"file", received.file},
+               {"id", received.id},
+               {"from", received.sender},
+               {"to", printable(received.message.to)},
+               {"kind", received.message.kind}};
+  if (!received.message.thread.empty()) set_bytes(json, "thread", received.message.thread);
+  if (!received.message.reference.empty()) set_bytes(json, "reference", received.message.reference);
+  for (const relay::Header& header : received.message.others) {
+    if (header.name != "FROM" && header.name != "ID") set_bytes(json["headers"], header.name, header.value);
+  }
+  set_bytes(json, "body", received.message.body);
+  return json;
+}
+
+void show(Context& context, const relay::Received& received) {
+  context.out.print("{} from {}", received.file, received.sender);
+  if (received.message.kind != "message") context.out.print(" ({})", received.message.kind);
+  if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
+  context.out.print("\n");
+  std::string_view body = received.message.body;
+  while (!body.empty()) {
+    std::size_t end = body.find('\n');
+    context.out.print("  {}\n", context.out.name(body.substr(0, end)));
+    body = end == body.npos ? std::string_view() : body.substr(end + 1);
+  }
+}
+
+Result<Exit> run_inbox(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  std::string last;
+  for (;;) {
+    std::vector<std::string> files = WARREN_TRY(client->list_inbox());
+    for (const std::string& file : files) {
+      if (file <= last) continue;
+      last = file;
+      Result<relay::Received> received = client->read(file);
+      if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
+      relay::Received message = WARREN_TRY(std::move(received));
+      if (args.has("json")) context.out.line(dump_json(received_json(message)));
+      else show(context, message);
+      if (args.has("take")) WARREN_TRY(client->take(file));
+    }
+    if (!args.has("follow")) return Exit::kOk;
+    WARREN_TRY(context.out.finish());
+    ::poll(nullptr, 0, 50);
+  }
+}
+
+Result<Exit> run_ack(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  WARREN_TRY(client->acknowledge(args.get("MESSAGE")));
+  return Exit::kOk;
+}
+
+Result<Exit> run_nack(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  WARREN_TRY(client->refuse(args.get("MESSAGE"), args.find("REASON").value_or("")));
+  return Exit::kOk;
+}
+
+Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  std::string_view channel = args.get("CHANNEL");
+  if (channel.starts_with('#')) channel.remove_prefix(1);
+  WARREN_TRY(relay::check_channel_name(channel));
+  relay::Message message{.to = std::string(relay::kOrchestrator), .kind = std::string(kind)};
+  message.others.push_back({"CHANNEL", fmt::format("#{}", channel)});
+  WARREN_TRY(client->send(message));
+  return Exit::kOk;
+}
+
+Result<Exit> run_subscribe(Context& context, const Arguments& args) {
+  return change_subscription(context, args, "subscribe");
+}
+Result<Exit> run_unsubscribe(Context& context, const Arguments& args) {
+  return change_subscription(context, args, "unsubscribe");
+}
+
+Result<Exit> run_channels(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  auto channels = WARREN_TRY(ledger->list_subscriptions());
+  Json json = Json::object();
+  for (const auto& [channel, agents] : channels) {
+    json["#" + channel] = agents;
+    if (!args.has("json")) context.out.print("#{} {}\n", channel, fmt::join(agents, " "));
+  }
+  if (args.has("json")) context.out.json(json);
+  return Exit::kOk;
+}
+
+std::vector<Option> send_options() {
+  return {
+      {.name = "from",
+       .letter = 'f',
+       .value = "NAME",
+       .help = "the agent that sends",
+       .fallback = "Operator",
+       .environment = "AGENT_RELAY_NAME"},
+      {.name = "kind",
+       .value = "KIND",
+       .help = "message, ack, nack, status, subscribe, unsubscribe",
+       .fallback = "message"},
+      {.name = "thread", .value = "ID", .help = "what it belongs to"},
+      {.name = "priority",
+       .value = "N",
+       .help = "0 goes first, 9 last (5)",
+       .choices = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}},
+      {.name = "receipt", .help = "have the relay tell how far it is, in the sender's inbox"},
+      {.name = "wait",
+       .value = "STATE",
+       .help = "return when every recipient's is so far",
+       .choices = {"delivered", "read", "acked"}},
+      {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
+      json_option()};
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_messages() {
+  Positional body{.name = "BODY", .help = "the text; without it, standard input", .times = Times::kOptional};
+  Positional name{.name = "NAME", .help = "the agent"};
+  Positional message{.name = "MESSAGE", .help = "its file in the inbox, or its id"};
+  Positional channel{.name = "CHANNEL", .help = "the channel, with or without #"};
+  Command sends{.name = "send",
+                .summary = "Send a message, and print its id",
+                .details = "TO is an agent, `*` (every other active one), `#channel`, `Lead` or `__orchestrator__`.",
+                .positionals = {{.name = "TO", .help = "who gets it"}, body},
+                .options = send_options(),
+                .handler = run_send};
+  Command broadcast{.name = "broadcast",
+                    .summary = "Send a message to every other active agent",
+                    .details = "",
+                    .positionals = {body},
+                    .options = send_options(),
+                    .handler = run_broadcast};
+  Command inbox{
+      .name = "inbox",
+      .summary = "Show the messages in an agent's inbox",
+      .details = "",
+      .positionals = {name},
+      .options = {{.name = "follow", .letter = 'f', .help = "go on as messages come"},
+                  {.name = "take", .letter = 't', .help = "and take them: moved to inbox/.done, and thereby read"},
+                  {.name = "json", .help = "print JSON, one line a message"}},
+      .handler = run_inbox};
+  Command ack{.name = "ack",
+              .summary = "Say that a message was dealt with",
+              .details = "",
+              .positionals = {name, message},
+              .handler = run_ack};
+  Command nack{.name = "nack",
+               .summary = "Say that a message was not dealt with",
+               .details = "",
+               .positionals = {name, message, {.name = "REASON", .help = "why", .times = Times::kOptional}},
+               .handler = run_nack};
+  Command channels{.name = "channels",
+                   .summary = "List channels and who subscribes",
+                   .details = "",
+                   .options = {json_option()},
+                   .handler = run_channels};
+  Command subscribe{.name = "subscribe",
+                    .summary = "Subscribe an agent to a channel",
+                    .details = "",
+                    .positionals = {name, channel},
+                    .handler = run_subscribe};
+  Command unsubscribe{.name = "unsubscribe",
+                      .summary = "End a subscription",
+                      .details = "",
+                      .positionals = {name, channel},
+                      .handler = run_unsubscribe};
+  return {sends, broadcast, inbox, ack, nack, channels, subscribe, unsubscribe};
+}
+
+}  // namespace warren::cli

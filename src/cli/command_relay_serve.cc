@@ -1,0 +1,231 @@
+// The relay itself: up, down, status, agents, tail.
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay_commands.h"
+#include "cli/text.h"
+#include "cli/values.h"
+#include "os/daemon.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "os/process.h"
+#include "os/signals.h"
+#include "relay/relay.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::chrono::seconds kDownWait{10};
+
+void wait_ms(int milliseconds) { ::poll(nullptr, 0, milliseconds); }
+
+// Serves until SIGINT or SIGTERM.
+Status serve(const std::string& path, Clock& clock, Daemon* daemon) {
+  Result<Signals> signals = Signals::take({SIGINT, SIGTERM});
+  Result<std::unique_ptr<relay::Relay>> relay =
+      signals.ok() ? relay::Relay::start(path, clock) : Result<std::unique_ptr<relay::Relay>>(signals.error());
+  if (daemon != nullptr) daemon->report(relay.ok() ? Status(Ok{}) : Status(relay.error()));
+  auto running = WARREN_TRY(std::move(relay));
+  Fd stop(::eventfd(0, EFD_CLOEXEC));
+  Fd ended(::eventfd(0, EFD_CLOEXEC));
+  std::thread listener([&] {
+    signals->wait(ended.get()).ignore("then it stops as if asked to");
+    ::eventfd_write(stop.get(), 1);
+  });
+  Status served = running->run(stop.get());
+  ::eventfd_write(ended.get(), 1);
+  listener.join();
+  return served;
+}
+
+Result<Exit> run_up(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(context, args));
+  if (!args.has("daemon")) {
+    WARREN_TRY(serve(path, context.clock, nullptr));
+    return Exit::kOk;
+  }
+  std::string absolute = path;
+  if (!path.starts_with('/')) {
+    std::string here = WARREN_TRY(canonical_host_path("."));
+    absolute = here + "/" + path;
+  }
+  Daemon daemon = WARREN_TRY(Daemon::start());
+  if (!daemon.is_child()) {
+    WARREN_TRY(daemon.wait());
+    return Exit::kOk;
+  }
+  Status served = serve(absolute, context.clock, &daemon);
+  ::_exit(served.ok() ? 0 : 1);
+}
+
+Result<ProcessIdentity> serving_process(relay::Ledger& ledger) {
+  std::optional<std::string> text = WARREN_TRY(ledger.find_value("process"));
+  if (!text) return Error(Code::kNotFound, "the ledger does not say which process serves it");
+  Json json = WARREN_TRY(parse_json(*text));
+  return ProcessIdentity{json.value("boot", ""), json.value("pid_namespace", std::int64_t{0}),
+                         json.value("pid", std::int64_t{0}), json.value("started", std::int64_t{0})};
+}
+
+Result<Exit> run_down(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  if (!root->is_locked_by_other())
+    return Error(Code::kNotFound, fmt::format("no relay is up at {}", quote(root->path())));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  ProcessIdentity process = WARREN_TRY(serving_process(*ledger));
+  if (liveness_of(process) != Liveness::kAlive) {
+    return Error(Code::kUnavailable, "the relay runs where its process cannot be signalled from here");
+  }
+  if (::kill(static_cast<pid_t>(process.pid), SIGTERM) != 0) return system_error(errno, "signal the relay");
+  for (int waited = 0; waited < std::chrono::milliseconds(kDownWait).count(); waited += 10) {
+    if (!root->is_locked_by_other()) return Exit::kOk;
+    wait_ms(10);
+  }
+  return Error(Code::kBusy,
+               fmt::format("the relay (process {}) has not ended in {} seconds", process.pid, kDownWait.count()));
+}
+
+Json delivery_json(const relay::Delivery& delivery) {
+  Json json = {
+      {"recipient", delivery.recipient}, {"state", relay::name_of(delivery.state)}, {"file", delivery.inbox_name}};
+  if (delivery.attempts > 0) json["attempts"] = delivery.attempts;
+  if (!delivery.error.empty()) json["error"] = printable(delivery.error);
+  return json;
+}
+
+Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger& ledger) {
+  const std::string& id = args.get("MESSAGE");
+  std::optional<relay::StoredMessage> found = WARREN_TRY(ledger.find_message(id));
+  if (!found) return Error(Code::kNotFound, fmt::format("the ledger has no message {}", quote(id)));
+  const relay::MessageRow& message = found->message;
+  std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
+  if (args.has("json")) {
+    Json json = {{"id", message.id},
+                 {"from", message.agent},
+                 {"to", printable(message.target)},
+                 {"kind", message.type},
+                 {"status", message.status}};
+    if (!message.error.empty()) json["error"] = printable(message.error);
+    json["deliveries"] = Json::array();
+    for (const relay::Delivery& delivery : deliveries) json["deliveries"].push_back(delivery_json(delivery));
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("{} {}{}\n", message.id, message.status,
+                    message.error.empty() ? "" : ": " + printable(message.error));
+  for (const relay::Delivery& delivery : deliveries) {
+    context.out.print("  {} {}{}\n", delivery.recipient, relay::name_of(delivery.state),
+                      delivery.error.empty() ? "" : ": " + printable(delivery.error));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_status(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  if (args.has("MESSAGE")) return show_message(context, args, *ledger);
+  bool is_up = root->is_locked_by_other();
+  relay::Counts counts = WARREN_TRY(ledger->count());
+  if (args.has("json")) {
+    Json json = {{"root", root->path()},
+                 {"up", is_up},
+                 {"messages", counts.messages},
+                 {"deliveries", counts.deliveries},
+                 {"dead_letters", counts.dead_letters}};
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("{}\n", is_up ? "up" : "down");
+  for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
+  for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
+  context.out.print("dead letters: {}\n", counts.dead_letters);
+  return Exit::kOk;
+}
+
+Result<Exit> run_agents(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
+  Json list = Json::array();
+  for (const relay::AgentRow& agent : agents) {
+    if (!args.has("json")) {
+      context.out.print("{} {}\n", agent.name, agent.status);
+      continue;
+    }
+    list.push_back({{"name", agent.name}, {"status", agent.status}, {"registered_at_us", agent.registered_at_us}});
+    if (agent.last_seen_at_us != 0) list.back()["last_seen_at_us"] = agent.last_seen_at_us;
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+// The log from its last lines on; a log that was rotated away is followed into the new one.
+Result<Exit> run_tail(Context& context, const Arguments& args) {
+  constexpr off_t kLast = 4096;
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  Fd log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
+  off_t size = ::lseek(log.get(), 0, SEEK_END);
+  std::string buffer(65'536, '\0');
+  ::lseek(log.get(), std::max<off_t>(0, size - kLast), SEEK_SET);
+  bool skip_line = size > kLast;
+  for (;;) {
+    std::size_t got = WARREN_TRY(read_some(log.get(), as_mutable_bytes(buffer)));
+    std::string_view text = std::string_view(buffer).substr(0, got);
+    if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
+    skip_line = false;
+    context.out.write(text);
+    if (got > 0) continue;
+    if (!args.has("follow")) return Exit::kOk;
+    WARREN_TRY(context.out.finish());
+    wait_ms(200);
+    struct stat mine {};
+    struct stat named {};
+    ::fstat(log.get(), &mine);
+    bool is_rotated =
+        ::fstatat(root->dir(), "relay.log", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino != mine.st_ino;
+    if (is_rotated) log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
+  }
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_servers() {
+  Command up{.name = "up",
+             .summary = "Serve: take messages from outboxes and deliver them",
+             .details =
+                 "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
+                 "down` ends it, and whatever ends it, the next one goes on where it was.",
+             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"}},
+             .handler = run_up};
+  Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
+  Command status{.name = "status",
+                 .summary = "Show whether it is up and how many messages are where, or how far one message is",
+                 .details = "",
+                 .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
+                 .options = {json_option()},
+                 .handler = run_status};
+  Command agents{.name = "agents",
+                 .summary = "List the agents it knows",
+                 .details = "",
+                 .options = {json_option()},
+                 .handler = run_agents};
+  Command tail{.name = "tail",
+               .summary = "Show the end of its log",
+               .details = "",
+               .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
+               .handler = run_tail};
+  return {up, down, status, agents, tail};
+}
+
+}  // namespace warren::cli

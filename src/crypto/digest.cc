@@ -1,0 +1,54 @@
+#include "crypto/digest.h"
+
+#include <openssl/evp.h>
+
+#include "base/check.h"
+
+namespace warren {
+namespace {
+
+// Looking an algorithm up costs more than hashing a small message: once for the process, never freed.
+const EVP_MD* algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  WARREN_CHECK(found != nullptr);
+  return found;
+}
+
+}  // namespace
+
+void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  WARREN_CHECK(context_ != nullptr);
+  WARREN_CHECK(EVP_DigestInit_ex2(context_.get(), algorithm(), nullptr) == 1);
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::update(Bytes data) { WARREN_CHECK(EVP_DigestUpdate(context_.get(), data.data(), data.size()) == 1); }
+
+Sha256::Value Sha256::finish() {
+  Value value;
+  WARREN_CHECK(EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(value.data()), nullptr) == 1);
+  WARREN_CHECK(EVP_DigestInit_ex2(context_.get(), algorithm(), nullptr) == 1);
+  return value;
+}
+
+std::string hex_of(Bytes data) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  out.reserve(data.size() * 2);
+  for (std::byte b : data) {
+    out += kDigits[std::to_integer<unsigned>(b) >> 4];
+    out += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return out;
+}
+
+std::string sha256_hex(Bytes data) {
+  Sha256 digest;
+  digest.update(data);
+  return hex_of(digest.finish());
+}
+
+}  // namespace warren

@@ -1,0 +1,39 @@
+// SHA-256 of bytes, at once or as they come. The one user of OpenSSL's digests.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+
+struct evp_md_ctx_st;
+
+namespace warren {
+
+// One thread. After finish() it starts over.
+class Sha256 {
+ public:
+  using Value = std::array<std::byte, 32>;
+
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept = default;
+  Sha256& operator=(Sha256&&) noexcept = default;
+
+  void update(Bytes data);
+  Value finish();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+std::string sha256_hex(Bytes data);  // 64 digits, lower case
+
+std::string hex_of(Bytes data);
+
+}  // namespace warren

@@ -1,0 +1,27 @@
+// config.json of a relay's root: what an operator may choose. A key we do not know is refused by name, since a
+// misspelt limit is no limit.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace warren::relay {
+
+struct Config {
+  std::string lead;                                    // who gets what is sent to `Lead`; "": the agent of that name
+  std::uint64_t message_bytes_max = 1U << 20;          // of a file in an outbox
+  std::int64_t rate_per_second = 10'000;               // messages taken from one agent; 0: no limit
+  std::chrono::milliseconds settle{100};               // before a file that is written in place is read
+  std::chrono::milliseconds rescan{30'000};            // looking for what no event told of
+  std::chrono::milliseconds deadline{24 * 3'600'000};  // how long a failing delivery is tried
+  std::uint64_t log_bytes_max = 16U << 20;             // then the log and the audit log start anew; one old one stays
+};
+
+// kInvalid names the key.
+Result<Config> parse_config(std::string_view json);
+
+}  // namespace warren::relay

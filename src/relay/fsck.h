@@ -1,0 +1,24 @@
+// Whether the ledger and the directories of a relay agree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "relay/ledger.h"
+#include "relay/root.h"
+
+namespace warren::relay {
+
+struct FsckReport {
+  std::vector<std::string> problems;
+  std::vector<std::string> repaired;
+};
+
+enum class Repair { kNo, kYes };
+
+// With kYes nobody else may serve the root: the caller holds its lock. Files of inboxes that the ledger does not know
+// are reported and left where they are.
+Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair);
+
+}  // namespace warren::relay

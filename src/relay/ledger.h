@@ -1,0 +1,199 @@
+// The ledger: which messages there are, who is to have them, and how far each delivery is. It alone decides; what
+// stands in directories is made to agree with it after a crash.
+//
+// Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
+// them deliveries (one message may have many recipients), subscriptions and dead_letters. docs/design/relay.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "db/statement.h"
+#include "db/transaction.h"
+
+namespace warren::relay {
+
+// Stored as the words of name_of(). A delivery only moves on: pending, delivered, read, acked or nacked.
+enum class DeliveryState {
+  kPending,    // staged in tmp/deliveries, or already renamed from there
+  kDelivered,  // in the inbox, durably
+  kRead,       // left the inbox, or was moved to inbox/.done
+  kAcked,
+  kNacked,
+  kStored,  // the recipient is inactive
+  kHeld,    // nobody leads yet
+  kDead,    // see dead_letters
+};
+std::string_view name_of(DeliveryState state);
+Result<DeliveryState> parse_state(std::string_view word);
+
+struct MessageRow {
+  std::string id;         // sender/stem
+  std::string agent;      // the sender
+  std::string direction;  // outbox: from an agent; inbox: made by the relay
+  std::string path;       // below the root, once it is archived
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  std::uint64_t inode = 0;
+  std::string checksum;  // of the whole file
+  std::string status;    // processing, completed, failed
+  std::string type;      // KIND
+  std::string target;    // TO
+  std::int64_t discovered_at_us = 0;
+  std::string error;
+};
+
+struct Delivery {
+  std::int64_t id = 0;
+  std::string message_id;
+  std::string recipient;
+  DeliveryState state = DeliveryState::kPending;
+  std::string inbox_name;  // the file's
+  bool wants_receipt = false;
+  int attempts = 0;
+  std::int64_t next_at_ms = 0;   // wall time
+  std::int64_t deadline_ms = 0;  // wall time; 0: none
+  std::string error;
+};
+
+struct AgentRow {
+  std::string name;
+  std::int64_t registered_at_us = 0;
+  std::int64_t last_seen_at_us = 0;
+  std::string status;  // active, inactive, terminated
+};
+
+struct DeadLetter {
+  std::int64_t id = 0;
+  std::string message_id;
+  std::string recipient;
+  std::string reason;
+  std::int64_t died_at_us = 0;
+};
+
+// What someone asks of the relay through the ledger.
+struct Operation {
+  std::int64_t id = 0;
+  std::string type;  // redeliver, discard
+  std::string payload;
+};
+
+struct MessageFilter {
+  std::int64_t before_id = INT64_MAX;
+  std::size_t limit = 50;
+};
+
+struct DueFilter {
+  std::int64_t now_ms = INT64_MAX;
+  int attempts_min = 0;
+  std::int64_t after = 0;
+  std::size_t limit = 256;
+};
+
+struct StoredMessage {
+  std::int64_t row = 0;
+  MessageRow message;
+};
+
+struct Counts {
+  std::map<std::string, std::int64_t> messages;    // by status
+  std::map<std::string, std::int64_t> deliveries;  // by state
+  std::int64_t dead_letters = 0;
+};
+
+enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
+
+// One thread; between processes SQLite keeps order. Changes belong in a transaction of the caller, so that many
+// messages share one.
+class Ledger {
+ public:
+  static Result<std::unique_ptr<Ledger>> open(const std::string& path, LedgerUse use, Clock& clock);
+
+  Database& database() { return *db_; }
+  Result<Transaction> begin() { return Transaction::begin(*db_, Access::kWrite); }
+
+  Status add_message(const MessageRow& message);
+  Status add_delivery(Delivery& delivery);  // sets its id
+  Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
+  Status set_retry(const Delivery& delivery);
+  Status release(const Delivery& delivery);  // pending again, for its recipient of now
+  // A message is completed when no delivery of it is open, failed when one of them died.
+  Status settle_message(std::string_view message_id);
+  Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
+  Status bury_message(std::string_view message_id, std::string_view reason);
+  Status close_dead_letter(std::int64_t id, std::string_view resolution);
+
+  Result<std::optional<StoredMessage>> find_message(std::string_view id);
+  Result<std::optional<Delivery>> find_delivery(std::int64_t id);
+  Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
+  Result<std::optional<Delivery>> find_to(std::string_view message_id, std::string_view recipient);
+  Result<std::vector<Delivery>> list_deliveries(std::string_view message_id);
+  // Pending ones. In order of id, those behind `after`: pages, since there may be a million.
+  Result<std::vector<Delivery>> due(const DueFilter& filter);
+  Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of those that failed and wait
+  Result<std::vector<Delivery>> in_state(std::string_view recipient, DeliveryState state, std::int64_t after,
+                                         std::size_t limit);
+  Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever given
+
+  Result<std::vector<AgentRow>> list_agents();
+  Status put_agent(const AgentRow& agent);
+  Status touch_agent(std::string_view name);
+  Result<std::map<std::string, std::set<std::string>>> list_subscriptions();  // channel → agents
+  Status subscribe(std::string_view channel, std::string_view agent);
+  Status unsubscribe(std::string_view channel, std::string_view agent);
+
+  Result<std::vector<DeadLetter>> list_dead(std::size_t limit);
+  Result<std::optional<DeadLetter>> find_dead(std::int64_t id);
+  Result<std::vector<StoredMessage>> list_messages(const MessageFilter& filter);
+  Result<Counts> count();
+
+  Status request(std::string_view type, std::string_view payload);
+  Result<std::vector<Operation>> open_operations();
+  Status complete_operation(std::int64_t id);
+
+  Result<std::optional<std::string>> find_value(std::string_view key);  // orchestrator_state
+  Status put_value(std::string_view key, std::string_view value);
+
+  // What SQLite finds wrong with the file itself; and messages whose status is not what their deliveries say.
+  Result<std::vector<std::string>> check();
+  Status settle_all();
+  Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
+
+  Status backup_to(const std::string& path) { return db_->backup_to(path); }
+
+ private:
+  Ledger(std::unique_ptr<Database> db, Clock& clock) : db_(std::move(db)), clock_(clock) {}
+  Status create_tables();
+  struct Prepared {
+    Statement* statement;
+    Sql sql;
+  };
+  Status prepare_all(std::span<const Prepared> statements);
+  Status prepare_messages();  // and deliveries and dead letters
+  Status prepare_others();
+  static Delivery delivery_of(Rows& rows);
+  static StoredMessage message_of(Rows& rows);
+  Result<std::vector<Delivery>> all(Statement& statement);
+
+  std::unique_ptr<Database> db_;
+  Clock& clock_;
+  Statement add_message_, add_delivery_, set_state_, set_retry_, release_, settle_, add_dead_, close_dead_;
+  Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
+      newest_;
+  Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
+  Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
+  Statement request_, operations_, complete_, find_value_, put_value_;
+  Statement integrity_, unsettled_, is_needed_;
+};
+
+}  // namespace warren::relay

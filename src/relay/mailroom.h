@@ -1,0 +1,57 @@
+// Puts files into inboxes, durably and each once.
+//
+// A file is first staged in tmp/deliveries and synced; then the ledger's transaction says that it is to be delivered;
+// then it is renamed into the inbox. So after a crash a pending delivery whose staged file is gone has happened, even
+// if the receiver has taken it since, and one whose file is there has not.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "relay/ledger.h"
+#include "relay/root.h"
+
+namespace warren::relay {
+
+// One thread.
+class Mailroom {
+ public:
+  explicit Mailroom(Root& root) : root_(root) {}
+
+  // Writes the file; durable after sync_staged().
+  Status stage(const Delivery& delivery, std::string_view content);
+  Status sync_staged();
+  void unstage(const Delivery& delivery);
+
+  // Renames into the inbox. kNotFound: the recipient's inbox is gone.
+  Status publish(const Delivery& delivery);
+  // Of every inbox that publish() changed since. An error concerns them all.
+  Status sync_published();
+
+  bool is_staged(const Delivery& delivery) const;
+  Result<std::vector<std::string>> list_staged() const;  // file names in tmp/deliveries
+  void remove_staged(const std::string& file);
+
+  // Takes a processed file out of the outbox, to `path` (archive/DATE/AGENT/FILE). Only the same bytes can stand there
+  // already: then it is removed.
+  Status archive(std::string_view agent, const std::string& file, const std::string& path);
+
+  void forget_dirs() { dirs_.clear(); }
+
+ private:
+  Result<int> dir(const std::string& relative);
+  Result<Fd> open_sparingly(int dir, const std::string& relative, int flags);
+
+  Root& root_;
+  std::vector<Fd> open_;               // staged, not synced yet
+  std::map<std::string, Fd> dirs_;     // inboxes, outboxes and archives of this round
+  std::map<std::string, Fd> changed_;  // inboxes to sync
+};
+
+std::string staged_name(std::string_view inbox_name, std::string_view recipient);
+
+}  // namespace warren::relay

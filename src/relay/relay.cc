@@ -1,0 +1,208 @@
+#include "relay/relay.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/process.h"
+#include "relay/names.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::size_t kRecoverPage = 1024;
+
+std::uint64_t seed_of_process() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+}  // namespace
+
+bool Plan::is_empty() const {
+  return messages.empty() && restaged.empty() && retried.empty() && changes.empty() && acks.empty() &&
+         filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() && operations.empty();
+}
+
+Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock)
+    : root_(std::move(root)),
+      config_(std::move(config)),
+      clock_(clock),
+      log_(root_->dir(), config_.log_bytes_max, clock),
+      mailroom_(*root_),
+      router_(config_.lead),
+      random_(seed_of_process()) {}
+
+Relay::~Relay() = default;
+
+Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& clock) {
+  ::umask(077);  // the ledger's files are made by SQLite
+  auto root = WARREN_TRY(Root::open(path, MakeRoot::kYes));
+  WARREN_TRY(root->lock());
+  Config config = WARREN_TRY(root->read_config());
+  std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock));
+  relay->ledger_ = WARREN_TRY(Ledger::open(relay->root_->ledger_path(), LedgerUse::kServe, clock));
+  relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
+  WARREN_TRY(relay->recover().within("recover"));
+  return relay;
+}
+
+Status Relay::recover() {
+  if (!root_->repaired().empty()) log_.audit("permissions_repaired", {{"files", root_->repaired()}});
+  std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
+  for (const AgentRow& agent : agents) router_.put_agent(agent);
+  auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
+  router_.set_subscriptions(std::move(subscriptions));
+  newest_stamp_ns_ = WARREN_TRY(ledger_->newest_inbox_ns());
+  std::int64_t resumed = 0;
+  for (DueFilter filter{.limit = kRecoverPage};;) {
+    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
+    if (page.empty()) break;
+    WARREN_TRY(recover_page(page));
+    filter.after = page.back().id;
+    resumed += static_cast<std::int64_t>(page.size());
+  }
+  WARREN_TRY(remove_orphans());
+  auto transaction = WARREN_TRY(ledger_->begin());
+  ProcessIdentity self = current_process();
+  Json process = {
+      {"boot", self.boot}, {"pid_namespace", self.pid_namespace}, {"pid", self.pid}, {"started", self.started}};
+  WARREN_TRY(ledger_->put_value("process", dump_json(process)));
+  WARREN_TRY(ledger_->put_value("started_at", std::to_string(clock_.now_us())));
+  WARREN_TRY(transaction.commit());
+  add_agents();
+  log_.note(Severity::kInfo, "started", {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
+  return Ok{};
+}
+
+// Renaming again what was renamed already does nothing: see Mailroom.
+Status Relay::recover_page(const std::vector<Delivery>& page) {
+  std::vector<Delivery> done;
+  for (const Delivery& delivery : page) publish_one(delivery, done);
+  WARREN_TRY(mailroom_.sync_published());
+  auto transaction = WARREN_TRY(ledger_->begin());
+  for (const Delivery& delivery : done) changes_.push_back({delivery});
+  for (const Change& change : changes_) WARREN_TRY(record_change(change));
+  changes_.clear();
+  return transaction.commit();
+}
+
+// Staged by a round that never committed: nobody was told of them, and their senders' files are in the outboxes.
+Status Relay::remove_orphans() {
+  std::vector<std::string> staged = WARREN_TRY(mailroom_.list_staged());
+  for (const std::string& file : staged) {
+    std::size_t end = file.find(".msg.");
+    std::optional<Delivery> delivery;
+    if (end != file.npos) {
+      delivery = WARREN_TRY(
+          ledger_->find_in_inbox(std::string_view(file).substr(end + 5), std::string_view(file).substr(0, end + 4)));
+    }
+    if (!delivery || delivery->state != DeliveryState::kPending) mailroom_.remove_staged(file);
+  }
+  return Ok{};
+}
+
+void Relay::add_agent(const std::string& name, std::int64_t now_us) {
+  Status added = watcher_->add_agent(name);
+  if (!added.ok()) {
+    log_.note(Severity::kError, "agent_failed", {{"agent", name}, {"error", added.error().message()}});
+    return;
+  }
+  const AgentRow* known = router_.find_agent(name);
+  if (known != nullptr && known->status != "terminated") return;
+  AgentRow agent{name, now_us, 0, "active"};
+  router_.put_agent(agent);
+  agent_changes_.push_back(std::move(agent));
+  to_release_.insert(name);
+  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
+}
+
+// An agent is registered by its directory, and terminated by removing it.
+void Relay::add_agents() {
+  Result<std::vector<std::string>> names = root_->list_agents();
+  if (!names.ok()) {
+    log_.note(Severity::kError, "agents_unreadable", {{"error", names.error().message()}});
+    return;
+  }
+  std::int64_t now_us = clock_.now_us();
+  for (const std::string& name : *names) add_agent(name, now_us);
+  std::set<std::string> there(names->begin(), names->end());
+  std::vector<AgentRow> gone;
+  for (const auto& [name, agent] : router_.agents()) {
+    if (!there.contains(name) && agent.status != "terminated") gone.push_back(agent);
+  }
+  for (AgentRow& agent : gone) {
+    agent.status = "terminated";
+    router_.put_agent(agent);
+    watcher_->remove_agent(agent.name);
+    log_.note(Severity::kInfo, "agent_terminated", {{"agent", agent.name}});
+    agent_changes_.push_back(agent);
+  }
+  if (!router_.find_lead().empty()) to_release_.insert(std::string(kLead));
+}
+
+void Relay::rescan() {
+  watcher_->note_rescan();
+  add_agents();
+  for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
+}
+
+std::int64_t Relay::next_stamp_ns() {
+  Timestamp now = clock_.now();
+  newest_stamp_ns_ = std::max(newest_stamp_ns_ + 1, now.seconds * 1'000'000'000 + now.nanoseconds);
+  return newest_stamp_ns_;
+}
+
+std::string Relay::archive_path(std::string_view agent, std::string_view file) {
+  return fmt::format("archive/{:%Y-%m-%d}/{}/{}", fmt::gmtime(clock_.now().seconds), agent, file);
+}
+
+std::int64_t Relay::wake_at_ns() const {
+  if (paused_until_ns_ != 0) return paused_until_ns_;
+  std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
+  if (has_news()) at = std::min(at, flush_at_ns_);
+  if (!to_release_.empty() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
+  return at;
+}
+
+Status Relay::sleep(int stop) {
+  std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
+  timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+  std::array<pollfd, 2> both{{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}}};
+  if (::ppoll(both.data(), both.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
+  return Ok{};
+}
+
+Status Relay::run(int stop) {
+  pollfd stopping{stop, POLLIN, 0};
+  while (::poll(&stopping, 1, 0) <= 0) {
+    watcher_->take_events();
+    if (watcher_->rescan_is_due()) rescan();
+    if (watcher_->take_agents_changed()) add_agents();
+    if (watcher_->take_poke()) operations_wanted_ = true;
+    bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
+    if (!is_paused) paused_until_ns_ = 0;
+    if (!is_paused && WARREN_TRY(round())) continue;
+    WARREN_TRY(sleep(stop));
+  }
+  finish();
+  return Ok{};
+}
+
+void Relay::finish() {
+  flush_at_ns_ = 0;
+  for (int tries = 0; tries < 3 && has_news(); ++tries) {
+    round().ignore("what is not recorded now is found again by the next start");
+  }
+  log_.note(Severity::kInfo, "stopped", Json::object());
+}
+
+}  // namespace warren::relay

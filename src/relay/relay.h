@@ -1,0 +1,180 @@
+// The relay: takes messages from outboxes, records them in the ledger, and delivers them to inboxes.
+//
+// It works in rounds. A round plans what is to be done with the files that were found and with what happened since
+// (plan), writes the files for inboxes to tmp/deliveries and syncs them (stage), records all of it in one transaction
+// (commit), and renames them into the inboxes (publish). Killed anywhere, the next start goes on from the ledger.
+// docs/design/relay.md has the argument.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "relay/config.h"
+#include "relay/ledger.h"
+#include "relay/log.h"
+#include "relay/mailroom.h"
+#include "relay/message.h"
+#include "relay/root.h"
+#include "relay/router.h"
+#include "relay/watcher.h"
+
+namespace warren::relay {
+
+// A message of this round, from an agent or from the relay itself, and who gets it.
+struct Outgoing {
+  MessageRow row;
+  Message message;
+  std::vector<Delivery> deliveries;
+};
+
+// A delivery that has moved on.
+struct Change {
+  Delivery delivery;
+  DeliveryState state = DeliveryState::kDelivered;
+  std::string error;
+  bool is_retry = false;  // stays pending; attempts and next_at are the delivery's
+};
+
+struct Filing {
+  std::string agent;
+  std::string file;
+  std::string path;
+};
+
+struct Restaged {
+  Delivery delivery;
+  std::string content;
+};
+
+struct Subscription {
+  std::string channel;
+  std::string agent;
+  bool is_on = true;
+};
+
+struct Plan {
+  std::vector<Candidate> candidates;
+  std::vector<Outgoing> messages;
+  std::vector<Restaged> restaged;  // waited in the ledger, and go now
+  std::vector<Delivery> retried;   // staged long ago
+  bool has_more_retries = false;
+  std::set<std::string> ids;    // of the messages
+  std::vector<Change> changes;  // of earlier rounds
+  std::vector<Change> acks;     // by messages of this one
+  std::vector<Filing> filings;
+  std::vector<AgentRow> agents;
+  std::vector<Subscription> subscriptions;
+  std::vector<std::pair<std::int64_t, std::string>> closed;  // dead letters, and how
+  std::vector<std::int64_t> operations;                      // done by this round
+  std::set<std::string> released;                            // whose waiting deliveries were looked at
+  std::set<std::string> seen;                                // agents that sent something
+  std::size_t delivery_count = 0;
+
+  bool is_empty() const;
+};
+
+// One thread.
+class Relay {
+ public:
+  // Locks the root (kBusy if a relay is up), repairs it, opens the ledger and recovers.
+  static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock);
+  ~Relay();
+
+  // Serves until `stop` becomes readable. What was taken is finished first.
+  Status run(int stop);
+
+ private:
+  Relay(std::unique_ptr<Root> root, Config config, Clock& clock);
+  Status recover();
+  Status recover_page(const std::vector<Delivery>& page);
+  Status remove_orphans();
+  void add_agents();
+  void add_agent(const std::string& name, std::int64_t now_us);
+  void rescan();
+  Result<bool> round();  // whether there was something to do
+  void finish();
+  Status sleep(int stop);
+  bool has_news() const { return !changes_.empty() || !left_.empty() || !agent_changes_.empty(); }
+  std::int64_t wake_at_ns() const;
+
+  // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.
+  void plan_candidates(Plan& plan);
+  void plan_candidate(Plan& plan, const Candidate& candidate);
+  void plan_message(Plan& plan, Outgoing outgoing);
+  bool is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
+  Status plan_request(Plan& plan, Outgoing& outgoing);
+  Status plan_ack(Plan& plan, const Outgoing& outgoing);
+  Status plan_status(Plan& plan, const Outgoing& outgoing);
+  Status plan_subscription(Plan& plan, const Outgoing& outgoing);
+  Status plan_routes(Plan& plan, Outgoing& outgoing);
+  void refuse(Plan& plan, Outgoing outgoing, const Error& why);
+  void drop_strange(Plan& plan, const Candidate& candidate, const Error& why);
+  void note_clock(const Candidate& candidate);
+  void assign_names(Plan& plan);
+
+  Status plan_changes(Plan& plan);
+  Status plan_left(Plan& plan);
+  Status check_inbox(Plan& plan);
+  Status plan_waiting(Plan& plan);
+  Status plan_retries(Plan& plan);
+  Status plan_operations(Plan& plan);
+  Status plan_operation(Plan& plan, const Operation& operation);
+  Status redeliver(Plan& plan, const DeadLetter& letter);
+  Status restage(Plan& plan, Delivery delivery);
+  void note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error);
+  void tell(Plan& plan, std::string_view agent, Message message);
+  void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
+  Result<Message> load(std::string_view message_id);
+
+  // Carrying out: relay_round.cc.
+  Status stage(const Plan& plan);
+  Status commit(Plan& plan);
+  Status record_message(Outgoing& outgoing);
+  Status record_change(const Change& change);
+  Status record_rest(const Plan& plan);
+  void publish(Plan& plan);
+  void publish_one(const Delivery& delivery, std::vector<Delivery>& done);
+  void abandon(Plan plan, const Error& why);
+  void retry(Delivery delivery, std::string_view why);
+
+  std::int64_t now_ms() { return clock_.now_us() / 1000; }
+  std::int64_t next_stamp_ns();
+  std::string archive_path(std::string_view agent, std::string_view file);
+
+  std::unique_ptr<Root> root_;
+  Config config_;
+  Clock& clock_;
+  Log log_;
+  Mailroom mailroom_;
+  Router router_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Watcher> watcher_;
+  std::vector<Change> changes_;                       // to be recorded by the next round
+  std::vector<LeftInbox> left_;                       // the same, of inboxes
+  std::vector<AgentRow> agent_changes_;               // the same, of agents
+  std::set<std::string> to_release_;                  // agents (or Lead) whose waiting deliveries may go
+  std::map<std::string, std::int64_t> inbox_checks_;  // agent → delivery it was checked up to
+  std::map<std::string, std::int64_t> failing_;       // recipient → when it is tried again, so that order is kept
+  bool operations_wanted_ = true;
+  std::int64_t newest_stamp_ns_ = 0;
+  std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
+  std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
+  std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded at the latest
+  std::int64_t paused_until_ns_ = 0;
+  int failures_ = 0;  // rounds in a row that could not be carried out
+  std::mt19937_64 random_;
+};
+
+// What stands in the inbox: the message, headed by who sent it and its id.
+std::string render(const Message& message, std::string_view sender, std::string_view id);
+
+}  // namespace warren::relay

@@ -1,0 +1,273 @@
+// What is to be done with the files found in outboxes.
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "crypto/digest.h"
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::size_t kRoundFiles = 256;
+constexpr std::size_t kRoundDeliveries = 4096;  // a broadcast counts once for each recipient
+constexpr std::int64_t kMalformedNs = 5'000'000'000;
+
+std::string_view first_word(std::string_view text) {
+  while (!text.empty() && std::strchr(" \t\r\n", text.front()) != nullptr) text.remove_prefix(1);
+  return text.substr(0, text.find_first_of(" \t\r\n"));
+}
+
+bool is_for_agents(std::string_view kind) {
+  return kind == "message" || kind == "ack" || kind == "nack" || kind == "status";
+}
+
+}  // namespace
+
+std::string render(const Message& message, std::string_view sender, std::string_view id) {
+  Message shown = message;
+  std::erase_if(shown.others, [](const Header& header) {
+    return is_same_header(header.name, "FROM") || is_same_header(header.name, "ID");
+  });
+  shown.others.insert(shown.others.begin(), {{"FROM", std::string(sender)}, {"ID", std::string(id)}});
+  return write_message(shown);
+}
+
+void Relay::plan_candidates(Plan& plan) {
+  while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
+    std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
+    if (found.empty()) return;
+    for (Candidate& candidate : found) {
+      plan_candidate(plan, candidate);
+      plan.candidates.push_back(std::move(candidate));
+    }
+  }
+}
+
+void Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
+  std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
+  Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
+  Outgoing outgoing;
+  MessageRow& row = outgoing.row;
+  row.id = make_message_id(candidate.agent, stem_of(candidate.file));
+  row.agent = candidate.agent;
+  row.direction = "outbox";
+  row.path = archive_path(candidate.agent, candidate.file);
+  row.status = "processing";
+  row.discovered_at_us = clock_.now_us();
+  if (plan.ids.contains(row.id)) return;  // found twice: by an event and by looking
+  if (!read.ok()) {
+    if (read.error().code() == Code::kNotFound) return;  // taken before, or taken back by its sender
+    if (read.error().code() == Code::kBusy) return watcher_->look_again(candidate);
+    bool is_large = read.error().code() == Code::kTooLarge;
+    if (is_large && is_known(plan, outgoing, candidate)) return;
+    if (is_large) return refuse(plan, std::move(outgoing), read.error());
+    return drop_strange(plan, candidate, read.error());
+  }
+  row.size = read->facts.size;
+  row.mtime_ns = read->facts.mtime_ns;
+  row.inode = read->facts.inode;
+  row.checksum = sha256_hex(as_bytes(read->content));
+  if (is_known(plan, outgoing, candidate)) return;
+  Result<Message> message = parse_message(read->content);
+  if (!message.ok()) {
+    bool may_grow = !candidate.is_complete && clock_.monotonic_ns() - candidate.first_seen_ns < kMalformedNs;
+    if (may_grow) return watcher_->look_again(candidate);
+    return refuse(plan, std::move(outgoing), message.error());
+  }
+  outgoing.message = std::move(message).take_value();
+  note_clock(candidate);
+  plan_message(plan, std::move(outgoing));
+}
+
+// The same id with the same bytes is the same message, come again after a crash; with others it is a mistake that its
+// sender hears of.
+bool Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
+  Result<std::optional<StoredMessage>> found = ledger_->find_message(outgoing.row.id);
+  if (!found.ok()) {
+    log_.note(Severity::kError, "ledger_failed", {{"error", found.error().message()}});
+    watcher_->look_again(candidate);
+    return true;
+  }
+  if (!found->has_value()) return false;
+  const MessageRow& known = (*found)->message;
+  if (known.checksum == outgoing.row.checksum) {
+    plan.filings.push_back({candidate.agent, candidate.file, known.path});
+    return true;
+  }
+  std::string path = fmt::format("{}.conflict-{}", outgoing.row.path, outgoing.row.checksum.substr(0, 16));
+  plan.filings.push_back({candidate.agent, candidate.file, path});
+  log_.audit("conflict", {{"message", outgoing.row.id}});
+  nack(plan, candidate.agent, outgoing.row.id,
+       Error(Code::kConflict, "another message had this name before; this one was not sent"));
+  return true;
+}
+
+// Not a file we read: a link, a pipe, a directory, or one we may not open.
+void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
+  bool is_shortage = why.code() == Code::kLimit || why.code() == Code::kIo || why.code() == Code::kNoSpace;
+  if (is_shortage) {  // descriptors or the disk: not the file's fault
+    log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
+    return watcher_->look_again(candidate);
+  }
+  log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
+  Result<Fd> outbox = root_->open_outbox(candidate.agent);
+  if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;
+  std::string id = make_message_id(candidate.agent, stem_of(candidate.file));
+  nack(plan, candidate.agent, id, Error(Code::kDenied, "only regular files are taken; it was removed"));
+}
+
+void Relay::note_clock(const Candidate& candidate) {
+  std::int64_t sent = timestamp_of(candidate.file).value_or(0);
+  std::int64_t& newest = newest_sent_ns_[candidate.agent];
+  if (sent < newest) {
+    log_.note(Severity::kWarning, "clock_went_back", {{"agent", candidate.agent}, {"file", candidate.file}});
+  }
+  newest = sent;
+}
+
+void Relay::plan_message(Plan& plan, Outgoing outgoing) {
+  MessageRow& row = outgoing.row;
+  row.type = outgoing.message.kind;
+  row.target = outgoing.message.to;
+  plan.seen.insert(row.agent);
+  const AgentRow* sender = router_.find_agent(row.agent);
+  if (sender != nullptr && sender->status == "inactive" && row.type != "status") {  // whoever speaks is there
+    AgentRow agent = *sender;
+    agent.status = "active";
+    router_.put_agent(agent);
+    to_release_.insert(agent.name);
+    plan.agents.push_back(std::move(agent));
+  }
+  Status planned = row.target == kOrchestrator ? plan_request(plan, outgoing) : plan_routes(plan, outgoing);
+  if (!planned.ok()) return refuse(plan, std::move(outgoing), planned.error());
+  if (outgoing.deliveries.empty()) row.status = "completed";
+  plan.delivery_count += outgoing.deliveries.size();
+  plan.filings.push_back({row.agent, std::string(split_parent(row.path).name), row.path});
+  plan.ids.insert(row.id);
+  plan.messages.push_back(std::move(outgoing));
+}
+
+// Recorded as failed, its sender told, and kept as a dead letter.
+void Relay::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
+  outgoing.row.status = "failed";
+  outgoing.row.error = why.message();
+  outgoing.deliveries.clear();
+  nack(plan, outgoing.row.agent, outgoing.row.id, why);
+  log_.note(Severity::kWarning, "refused", {{"message", outgoing.row.id}, {"error", why.message()}});
+  plan.filings.push_back({outgoing.row.agent, std::string(split_parent(outgoing.row.path).name), outgoing.row.path});
+  plan.ids.insert(outgoing.row.id);
+  plan.messages.push_back(std::move(outgoing));
+}
+
+Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
+  const MessageRow& row = outgoing.row;
+  if (!is_for_agents(row.type)) {
+    return Error(Code::kUnsupported, fmt::format("KIND {} is not for agents", quote(row.type)));
+  }
+  std::vector<Route> routes = WARREN_TRY(router_.resolve(row.target, row.agent));
+  if ((row.type == "ack" || row.type == "nack") && !outgoing.message.reference.empty()) {
+    WARREN_TRY(plan_ack(plan, outgoing));
+  }
+  for (Route& route : routes) {
+    bool must_wait = to_release_.contains(route.recipient);  // older ones go first
+    bool must_be_held = row.target == kLead && to_release_.contains(std::string(kLead));
+    if (must_be_held) {
+      route = {std::string(kLead), DeliveryState::kHeld};
+    } else if (route.state == DeliveryState::kStored || route.state == DeliveryState::kHeld) {
+      bool is_held = route.state == DeliveryState::kHeld;
+      Message told{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
+      told.body = is_held ? "no agent leads yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
+      tell(plan, row.agent, std::move(told));
+    } else if (must_wait) {
+      route.state = DeliveryState::kStored;
+    }
+    Delivery delivery;
+    delivery.message_id = row.id;
+    delivery.recipient = std::move(route.recipient);
+    delivery.state = route.state;
+    delivery.wants_receipt = outgoing.message.wants_receipt;
+    delivery.deadline_ms = now_ms() + config_.deadline.count();
+    outgoing.deliveries.push_back(std::move(delivery));
+  }
+  return Ok{};
+}
+
+Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
+  const std::string& kind = outgoing.row.type;
+  if (kind == "subscribe" || kind == "unsubscribe") return plan_subscription(plan, outgoing);
+  if (kind == "ack" || kind == "nack") return plan_ack(plan, outgoing);
+  if (kind == "status") return plan_status(plan, outgoing);
+  return Error(Code::kUnsupported, fmt::format("this relay does not offer KIND {}", quote(kind)));
+}
+
+Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
+  const std::string* header = outgoing.message.find("CHANNEL");
+  std::string_view channel = header != nullptr ? std::string_view(*header) : first_word(outgoing.message.body);
+  if (channel.starts_with('#')) channel.remove_prefix(1);
+  WARREN_TRY(check_channel_name(channel));
+  plan.subscriptions.push_back({std::string(channel), outgoing.row.agent, outgoing.row.type == "subscribe"});
+  const Subscription& made = plan.subscriptions.back();
+  made.is_on ? router_.subscribe(made.channel, made.agent) : router_.unsubscribe(made.channel, made.agent);
+  return Ok{};
+}
+
+Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
+  std::string_view word = first_word(outgoing.message.body);
+  if (word != "active" && word != "inactive") {
+    return Error(Code::kInvalid, fmt::format("a status is active or inactive, not {}", quote(word)));
+  }
+  const AgentRow* known = router_.find_agent(outgoing.row.agent);
+  if (known == nullptr) return Error(Code::kNotFound, "the agent is not registered");
+  AgentRow agent = *known;
+  if (agent.status != "active" && word == "active") to_release_.insert(agent.name);
+  agent.status = word;
+  router_.put_agent(agent);
+  plan.agents.push_back(std::move(agent));
+  return Ok{};
+}
+
+// REFERENCE is the name of a file that was in the sender's inbox, or a message's id.
+Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
+  const std::string& reference = outgoing.message.reference;
+  const std::string& agent = outgoing.row.agent;
+  std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
+  std::optional<Delivery> found = WARREN_TRY(
+      reference.find('/') == reference.npos ? ledger_->find_in_inbox(agent, file) : ledger_->find_to(reference, agent));
+  if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
+  bool is_ack = outgoing.row.type == "ack";
+  std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
+  if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
+    note_receipt(plan, *found, is_ack ? "acked" : "nacked", reason);
+  }
+  plan.acks.push_back({*found, is_ack ? DeliveryState::kAcked : DeliveryState::kNacked, reason});
+  return Ok{};
+}
+
+// Urgent messages go first; of one sender, those of the same priority stay in order. Names sort as messages go.
+void Relay::assign_names(Plan& plan) {
+  std::stable_sort(plan.messages.begin(), plan.messages.end(),
+                   [](const Outgoing& a, const Outgoing& b) { return a.message.priority < b.message.priority; });
+  for (Outgoing& outgoing : plan.messages) {
+    if (outgoing.deliveries.empty()) continue;
+    std::int64_t stamp = next_stamp_ns();
+    if (outgoing.row.direction == "inbox") {
+      outgoing.row.id = make_message_id(kOrchestrator, make_message_stem(stamp, random_()));
+      outgoing.deliveries.front().message_id = outgoing.row.id;
+    }
+    std::string digest = sha256_hex(as_bytes(outgoing.row.id)).substr(0, 16);
+    std::string name = fmt::format("{:019}-{}.msg", stamp, digest);
+    for (Delivery& delivery : outgoing.deliveries) delivery.inbox_name = name;
+    if (outgoing.row.direction == "inbox") {
+      outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
+    }
+  }
+}
+
+}  // namespace warren::relay

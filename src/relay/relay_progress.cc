@@ -1,0 +1,233 @@
+// What is to be done beside new files: what happened to earlier deliveries, who may have what waited, requests.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::size_t kPage = 256;
+constexpr std::size_t kInboxPage = 1024;
+constexpr std::size_t kLeftAtOnce = 4096;
+
+}  // namespace
+
+// A message from the relay itself. Those are never answered, so that nothing goes round in circles.
+void Relay::tell(Plan& plan, std::string_view agent, Message message) {
+  const AgentRow* known = router_.find_agent(agent);
+  if (known == nullptr || known->status == "terminated") return;
+  Outgoing outgoing;
+  outgoing.message = std::move(message);
+  outgoing.message.to = agent;
+  outgoing.row.agent = kOrchestrator;
+  outgoing.row.direction = "inbox";
+  outgoing.row.status = "processing";
+  outgoing.row.type = outgoing.message.kind;
+  outgoing.row.target = agent;
+  outgoing.row.size = outgoing.message.body.size();
+  outgoing.row.discovered_at_us = clock_.now_us();
+  Delivery delivery;
+  delivery.recipient = agent;
+  delivery.deadline_ms = now_ms() + config_.deadline.count();
+  outgoing.deliveries.push_back(std::move(delivery));
+  ++plan.delivery_count;
+  plan.messages.push_back(std::move(outgoing));
+}
+
+void Relay::nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why) {
+  Message message{.kind = "nack", .reference = std::string(reference)};
+  message.others.push_back({"ERROR", std::string(name_of(why.code()))});
+  message.body = why.message() + "\n";
+  tell(plan, agent, std::move(message));
+}
+
+void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error) {
+  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+  Message message{.kind = "status", .reference = delivery.message_id};
+  message.others.push_back({"STATE", std::string(state)});
+  message.others.push_back({"RECIPIENT", delivery.recipient});
+  message.body = error.empty() ? "" : fmt::format("{}\n", error);
+  tell(plan, sender, std::move(message));
+}
+
+Status Relay::plan_changes(Plan& plan) {
+  std::vector<AgentRow> agents = std::exchange(agent_changes_, {});
+  plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
+  plan.changes = std::exchange(changes_, {});
+  for (const Change& change : plan.changes) {
+    if (change.is_retry) continue;
+    if (change.state == DeliveryState::kDead) {
+      std::string sender = change.delivery.message_id.substr(0, change.delivery.message_id.find('/'));
+      nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
+    } else if (change.delivery.wants_receipt) {
+      note_receipt(plan, change.delivery, name_of(change.state), change.error);
+    }
+  }
+  WARREN_TRY(plan_left(plan));
+  return check_inbox(plan);
+}
+
+// What left an inbox was read. It may be recorded as pending still, by a change of this very round.
+Status Relay::plan_left(Plan& plan) {
+  std::size_t count = std::min(left_.size(), kLeftAtOnce);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::optional<Delivery> found = WARREN_TRY(ledger_->find_in_inbox(left_[i].agent, left_[i].file));
+    if (!found) continue;
+    if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
+    if (mailroom_.is_staged(*found)) continue;
+    if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
+    plan.changes.push_back({std::move(*found), DeliveryState::kRead});
+  }
+  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
+  return Ok{};
+}
+
+// One page of one inbox whose events may have been lost: what the ledger has as delivered and is not there was read.
+Status Relay::check_inbox(Plan& plan) {
+  for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
+  if (inbox_checks_.empty()) return Ok{};
+  auto check = inbox_checks_.begin();
+  auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
+  Result<Fd> inbox = root_->open_inbox(check->first);
+  if (!inbox.ok() || page.empty()) {
+    inbox_checks_.erase(check);
+    return Ok{};
+  }
+  check->second = page.back().id;
+  for (Delivery& delivery : page) {
+    if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) continue;
+    left_.push_back({delivery.recipient, delivery.inbox_name});
+  }
+  return plan_left(plan);
+}
+
+Result<Message> Relay::load(std::string_view message_id) {
+  std::optional<StoredMessage> stored = WARREN_TRY(ledger_->find_message(message_id));
+  if (!stored) return Error(Code::kNotFound, "file_disappeared");
+  Result<ReadFile> file = read_below(root_->dir(), stored->message.path, config_.message_bytes_max);
+  if (!file.ok() && file.error().code() == Code::kNotFound) {
+    std::string name(split_parent(stored->message.path).name);
+    file = read_below(root_->agents(), fmt::format("{}/outbox/{}", stored->message.agent, name),
+                      config_.message_bytes_max);
+  }
+  if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
+  return parse_message(file->content);
+}
+
+Status Relay::restage(Plan& plan, Delivery delivery) {
+  Result<Message> message = load(delivery.message_id);
+  if (!message.ok()) {
+    plan.changes.push_back({delivery, DeliveryState::kDead, message.error().message()});
+    std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+    nack(plan, sender, delivery.message_id, message.error());
+    return Ok{};
+  }
+  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+  delivery.state = DeliveryState::kPending;
+  delivery.deadline_ms = now_ms() + config_.deadline.count();
+  std::string content = render(*message, sender, delivery.message_id);
+  plan.restaged.push_back({std::move(delivery), std::move(content)});
+  return Ok{};
+}
+
+// Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
+Status Relay::plan_waiting(Plan& plan) {
+  plan.released = to_release_;
+  for (const std::string& name : plan.released) {
+    std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
+    const AgentRow* agent = router_.find_agent(recipient);
+    std::size_t found = 0;
+    if (agent != nullptr && agent->status == "active") {
+      auto stored = WARREN_TRY(ledger_->in_state(name, DeliveryState::kStored, 0, kPage));
+      auto held = WARREN_TRY(ledger_->in_state(name, DeliveryState::kHeld, 0, kPage));
+      found = std::max(stored.size(), held.size());
+      stored.insert(stored.end(), held.begin(), held.end());
+      for (Delivery& delivery : stored) {
+        delivery.recipient = recipient;
+        WARREN_TRY(restage(plan, std::move(delivery)));
+      }
+    }
+    if (found < kPage) to_release_.erase(name);
+  }
+  return Ok{};
+}
+
+Status Relay::plan_retries(Plan& plan) {
+  if (clock_.monotonic_ns() < retry_at_ns_ || !changes_.empty()) return Ok{};
+  std::int64_t now = now_ms();
+  plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
+  plan.has_more_retries = plan.retried.size() == kPage;
+  for (const Delivery& delivery : plan.retried) failing_.erase(delivery.recipient);
+  std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
+  .value_or(INT64_MAX);
+  if (plan.has_more_retries) next = now;
+  retry_at_ns_ = next == INT64_MAX ? INT64_MAX : clock_.monotonic_ns() + (next - now) * 1'000'000;
+  return Ok{};
+}
+
+Status Relay::plan_operations(Plan& plan) {
+  if (!operations_wanted_) return Ok{};
+  std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
+  for (const Operation& operation : operations) {
+    Status done = plan_operation(plan, operation);
+    if (!done.ok()) {
+      log_.note(Severity::kWarning, "operation_failed",
+                {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});
+    }
+    plan.operations.push_back(operation.id);
+  }
+  operations_wanted_ = false;
+  return Ok{};
+}
+
+Status Relay::plan_operation(Plan& plan, const Operation& operation) {
+  Json payload = WARREN_TRY(parse_json(operation.payload));
+  if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
+    return Error(Code::kInvalid, "no dead letter is named");
+  }
+  std::optional<DeadLetter> letter = WARREN_TRY(ledger_->find_dead(payload["dead_letter"].get<std::int64_t>()));
+  if (!letter) return Error(Code::kNotFound, "there is no such dead letter");
+  if (operation.type == "discard") {
+    plan.closed.emplace_back(letter->id, "discarded");
+    return Ok{};
+  }
+  if (operation.type != "redeliver") return Error(Code::kUnsupported, "unknown operation");
+  WARREN_TRY(redeliver(plan, *letter));
+  plan.closed.emplace_back(letter->id, "redelivered");
+  return Ok{};
+}
+
+// To the recipient it died on; a message that found none is routed anew.
+Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
+  if (!letter.recipient.empty()) {
+    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_to(letter.message_id, letter.recipient));
+    if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
+    return restage(plan, std::move(*delivery));
+  }
+  Message message = WARREN_TRY(load(letter.message_id));
+  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
+  std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
+  Outgoing outgoing;
+  outgoing.row.id = letter.message_id;
+  outgoing.row.agent = sender;
+  outgoing.row.direction = "again";
+  for (Route& route : routes) {
+    Delivery delivery;
+    delivery.message_id = letter.message_id;
+    delivery.recipient = std::move(route.recipient);
+    delivery.state = route.state;
+    delivery.wants_receipt = message.wants_receipt;
+    delivery.deadline_ms = now_ms() + config_.deadline.count();
+    outgoing.deliveries.push_back(std::move(delivery));
+  }
+  outgoing.message = std::move(message);
+  plan.messages.push_back(std::move(outgoing));
+  return Ok{};
+}
+
+}  // namespace warren::relay

@@ -1,0 +1,177 @@
+// A round, carried out: files staged, one transaction, files renamed into inboxes.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kFlushNs = 20'000'000;  // how long "delivered" may wait for a round that records it along
+constexpr std::int64_t kBackoffMs = 100;
+constexpr std::int64_t kBackoffMaxMs = 30'000;
+constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
+
+std::int64_t backoff_ms(int attempts, std::uint64_t random) {
+  std::int64_t whole = std::min(kBackoffMaxMs, kBackoffMs << std::min(attempts, kBackoffSteps));
+  return whole / 2 + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(whole / 2 + 1));
+}
+
+}  // namespace
+
+Result<bool> Relay::round() {
+  std::vector<LeftInbox> left = watcher_->take_left();
+  if (left_.empty() && !left.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+  left_.insert(left_.end(), left.begin(), left.end());
+  Plan plan;
+  Status planned = plan_waiting(plan);
+  if (planned.ok()) planned = plan_operations(plan);
+  if (planned.ok()) planned = plan_retries(plan);
+  if (planned.ok()) plan_candidates(plan);
+  bool is_due = !plan.is_empty() || clock_.monotonic_ns() >= flush_at_ns_;
+  if (planned.ok() && is_due) planned = plan_changes(plan);
+  if (planned.ok() && plan.is_empty()) return false;
+  assign_names(plan);
+  if (planned.ok()) planned = stage(plan);
+  if (planned.ok()) planned = commit(plan);
+  if (!planned.ok()) {
+    abandon(std::move(plan), planned.error());
+    return true;
+  }
+  failures_ = 0;
+  publish(plan);
+  return true;
+}
+
+Status Relay::stage(const Plan& plan) {
+  for (const Outgoing& outgoing : plan.messages) {
+    bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
+                                 [](const Delivery& d) { return d.state == DeliveryState::kPending; });
+    if (!is_staged) continue;
+    std::string content = render(outgoing.message, outgoing.row.agent, outgoing.row.id);
+    for (const Delivery& delivery : outgoing.deliveries) {
+      if (delivery.state == DeliveryState::kPending) WARREN_TRY(mailroom_.stage(delivery, content));
+    }
+  }
+  for (const Restaged& restaged : plan.restaged) WARREN_TRY(mailroom_.stage(restaged.delivery, restaged.content));
+  return mailroom_.sync_staged();
+}
+
+Status Relay::record_message(Outgoing& outgoing) {
+  if (outgoing.row.direction != "again") WARREN_TRY(ledger_->add_message(outgoing.row));
+  for (Delivery& delivery : outgoing.deliveries) WARREN_TRY(ledger_->add_delivery(delivery));
+  if (outgoing.row.status != "failed") return Ok{};
+  return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
+}
+
+Status Relay::record_change(const Change& change) {
+  if (change.is_retry) return ledger_->set_retry(change.delivery);
+  if (change.state == DeliveryState::kDead) {
+    WARREN_TRY(ledger_->bury(change.delivery, change.error));
+  } else {
+    WARREN_TRY(ledger_->set_state(change.delivery, change.state, change.error));
+  }
+  bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
+  return settles ? ledger_->settle_message(change.delivery.message_id) : Status(Ok{});
+}
+
+Status Relay::record_rest(const Plan& plan) {
+  for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->release(restaged.delivery));
+  for (const AgentRow& agent : plan.agents) WARREN_TRY(ledger_->put_agent(agent));
+  for (const std::string& agent : plan.seen) WARREN_TRY(ledger_->touch_agent(agent));
+  for (const Subscription& one : plan.subscriptions) {
+    WARREN_TRY(one.is_on ? ledger_->subscribe(one.channel, one.agent) : ledger_->unsubscribe(one.channel, one.agent));
+  }
+  for (const auto& [id, how] : plan.closed) WARREN_TRY(ledger_->close_dead_letter(id, how));
+  for (std::int64_t id : plan.operations) WARREN_TRY(ledger_->complete_operation(id));
+  return Ok{};
+}
+
+Status Relay::commit(Plan& plan) {
+  auto transaction = WARREN_TRY(ledger_->begin());
+  for (const Change& change : plan.changes) WARREN_TRY(record_change(change));
+  for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
+  for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
+  WARREN_TRY(record_rest(plan));
+  return transaction.commit();
+}
+
+void Relay::retry(Delivery delivery, std::string_view why) {
+  std::int64_t now = now_ms();
+  if (delivery.deadline_ms != 0 && now >= delivery.deadline_ms) {
+    mailroom_.unstage(delivery);
+    changes_.push_back({std::move(delivery), DeliveryState::kDead, std::string(why)});
+    return;
+  }
+  auto failing = failing_.find(delivery.recipient);
+  std::int64_t next = failing != failing_.end() ? failing->second : now + backoff_ms(delivery.attempts, random_());
+  failing_[delivery.recipient] = next;
+  ++delivery.attempts;
+  delivery.next_at_ms = next;
+  delivery.error = why;
+  std::int64_t wait_ms = std::clamp<std::int64_t>(next - now, 0, kBackoffMaxMs);
+  retry_at_ns_ = std::min(retry_at_ns_, clock_.monotonic_ns() + wait_ms * 1'000'000);
+  changes_.push_back(
+      {.delivery = std::move(delivery), .state = DeliveryState::kPending, .error = "", .is_retry = true});
+}
+
+// While an earlier delivery to a recipient is to be tried again, later ones wait with it: order is kept.
+void Relay::publish_one(const Delivery& delivery, std::vector<Delivery>& done) {
+  if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier one");
+  Status published = mailroom_.publish(delivery);
+  if (published.ok()) return done.push_back(delivery);
+  log_.note(
+      Severity::kWarning, "delivery_failed",
+      {{"message", delivery.message_id}, {"recipient", delivery.recipient}, {"error", published.error().message()}});
+  retry(delivery, published.error().message());
+}
+
+void Relay::publish(Plan& plan) {
+  std::vector<Delivery> done;
+  for (const Delivery& delivery : plan.retried) publish_one(delivery, done);
+  if (plan.has_more_retries) {  // they are older than what is new
+    for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
+  }
+  for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery, done);
+  for (const Outgoing& outgoing : plan.messages) {
+    for (const Delivery& delivery : outgoing.deliveries) {
+      if (delivery.state == DeliveryState::kPending) publish_one(delivery, done);
+    }
+  }
+  for (const Filing& filing : plan.filings) {
+    Status filed = mailroom_.archive(filing.agent, filing.file, filing.path);
+    if (filed.ok()) continue;
+    log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
+  }
+  Status synced = mailroom_.sync_published();
+  mailroom_.forget_dirs();
+  for (Delivery& delivery : done) {
+    if (synced.ok()) {
+      changes_.push_back({std::move(delivery)});
+    } else {
+      retry(std::move(delivery), synced.error().message());
+    }
+  }
+  flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+}
+
+// Nothing was recorded: everything is as before, and is tried again after a while.
+void Relay::abandon(Plan plan, const Error& why) {
+  for (const Outgoing& outgoing : plan.messages) {
+    for (const Delivery& delivery : outgoing.deliveries) mailroom_.unstage(delivery);
+  }
+  for (const Restaged& restaged : plan.restaged) mailroom_.unstage(restaged.delivery);
+  watcher_->put_back(plan.candidates);
+  plan.changes.insert(plan.changes.end(), changes_.begin(), changes_.end());
+  changes_ = std::move(plan.changes);
+  agent_changes_.insert(agent_changes_.begin(), plan.agents.begin(), plan.agents.end());
+  to_release_.merge(plan.released);
+  operations_wanted_ = operations_wanted_ || !plan.operations.empty();
+  std::int64_t wait_ms = backoff_ms(failures_++, random_());
+  paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
+  log_.note(Severity::kError, "round_failed", {{"error", why.message()}, {"retry_ms", wait_ms}});
+}
+
+}  // namespace warren::relay

@@ -1,0 +1,194 @@
+#include "relay/root.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "relay/names.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::uint64_t kConfigBytes = 65'536;
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
+
+// Opens the directory, made if it is missing, for its owner alone. Says in `repaired` what it had to put right.
+Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
+  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, fmt::format("make directory {}", quote(name)));
+  }
+  Fd dir = WARREN_TRY(open_below(parent, name, kDirectory));
+  struct stat info {};
+  if (::fstat(dir.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  if ((info.st_mode & 07777) != 0700) {
+    if (::fchmod(dir.get(), 0700) != 0) return system_error(errno, fmt::format("make {} private", quote(name)));
+    repaired.push_back(name);
+  }
+  return dir;
+}
+
+// Files that must be ours alone; absent ones are made by whoever writes them.
+Status make_private_file(int dir, const char* name, std::vector<std::string>& repaired) {
+  Result<Fd> file = open_below(dir, name, O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return file.error().code() == Code::kNotFound ? Status(Ok{}) : Status(std::move(file).take_error());
+  struct stat info {};
+  if (::fstat(file->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(name)));
+  if ((info.st_mode & 07777) == 0600) return Ok{};
+  if (::fchmod(file->get(), 0600) != 0) return system_error(errno, fmt::format("make {} private", quote(name)));
+  repaired.emplace_back(name);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Fd> open_below(int dir, const std::string& relative, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW);
+  how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  for (;;) {
+    auto number = static_cast<int>(::syscall(SYS_openat2, dir, relative.c_str(), &how, sizeof how));
+    if (number >= 0) return Fd(number);
+    if (errno != EINTR && errno != EAGAIN) return system_error(errno, fmt::format("open {}", quote(relative)));
+  }
+}
+
+Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t size_bytes_max) {
+  Fd file = WARREN_TRY(open_below(dir, relative, O_RDONLY | O_NONBLOCK));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(relative)));
+  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(relative)));
+  auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size > size_bytes_max) {
+    return Error(Code::kTooLarge, fmt::format("{} bytes are more than the {} allowed", size, size_bytes_max));
+  }
+  ReadFile out;
+  out.facts = {size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino};
+  out.content.resize(size + 1);  // one more: a file that grew shows
+  std::size_t got = WARREN_TRY(read_full(file.get(), as_mutable_bytes(out.content)).within(quote(relative)));
+  out.content.resize(got);
+  if (got != size) return Error(Code::kBusy, fmt::format("{} changed while it was read", quote(relative)));
+  return out;
+}
+
+Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make) {
+  if (make == MakeRoot::kYes) WARREN_TRY(make_host_dirs(path, 0700));
+  Result<Fd> dir = open_host_dir(path);
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) {
+    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(path)), "`warren relay up` makes one");
+  }
+  Fd opened = WARREN_TRY(std::move(dir));
+  std::string absolute = WARREN_TRY(canonical_host_path(path));
+  std::unique_ptr<Root> root(new Root(std::move(absolute), std::move(opened)));
+  if (make == MakeRoot::kYes) {
+    WARREN_TRY(root->make_dirs().within(fmt::format("prepare {}", quote(path))));
+  } else {
+    root->agents_ = WARREN_TRY(open_below(root->dir(), "agents", kDirectory));
+    root->archive_ = WARREN_TRY(open_below(root->dir(), "archive", kDirectory));
+    root->deliveries_ = WARREN_TRY(open_below(root->dir(), "tmp/deliveries", kDirectory));
+  }
+  return root;
+}
+
+Status Root::make_dirs() {
+  struct stat info {};
+  if (::fstat(dir(), &info) != 0) return system_error(errno, "look at it");
+  if ((info.st_mode & 07777) != 0700) {
+    if (::fchmod(dir(), 0700) != 0) return system_error(errno, "make it private");
+    repaired_.emplace_back(".");
+  }
+  agents_ = WARREN_TRY(make_private_dir(dir(), "agents", repaired_));
+  archive_ = WARREN_TRY(make_private_dir(dir(), "archive", repaired_));
+  WARREN_TRY(make_private_dir(dir(), "attachments", repaired_));
+  Fd tmp = WARREN_TRY(make_private_dir(dir(), "tmp", repaired_));
+  deliveries_ = WARREN_TRY(make_private_dir(tmp.get(), "deliveries", repaired_));
+  WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
+  if (!WARREN_TRY(find_host_link(path_ + "/config.json"))) {
+    Fd config = WARREN_TRY(open_below(dir(), "config.json", O_WRONLY | O_CREAT | O_EXCL));
+    WARREN_TRY(write_all(config.get(), as_bytes("{}\n")));
+  }
+  for (const char* name :
+       {".lock", "config.json", "ledger.db", "ledger.db-wal", "ledger.db-shm", "audit.log", "relay.log"}) {
+    WARREN_TRY(make_private_file(dir(), name, repaired_));
+  }
+  return sync_host_dir(path_);
+}
+
+Status Root::lock() {
+  Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return system_error(errno, "lock '.lock'");
+    return Error(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
+  }
+  lock_ = std::move(file);
+  return Ok{};
+}
+
+bool Root::is_locked_by_other() const {
+  if (lock_.is_open()) return false;
+  Result<Fd> file = open_below(dir(), ".lock", O_RDONLY);
+  if (!file.ok()) return false;
+  return ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // let go with the descriptor
+}
+
+Status Root::poke() const {
+  Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR));
+  if (::futimens(file.get(), nullptr) != 0) return system_error(errno, "touch '.lock'");
+  return Ok{};
+}
+
+Result<Config> Root::read_config() const {
+  Result<ReadFile> file = read_below(dir(), "config.json", kConfigBytes);
+  if (!file.ok() && file.error().code() == Code::kNotFound) return Config{};
+  ReadFile read = WARREN_TRY(std::move(file).within("config.json"));
+  return parse_config(read.content);
+}
+
+Result<std::vector<std::string>> Root::list_agents() const {
+  std::vector<std::string> names;
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(agents()));
+  for (HostEntry& entry : entries) {
+    if (S_ISDIR(entry.attributes.st_mode) && is_agent_name(entry.name)) names.push_back(std::move(entry.name));
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> Root::make_agent(std::string_view name) const {
+  WARREN_TRY(check_agent_name(name));
+  std::vector<std::string> repaired;
+  Fd home = WARREN_TRY(make_private_dir(agents(), std::string(name), repaired));
+  Fd outbox = WARREN_TRY(make_private_dir(home.get(), "outbox", repaired));
+  WARREN_TRY(make_private_dir(outbox.get(), ".pending", repaired));
+  Fd inbox = WARREN_TRY(make_private_dir(home.get(), "inbox", repaired));
+  WARREN_TRY(make_private_dir(inbox.get(), ".done", repaired));
+  return repaired;
+}
+
+Result<Fd> Root::open_outbox(std::string_view agent) const {
+  return open_below(agents(), fmt::format("{}/outbox", agent), kDirectory);
+}
+
+Result<Fd> Root::open_inbox(std::string_view agent) const {
+  return open_below(agents(), fmt::format("{}/inbox", agent), kDirectory);
+}
+
+Result<Fd> Root::make_archive(std::string_view date, std::string_view agent) const {
+  Result<Fd> there = open_below(archive(), fmt::format("{}/{}", date, agent), kDirectory);
+  if (there.ok() || there.error().code() != Code::kNotFound) return there;
+  std::vector<std::string> repaired;
+  Fd day = WARREN_TRY(make_private_dir(archive(), std::string(date), repaired));
+  return make_private_dir(day.get(), std::string(agent), repaired);
+}
+
+}  // namespace warren::relay

@@ -1,0 +1,46 @@
+// Who gets a message: by TO, the agents there are, their subscriptions, and who leads.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "relay/ledger.h"
+
+namespace warren::relay {
+
+struct Route {
+  std::string recipient;
+  DeliveryState state = DeliveryState::kPending;  // or kStored, kHeld
+};
+
+// A copy of what the ledger has on agents and channels, for the one thread that routes.
+class Router {
+ public:
+  explicit Router(std::string lead) : lead_(std::move(lead)) {}
+
+  // kNotFound: no such agent, or nobody subscribes. kInvalid: no name at all. Never empty.
+  Result<std::vector<Route>> resolve(std::string_view to, std::string_view sender) const;
+
+  void put_agent(const AgentRow& agent) { agents_[agent.name] = agent; }
+  const AgentRow* find_agent(std::string_view name) const;
+  const std::map<std::string, AgentRow, std::less<>>& agents() const { return agents_; }
+
+  void set_subscriptions(std::map<std::string, std::set<std::string>> all) { channels_ = std::move(all); }
+  void subscribe(const std::string& channel, const std::string& agent) { channels_[channel].insert(agent); }
+  void unsubscribe(const std::string& channel, const std::string& agent) { channels_[channel].erase(agent); }
+
+  std::string find_lead() const;  // "" when nobody leads
+
+ private:
+  Result<Route> route_to(std::string_view agent) const;
+
+  std::string lead_;
+  std::map<std::string, AgentRow, std::less<>> agents_;
+  std::map<std::string, std::set<std::string>> channels_;
+};
+
+}  // namespace warren::relay

@@ -1,0 +1,119 @@
+"""A relay in a directory of its own, and agents that use nothing but the file protocol."""
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WARREN = os.environ["WARREN"]
+FULL = os.environ.get("WARREN_CHECK_FULL") == "yes"
+
+
+def write_message(root, agent, text, name=None):
+    """The write protocol, step by step; returns the id once it is over."""
+    outbox = pathlib.Path(root) / "agents" / agent / "outbox"
+    name = name or f"{time.time_ns()}-{secrets.token_hex(8)}.msg"
+    draft = outbox / ".pending" / name
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(fd, text if isinstance(text, bytes) else text.encode())
+    os.fsync(fd)
+    os.close(fd)
+    os.rename(draft, outbox / name)
+    parent = os.open(outbox, os.O_RDONLY)
+    os.fsync(parent)
+    os.close(parent)
+    return f"{agent}/{name[:-4]}"
+
+
+def parse(text):
+    head, _, body = text.partition(b"\n\n")
+    headers = dict(line.split(": ", 1) for line in head.decode().split("\n") if ": " in line)
+    return headers, body
+
+
+class RelayCase(unittest.TestCase):
+    config = None
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="warren-relay-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.root = self.dir / "root"
+        self.process = None
+        self.addCleanup(self.kill)
+        if self.config is not None:
+            self.root.mkdir(mode=0o700)
+            (self.root / "config.json").write_text(json.dumps(self.config))
+
+    def up(self, **options):
+        self.process = subprocess.Popen([WARREN, "relay", "up", "--root", self.root], stderr=subprocess.PIPE, **options)
+        started = (self.log_events("started"))
+        self.wait(lambda: len(self.log_events("started")) > 0 and self.command("status", "--json", code=None).returncode == 0
+                  and json.loads(self.command("status", "--json").stdout)["up"])
+        return started
+
+    def kill(self, how=signal.SIGKILL):
+        if self.process is None:
+            return None
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process.stderr.close()
+        code, self.process = self.process.returncode, None
+        return code
+
+    def command(self, *words, code=0, stdin=""):
+        done = subprocess.run([WARREN, "relay", *words, "--root", self.root], input=stdin, capture_output=True, text=True,
+                              timeout=60)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def agent(self, *names):
+        for name in names:
+            (self.root / "agents" / name / "outbox" / ".pending").mkdir(parents=True, exist_ok=True)
+        self.wait(lambda: all(self.statuses().get(name) == "active" for name in names))
+
+    def statuses(self):
+        return {one["name"]: one["status"] for one in json.loads(self.command("agents", "--json").stdout)}
+
+    def send(self, agent, text, name=None):
+        return write_message(self.root, agent, text, name)
+
+    def inbox(self, agent):
+        """(headers, body) of what is in an inbox, in order."""
+        folder = self.root / "agents" / agent / "inbox"
+        return [parse(file.read_bytes()) for file in sorted(folder.glob("*.msg"))]
+
+    def state(self, message):
+        done = self.command("status", message, "--json", code=None)
+        if done.returncode != 0:
+            return None
+        return {one["recipient"]: one["state"] for one in json.loads(done.stdout)["deliveries"]}
+
+    def wait(self, condition, seconds=20):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if condition():
+                return
+            if self.process is not None and self.process.poll() is not None:
+                self.fail(f"the relay ended: {self.process.stderr.read()}")
+            time.sleep(0.01)
+        self.fail("waited in vain")
+
+    def log_events(self, event, file="relay.log"):
+        path = self.root / file
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [one for one in map(json.loads, lines) if one["event"] == event]
+
+    def fsck(self):
+        done = self.command("fsck", code=None)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+def main():
+    unittest.main(verbosity=1, argv=[sys.argv[0], *sys.argv[1:]])
