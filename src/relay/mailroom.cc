@@ -12,7 +12,6 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
-#include "relay/sync_files.h"
 
 namespace warren::relay {
 namespace {
@@ -51,7 +50,7 @@ Status Mailroom::sync_staged() {
   std::vector<int> numbers;
   for (const Fd& file : files) numbers.push_back(file.get());
   numbers.push_back(root_.deliveries());  // their names
-  return sync_files(numbers).within("staged files");
+  return syncs_.sync(numbers).within("staged files");
 }
 
 void Mailroom::unstage(const Delivery& delivery) {
@@ -100,7 +99,14 @@ Status Mailroom::sync_published() {
   std::map<std::string, Fd> inboxes = std::exchange(changed_, {});
   std::vector<int> numbers;
   for (const auto& [name, inbox] : inboxes) numbers.push_back(inbox.get());
-  return sync_files(numbers).within("inboxes");
+  return syncs_.sync(numbers).within("inboxes");
+}
+
+std::shared_ptr<SyncBatch> Mailroom::begin_sync_published() {
+  std::map<std::string, Fd> inboxes = std::exchange(changed_, {});
+  std::vector<Fd> files;
+  for (auto& [name, inbox] : inboxes) files.push_back(std::move(inbox));
+  return syncs_.begin(std::move(files));
 }
 
 Status Mailroom::archive(std::string_view agent, const std::string& file, const std::string& path) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "os/fd.h"
 #include "relay/ledger.h"
 #include "relay/root.h"
+#include "relay/sync_pool.h"
 
 namespace warren::relay {
 
@@ -29,8 +31,10 @@ class Mailroom {
 
   // Renames into the inbox. kNotFound: the recipient's inbox is gone.
   Status publish(const Delivery& delivery);
-  // Of every inbox that publish() changed since. An error concerns them all.
+  // Of every inbox that publish() changed since. An error concerns them all. begin_… does not wait: see syncs().
   Status sync_published();
+  std::shared_ptr<SyncBatch> begin_sync_published();
+  SyncPool& syncs() { return syncs_; }
 
   bool is_staged(const Delivery& delivery) const;
   Result<std::vector<std::string>> list_staged() const;  // file names in tmp/deliveries
@@ -47,6 +51,7 @@ class Mailroom {
   Result<Fd> open_sparingly(int dir, const std::string& relative, int flags);
 
   Root& root_;
+  SyncPool syncs_;
   std::vector<Fd> open_;               // staged, not synced yet
   std::map<std::string, Fd> dirs_;     // inboxes, outboxes and archives of this round
   std::map<std::string, Fd> changed_;  // inboxes to sync

@@ -176,8 +176,9 @@ std::int64_t Relay::wake_at_ns() const {
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::array<pollfd, 2> both{{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}}};
-  if (::ppoll(both.data(), both.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
+  std::array<pollfd, 3> all{{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}, {mailroom_.syncs().fd(), POLLIN, 0}}};
+  if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
+  mailroom_.syncs().clear();
   return Ok{};
 }
 
@@ -198,8 +199,10 @@ Status Relay::run(int stop) {
 }
 
 void Relay::finish() {
+  collect_synced(0);
   flush_at_ns_ = 0;
   for (int tries = 0; tries < 3 && has_news(); ++tries) {
+    flush_at_ns_ = 0;
     round().ignore("what is not recorded now is found again by the next start");
   }
   log_.note(Severity::kInfo, "stopped", Json::object());

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -28,6 +30,9 @@
 #include "relay/watcher.h"
 
 namespace warren::relay {
+
+// How long news, such as "delivered", may wait for a round that records it along.
+inline constexpr std::int64_t kFlushNs = 20'000'000;
 
 // A message of this round, from an agent or from the relay itself, and who gets it.
 struct Outgoing {
@@ -53,6 +58,12 @@ struct Filing {
 struct Restaged {
   Delivery delivery;
   std::string content;
+};
+
+// Renamed into inboxes that are being synced; recorded as delivered once they are.
+struct Published {
+  std::shared_ptr<SyncBatch> batch;
+  std::vector<Delivery> deliveries;
 };
 
 struct Subscription {
@@ -142,6 +153,7 @@ class Relay {
   Status record_change(const Change& change);
   Status record_rest(const Plan& plan);
   void publish(Plan& plan);
+  void collect_synced(std::size_t unsynced_max);  // waits for the oldest beyond that many
   void publish_one(const Delivery& delivery, std::vector<Delivery>& done);
   void abandon(Plan plan, const Error& why);
   void retry(Delivery delivery, std::string_view why);
@@ -158,6 +170,8 @@ class Relay {
   Router router_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Watcher> watcher_;
+  std::deque<Published> syncing_;
+  std::unordered_set<std::int64_t> unsynced_;         // their deliveries
   std::vector<Change> changes_;                       // to be recorded by the next round
   std::vector<LeftInbox> left_;                       // the same, of inboxes
   std::vector<AgentRow> agent_changes_;               // the same, of agents

@@ -75,15 +75,22 @@ Status Relay::plan_changes(Plan& plan) {
 // What left an inbox was read. It may be recorded as pending still, by a change of this very round.
 Status Relay::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), kLeftAtOnce);
+  std::vector<LeftInbox> later;  // their deliveries are not recorded yet
   for (std::size_t i = 0; i < count; ++i) {
     std::optional<Delivery> found = WARREN_TRY(ledger_->find_in_inbox(left_[i].agent, left_[i].file));
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
+    if (unsynced_.contains(found->id)) {
+      later.push_back(std::move(left_[i]));
+      continue;
+    }
     if (mailroom_.is_staged(*found)) continue;
     if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back({std::move(*found), DeliveryState::kRead});
   }
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (!later.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+  left_.insert(left_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   return Ok{};
 }
 
@@ -158,13 +165,19 @@ Status Relay::plan_waiting(Plan& plan) {
 }
 
 Status Relay::plan_retries(Plan& plan) {
-  if (clock_.monotonic_ns() < retry_at_ns_ || !changes_.empty()) return Ok{};
+  if (clock_.monotonic_ns() < retry_at_ns_) return Ok{};
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
   plan.has_more_retries = plan.retried.size() == kPage;
+  std::unordered_set<std::int64_t> moved = unsynced_;  // since what the ledger has
+  for (const Change& change : changes_) moved.insert(change.delivery.id);
+  std::erase_if(plan.retried, [&](const Delivery& delivery) { return moved.contains(delivery.id); });
   for (const Delivery& delivery : plan.retried) failing_.erase(delivery.recipient);
   std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
   .value_or(INT64_MAX);
+  for (const Change& change : changes_) {
+    if (change.is_retry) next = std::min(next, std::max(now, change.delivery.next_at_ms));
+  }
   if (plan.has_more_retries) next = now;
   retry_at_ns_ = next == INT64_MAX ? INT64_MAX : clock_.monotonic_ns() + (next - now) * 1'000'000;
   return Ok{};

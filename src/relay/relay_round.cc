@@ -9,10 +9,10 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::int64_t kFlushNs = 20'000'000;  // how long "delivered" may wait for a round that records it along
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
-constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
+constexpr std::size_t kUnsynced = 4;  // rounds whose inboxes are being synced, at most
+constexpr int kBackoffSteps = 9;      // 100 ms doubled so often is above the most
 
 std::int64_t backoff_ms(int attempts, std::uint64_t random) {
   std::int64_t whole = std::min(kBackoffMaxMs, kBackoffMs << std::min(attempts, kBackoffSteps));
@@ -22,6 +22,7 @@ std::int64_t backoff_ms(int attempts, std::uint64_t random) {
 }  // namespace
 
 Result<bool> Relay::round() {
+  collect_synced(kUnsynced);
   std::vector<LeftInbox> left = watcher_->take_left();
   if (left_.empty() && !left.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   left_.insert(left_.end(), left.begin(), left.end());
@@ -145,16 +146,27 @@ void Relay::publish(Plan& plan) {
     if (filed.ok()) continue;
     log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
   }
-  Status synced = mailroom_.sync_published();
   mailroom_.forget_dirs();
-  for (Delivery& delivery : done) {
-    if (synced.ok()) {
-      changes_.push_back({std::move(delivery)});
-    } else {
-      retry(std::move(delivery), synced.error().message());
+  for (const Delivery& delivery : done) unsynced_.insert(delivery.id);
+  syncing_.push_back({mailroom_.begin_sync_published(), std::move(done)});
+}
+
+void Relay::collect_synced(std::size_t unsynced_max) {
+  while (!syncing_.empty()) {
+    Published& oldest = syncing_.front();
+    if (syncing_.size() <= unsynced_max && !mailroom_.syncs().is_over(*oldest.batch)) return;
+    Status synced = mailroom_.syncs().wait(*oldest.batch);
+    if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+    for (Delivery& delivery : oldest.deliveries) {
+      unsynced_.erase(delivery.id);
+      if (synced.ok()) {
+        changes_.push_back({std::move(delivery)});
+      } else {
+        retry(std::move(delivery), synced.error().message());
+      }
     }
+    syncing_.pop_front();
   }
-  flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
 }
 
 // Nothing was recorded: everything is as before, and is tried again after a while.
