@@ -43,6 +43,8 @@ class Fd {
 
 class Random {
  public:
+  Random() = default;
+  explicit Random(std::uint64_t seed) : x_(seed | 1) {}
   std::uint64_t next() {
     x_ ^= x_ << 13;
     x_ ^= x_ >> 7;
