@@ -83,7 +83,11 @@ class Relay:
         self.root = root
         self.begin_ns = time.monotonic_ns()
         self.process = subprocess.Popen([warren_program(), "relay", "up", "--root", root])
-        wait_until(self.is_up, "the relay")
+        try:
+            wait_until(self.is_up, "the relay")
+        except SystemExit:
+            self.stop()
+            raise
         self.up_ns = time.monotonic_ns()
 
     def is_up(self):

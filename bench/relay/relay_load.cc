@@ -192,9 +192,9 @@ void fill(const std::string& root, std::size_t agents, std::size_t messages) {
   show_rate(messages, monotonic_ns() - begin, "");
 }
 
-// Prints when the first message came and how many there were at the end of each second, on the monotonic clock.
+// Prints when the first message came and how many there were every tenth of a second, on the monotonic clock.
 void drain(const std::string& root, std::size_t agents, std::size_t messages) {
-  constexpr std::int64_t kSampleNs = 1'000'000'000;
+  constexpr std::int64_t kSampleNs = 100'000'000;
   Tally tally(messages);
   Receiver receiver(root, agents, [&](const Letter& letter, std::int64_t seen_ns) { tally.note(letter, seen_ns); });
   fmt::print("ready\n");
