@@ -25,7 +25,7 @@ namespace {
 using namespace bench;  // NOLINT
 
 constexpr std::size_t kBodyBytes = 256;
-constexpr int kStuckSeconds = 120;            // without a message
+constexpr int kStuckSeconds = 120;             // without a message
 constexpr std::int64_t kAloneNs = 30'000'000;  // the relay records "delivered" after 20 ms
 constexpr std::size_t kSyncs = 300;
 
