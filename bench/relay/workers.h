@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "files.h"
@@ -84,6 +86,7 @@ class Workers {
       pid_t child = ::fork();
       must(child >= 0, "fork");
       if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would open the gate
         work(i, gate_);
         std::_Exit(0);
       }
