@@ -198,6 +198,9 @@ Status Database::configure(const DatabaseOptions& options) {
     // tells a checkpoint's syncs, which must reach the disk, by their being "full".
     WARREN_TRY(pragma("PRAGMA synchronous=FULL"));
     WARREN_TRY(pragma("PRAGMA checkpoint_fullfsync=1"));
+    if (options.log_bytes > 0) {
+      WARREN_TRY(pragma(fmt::format("PRAGMA wal_autocheckpoint={}", options.log_bytes / options.page_bytes)));
+    }
   }
   commits_ = options.commits;
   if (commits_ == Commits::kGrouped) {

@@ -56,6 +56,7 @@ struct DatabaseOptions {
   Commits commits = Commits::kEach;
   std::uint32_t page_bytes = 4096;  // of a file being created
   std::int64_t cache_bytes = std::int64_t{16} << 20;
+  std::int64_t log_bytes = 0;  // when a commit moves the log into the file; 0: at SQLite's 1,000 pages
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
   const char* vfs = nullptr;  // tests: a disk that fails
 };

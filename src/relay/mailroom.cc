@@ -16,7 +16,7 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kOpenAtOnce = 64;  // descriptors: far below any usual limit
+constexpr std::size_t kOpenAtOnce = 256;  // descriptors: far below any usual limit
 constexpr std::size_t kDirsAtOnce = 128;
 
 }  // namespace
@@ -44,14 +44,14 @@ Status Mailroom::stage(const Delivery& delivery, std::string_view content) {
   return Ok{};
 }
 
-Status Mailroom::sync_staged() {
-  if (open_.empty()) return Ok{};
+std::shared_ptr<SyncBatch> Mailroom::begin_sync_staged() {
   std::vector<Fd> files = std::exchange(open_, {});
-  std::vector<int> numbers;
-  for (const Fd& file : files) numbers.push_back(file.get());
-  numbers.push_back(root_.deliveries());  // their names
-  return syncs_.sync(numbers).within("staged files");
+  std::vector<int> kept;
+  if (!files.empty()) kept.push_back(root_.deliveries());  // their names
+  return syncs_.begin(std::move(files), kept);
 }
+
+Status Mailroom::sync_staged() { return syncs_.wait(*begin_sync_staged()).within("staged files"); }
 
 void Mailroom::unstage(const Delivery& delivery) {
   open_.clear();

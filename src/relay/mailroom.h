@@ -26,6 +26,7 @@ class Mailroom {
 
   // Writes the file; durable after sync_staged().
   Status stage(const Delivery& delivery, std::string_view content);
+  std::shared_ptr<SyncBatch> begin_sync_staged();  // does not wait: see syncs()
   Status sync_staged();
   void unstage(const Delivery& delivery);
 

@@ -46,7 +46,8 @@ struct Change {
   Delivery delivery;
   DeliveryState state = DeliveryState::kDelivered;
   std::string error;
-  bool is_retry = false;  // stays pending; attempts and next_at are the delivery's
+  bool is_retry = false;         // stays pending; attempts and next_at are the delivery's
+  bool is_read_at_once = false;  // was read before it was recorded as delivered
 };
 
 struct Filing {
@@ -148,7 +149,7 @@ class Relay {
 
   // Carrying out: relay_round.cc.
   Status stage(const Plan& plan);
-  Status commit(Plan& plan);
+  Status commit(Plan& plan, SyncBatch& staged);
   Status record_message(Outgoing& outgoing);
   Status record_change(const Change& change);
   Status record_rest(const Plan& plan);
@@ -180,6 +181,7 @@ class Relay {
   std::map<std::string, std::int64_t> failing_;       // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
   std::int64_t newest_stamp_ns_ = 0;
+  std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
   std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded at the latest

@@ -1,5 +1,6 @@
 // What is to be done with the files found in outboxes.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kRoundFiles = 256;
 constexpr std::size_t kRoundDeliveries = 4096;  // a broadcast counts once for each recipient
+constexpr std::int64_t kTouchUs = 1'000'000;    // how exactly last_seen_at is kept
 constexpr std::int64_t kMalformedNs = 5'000'000'000;
 
 std::string_view first_word(std::string_view text) {
@@ -136,7 +138,11 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
   MessageRow& row = outgoing.row;
   row.type = outgoing.message.kind;
   row.target = outgoing.message.to;
-  plan.seen.insert(row.agent);
+  std::int64_t& touched_us = touched_us_[row.agent];
+  if (std::abs(row.discovered_at_us - touched_us) > kTouchUs) {
+    plan.seen.insert(row.agent);
+    touched_us = row.discovered_at_us;
+  }
   const AgentRow* sender = router_.find_agent(row.agent);
   if (sender != nullptr && sender->status == "inactive" && row.type != "status") {  // whoever speaks is there
     AgentRow agent = *sender;

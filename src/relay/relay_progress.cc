@@ -1,4 +1,6 @@
 // What is to be done beside new files: what happened to earlier deliveries, who may have what waited, requests.
+#include <unordered_map>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -76,7 +78,21 @@ Status Relay::plan_changes(Plan& plan) {
 Status Relay::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), kLeftAtOnce);
   std::vector<LeftInbox> later;  // their deliveries are not recorded yet
+  std::unordered_map<std::string, std::size_t> delivered;
+  for (std::size_t i = 0; i < plan.changes.size(); ++i) {
+    const Change& change = plan.changes[i];
+    bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
+    if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
+  }
   for (std::size_t i = 0; i < count; ++i) {
+    auto just_now = delivered.find(staged_name(left_[i].file, left_[i].agent));
+    if (just_now != delivered.end()) {
+      Change& change = plan.changes[just_now->second];
+      if (change.delivery.wants_receipt) note_receipt(plan, change.delivery, name_of(DeliveryState::kRead), "");
+      change.state = DeliveryState::kRead;
+      change.is_read_at_once = true;
+      continue;
+    }
     std::optional<Delivery> found = WARREN_TRY(ledger_->find_in_inbox(left_[i].agent, left_[i].file));
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;

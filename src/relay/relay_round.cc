@@ -36,7 +36,7 @@ Result<bool> Relay::round() {
   if (planned.ok() && plan.is_empty()) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
-  if (planned.ok()) planned = commit(plan);
+  if (planned.ok()) planned = commit(plan, *mailroom_.begin_sync_staged());
   if (!planned.ok()) {
     abandon(std::move(plan), planned.error());
     return true;
@@ -57,7 +57,7 @@ Status Relay::stage(const Plan& plan) {
     }
   }
   for (const Restaged& restaged : plan.restaged) WARREN_TRY(mailroom_.stage(restaged.delivery, restaged.content));
-  return mailroom_.sync_staged();
+  return Ok{};
 }
 
 Status Relay::record_message(Outgoing& outgoing) {
@@ -75,7 +75,7 @@ Status Relay::record_change(const Change& change) {
     WARREN_TRY(ledger_->set_state(change.delivery, change.state, change.error));
   }
   bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
-  return settles ? ledger_->settle_message(change.delivery.message_id) : Status(Ok{});
+  return settles || change.is_read_at_once ? ledger_->settle_message(change.delivery.message_id) : Status(Ok{});
 }
 
 Status Relay::record_rest(const Plan& plan) {
@@ -90,12 +90,14 @@ Status Relay::record_rest(const Plan& plan) {
   return Ok{};
 }
 
-Status Relay::commit(Plan& plan) {
+// Rows are written while the staged files are synced, and committed when they are.
+Status Relay::commit(Plan& plan, SyncBatch& staged) {
   auto transaction = WARREN_TRY(ledger_->begin());
   for (const Change& change : plan.changes) WARREN_TRY(record_change(change));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
   WARREN_TRY(record_rest(plan));
+  WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
   return transaction.commit();
 }
 

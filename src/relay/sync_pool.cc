@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +15,11 @@ namespace warren::relay {
 namespace {
 
 constexpr std::size_t kThreads = 8;  // more gave nothing
+
+// All are on their way to the disk before the first is waited for: half the time for many files.
+void start_writing(std::span<const int> files) {
+  for (int file : files) ::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);  // advice: a directory has none
+}
 
 }  // namespace
 
@@ -36,9 +42,10 @@ Status SyncPool::sync(std::span<const int> files) {
   return wait(*batch);
 }
 
-std::shared_ptr<SyncBatch> SyncPool::begin(std::vector<Fd> files) {
+std::shared_ptr<SyncBatch> SyncPool::begin(std::vector<Fd> files, std::span<const int> kept) {
   auto batch = std::make_shared<SyncBatch>();
   for (const Fd& file : files) batch->numbers.push_back(file.get());
+  batch->numbers.insert(batch->numbers.end(), kept.begin(), kept.end());
   batch->files = std::move(files);
   batch->wakes = true;
   if (batch->numbers.empty()) return batch;
@@ -48,6 +55,7 @@ std::shared_ptr<SyncBatch> SyncPool::begin(std::vector<Fd> files) {
 }
 
 void SyncPool::add(const std::shared_ptr<SyncBatch>& batch, std::size_t helpers) {
+  if (batch->numbers.size() > 1) start_writing(batch->numbers);
   std::unique_lock lock(mutex_);
   batch->unfinished = batch->numbers.size();
   if (helpers == 0) return;

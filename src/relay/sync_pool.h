@@ -34,8 +34,9 @@ class SyncPool {
   SyncPool();
   ~SyncPool();  // waits for what was begun
 
-  Status sync(std::span<const int> files);                  // of each; the first error
-  std::shared_ptr<SyncBatch> begin(std::vector<Fd> files);  // does not wait
+  Status sync(std::span<const int> files);  // of each; the first error
+  // Does not wait. The first are closed when they are synced; `kept` must stay open until then.
+  std::shared_ptr<SyncBatch> begin(std::vector<Fd> files, std::span<const int> kept = {});
   bool is_over(const SyncBatch& batch);
   Status wait(SyncBatch& batch);
 
@@ -49,8 +50,8 @@ class SyncPool {
 
   Fd wake_;
   std::mutex mutex_;
-  std::condition_variable work_;  // for idle threads
-  std::condition_variable over_;  // for those that wait
+  std::condition_variable work_;                    // for idle threads
+  std::condition_variable over_;                    // for those that wait
   std::deque<std::shared_ptr<SyncBatch>> batches_;  // with files nobody syncs yet
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
