@@ -25,6 +25,15 @@ Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arg
   return relay::Root::open(path, relay::MakeRoot::kNo);
 }
 
+Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
+                                                         const std::string& agent) {
+  auto client = WARREN_TRY(relay::Client::open(root, agent, context.clock));
+  if (context.environment("AGENT_RELAY_NAME") == agent) {
+    client->use_token(context.environment("AGENT_RELAY_TOKEN").value_or(""));
+  }
+  return client;
+}
+
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use) {
   return relay::Ledger::open(root.ledger_path(), use, context.clock);
@@ -40,7 +49,7 @@ Command make_relay() {
                 .options = {relay_root_option()},
                 .subcommands = {},
                 .handler = nullptr};
-  for (auto make : {make_relay_servers, make_relay_messages, make_relay_caretakers}) {
+  for (auto make : {make_relay_servers, make_relay_messages, make_relay_agents, make_relay_caretakers}) {
     for (Command& command : make()) {
       command.options.push_back(relay_root_option());
       for (Command& sub : command.subcommands) sub.options.push_back(relay_root_option());

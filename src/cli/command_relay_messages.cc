@@ -67,7 +67,7 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(relay::Client::open(*root, args.get("from"), context.clock));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
   relay::Message message{.to = std::move(to)};
   message.kind = args.get("kind");
   message.thread = args.find("thread").value_or("");
@@ -115,7 +115,7 @@ void show(Context& context, const relay::Received& received) {
 
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::string last;
   for (;;) {
     std::vector<std::string> files = WARREN_TRY(client->list_inbox());
@@ -137,21 +137,21 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
 
 Result<Exit> run_ack(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   WARREN_TRY(client->acknowledge(args.get("MESSAGE")));
   return Exit::kOk;
 }
 
 Result<Exit> run_nack(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   WARREN_TRY(client->refuse(args.get("MESSAGE"), args.find("REASON").value_or("")));
   return Exit::kOk;
 }
 
 Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::string_view channel = args.get("CHANNEL");
   if (channel.starts_with('#')) channel.remove_prefix(1);
   WARREN_TRY(relay::check_channel_name(channel));

@@ -1,4 +1,4 @@
-// The relay itself: up, down, status, agents, tail.
+// The relay itself: up, down, status, tail.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -31,11 +31,20 @@ constexpr std::chrono::seconds kDownWait{10};
 
 void wait_ms(int milliseconds) { ::poll(nullptr, 0, milliseconds); }
 
+// What agents that the relay starts are given of ours.
+Result<relay::LauncherOptions> launcher_options() {
+  relay::LauncherOptions options;
+  options.program = WARREN_TRY(canonical_host_path("/proc/self/exe"));
+  for (char** one = ::environ; *one != nullptr; ++one) options.environment.emplace_back(*one);
+  return options;
+}
+
 // Serves until SIGINT or SIGTERM.
 Status serve(const std::string& path, Clock& clock, Daemon* daemon) {
+  relay::LauncherOptions launch = WARREN_TRY(launcher_options());
   Result<Signals> signals = Signals::take({SIGINT, SIGTERM});
-  Result<std::unique_ptr<relay::Relay>> relay =
-      signals.ok() ? relay::Relay::start(path, clock) : Result<std::unique_ptr<relay::Relay>>(signals.error());
+  Result<std::unique_ptr<relay::Relay>> relay = signals.ok() ? relay::Relay::start(path, clock, std::move(launch))
+                                                             : Result<std::unique_ptr<relay::Relay>>(signals.error());
   if (daemon != nullptr) daemon->report(relay.ok() ? Status(Ok{}) : Status(relay.error()));
   auto running = WARREN_TRY(std::move(relay));
   Fd stop(::eventfd(0, EFD_CLOEXEC));
@@ -153,23 +162,6 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Result<Exit> run_agents(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
-  std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
-  Json list = Json::array();
-  for (const relay::AgentRow& agent : agents) {
-    if (!args.has("json")) {
-      context.out.print("{} {}\n", agent.name, agent.status);
-      continue;
-    }
-    list.push_back({{"name", agent.name}, {"status", agent.status}, {"registered_at_us", agent.registered_at_us}});
-    if (agent.last_seen_at_us != 0) list.back()["last_seen_at_us"] = agent.last_seen_at_us;
-  }
-  if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
-}
-
 // The log from its last lines on; a log that was rotated away is followed into the new one.
 Result<Exit> run_tail(Context& context, const Arguments& args) {
   constexpr off_t kLast = 4096;
@@ -215,17 +207,12 @@ std::vector<Command> make_relay_servers() {
                  .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
                  .options = {json_option()},
                  .handler = run_status};
-  Command agents{.name = "agents",
-                 .summary = "List the agents it knows",
-                 .details = "",
-                 .options = {json_option()},
-                 .handler = run_agents};
   Command tail{.name = "tail",
                .summary = "Show the end of its log",
                .details = "",
                .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
                .handler = run_tail};
-  return {up, down, status, agents, tail};
+  return {up, down, status, tail};
 }
 
 }  // namespace warren::cli

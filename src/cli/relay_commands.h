@@ -7,18 +7,22 @@
 
 #include "cli/args.h"
 #include "cli/context.h"
+#include "relay/client.h"
 #include "relay/ledger.h"
 #include "relay/root.h"
 
 namespace warren::cli {
 
-std::vector<Command> make_relay_servers();     // up, down, status, agents, tail
+std::vector<Command> make_relay_servers();     // up, down, status, tail
 std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
+std::vector<Command> make_relay_agents();      // agents, spawn, release
 std::vector<Command> make_relay_caretakers();  // dead, archive, backup, fsck
 
 Option relay_root_option();
 Result<std::string> relay_root_path(Context& context, const Arguments& args);
 Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
+// With the token that a relay gave to this agent, if it is the one we run in.
+Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root, const std::string& agent);
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use);
 

@@ -49,6 +49,15 @@ ProcessIdentity current_process() {
           .started = start_time(pid).value_or(0)};
 }
 
+std::optional<ProcessIdentity> find_process(std::int64_t pid) {
+  std::optional<std::int64_t> started = start_time(pid);
+  if (!started) return std::nullopt;
+  ProcessIdentity process = current_process();
+  process.pid = pid;
+  process.started = *started;
+  return process;
+}
+
 Liveness liveness_of(const ProcessIdentity& process) {
   ProcessIdentity self = current_process();
   if (process.boot != self.boot) return Liveness::kDead;

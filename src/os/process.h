@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace warren {
@@ -17,6 +18,9 @@ struct ProcessIdentity {
 };
 
 ProcessIdentity current_process();
+
+// Of a process of our own pid namespace; nothing if there is none, or only what its parent has not asked for yet.
+std::optional<ProcessIdentity> find_process(std::int64_t pid);
 
 enum class Liveness {
   kAlive,

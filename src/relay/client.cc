@@ -33,7 +33,9 @@ Result<std::unique_ptr<Client>> Client::open(Root& root, std::string_view agent,
 }
 
 Result<std::string> Client::send(const Message& message) {
-  std::string content = write_message(message);
+  Message signed_message = message;
+  if (!token_.empty()) signed_message.others.push_back({"TOKEN", token_});
+  std::string content = write_message(signed_message);
   WARREN_TRY(parse_message(content).within("the message"));
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");

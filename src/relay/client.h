@@ -31,6 +31,8 @@ class Client {
   static Result<std::unique_ptr<Client>> open(Root& root, std::string_view agent, Clock& clock);
 
   const std::string& agent() const { return agent_; }
+  // What a relay gave to an agent it started: goes along with what is sent, and no further than the relay.
+  void use_token(std::string token) { token_ = std::move(token); }
 
   // Returns the message's id (agent/stem) once the message is durable in the outbox.
   Result<std::string> send(const Message& message);
@@ -47,6 +49,7 @@ class Client {
 
   Root& root_;
   std::string agent_;
+  std::string token_;
   Clock& clock_;
   Fd outbox_;
   Fd pending_;

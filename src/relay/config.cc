@@ -36,6 +36,12 @@ Status set(Config& config, const std::string& key, const Json& value) {
     config.deadline = std::chrono::milliseconds(WARREN_TRY(number(key, value, 1)));
   } else if (key == "log_bytes_max") {
     config.log_bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 4096)));
+  } else if (key == "spawn") {
+    config.spawn = WARREN_TRY(parse_spawn_config(value));
+  } else if (key == "continuity") {
+    config.continuity = WARREN_TRY(parse_continuity_config(value));
+  } else if (key == "inactive_ms") {
+    config.inactive = std::chrono::milliseconds(WARREN_TRY(number(key, value, 0)));
   } else {
     return Error(Code::kInvalid, fmt::format("config.json: unknown key {}", quote(key)));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "relay/spawn_config.h"
 
 namespace warren::relay {
 
@@ -19,6 +20,9 @@ struct Config {
   std::chrono::milliseconds rescan{30'000};            // looking for what no event told of
   std::chrono::milliseconds deadline{24 * 3'600'000};  // how long a failing delivery is tried
   std::uint64_t log_bytes_max = 16U << 20;             // then the log and the audit log start anew; one old one stays
+  SpawnConfig spawn;                                   // which programs agents may have started
+  ContinuityConfig continuity;                         // states that agents save
+  std::chrono::milliseconds inactive{0};  // after so long with unread mail an agent counts as inactive; 0: never
 };
 
 // kInvalid names the key.

@@ -127,12 +127,14 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, LedgerUse 
   if (use == LedgerUse::kServe) WARREN_TRY(ledger->create_tables());
   WARREN_TRY(ledger->prepare_messages());
   WARREN_TRY(ledger->prepare_others());
+  WARREN_TRY(ledger->prepare_agents());
   return ledger;
 }
 
 Status Ledger::create_tables() {
   auto transaction = WARREN_TRY(begin());
   WARREN_TRY(db_->execute(kTables));
+  WARREN_TRY(create_agent_tables());
   return transaction.commit();
 }
 

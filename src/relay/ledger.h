@@ -2,7 +2,8 @@
 // stands in directories is made to agree with it after a crash.
 //
 // Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
-// them deliveries (one message may have many recipients), subscriptions and dead_letters. docs/design/relay.md.
+// them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
+// started) and continuity. docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "db/database.h"
 #include "db/statement.h"
 #include "db/transaction.h"
+#include "os/process.h"
 
 namespace warren::relay {
 
@@ -71,6 +73,45 @@ struct AgentRow {
   std::int64_t registered_at_us = 0;
   std::int64_t last_seen_at_us = 0;
   std::string status;  // active, inactive, terminated
+};
+
+// Stored as the words of name_of().
+enum class LifeState {
+  kAsked,      // recorded before anything is started
+  kRunning,    // its process is written down, and was let go after that
+  kReleasing,  // to be ended
+  kExited,     // ended by itself
+  kReleased,   // ended by us, for whoever asked
+  kFailed,     // never started
+};
+std::string_view name_of(LifeState state);
+
+// One run of an agent that the relay starts. An agent of the same name may have others, one after another.
+struct Life {
+  std::string name;
+  std::int64_t number = 1;
+  std::string message_id;  // that asked for it
+  std::string spawner;
+  std::int64_t depth = 1;  // 1: its spawner was not started by us
+  std::string cli;
+  std::string dir;
+  ProcessIdentity process;
+  std::string token_sha256;
+  LifeState state = LifeState::kAsked;
+  std::string releaser;  // "": the relay itself
+  std::string outcome;   // how it ended, or why it will
+  std::int64_t asked_at_us = 0;
+  std::int64_t started_at_us = 0;
+  std::int64_t ended_at_us = 0;
+
+  bool has_process() const { return state == LifeState::kRunning || state == LifeState::kReleasing; }
+};
+
+struct SavedState {
+  std::string agent;
+  std::int64_t version = 0;
+  std::int64_t saved_at_us = 0;
+  std::string content;
 };
 
 struct DeadLetter {
@@ -148,6 +189,16 @@ class Ledger {
   Result<std::vector<AgentRow>> list_agents();
   Status put_agent(const AgentRow& agent);
   Status touch_agent(std::string_view name);
+  Status set_agent_pid(std::string_view name, std::int64_t pid);  // 0: none
+  // Every life that is asked for, and of each agent the newest of those that had a process.
+  Result<std::vector<Life>> list_lives();
+  Result<std::optional<Life>> find_life(std::string_view message_id);
+  Result<std::int64_t> next_life(std::string_view name);  // its number
+  Status put_life(const Life& life);
+  // The newest, or the one of that version.
+  Result<std::optional<SavedState>> find_state(std::string_view agent, std::optional<std::int64_t> version = {});
+  Result<std::int64_t> newest_version(std::string_view agent);  // 0: nothing was saved
+  Status save_state(const SavedState& state, std::int64_t versions_kept);
   Result<std::map<std::string, std::set<std::string>>> list_subscriptions();  // channel → agents
   Status subscribe(std::string_view channel, std::string_view agent);
   Status unsubscribe(std::string_view channel, std::string_view agent);
@@ -181,6 +232,8 @@ class Ledger {
   Status prepare_all(std::span<const Prepared> statements);
   Status prepare_messages();  // and deliveries and dead letters
   Status prepare_others();
+  Status create_agent_tables();  // ledger_agents.cc
+  Status prepare_agents();
   static Delivery delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
   Result<std::vector<Delivery>> all(Statement& statement);
@@ -193,6 +246,8 @@ class Ledger {
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;
+  Statement set_pid_, list_lives_, find_life_, next_life_, put_life_;
+  Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
   Statement integrity_, unsettled_, is_needed_;
 };
 

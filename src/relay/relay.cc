@@ -1,7 +1,6 @@
 #include "relay/relay.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include <poll.h>
@@ -29,26 +28,29 @@ std::uint64_t seed_of_process() {
 
 bool Plan::is_empty() const {
   return messages.empty() && restaged.empty() && retried.empty() && changes.empty() && acks.empty() &&
-         filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() && operations.empty();
+         filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() && operations.empty() &&
+         supervision.is_empty();
 }
 
-Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock)
+Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch)
     : root_(std::move(root)),
       config_(std::move(config)),
       clock_(clock),
       log_(root_->dir(), config_.log_bytes_max, clock),
       mailroom_(*root_),
       router_(config_.lead),
+      launcher_(*root_, config_.spawn, std::move(launch)),
+      supervisor_(config_.spawn, clock),
       random_(seed_of_process()) {}
 
 Relay::~Relay() = default;
 
-Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& clock) {
+Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& clock, LauncherOptions launch) {
   ::umask(077);  // the ledger's files are made by SQLite
   auto root = WARREN_TRY(Root::open(path, MakeRoot::kYes));
   WARREN_TRY(root->lock());
   Config config = WARREN_TRY(root->read_config());
-  std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock));
+  std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
   relay->ledger_ = WARREN_TRY(Ledger::open(relay->root_->ledger_path(), LedgerUse::kServe, clock));
   relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
   WARREN_TRY(relay->recover().within("recover"));
@@ -61,6 +63,7 @@ Status Relay::recover() {
   for (const AgentRow& agent : agents) router_.put_agent(agent);
   auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
   router_.set_subscriptions(std::move(subscriptions));
+  WARREN_TRY(recover_agents());
   newest_stamp_ns_ = WARREN_TRY(ledger_->newest_inbox_ns());
   std::int64_t resumed = 0;
   for (DueFilter filter{.limit = kRecoverPage};;) {
@@ -117,7 +120,7 @@ void Relay::add_agent(const std::string& name, std::int64_t now_us) {
     return;
   }
   const AgentRow* known = router_.find_agent(name);
-  if (known != nullptr && known->status != "terminated") return;
+  if (known != nullptr && (known->status != "terminated" || supervisor_.was_released(name))) return;
   AgentRow agent{name, now_us, 0, "active"};
   router_.put_agent(agent);
   agent_changes_.push_back(std::move(agent));
@@ -143,6 +146,7 @@ void Relay::add_agents() {
     agent.status = "terminated";
     router_.put_agent(agent);
     watcher_->remove_agent(agent.name);
+    supervisor_.note_overdue(agent.name, "its directory was removed");
     log_.note(Severity::kInfo, "agent_terminated", {{"agent", agent.name}});
     agent_changes_.push_back(agent);
   }
@@ -153,6 +157,7 @@ void Relay::rescan() {
   watcher_->note_rescan();
   add_agents();
   for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
+  look_at_agents();
 }
 
 std::int64_t Relay::next_stamp_ns() {
@@ -168,6 +173,7 @@ std::string Relay::archive_path(std::string_view agent, std::string_view file) {
 std::int64_t Relay::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
   std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
+  at = std::min(at, supervisor_.wake_at_ns());
   if (has_news()) at = std::min(at, flush_at_ns_);
   if (!to_release_.empty() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
   return at;
@@ -176,7 +182,8 @@ std::int64_t Relay::wake_at_ns() const {
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::array<pollfd, 3> all{{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}, {mailroom_.syncs().fd(), POLLIN, 0}}};
+  std::vector<pollfd> all{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}, {mailroom_.syncs().fd(), POLLIN, 0}};
+  supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
   mailroom_.syncs().clear();
   return Ok{};
@@ -185,6 +192,7 @@ Status Relay::sleep(int stop) {
 Status Relay::run(int stop) {
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
+    supervisor_.poll();  // before events: what an agent sent last comes before the word of its end
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) add_agents();

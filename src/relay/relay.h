@@ -21,12 +21,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "relay/config.h"
+#include "relay/launcher.h"
 #include "relay/ledger.h"
 #include "relay/log.h"
 #include "relay/mailroom.h"
 #include "relay/message.h"
 #include "relay/root.h"
 #include "relay/router.h"
+#include "relay/supervisor.h"
 #include "relay/watcher.h"
 
 namespace warren::relay {
@@ -90,6 +92,7 @@ struct Plan {
   std::set<std::string> released;                            // whose waiting deliveries were looked at
   std::set<std::string> seen;                                // agents that sent something
   std::size_t delivery_count = 0;
+  Supervision supervision;  // of agents that the relay starts
 
   bool is_empty() const;
 };
@@ -98,14 +101,14 @@ struct Plan {
 class Relay {
  public:
   // Locks the root (kBusy if a relay is up), repairs it, opens the ledger and recovers.
-  static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock);
+  static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock, LauncherOptions launch = {});
   ~Relay();
 
   // Serves until `stop` becomes readable. What was taken is finished first.
   Status run(int stop);
 
  private:
-  Relay(std::unique_ptr<Root> root, Config config, Clock& clock);
+  Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
   Status recover();
   Status recover_page(const std::vector<Delivery>& page);
   Status remove_orphans();
@@ -147,6 +150,35 @@ class Relay {
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
 
+  // Agents: relay_agents.cc.
+  Status recover_agents();
+  Status plan_spawn(Plan& plan, const Outgoing& outgoing);
+  Status check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const;
+  Status check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const;
+  bool is_asked_here(const Operation& operation) const;
+  Status plan_start(Plan& plan, const Operation& operation);
+  Result<Child> start_agent(Life& life);
+  Status plan_release(Plan& plan, const Outgoing& outgoing);
+  void release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why);
+  Status plan_continuity(Plan& plan, const Outgoing& outgoing);
+  Status plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request);
+  Status plan_load(Plan& plan, const Outgoing& outgoing, const ContinuityRequest& request);
+  void plan_ends(Plan& plan);
+  void plan_end(Plan& plan, const Ended& ended);
+  std::optional<Life> find_life(const Plan& plan, std::string_view name) const;
+  void put_status(Plan& plan, const std::string& agent, std::string_view status);
+  void tell_of_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state);
+  bool may_command(const std::string& agent, const std::string& name) const;
+  std::string find_superior(const std::string& name) const;
+  Status check_token(const Outgoing& outgoing);
+  Error denied(const Outgoing& outgoing, std::string why);
+  Status record_agents(const Plan& plan);
+  void carry_out(Plan& plan);
+  void write_meta(const Life& life);
+  void note_active(const std::string& agent);
+  void look_at_agents();
+  bool has_mail(const std::string& agent) const;
+
   // Carrying out: relay_round.cc.
   Status stage(const Plan& plan);
   Status commit(Plan& plan, SyncBatch& staged);
@@ -169,6 +201,8 @@ class Relay {
   Log log_;
   Mailroom mailroom_;
   Router router_;
+  Launcher launcher_;
+  Supervisor supervisor_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Watcher> watcher_;
   std::deque<Published> syncing_;
@@ -186,7 +220,9 @@ class Relay {
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
   std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded at the latest
   std::int64_t paused_until_ns_ = 0;
-  int failures_ = 0;  // rounds in a row that could not be carried out
+  std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
+  std::set<std::string> idle_;                     // agents we made inactive ourselves
+  int failures_ = 0;                               // rounds in a row that could not be carried out
   std::mt19937_64 random_;
 };
 

@@ -35,7 +35,8 @@ bool is_for_agents(std::string_view kind) {
 std::string render(const Message& message, std::string_view sender, std::string_view id) {
   Message shown = message;
   std::erase_if(shown.others, [](const Header& header) {
-    return is_same_header(header.name, "FROM") || is_same_header(header.name, "ID");
+    return is_same_header(header.name, "FROM") || is_same_header(header.name, "ID") ||
+           is_same_header(header.name, "TOKEN");
   });
   shown.others.insert(shown.others.begin(), {{"FROM", std::string(sender)}, {"ID", std::string(id)}});
   return write_message(shown);
@@ -138,13 +139,17 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
   MessageRow& row = outgoing.row;
   row.type = outgoing.message.kind;
   row.target = outgoing.message.to;
+  Status genuine = check_token(outgoing);
+  if (!genuine.ok()) return refuse(plan, std::move(outgoing), genuine.error());
+  note_active(row.agent);
   std::int64_t& touched_us = touched_us_[row.agent];
   if (std::abs(row.discovered_at_us - touched_us) > kTouchUs) {
     plan.seen.insert(row.agent);
     touched_us = row.discovered_at_us;
   }
   const AgentRow* sender = router_.find_agent(row.agent);
-  if (sender != nullptr && sender->status == "inactive" && row.type != "status") {  // whoever speaks is there
+  if (sender != nullptr && sender->status == "inactive" && row.type != "status" &&
+      !supervisor_.has_ended(row.agent)) {  // whoever speaks is there
     AgentRow agent = *sender;
     agent.status = "active";
     router_.put_agent(agent);
@@ -210,6 +215,9 @@ Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
   if (kind == "subscribe" || kind == "unsubscribe") return plan_subscription(plan, outgoing);
   if (kind == "ack" || kind == "nack") return plan_ack(plan, outgoing);
   if (kind == "status") return plan_status(plan, outgoing);
+  if (kind == "spawn") return plan_spawn(plan, outgoing);
+  if (kind == "release") return plan_release(plan, outgoing);
+  if (kind == "continuity") return plan_continuity(plan, outgoing);
   return Error(Code::kUnsupported, fmt::format("this relay does not offer KIND {}", quote(kind)));
 }
 

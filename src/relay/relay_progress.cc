@@ -203,6 +203,7 @@ Status Relay::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   for (const Operation& operation : operations) {
+    if (operation.type == "spawn" && !is_asked_here(operation)) continue;
     Status done = plan_operation(plan, operation);
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
@@ -215,6 +216,7 @@ Status Relay::plan_operations(Plan& plan) {
 }
 
 Status Relay::plan_operation(Plan& plan, const Operation& operation) {
+  if (operation.type == "spawn") return plan_start(plan, operation);
   Json payload = WARREN_TRY(parse_json(operation.payload));
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "no dead letter is named");

@@ -25,12 +25,14 @@ Result<bool> Relay::round() {
   collect_synced(kUnsynced);
   std::vector<LeftInbox> left = watcher_->take_left();
   if (left_.empty() && !left.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+  for (const LeftInbox& one : left) note_active(one.agent);
   left_.insert(left_.end(), left.begin(), left.end());
   Plan plan;
   Status planned = plan_waiting(plan);
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
   if (planned.ok()) plan_candidates(plan);
+  if (planned.ok()) plan_ends(plan);
   bool is_due = !plan.is_empty() || clock_.monotonic_ns() >= flush_at_ns_;
   if (planned.ok() && is_due) planned = plan_changes(plan);
   if (planned.ok() && plan.is_empty()) return false;
@@ -42,6 +44,7 @@ Result<bool> Relay::round() {
     return true;
   }
   failures_ = 0;
+  carry_out(plan);
   publish(plan);
   return true;
 }
@@ -87,7 +90,7 @@ Status Relay::record_rest(const Plan& plan) {
   }
   for (const auto& [id, how] : plan.closed) WARREN_TRY(ledger_->close_dead_letter(id, how));
   for (std::int64_t id : plan.operations) WARREN_TRY(ledger_->complete_operation(id));
-  return Ok{};
+  return record_agents(plan);
 }
 
 // Rows are written while the staged files are synced, and committed when they are.

@@ -50,6 +50,10 @@ Result<std::vector<Route>> Router::resolve(std::string_view to, std::string_view
   }
   if (to == kLead) {
     std::string lead = find_lead();
+    if (auto spawner = spawners_.find(sender); lead.empty() && spawner != spawners_.end()) {
+      Result<Route> route = route_to(spawner->second);
+      if (route.ok()) return std::vector<Route>{*std::move(route)};
+    }
     if (lead.empty()) return std::vector<Route>{{std::string(kLead), DeliveryState::kHeld}};
     Route route = WARREN_TRY(route_to(lead));
     return std::vector<Route>{std::move(route)};

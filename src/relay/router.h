@@ -33,6 +33,9 @@ class Router {
   void subscribe(const std::string& channel, const std::string& agent) { channels_[channel].insert(agent); }
   void unsubscribe(const std::string& channel, const std::string& agent) { channels_[channel].erase(agent); }
 
+  // Who started it: the one who leads it, if nobody else does.
+  void set_spawner(const std::string& agent, const std::string& spawner) { spawners_[agent] = spawner; }
+
   std::string find_lead() const;  // "" when nobody leads
 
  private:
@@ -41,6 +44,7 @@ class Router {
   std::string lead_;
   std::map<std::string, AgentRow, std::less<>> agents_;
   std::map<std::string, std::set<std::string>> channels_;
+  std::map<std::string, std::string, std::less<>> spawners_;
 };
 
 }  // namespace warren::relay

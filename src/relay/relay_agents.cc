@@ -1,0 +1,423 @@
+// Agents that the relay starts for others: KIND spawn, release and continuity, and what becomes of processes.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "crypto/digest.h"
+#include "os/error.h"
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr int kChainSteps = 256;
+
+Result<std::string> make_token() {
+  std::array<std::byte, 32> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return system_error(errno, "get random bytes");
+  }
+  return hex_of(bytes);
+}
+
+std::string message_of(const Operation& operation) {
+  Result<Json> payload = parse_json(operation.payload);
+  bool is_ours =
+      payload.ok() && payload->is_object() && payload->contains("message") && (*payload)["message"].is_string();
+  return is_ours ? (*payload)["message"].get<std::string>() : "";
+}
+
+Json meta_of(const Life& life) {
+  Json json = {{"name", life.name},       {"state", name_of(life.state)},
+               {"pid", life.process.pid}, {"started_at", life.started_at_us},
+               {"spawner", life.spawner}, {"depth", life.depth},
+               {"cli", life.cli},         {"working_dir", life.dir},
+               {"life", life.number}};
+  if (life.ended_at_us != 0) json["ended_at"] = life.ended_at_us;
+  if (life.ended_at_us != 0) json["outcome"] = life.outcome;
+  return json;
+}
+
+}  // namespace
+
+Status Relay::recover_agents() {
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, it would hide how children end
+  std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
+  for (const Life& life : lives) {
+    if (life.state != LifeState::kAsked) router_.set_spawner(life.name, life.spawner);
+  }
+  supervisor_.load(std::move(lives));
+  return Ok{};
+}
+
+// Of this round, else as recorded.
+std::optional<Life> Relay::find_life(const Plan& plan, std::string_view name) const {
+  const std::vector<Life>& planned = plan.supervision.lives;
+  for (auto at = planned.rbegin(); at != planned.rend(); ++at) {
+    if (at->name == name && at->state != LifeState::kAsked && at->state != LifeState::kFailed) return *at;
+  }
+  const Life* life = supervisor_.find(name);
+  return life == nullptr ? std::nullopt : std::optional(*life);
+}
+
+Error Relay::denied(const Outgoing& outgoing, std::string why) {
+  log_.audit("denied", {{"message", outgoing.row.id}, {"kind", outgoing.row.type}, {"error", why}});
+  return {Code::kDenied, std::move(why)};
+}
+
+bool Relay::may_command(const std::string& agent, const std::string& name) const {
+  return agent != name && (supervisor_.is_ancestor(agent, name) || router_.find_lead() == agent);
+}
+
+// A name stands for a mailbox: whoever gets to run a program under it reads what others send there.
+Status Relay::check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const {
+  bool is_planned = std::any_of(plan.supervision.lives.begin(), plan.supervision.lives.end(), [&](const Life& life) {
+    return life.name == name && life.state != LifeState::kFailed;
+  });
+  if (is_planned || supervisor_.is_asked(name) || supervisor_.has_process(name)) {
+    return Error(Code::kExists, fmt::format("{} runs already", quote(name)));
+  }
+  bool leads = name == kLead || name == config_.lead;
+  if (leads && supervisor_.depth_of(spawner) > 0) {
+    return Error(Code::kDenied,
+                 fmt::format("{} leads, and is not started by an agent that was itself started", quote(name)));
+  }
+  const AgentRow* agent = router_.find_agent(name);
+  if (supervisor_.find(name) != nullptr) {
+    if (may_command(spawner, name)) return Ok{};
+    return Error(Code::kDenied,
+                 fmt::format("{} was started by another, and only who may release it may start it anew", quote(name)));
+  }
+  if (agent == nullptr || agent->status == "terminated") return Ok{};
+  return Error(Code::kExists, fmt::format("{} is an agent already, and was not started by the relay", quote(name)));
+}
+
+Status Relay::check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const {
+  WARREN_TRY(launcher_.check(request));
+  WARREN_TRY(check_name_to_spawn(plan, request.name, spawner));
+  return supervisor_.check_limits(spawner, plan.supervision.lives);
+}
+
+// Only recorded here: it is started by the round after the one that has recorded it.
+Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
+  const MessageRow& row = outgoing.row;
+  SpawnRequest request = WARREN_TRY(parse_spawn_request(outgoing.message.body));
+  Status allowed = check_spawn(plan, request, row.agent);
+  if (!allowed.ok() && allowed.error().code() == Code::kDenied) return denied(outgoing, allowed.error().message());
+  WARREN_TRY(std::move(allowed));
+  Life life;
+  life.name = request.name;
+  life.number = WARREN_TRY(ledger_->next_life(request.name));
+  life.message_id = row.id;
+  life.spawner = row.agent;
+  life.depth = supervisor_.depth_of(row.agent) + 1;
+  life.cli = request.cli;
+  life.dir = request.working_dir;
+  life.asked_at_us = clock_.now_us();
+  plan.supervision.lives.push_back(std::move(life));
+  plan.supervision.intents.push_back(dump_json({{"message", row.id}, {"name", request.name}}));
+  return Ok{};
+}
+
+bool Relay::is_asked_here(const Operation& operation) const {
+  return supervisor_.find_asked(message_of(operation)) != nullptr;
+}
+
+// Leaves the agent's process at its gate. The request is read again from the message, which has the bytes.
+Result<Child> Relay::start_agent(Life& life) {
+  Message message = WARREN_TRY(load(life.message_id));
+  SpawnRequest request = WARREN_TRY(parse_spawn_request(message.body));
+  add_agent(request.name, clock_.now_us());
+  std::string token = WARREN_TRY(make_token());
+  std::int64_t version = WARREN_TRY(ledger_->newest_version(request.name));
+  Prepared prepared = WARREN_TRY(launcher_.prepare(request, token, version));
+  Child child = WARREN_TRY(Child::start(prepared.spec));
+  life.dir = prepared.dir;
+  life.process = child.process();
+  life.token_sha256 = sha256_hex(as_bytes(token));
+  life.state = LifeState::kRunning;
+  life.started_at_us = clock_.now_us();
+  return child;
+}
+
+Status Relay::plan_start(Plan& plan, const Operation& operation) {
+  const Life* asked = supervisor_.find_asked(message_of(operation));
+  if (asked == nullptr) return Error(Code::kNotFound, "nobody asks for it");
+  Life life = *asked;
+  Result<Child> child = start_agent(life);
+  if (child.ok()) {
+    plan.supervision.started.push_back(std::move(child).take_value());
+    put_status(plan, life.name, "active");
+    tell_of_life(plan, life.spawner, life, "spawned");
+    log_.note(Severity::kInfo, "agent_spawned",
+              {{"agent", life.name}, {"spawner", life.spawner}, {"cli", life.cli}, {"pid", life.process.pid}});
+  } else {
+    life.state = LifeState::kFailed;
+    life.outcome = child.error().message();
+    life.ended_at_us = clock_.now_us();
+    nack(plan, life.spawner, life.message_id, child.error());
+    log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
+  }
+  plan.supervision.lives.push_back(std::move(life));
+  return Ok{};
+}
+
+void Relay::put_status(Plan& plan, const std::string& name, std::string_view status) {
+  const AgentRow* known = router_.find_agent(name);
+  if (known == nullptr || known->status == status) return;
+  AgentRow agent = *known;
+  agent.status = status;
+  if (status == "active") to_release_.insert(name);
+  idle_.erase(name);
+  router_.put_agent(agent);
+  plan.agents.push_back(std::move(agent));
+}
+
+void Relay::tell_of_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state) {
+  Message told{.kind = "status", .reference = life.message_id};
+  told.others = {{"STATE", std::string(state)}, {"AGENT", life.name}, {"PID", std::to_string(life.process.pid)}};
+  bool has_ended = life.ended_at_us != 0;
+  if (has_ended) told.others.push_back({"OUTCOME", life.outcome});
+  told.body = has_ended ? fmt::format("{} is {}: {}\n", life.name, state, life.outcome)
+                        : fmt::format("{} is {}\n", life.name, state);
+  tell(plan, agent, std::move(told));
+}
+
+// The nearest of those above it that is there.
+std::string Relay::find_superior(const std::string& name) const {
+  std::string above = supervisor_.find_spawner(name);
+  for (int steps = 0; !above.empty() && steps < kChainSteps; ++steps) {
+    const AgentRow* agent = router_.find_agent(above);
+    if (agent != nullptr && agent->status != "terminated") return above;
+    above = supervisor_.find_spawner(above);
+  }
+  return "";
+}
+
+// With all that it started: they would have nobody above them. Each is told, so that it can save what it knows.
+void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why) {
+  std::vector<std::string> names = supervisor_.list_descendants(life.name);
+  names.insert(names.begin(), life.name);
+  for (const std::string& name : names) {
+    std::optional<Life> one = find_life(plan, name);
+    if (!one || one->state != LifeState::kRunning) continue;
+    one->state = LifeState::kReleasing;
+    one->releaser = releaser;
+    one->outcome = why;
+    Message told{.kind = "status", .reference = one->message_id, .others = {{"STATE", "releasing"}}};
+    told.body = fmt::format("{}\n", why);
+    tell(plan, name, std::move(told));
+    log_.note(Severity::kInfo, "agent_releasing", {{"agent", name}, {"by", releaser}, {"reason", why}});
+    plan.supervision.lives.push_back(*std::move(one));
+  }
+}
+
+Status Relay::plan_release(Plan& plan, const Outgoing& outgoing) {
+  ReleaseRequest request = WARREN_TRY(parse_release_request(outgoing.message.body));
+  const std::string& releaser = outgoing.row.agent;
+  if (!may_command(releaser, request.name)) {
+    return denied(outgoing,
+                  fmt::format("only who leads, or one of those who started {}, may release it", quote(request.name)));
+  }
+  if (supervisor_.is_asked(request.name))
+    return Error(Code::kBusy, fmt::format("{} is being started", quote(request.name)));
+  std::optional<Life> life = find_life(plan, request.name);
+  if (!life) return Error(Code::kNotFound, fmt::format("{} was not started by the relay", quote(request.name)));
+  switch (life->state) {
+    case LifeState::kRunning:
+      release(plan, *life, releaser, request.reason.empty() ? "you are released" : request.reason);
+      return Ok{};
+    case LifeState::kExited:
+      life->state = LifeState::kReleased;
+      life->releaser = releaser;
+      put_status(plan, life->name, "terminated");
+      tell_of_life(plan, releaser, *life, "released");
+      release(plan, *life, releaser, request.reason);  // those it started
+      plan.supervision.lives.push_back(*std::move(life));
+      return Ok{};
+    case LifeState::kReleasing: return Error(Code::kBusy, fmt::format("{} is being released", quote(request.name)));
+    default: return Error(Code::kNotFound, fmt::format("{} was released before", quote(request.name)));
+  }
+}
+
+Status Relay::plan_continuity(Plan& plan, const Outgoing& outgoing) {
+  ContinuityRequest request = WARREN_TRY(parse_continuity_request(outgoing.message));
+  if (request.action == ContinuityAction::kSave) return plan_save(plan, outgoing, std::move(request));
+  return plan_load(plan, outgoing, request);
+}
+
+Status Relay::plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request) {
+  if (request.state.size() > config_.continuity.bytes_max) {
+    return Error(Code::kTooLarge, fmt::format("a state of {} bytes is more than the {} allowed", request.state.size(),
+                                              config_.continuity.bytes_max));
+  }
+  SavedState state{outgoing.row.agent, 0, clock_.now_us(), std::move(request.state)};
+  state.version = WARREN_TRY(ledger_->newest_version(state.agent))
+  +1;
+  for (const SavedState& earlier : plan.supervision.saves) {
+    if (earlier.agent == state.agent) state.version = earlier.version + 1;
+  }
+  Message told{.kind = "continuity", .reference = outgoing.row.id};
+  told.others = {{"STATE", "saved"}, {"VERSION", std::to_string(state.version)}};
+  tell(plan, state.agent, std::move(told));
+  plan.supervision.saves.push_back(std::move(state));
+  return Ok{};
+}
+
+Status Relay::plan_load(Plan& plan, const Outgoing& outgoing, const ContinuityRequest& request) {
+  const std::string& agent = outgoing.row.agent;
+  std::optional<SavedState> state = WARREN_TRY(ledger_->find_state(agent, request.version));
+  for (const SavedState& saved : plan.supervision.saves) {
+    if (saved.agent == agent && (!request.version || *request.version == saved.version)) state = saved;
+  }
+  Message told{.kind = "continuity", .reference = outgoing.row.id};
+  told.others.push_back({"STATE", state ? "loaded" : "none"});
+  if (state) told.others.push_back({"VERSION", std::to_string(state->version)});
+  if (state) told.body = std::move(state->content);
+  tell(plan, agent, std::move(told));
+  return Ok{};
+}
+
+void Relay::plan_ends(Plan& plan) {
+  for (const Ended& ended : supervisor_.ends()) plan_end(plan, ended);
+  plan.supervision.ends = supervisor_.ends().size();
+  for (const Overdue& overdue : supervisor_.overdue()) {
+    std::optional<Life> life = find_life(plan, overdue.name);
+    if (life) release(plan, *life, "", overdue.why);
+  }
+  plan.supervision.overdues = supervisor_.overdue().size();
+}
+
+// One that ended by itself may be started anew and then finds its mail; one that was released is gone.
+void Relay::plan_end(Plan& plan, const Ended& ended) {
+  std::optional<Life> life = find_life(plan, ended.name);
+  if (!life || !life->has_process()) return;
+  bool was_released = life->state == LifeState::kReleasing;
+  life->state = was_released ? LifeState::kReleased : LifeState::kExited;
+  life->outcome = describe(ended.end);
+  life->ended_at_us = clock_.now_us();
+  put_status(plan, life->name, was_released ? "terminated" : "inactive");
+  std::string_view state = name_of(life->state);
+  std::string superior = find_superior(life->name);
+  if (!superior.empty()) tell_of_life(plan, superior, *life, state);
+  if (!life->releaser.empty() && life->releaser != superior) tell_of_life(plan, life->releaser, *life, state);
+  log_.note(Severity::kInfo, was_released ? "agent_released" : "agent_exited",
+            {{"agent", life->name}, {"pid", life->process.pid}, {"outcome", life->outcome}});
+  plan.supervision.lives.push_back(*std::move(life));
+}
+
+// Of the agent that is named by the directory: one that was started has a token, and what carries another is not its
+// own.
+Status Relay::check_token(const Outgoing& outgoing) {
+  const Life* life = supervisor_.find(outgoing.row.agent);
+  if (life == nullptr) return Ok{};
+  const std::string* token = outgoing.message.find("TOKEN");
+  if (token == nullptr && !config_.spawn.requires_token) return Ok{};
+  if (token == nullptr) return denied(outgoing, "there is no TOKEN, and this relay asks for one");
+  if (sha256_hex(as_bytes(*token)) == life->token_sha256) return Ok{};
+  return denied(outgoing, fmt::format("TOKEN is not the one of {}", quote(outgoing.row.agent)));
+}
+
+Status Relay::record_agents(const Plan& plan) {
+  for (const std::string& payload : plan.supervision.intents) WARREN_TRY(ledger_->request("spawn", payload));
+  for (const Life& life : plan.supervision.lives) {
+    WARREN_TRY(ledger_->put_life(life));
+    if (life.state != LifeState::kAsked && life.state != LifeState::kFailed) {
+      WARREN_TRY(ledger_->set_agent_pid(life.name, life.has_process() ? life.process.pid : 0));
+    }
+  }
+  for (const SavedState& state : plan.supervision.saves) {
+    WARREN_TRY(ledger_->save_state(state, config_.continuity.versions));
+  }
+  return Ok{};
+}
+
+// It is recorded: now it may happen.
+void Relay::carry_out(Plan& plan) {
+  Supervision& done = plan.supervision;
+  supervisor_.apply(done.lives);
+  supervisor_.let_go(std::move(done.started));
+  supervisor_.forget_reported(done.ends, done.overdues);
+  for (const Life& life : done.lives) {
+    if (life.state == LifeState::kAsked || life.state == LifeState::kFailed) continue;
+    router_.set_spawner(life.name, life.spawner);
+    write_meta(life);
+  }
+  for (const SavedState& state : done.saves) supervisor_.note_saved(state.agent);
+  if (!done.intents.empty()) operations_wanted_ = true;
+}
+
+// For people and programs to look at; never read by us. Whatever an agent put in its place is replaced.
+void Relay::write_meta(const Life& life) {
+  std::string draft = fmt::format("tmp/meta.{}", life.name);
+  Result<Fd> home = open_below(root_->agents(), life.name, O_RDONLY | O_DIRECTORY);
+  Result<Fd> file = open_below(root_->dir(), draft, O_WRONLY | O_CREAT | O_TRUNC);
+  Status written = !home.ok() ? Status(home.error()) : !file.ok() ? Status(file.error()) : Status(Ok{});
+  if (written.ok()) written = write_all(file->get(), as_bytes(dump_json_pretty(meta_of(life)) + "\n"));
+  if (written.ok() && ::renameat(root_->dir(), draft.c_str(), home->get(), "meta.json") != 0) {
+    written = system_error(errno, "rename to 'meta.json'");
+  }
+  if (written.ok()) return;
+  ::unlinkat(root_->dir(), draft.c_str(), 0);
+  log_.note(Severity::kWarning, "meta_failed", {{"agent", life.name}, {"error", written.error().message()}});
+}
+
+void Relay::note_active(const std::string& name) {
+  if (config_.inactive.count() == 0) return;
+  active_ns_[name] = clock_.monotonic_ns();
+  const AgentRow* known = router_.find_agent(name);
+  if (idle_.erase(name) == 0 || known == nullptr || known->status != "inactive") return;
+  AgentRow agent = *known;
+  agent.status = "active";
+  to_release_.insert(name);
+  router_.put_agent(agent);
+  agent_changes_.push_back(std::move(agent));
+}
+
+bool Relay::has_mail(const std::string& agent) const {
+  Result<Fd> inbox = root_->open_inbox(agent);
+  if (!inbox.ok()) return false;
+  int copy = ::openat(inbox->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (stream == nullptr) return false;
+  bool has = false;
+  while (const dirent* entry = ::readdir(stream)) has = has || is_message_file(entry->d_name);
+  ::closedir(stream);
+  return has;
+}
+
+// Idle is not dead: only who leaves mail lying and sends nothing for so long counts as inactive, until it stirs.
+void Relay::look_at_agents() {
+  for (const std::string& name : supervisor_.list_running()) {
+    std::string superior = find_superior(name);
+    const AgentRow* agent = router_.find_agent(superior);
+    supervisor_.note_superior(name, agent != nullptr && agent->status == "active");
+  }
+  if (config_.inactive.count() == 0) return;
+  std::int64_t now = clock_.monotonic_ns();
+  std::vector<AgentRow> idle;
+  for (const auto& [name, agent] : router_.agents()) {
+    if (agent.status != "active" || supervisor_.has_process(name)) continue;
+    std::int64_t since = active_ns_.try_emplace(name, now).first->second;
+    if (now - since >= std::chrono::nanoseconds(config_.inactive).count() && has_mail(name)) idle.push_back(agent);
+  }
+  for (AgentRow& agent : idle) {
+    agent.status = "inactive";
+    idle_.insert(agent.name);
+    router_.put_agent(agent);
+    log_.note(Severity::kWarning, "agent_inactive", {{"agent", agent.name}});
+    agent_changes_.push_back(std::move(agent));
+  }
+}
+
+}  // namespace warren::relay
