@@ -118,7 +118,9 @@ class Relay {
   Result<bool> round();  // whether there was something to do
   void finish();
   Status sleep(int stop);
-  bool has_news() const { return !changes_.empty() || !left_.empty() || !agent_changes_.empty(); }
+  bool has_news() const {
+    return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty();
+  }
   std::int64_t wake_at_ns() const;
 
   // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.

@@ -193,12 +193,12 @@ void Relay::tell_of_life(Plan& plan, const std::string& agent, const Life& life,
   tell(plan, agent, std::move(told));
 }
 
-// The nearest of those above it that is there.
+// The nearest of those above it that is active.
 std::string Relay::find_superior(const std::string& name) const {
   std::string above = supervisor_.find_spawner(name);
   for (int steps = 0; !above.empty() && steps < kChainSteps; ++steps) {
     const AgentRow* agent = router_.find_agent(above);
-    if (agent != nullptr && agent->status != "terminated") return above;
+    if (agent != nullptr && agent->status == "active") return above;
     above = supervisor_.find_spawner(above);
   }
   return "";
@@ -309,7 +309,8 @@ void Relay::plan_end(Plan& plan, const Ended& ended) {
   put_status(plan, life->name, was_released ? "terminated" : "inactive");
   std::string_view state = name_of(life->state);
   std::string superior = find_superior(life->name);
-  if (!superior.empty()) tell_of_life(plan, superior, *life, state);
+  if (superior.empty()) superior = life->spawner;  // it finds the word when it comes back
+  tell_of_life(plan, superior, *life, state);
   if (!life->releaser.empty() && life->releaser != superior) tell_of_life(plan, life->releaser, *life, state);
   log_.note(Severity::kInfo, was_released ? "agent_released" : "agent_exited",
             {{"agent", life->name}, {"pid", life->process.pid}, {"outcome", life->outcome}});
@@ -399,9 +400,7 @@ bool Relay::has_mail(const std::string& agent) const {
 // Idle is not dead: only who leaves mail lying and sends nothing for so long counts as inactive, until it stirs.
 void Relay::look_at_agents() {
   for (const std::string& name : supervisor_.list_running()) {
-    std::string superior = find_superior(name);
-    const AgentRow* agent = router_.find_agent(superior);
-    supervisor_.note_superior(name, agent != nullptr && agent->status == "active");
+    supervisor_.note_superior(name, !find_superior(name).empty());
   }
   if (config_.inactive.count() == 0) return;
   std::int64_t now = clock_.monotonic_ns();
