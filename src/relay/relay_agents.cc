@@ -392,7 +392,9 @@ bool Relay::has_mail(const std::string& agent) const {
   DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
   if (stream == nullptr) return false;
   bool has = false;
-  while (const dirent* entry = ::readdir(stream)) has = has || is_message_file(entry->d_name);
+  for (const dirent* entry = nullptr; !has && (entry = ::readdir(stream)) != nullptr;) {
+    has = is_message_file(entry->d_name);
+  }
   ::closedir(stream);
   return has;
 }

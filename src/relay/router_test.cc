@@ -70,5 +70,14 @@ TEST(RelayConfig, UnknownKeysAndWrongValuesAreRefusedByName) {
   EXPECT_NE(parse_config(R"({"setle_ms": 1})").error().message().find("setle_ms"), std::string::npos);
 }
 
+TEST_F(RouterTest, LeadIsTheSpawnerWhenNobodyElseLeads) {
+  router.set_spawner("bob", "alice");
+  router.set_spawner("alice", "dave");
+  EXPECT_EQ(routes("Lead", "bob"), "alice:pending ");
+  EXPECT_EQ(routes("Lead", "alice"), "Lead:held ");  // dave is gone
+  router.put_agent({"Lead", 1, 0, "active"});
+  EXPECT_EQ(routes("Lead", "bob"), "Lead:pending ");
+}
+
 }  // namespace
 }  // namespace warren::relay

@@ -27,7 +27,8 @@ void Supervisor::load(std::vector<Life> lives) {
     kept.life = std::move(life);
     if (!kept.life.has_process()) continue;
     kept.child = Child::adopt(kept.life.process);
-    if (!kept.child) ends_.push_back({kept.life.name, {}});
+    if (kept.child) watched_.insert(kept.life.name);
+    else ends_.push_back({kept.life.name, {}});
     kept.timeout_at_ns = timeout_at_ns(kept.life);
     if (kept.life.state == LifeState::kReleasing) release(kept);
   }
@@ -147,6 +148,7 @@ void Supervisor::keep(Life life) {
   bool is_news = kept.life.state != life.state;
   kept.life = std::move(life);
   if (!kept.life.has_process()) {
+    watched_.erase(kept.life.name);
     kept.child.reset();
     kept.stage = Stage::kNone;
     kept.next_at_ns = kept.timeout_at_ns = kept.orphan_at_ns = INT64_MAX;
@@ -163,6 +165,7 @@ void Supervisor::let_go(std::vector<Child> children) {
       if (!kept.life.has_process() || !(kept.life.process == child.process())) continue;
       kept.child.emplace(std::move(child));
       kept.child->open_gate();
+      watched_.insert(name);
       break;
     }
   }
@@ -191,13 +194,15 @@ void Supervisor::step(Kept& kept, std::int64_t now_ns) {
 
 void Supervisor::poll() {
   std::int64_t now_ns = clock_.monotonic_ns();
-  for (auto& [name, kept] : kept_) {
-    if (!kept.child) continue;
+  for (auto at = watched_.begin(); at != watched_.end();) {
+    Kept& kept = kept_.at(*at);
     if (std::optional<ChildEnd> end = kept.child->take_end()) {
-      ends_.push_back({name, *end});
+      ends_.push_back({*at, *end});
       kept.child.reset();
+      at = watched_.erase(at);
     } else {
       step(kept, now_ns);
+      ++at;
     }
   }
 }
@@ -231,16 +236,15 @@ std::vector<std::string> Supervisor::list_running() const {
 }
 
 void Supervisor::add_pollfds(std::vector<pollfd>& out) const {
-  for (const auto& [name, kept] : kept_) {
-    if (kept.child) out.push_back({kept.child->pidfd(), POLLIN, 0});
-  }
+  for (const std::string& name : watched_) out.push_back({kept_.at(name).child->pidfd(), POLLIN, 0});
 }
 
 std::int64_t Supervisor::wake_at_ns() const {
   if (!ends_.empty() || !overdue_.empty()) return 0;
   std::int64_t at = INT64_MAX;
-  for (const auto& [name, kept] : kept_) {
-    if (kept.child) at = std::min({at, kept.next_at_ns, kept.timeout_at_ns, kept.orphan_at_ns});
+  for (const std::string& name : watched_) {
+    const Kept& kept = kept_.at(name);
+    at = std::min({at, kept.next_at_ns, kept.timeout_at_ns, kept.orphan_at_ns});
   }
   return at;
 }

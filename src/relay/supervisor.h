@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,7 @@ class Supervisor {
   const SpawnConfig& config_;
   Clock& clock_;
   std::map<std::string, Kept, std::less<>> kept_;
+  std::set<std::string> watched_;                   // those of them with a child; the others may be many
   std::map<std::string, Life, std::less<>> asked_;  // by message
   std::vector<Ended> ends_;
   std::vector<Overdue> overdue_;
