@@ -50,7 +50,8 @@ Result<std::string> path_of(int fd) {
 // Beneath the root without any link: what stands there may have been put there by an agent.
 Result<Fd> open_beneath(const std::string& root, const std::string& relative, const std::string& shown) {
   Fd opened = WARREN_TRY(open_host_dir(root).within(fmt::format("config.json: root {}", quote(root))));
-  Result<Fd> dir = open_below(opened.get(), relative, O_RDONLY | O_DIRECTORY);
+  Result<Fd> dir =
+      open_below(opened.get(), relative + "/.", O_RDONLY | O_DIRECTORY);  // so that a link at the end shows
   if (dir.ok()) return dir;
   bool is_link = dir.error().code() == Code::kLoop || dir.error().code() == Code::kCrossDevice;
   if (!is_link) return std::move(dir).within("WORKING_DIR");
@@ -136,7 +137,8 @@ Result<std::vector<std::string>> Launcher::make_argv(const CliTemplate& cli, con
   };
   std::vector<std::string> argv;
   if (cli.is_sandboxed) {
-    argv = {options_.program, "run", "--allow", home + "/inbox", "--allow", home + "/outbox"};
+    // Of the relay's directory it sees its own two folders.
+    argv = {options_.program, "run", "--hide", root_.path(), "--allow", home + "/inbox", "--allow", home + "/outbox"};
   }
   for (const std::string& word : cli.argv) argv.push_back(fill_placeholders(word, value_of));
   std::size_t total = 0;
@@ -159,7 +161,8 @@ std::vector<std::string> Launcher::make_env(const SpawnRequest& request, std::st
     std::string_view name = name_part(one);
     bool is_given =
         std::any_of(request.env.begin(), request.env.end(), [&](const auto& own) { return own.first == name; });
-    if (!is_given && is_variable_name(name) && is_allowed_variable(passed, name)) env.push_back(one);
+    if (name.size() == one.size() || is_given) continue;  // no value, or another one
+    if (is_variable_name(name) && is_allowed_variable(passed, name)) env.push_back(one);
   }
   for (const auto& [name, value] : request.env) env.push_back(fmt::format("{}={}", name, value));
   std::string home = fmt::format("{}/agents/{}", root_.path(), request.name);

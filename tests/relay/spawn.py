@@ -39,7 +39,7 @@ class Spawn(SpawnCase):
         self.assertEqual(set(seen["fds"]), {"0", "1", "2"})
         self.assertEqual(seen["fds"]["0"], "/dev/null")
         self.assertEqual((seen["sid"], seen["pgid"]), (seen["pid"], seen["pid"]))
-        self.assertEqual(set(seen["blocked"]), {"0000000000000000"})
+        self.assertEqual(seen["blocked"], "0000000000000000")
         self.wait(lambda: self.states("alice", message) == ["spawned", "exited"])
         (_, _, started, _), (_, _, ended, _) = self.told("alice", message)
         self.assertEqual((started["PID"], started["AGENT"], ended["OUTCOME"]), (str(seen["pid"]), "worker", "exit status 0"))
@@ -344,6 +344,7 @@ class ReleaseAcrossRestarts(SpawnCase):
         self.assertIn("unknown", [told for told in self.told("alice") if told[1] == "third"][-1][2]["OUTCOME"])
         self.assertEqual(self.lives()["first"]["pid"], pids["first"])
         self.assertEqual(self.lives()["first"]["state"], "running")
+        self.assertIn("SigIgn:\t0000000000000000", pathlib.Path(f"/proc/{pids['first']}/status").read_text())
         os.kill(pids["first"], signal.SIGKILL)
         self.wait(lambda: ("exited", "first") in [told[:2] for told in self.told("alice")])
         self.ask_release("alice", "second")
@@ -396,7 +397,7 @@ class Continuity(SpawnCase):
             self.assertIn(text.decode(), self.told("alice", message)[0][3])
             self.command("inbox", "alice", "--take")
         self.save("alice", b"x" * 1000)
-        self.wait(lambda: self.inbox("alice")[-1][0].get("STATE") == "saved")
+        self.wait(lambda: self.states("alice") == ["saved"])
 
 
 class Notice(SpawnCase):
@@ -495,7 +496,7 @@ class Lifetimes(SpawnCase):
         self.ask("alice", "worker")
         self.wait(lambda: len(self.runs()) == 1)
         pid = int(self.runs()[0][0])
-        subprocess.run(["rm", "-r", self.root / "agents/worker"], check=True)
+        (self.root / "agents/worker").rename(self.dir / "removed")
         self.wait(lambda: not is_alive(pid), 60)
         self.wait(lambda: self.lives()["worker"]["state"] == "released")
 
@@ -515,7 +516,7 @@ class Lifetimes(SpawnCase):
 class Sandboxed(SpawnCase):
     def test_a_sandboxed_agent_sees_its_boxes_and_writes_nothing_else(self):
         config = json.loads((self.root / "config.json").read_text())
-        script = ('echo changed > "$1/file"; echo spied > "$AGENT_RELAY_ROOT/ledger.db" || echo kept out; ls "$AGENT_RELAY_INBOX" && '
+        script = ('echo changed > "$1/file"; cat "$AGENT_RELAY_ROOT/config.json" || echo kept out; ls "$AGENT_RELAY_ROOT/agents"; '
                   'printf "TO: alice\\n\\nfrom inside\\n" > "$AGENT_RELAY_OUTBOX/.pending/1-00000000.msg" && '
                   'mv "$AGENT_RELAY_OUTBOX/.pending/1-00000000.msg" "$AGENT_RELAY_OUTBOX/"')
         config["spawn"]["clis"]["boxed"] = {"argv": ["sh", "-c", script, "sh", "{dir}"], "sandbox": True}
@@ -531,7 +532,7 @@ class Sandboxed(SpawnCase):
         log = (self.root / "agents/worker/agent.log").read_text()
         self.assertEqual(self.told("alice")[-1][2].get("OUTCOME"), "exit status 0", log)
         self.wait(lambda: b"from inside\n" in [body for _, body in self.inbox("alice")])
-        self.assertIn("kept out", log)
+        self.assertIn("kept out\nworker\n", log)
         self.assertEqual((self.work / "file").read_text(), "mine")
         self.ask("alice", "sleeper", "boxed_stays")
         self.wait(lambda: subprocess.run(["pgrep", "-fx", "sleep 4242"], capture_output=True).returncode == 0, 60)

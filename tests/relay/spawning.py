@@ -19,7 +19,7 @@ for fd in os.listdir("/proc/self/fd"):
 fds = {fd: to for fd, to in fds.items() if not to.startswith("/proc/")}
 seen = {"argv": [os.fsencode(word).hex() for word in sys.argv[2:]], "env": dict(os.environ), "cwd": os.getcwd(),
         "fds": fds, "pid": os.getpid(), "sid": os.getsid(0), "pgid": os.getpgid(0),
-        "blocked": [line.split()[1] for line in open("/proc/self/status") if line.startswith(("SigBlk", "SigIgn"))]}
+        "blocked": [line.split()[1] for line in open("/proc/self/status") if line.startswith("SigBlk")][0]}
 print("to standard output")
 print("to standard error", file=sys.stderr)
 with open(sys.argv[1] + ".new", "w") as out:
