@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +22,9 @@ namespace {
 
 constexpr std::uint64_t kConfigBytes = 65'536;
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
+// A relay that was killed may have left a child that has not come to closing its copy of the lock yet.
+constexpr int kLockWaitMs = 2000;
+constexpr int kLockStepMs = 20;
 
 // Opens the directory, made if it is missing, for its owner alone. Says in `repaired` what it had to put right.
 Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
@@ -127,7 +131,11 @@ Status Root::make_dirs() {
 
 Status Root::lock() {
   Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  for (int waited = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; waited += kLockStepMs) {
+    if (errno == EWOULDBLOCK && waited < kLockWaitMs) {
+      ::poll(nullptr, 0, kLockStepMs);
+      continue;
+    }
     if (errno != EWOULDBLOCK) return system_error(errno, "lock '.lock'");
     return Error(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
   }

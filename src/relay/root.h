@@ -33,7 +33,7 @@ class Root {
   int archive() const { return archive_.get(); }
   int deliveries() const { return deliveries_.get(); }
 
-  // Of the one relay that serves this root, until the process ends. kBusy.
+  // Of the one relay that serves this root, until the process ends. kBusy, after two seconds.
   Status lock();
   bool is_locked_by_other() const;
   Status poke() const;  // makes a running relay look for requests: touches .lock
