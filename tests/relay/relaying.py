@@ -51,9 +51,9 @@ class RelayCase(unittest.TestCase):
             (self.root / "config.json").write_text(json.dumps(self.config))
 
     def up(self, **options):
+        started = self.log_events("started")
         self.process = subprocess.Popen([WARREN, "relay", "up", "--root", self.root], stderr=subprocess.PIPE, **options)
-        started = (self.log_events("started"))
-        self.wait(lambda: len(self.log_events("started")) > 0 and self.command("status", "--json", code=None).returncode == 0
+        self.wait(lambda: len(self.log_events("started")) > len(started) and self.command("status", "--json", code=None).returncode == 0
                   and json.loads(self.command("status", "--json").stdout)["up"])
         return started
 

@@ -11,7 +11,7 @@ import sys
 from relaying import FULL, main
 from spawning import SpawnCase, is_alive
 
-SAMPLES = 10**6 if FULL else 24
+SAMPLES = 10**6 if FULL else 60
 
 
 class SpawnKills(SpawnCase):
