@@ -32,18 +32,18 @@ constexpr std::chrono::seconds kDownWait{10};
 void wait_ms(int milliseconds) { ::poll(nullptr, 0, milliseconds); }
 
 // What agents that the relay starts are given of ours.
-Result<relay::LauncherOptions> launcher_options() {
+relay::LauncherOptions launcher_options() {
   relay::LauncherOptions options;
-  options.program = WARREN_TRY(canonical_host_path("/proc/self/exe"));
+  Result<std::string> program = canonical_host_path("/proc/self/exe");  // gone if it was replaced: then no sandboxes
+  if (program.ok()) options.program = *std::move(program);
   for (char** one = ::environ; *one != nullptr; ++one) options.environment.emplace_back(*one);
   return options;
 }
 
 // Serves until SIGINT or SIGTERM.
 Status serve(const std::string& path, Clock& clock, Daemon* daemon) {
-  relay::LauncherOptions launch = WARREN_TRY(launcher_options());
   Result<Signals> signals = Signals::take({SIGINT, SIGTERM});
-  Result<std::unique_ptr<relay::Relay>> relay = signals.ok() ? relay::Relay::start(path, clock, std::move(launch))
+  Result<std::unique_ptr<relay::Relay>> relay = signals.ok() ? relay::Relay::start(path, clock, launcher_options())
                                                              : Result<std::unique_ptr<relay::Relay>>(signals.error());
   if (daemon != nullptr) daemon->report(relay.ok() ? Status(Ok{}) : Status(relay.error()));
   auto running = WARREN_TRY(std::move(relay));

@@ -37,6 +37,12 @@ std::string message_of(const Operation& operation) {
   return is_ours ? (*payload)["message"].get<std::string>() : "";
 }
 
+// As text that every ledger takes: what is not UTF-8 is escaped.
+std::string text_of(std::string_view bytes) {
+  std::string quoted = quote(bytes);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 Json meta_of(const Life& life) {
   Json json = {{"name", life.name},       {"state", name_of(life.state)},
                {"pid", life.process.pid}, {"started_at", life.started_at_us},
@@ -122,7 +128,6 @@ Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
   life.spawner = row.agent;
   life.depth = supervisor_.depth_of(row.agent) + 1;
   life.cli = request.cli;
-  life.dir = request.working_dir;
   life.asked_at_us = clock_.now_us();
   plan.supervision.lives.push_back(std::move(life));
   plan.supervision.intents.push_back(dump_json({{"message", row.id}, {"name", request.name}}));
@@ -142,7 +147,7 @@ Result<Child> Relay::start_agent(Life& life) {
   std::int64_t version = WARREN_TRY(ledger_->newest_version(request.name));
   Prepared prepared = WARREN_TRY(launcher_.prepare(request, token, version));
   Child child = WARREN_TRY(Child::start(prepared.spec));
-  life.dir = prepared.dir;
+  life.dir = text_of(prepared.dir);
   life.process = child.process();
   life.token_sha256 = sha256_hex(as_bytes(token));
   life.state = LifeState::kRunning;
@@ -213,7 +218,7 @@ void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std
     if (!one || one->state != LifeState::kRunning) continue;
     one->state = LifeState::kReleasing;
     one->releaser = releaser;
-    one->outcome = why;
+    one->outcome = text_of(why);
     Message told{.kind = "status", .reference = one->message_id, .others = {{"STATE", "releasing"}}};
     told.body = fmt::format("{}\n", why);
     tell(plan, name, std::move(told));

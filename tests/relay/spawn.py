@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from relaying import WARREN, RelayCase, main
-from spawning import SpawnCase, is_alive
+from spawning import SpawnCase, is_alive, running_commands
 
 
 class Spawn(SpawnCase):
@@ -520,7 +520,10 @@ class Sandboxed(SpawnCase):
                   'printf "TO: alice\\n\\nfrom inside\\n" > "$AGENT_RELAY_OUTBOX/.pending/1-00000000.msg" && '
                   'mv "$AGENT_RELAY_OUTBOX/.pending/1-00000000.msg" "$AGENT_RELAY_OUTBOX/"')
         config["spawn"]["clis"]["boxed"] = {"argv": ["sh", "-c", script, "sh", "{dir}"], "sandbox": True}
-        config["spawn"]["clis"]["boxed_stays"] = {"argv": ["sleep", "4242"], "sandbox": True}
+        marked = f"sleep 99{os.getpid()}"  # leaves its group, but not the sandbox
+        config["spawn"]["clis"]["boxed_stays"] = {"argv": ["sh", "-c", f"trap '' TERM; setsid {marked} & while :; do sleep 1; done"],
+                                                  "sandbox": True}
+        config["spawn"]["grace_ms"] = 500
         (self.root / "config.json").write_text(json.dumps(config))
         (self.work / "file").write_text("mine")
         os.environ["HOME"], before = str(self.dir), os.environ["HOME"]
@@ -535,10 +538,10 @@ class Sandboxed(SpawnCase):
         self.assertIn("kept out\nworker\n", log)
         self.assertEqual((self.work / "file").read_text(), "mine")
         self.ask("alice", "sleeper", "boxed_stays")
-        self.wait(lambda: subprocess.run(["pgrep", "-fx", "sleep 4242"], capture_output=True).returncode == 0, 60)
+        self.wait(lambda: marked in running_commands(), 60)
         self.ask_release("alice", "sleeper")
         self.wait(lambda: self.statuses()["sleeper"] == "terminated", 60)
-        self.wait(lambda: subprocess.run(["pgrep", "-fx", "sleep 4242"], capture_output=True).returncode != 0)
+        self.wait(lambda: marked not in running_commands())
 
 
 if __name__ == "__main__":

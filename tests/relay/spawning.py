@@ -72,6 +72,16 @@ def is_alive(pid):
     return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
+def running_commands():
+    found = set()
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            found.add((entry / "cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            pass
+    return found
+
+
 class SpawnCase(RelayCase):
     spawn = {}  # beside what is set here
 
