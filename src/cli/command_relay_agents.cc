@@ -181,7 +181,7 @@ Command make_spawn() {
                             {.name = "prompt", .value = "TEXT", .help = "what it is told; - for standard input"},
                             {.name = "dir",
                              .value = "DIR",
-                             .help = "where it works, below one of config.json's roots",
+                             .help = "where it works: below one of config.json's roots; a relative one, below the first",
                              .suggest = Suggest::kHostDirs},
                             {.name = "env",
                              .value = "NAME=VALUE",
