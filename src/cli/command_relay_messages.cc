@@ -1,4 +1,6 @@
 // What agents do: send, broadcast, inbox, ack, nack, channels.
+#include <set>
+
 #include <poll.h>
 
 #include <fmt/format.h>
@@ -116,12 +118,13 @@ void show(Context& context, const relay::Received& received) {
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
-  std::string last;
+  std::set<std::string> shown;  // not just the last: what had to wait for its recipient comes under an older name
   for (;;) {
     std::vector<std::string> files = WARREN_TRY(client->list_inbox());
+    std::set<std::string> there(files.begin(), files.end());
+    std::erase_if(shown, [&](const std::string& file) { return !there.contains(file); });
     for (const std::string& file : files) {
-      if (file <= last) continue;
-      last = file;
+      if (!shown.insert(file).second) continue;
       Result<relay::Received> received = client->read(file);
       if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
       relay::Received message = WARREN_TRY(std::move(received));

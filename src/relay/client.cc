@@ -55,11 +55,17 @@ Result<std::string> Client::send(const Message& message) {
   return make_message_id(agent_, stem);
 }
 
+// A large directory is not read at one moment: a message may be seen and the one before it not. Whatever came before
+// something that was seen is there when it is read again; what came after that waits for the next time.
 Result<std::vector<std::string>> Client::list_inbox() {
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(inbox_.get()));
+  std::vector<HostEntry> before = WARREN_TRY(list_host_dir(inbox_.get()));
+  std::erase_if(before, [](const HostEntry& entry) { return !is_message_file(entry.name); });
   std::vector<std::string> names;
+  if (before.empty()) return names;
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(inbox_.get()));
   for (HostEntry& entry : entries) {
-    if (is_message_file(entry.name) && S_ISREG(entry.attributes.st_mode)) names.push_back(std::move(entry.name));
+    if (entry.name > before.back().name || !is_message_file(entry.name)) continue;
+    if (S_ISREG(entry.attributes.st_mode)) names.push_back(std::move(entry.name));
   }
   return names;
 }

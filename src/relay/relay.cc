@@ -86,16 +86,20 @@ Status Relay::recover() {
   return Ok{};
 }
 
-// Renaming again what was renamed already does nothing: see Mailroom.
+// Renaming again what was renamed already does nothing: see Mailroom. Whoever wanted a receipt gets it now: had it been
+// sent before, the delivery would not be pending.
 Status Relay::recover_page(const std::vector<Delivery>& page) {
   std::vector<Delivery> done;
   for (const Delivery& delivery : page) publish_one(delivery, done);
   WARREN_TRY(mailroom_.sync_published());
-  auto transaction = WARREN_TRY(ledger_->begin());
   for (const Delivery& delivery : done) changes_.push_back({delivery});
-  for (const Change& change : changes_) WARREN_TRY(record_change(change));
-  changes_.clear();
-  return transaction.commit();
+  Plan plan;
+  WARREN_TRY(plan_changes(plan));
+  assign_names(plan);
+  WARREN_TRY(stage(plan));
+  WARREN_TRY(commit(plan));
+  publish(plan);
+  return Ok{};
 }
 
 // Staged by a round that never committed: nobody was told of them, and their senders' files are in the outboxes.
@@ -189,6 +193,14 @@ Status Relay::sleep(int stop) {
   return Ok{};
 }
 
+void Relay::on_poke() {
+  operations_wanted_ = true;
+  if (!root_->has_lost_lock()) return;
+  Status locked = root_->lock();
+  if (locked.ok()) locked = watcher_->watch_lock();
+  log_.audit("lock_removed", {{"made_again", locked.ok()}});
+}
+
 Status Relay::run(int stop) {
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
@@ -196,7 +208,7 @@ Status Relay::run(int stop) {
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) add_agents();
-    if (watcher_->take_poke()) operations_wanted_ = true;
+    if (watcher_->take_poke()) on_poke();
     bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;

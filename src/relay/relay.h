@@ -83,7 +83,7 @@ struct Plan {
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
-  std::vector<Change> acks;     // by messages of this one
+  std::vector<Change> acks;     // by messages of this one, and what it found dead
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
@@ -115,6 +115,7 @@ class Relay {
   void add_agents();
   void add_agent(const std::string& name, std::int64_t now_us);
   void rescan();
+  void on_poke();
   Result<bool> round();  // whether there was something to do
   void finish();
   Status sleep(int stop);
@@ -124,10 +125,10 @@ class Relay {
   std::int64_t wake_at_ns() const;
 
   // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.
-  void plan_candidates(Plan& plan);
-  void plan_candidate(Plan& plan, const Candidate& candidate);
+  Status plan_candidates(Plan& plan);
+  Status plan_candidate(Plan& plan, const Candidate& candidate);
   void plan_message(Plan& plan, Outgoing outgoing);
-  bool is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
+  Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
   Status plan_request(Plan& plan, Outgoing& outgoing);
   Status plan_ack(Plan& plan, const Outgoing& outgoing);
   Status plan_status(Plan& plan, const Outgoing& outgoing);
@@ -191,6 +192,8 @@ class Relay {
   void collect_synced(std::size_t unsynced_max);  // waits for the oldest beyond that many
   void publish_one(const Delivery& delivery, std::vector<Delivery>& done);
   void abandon(Plan plan, const Error& why);
+  void withdraw(const Delivery& delivery);
+  Status clear_doubt();
   void retry(Delivery delivery, std::string_view why);
 
   std::int64_t now_ms() { return clock_.now_us() / 1000; }
@@ -224,9 +227,13 @@ class Relay {
   std::int64_t paused_until_ns_ = 0;
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
   std::set<std::string> idle_;                     // agents we made inactive ourselves
-  int failures_ = 0;                               // rounds in a row that could not be carried out
+  bool is_doubtful_ = false;           // whether the commit that failed just now may have happened
+  std::vector<std::string> doubtful_;  // staged for such commits
+  int failures_ = 0;                   // rounds in a row that could not be carried out
   std::mt19937_64 random_;
 };
+
+bool is_shortage(const Error& error);  // of descriptors or space: what failed is tried again, as it was
 
 // What stands in the inbox: the message, headed by who sent it and its id.
 std::string render(const Message& message, std::string_view sender, std::string_view id);

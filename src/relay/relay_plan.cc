@@ -32,6 +32,8 @@ bool is_for_agents(std::string_view kind) {
 
 }  // namespace
 
+bool is_shortage(const Error& error) { return error.code() == Code::kLimit || error.code() == Code::kNoSpace; }
+
 std::string render(const Message& message, std::string_view sender, std::string_view id) {
   Message shown = message;
   std::erase_if(shown.others, [](const Header& header) {
@@ -42,18 +44,20 @@ std::string render(const Message& message, std::string_view sender, std::string_
   return write_message(shown);
 }
 
-void Relay::plan_candidates(Plan& plan) {
+Status Relay::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
-    std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
-    if (found.empty()) return;
-    for (Candidate& candidate : found) {
-      plan_candidate(plan, candidate);
-      plan.candidates.push_back(std::move(candidate));
-    }
+    std::size_t first = plan.candidates.size();
+    std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - first));
+    if (found.empty()) break;
+    plan.candidates.insert(plan.candidates.end(), found.begin(), found.end());
+    for (const Candidate& candidate : found) WARREN_TRY(plan_candidate(plan, candidate));
   }
+  return Ok{};
 }
 
-void Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
+// An error is one of a lack of something, not of the file: were only this file put off, later ones of its sender would
+// overtake it.
+Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
   Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
   Outgoing outgoing;
@@ -64,42 +68,41 @@ void Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   row.path = archive_path(candidate.agent, candidate.file);
   row.status = "processing";
   row.discovered_at_us = clock_.now_us();
-  if (plan.ids.contains(row.id)) return;  // found twice: by an event and by looking
+  if (plan.ids.contains(row.id)) return Ok{};  // found twice: by an event and by looking
   if (!read.ok()) {
-    if (read.error().code() == Code::kNotFound) return;  // taken before, or taken back by its sender
-    if (read.error().code() == Code::kBusy) return watcher_->look_again(candidate);
+    if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
+    if (is_shortage(read.error())) return read.error();
     bool is_large = read.error().code() == Code::kTooLarge;
-    if (is_large && is_known(plan, outgoing, candidate)) return;
-    if (is_large) return refuse(plan, std::move(outgoing), read.error());
-    return drop_strange(plan, candidate, read.error());
+    if (is_large && WARREN_TRY(is_known(plan, outgoing, candidate))) return Ok{};
+    if (is_large) refuse(plan, std::move(outgoing), read.error());
+    else if (read.error().code() == Code::kBusy) watcher_->look_again(candidate);
+    else drop_strange(plan, candidate, read.error());
+    return Ok{};
   }
   row.size = read->facts.size;
   row.mtime_ns = read->facts.mtime_ns;
   row.inode = read->facts.inode;
   row.checksum = sha256_hex(as_bytes(read->content));
-  if (is_known(plan, outgoing, candidate)) return;
+  if (WARREN_TRY(is_known(plan, outgoing, candidate))) return Ok{};
   Result<Message> message = parse_message(read->content);
   if (!message.ok()) {
     bool may_grow = !candidate.is_complete && clock_.monotonic_ns() - candidate.first_seen_ns < kMalformedNs;
-    if (may_grow) return watcher_->look_again(candidate);
-    return refuse(plan, std::move(outgoing), message.error());
+    if (may_grow) watcher_->look_again(candidate);
+    else refuse(plan, std::move(outgoing), message.error());
+    return Ok{};
   }
   outgoing.message = std::move(message).take_value();
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
+  return Ok{};
 }
 
 // The same id with the same bytes is the same message, come again after a crash; with others it is a mistake that its
 // sender hears of.
-bool Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
-  Result<std::optional<StoredMessage>> found = ledger_->find_message(outgoing.row.id);
-  if (!found.ok()) {
-    log_.note(Severity::kError, "ledger_failed", {{"error", found.error().message()}});
-    watcher_->look_again(candidate);
-    return true;
-  }
-  if (!found->has_value()) return false;
-  const MessageRow& known = (*found)->message;
+Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
+  std::optional<StoredMessage> found = WARREN_TRY(ledger_->find_message(outgoing.row.id));
+  if (!found) return false;
+  const MessageRow& known = found->message;
   if (known.checksum == outgoing.row.checksum) {
     plan.filings.push_back({candidate.agent, candidate.file, known.path});
     return true;
@@ -114,8 +117,7 @@ bool Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& cand
 
 // Not a file we read: a link, a pipe, a directory, or one we may not open.
 void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
-  bool is_shortage = why.code() == Code::kLimit || why.code() == Code::kIo || why.code() == Code::kNoSpace;
-  if (is_shortage) {  // descriptors or the disk: not the file's fault
+  if (why.code() == Code::kIo) {  // the disk: not the file's fault
     log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
     return watcher_->look_again(candidate);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "crypto/digest.h"
 #include "relay/names.h"
 #include "relay/relay.h"
 
@@ -138,14 +139,19 @@ Result<Message> Relay::load(std::string_view message_id) {
     file = read_below(root_->agents(), fmt::format("{}/outbox/{}", stored->message.agent, name),
                       config_.message_bytes_max);
   }
+  if (!file.ok() && is_shortage(file.error())) return file.error();
   if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
+  if (sha256_hex(as_bytes(file->content)) != stored->message.checksum) {
+    return Error(Code::kCorrupt, "the file was changed after it was accepted");
+  }
   return parse_message(file->content);
 }
 
 Status Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
+  if (!message.ok() && is_shortage(message.error())) return message.error();
   if (!message.ok()) {
-    plan.changes.push_back({delivery, DeliveryState::kDead, message.error().message()});
+    plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
     nack(plan, sender, delivery.message_id, message.error());
     return Ok{};
@@ -205,6 +211,7 @@ Status Relay::plan_operations(Plan& plan) {
   for (const Operation& operation : operations) {
     if (operation.type == "spawn" && !is_asked_here(operation)) continue;
     Status done = plan_operation(plan, operation);
+    if (!done.ok() && is_shortage(done.error())) return done;
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
                 {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});

@@ -28,13 +28,17 @@ Result<bool> Relay::round() {
   for (const LeftInbox& one : left) note_active(one.agent);
   left_.insert(left_.end(), left.begin(), left.end());
   Plan plan;
-  Status planned = plan_waiting(plan);
+  Status planned = clear_doubt();
+  if (planned.ok()) planned = plan_waiting(plan);
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
-  if (planned.ok()) plan_candidates(plan);
+  if (planned.ok()) planned = plan_candidates(plan);
   if (planned.ok()) plan_ends(plan);
   bool is_due = !plan.is_empty() || clock_.monotonic_ns() >= flush_at_ns_;
+  auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && is_due) planned = plan_changes(plan);
+  // What happened before is told before: no sender hears "acked" and then "delivered".
+  std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
   if (planned.ok() && plan.is_empty()) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
@@ -101,7 +105,26 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
-  return transaction.commit();
+  Status committed = transaction.commit();
+  is_doubtful_ = !committed.ok();
+  return committed;
+}
+
+// A commit that failed (its sync, say) may have reached the disk, and would count after a crash. So what it promised
+// stays staged until another commit has taken its place.
+Status Relay::clear_doubt() {
+  if (doubtful_.empty()) return Ok{};
+  auto transaction = WARREN_TRY(ledger_->begin());
+  WARREN_TRY(ledger_->put_value("given_up_at", std::to_string(clock_.now_us())));
+  WARREN_TRY(transaction.commit());
+  for (const std::string& file : doubtful_) mailroom_.remove_staged(file);
+  doubtful_.clear();
+  return Ok{};
+}
+
+void Relay::withdraw(const Delivery& delivery) {
+  if (is_doubtful_) doubtful_.push_back(staged_name(delivery.inbox_name, delivery.recipient));
+  else mailroom_.unstage(delivery);
 }
 
 void Relay::retry(Delivery delivery, std::string_view why) {
@@ -177,9 +200,10 @@ void Relay::collect_synced(std::size_t unsynced_max) {
 // Nothing was recorded: everything is as before, and is tried again after a while.
 void Relay::abandon(Plan plan, const Error& why) {
   for (const Outgoing& outgoing : plan.messages) {
-    for (const Delivery& delivery : outgoing.deliveries) mailroom_.unstage(delivery);
+    for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }
-  for (const Restaged& restaged : plan.restaged) mailroom_.unstage(restaged.delivery);
+  for (const Restaged& restaged : plan.restaged) withdraw(restaged.delivery);
+  is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
   plan.changes.insert(plan.changes.end(), changes_.begin(), changes_.end());
   changes_ = std::move(plan.changes);

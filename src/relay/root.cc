@@ -1,6 +1,7 @@
 #include "relay/root.h"
 
 #include <cerrno>
+#include <cstdio>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -26,12 +27,26 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 constexpr int kLockWaitMs = 2000;
 constexpr int kLockStepMs = 20;
 
+// What is ours may have been made unreadable even for us: then its permissions are repaired first.
+Result<Fd> open_or_permit(int parent, const std::string& name, int flags, mode_t mode,
+                          std::vector<std::string>& repaired) {
+  Result<Fd> opened = open_below(parent, name, flags);
+  if (opened.ok() || opened.error().code() != Code::kDenied) return opened;
+  Fd there = WARREN_TRY(open_below(parent, name, O_PATH));
+  struct stat info {};
+  bool is_ours = ::fstat(there.get(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
+  std::string path = fmt::format("/proc/self/fd/{}", there.get());
+  if (!is_ours || ::chmod(path.c_str(), mode) != 0) return opened;
+  repaired.push_back(name);
+  return open_below(parent, name, flags);
+}
+
 // Opens the directory, made if it is missing, for its owner alone. Says in `repaired` what it had to put right.
 Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
   if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
     return system_error(errno, fmt::format("make directory {}", quote(name)));
   }
-  Fd dir = WARREN_TRY(open_below(parent, name, kDirectory));
+  Fd dir = WARREN_TRY(open_or_permit(parent, name, kDirectory, 0700, repaired));
   struct stat info {};
   if (::fstat(dir.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
   if ((info.st_mode & 07777) != 0700) {
@@ -43,7 +58,7 @@ Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std
 
 // Files that must be ours alone; absent ones are made by whoever writes them.
 Status make_private_file(int dir, const char* name, std::vector<std::string>& repaired) {
-  Result<Fd> file = open_below(dir, name, O_RDONLY | O_NONBLOCK);
+  Result<Fd> file = open_or_permit(dir, name, O_RDONLY | O_NONBLOCK, 0600, repaired);
   if (!file.ok()) return file.error().code() == Code::kNotFound ? Status(Ok{}) : Status(std::move(file).take_error());
   struct stat info {};
   if (::fstat(file->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
@@ -52,6 +67,15 @@ Status make_private_file(int dir, const char* name, std::vector<std::string>& re
   if (::fchmod(file->get(), 0600) != 0) return system_error(errno, fmt::format("make {} private", quote(name)));
   repaired.emplace_back(name);
   return Ok{};
+}
+
+// Whoever only asks whether a relay is up holds the lock for a moment, too.
+bool lock_patiently(int file) {
+  for (int waited = 0;; waited += kLockStepMs) {
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK || waited >= kLockWaitMs) return false;
+    ::poll(nullptr, 0, kLockStepMs);
+  }
 }
 
 }  // namespace
@@ -118,10 +142,7 @@ Status Root::make_dirs() {
   Fd tmp = WARREN_TRY(make_private_dir(dir(), "tmp", repaired_));
   deliveries_ = WARREN_TRY(make_private_dir(tmp.get(), "deliveries", repaired_));
   WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
-  if (!WARREN_TRY(find_host_link(path_ + "/config.json"))) {
-    Fd config = WARREN_TRY(open_below(dir(), "config.json", O_WRONLY | O_CREAT | O_EXCL));
-    WARREN_TRY(write_all(config.get(), as_bytes("{}\n")));
-  }
+  WARREN_TRY(make_config());
   for (const char* name :
        {".lock", "config.json", "ledger.db", "ledger.db-wal", "ledger.db-shm", "audit.log", "relay.log"}) {
     WARREN_TRY(make_private_file(dir(), name, repaired_));
@@ -129,18 +150,35 @@ Status Root::make_dirs() {
   return sync_host_dir(path_);
 }
 
+// Whole or not at all, also after a power cut: an empty one would be refused by the next start.
+Status Root::make_config() {
+  if (WARREN_TRY(find_host_link(path_ + "/config.json"))) return Ok{};
+  constexpr const char* kDraft = ".config.json";
+  Fd config = WARREN_TRY(open_below(dir(), kDraft, O_WRONLY | O_CREAT | O_TRUNC));
+  WARREN_TRY(write_all(config.get(), as_bytes("{}\n")));
+  if (::fsync(config.get()) != 0) return system_error(errno, "sync 'config.json'");
+  if (::renameat2(dir(), kDraft, dir(), "config.json", RENAME_NOREPLACE) == 0) return Ok{};
+  if (errno == EINVAL && ::renameat(dir(), kDraft, dir(), "config.json") == 0) return Ok{};
+  if (errno == EEXIST || errno == ENOENT) return Ok{};  // another relay that starts just now was faster
+  return system_error(errno, "make 'config.json'");
+}
+
+// The directory is locked too: somebody may remove `.lock`, and a second relay would make another. Some network
+// filesystems cannot lock directories.
 Status Root::lock() {
+  Error taken(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
+  if (!lock_patiently(dir()) && errno == EWOULDBLOCK) return taken;
   Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
-  for (int waited = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; waited += kLockStepMs) {
-    if (errno == EWOULDBLOCK && waited < kLockWaitMs) {
-      ::poll(nullptr, 0, kLockStepMs);
-      continue;
-    }
-    if (errno != EWOULDBLOCK) return system_error(errno, "lock '.lock'");
-    return Error(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
+  if (!lock_patiently(file.get())) {
+    return errno == EWOULDBLOCK ? taken : system_error(errno, "lock '.lock'");
   }
   lock_ = std::move(file);
   return Ok{};
+}
+
+bool Root::has_lost_lock() const {
+  struct stat info {};
+  return lock_.is_open() && ::fstat(lock_.get(), &info) == 0 && info.st_nlink == 0;
 }
 
 bool Root::is_locked_by_other() const {

@@ -35,6 +35,7 @@ class Root {
 
   // Of the one relay that serves this root, until the process ends. kBusy, after two seconds.
   Status lock();
+  bool has_lost_lock() const;  // somebody removed the file: lock() again makes another
   bool is_locked_by_other() const;
   Status poke() const;  // makes a running relay look for requests: touches .lock
 
@@ -52,6 +53,7 @@ class Root {
  private:
   explicit Root(std::string path, Fd dir) : path_(std::move(path)), dir_(std::move(dir)) {}
   Status make_dirs();
+  Status make_config();
 
   std::string path_;
   Fd dir_;

@@ -26,6 +26,7 @@ constexpr std::size_t kLeft = 65'536;      // names that left inboxes, until the
 constexpr std::size_t kTurn = 64;          // files of one agent before it is another's turn
 constexpr std::size_t kRemembered = 4096;  // leftovers and ill-named files
 constexpr std::int64_t kLeftoverNs = 30'000'000'000;
+constexpr std::int64_t kEmptyNs = 5'000'000'000;
 
 constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
 constexpr std::uint32_t kInboxEvents = IN_DELETE | IN_MOVED_FROM;
@@ -77,10 +78,14 @@ Result<std::unique_ptr<Watcher>> Watcher::open(Root& root, const Config& config,
   if (!inotify.is_open()) return system_error(errno, "watch directories");
   std::unique_ptr<Watcher> watcher(new Watcher(root, config, clock, log, std::move(inotify)));
   WARREN_TRY(watcher->watch(root.agents(), kAgentsEvents | IN_ONLYDIR, {What::kAgents, ""}));
-  Fd lock = WARREN_TRY(open_below(root.dir(), ".lock", O_RDONLY));
-  WARREN_TRY(watcher->watch(lock.get(), IN_ATTRIB, {What::kLock, ""}));
+  WARREN_TRY(watcher->watch_lock());
   watcher->note_rescan();
   return watcher;
+}
+
+Status Watcher::watch_lock() {
+  Fd lock = WARREN_TRY(open_below(root_.dir(), ".lock", O_RDONLY));
+  return watch(lock.get(), IN_ATTRIB, {What::kLock, ""});
 }
 
 Status Watcher::watch(int file, std::uint32_t events, Watch what) {
@@ -238,6 +243,12 @@ void Watcher::scan(const std::string& agent, Box& box) {
   box.page_at_ns = now + settle_ns();
 }
 
+// An empty file is not begun yet; one that stays empty is no message, and its sender is to hear of it.
+bool Watcher::is_growing(const Settling& one, const struct stat& info, std::int64_t now) {
+  if (static_cast<std::uint64_t>(info.st_size) != one.size) return true;
+  return info.st_size == 0 && now - one.first_seen_ns < kEmptyNs;
+}
+
 void Watcher::settle(const std::string& agent, Box& box) {
   std::int64_t now = clock_.monotonic_ns();
   if (std::none_of(box.settling.begin(), box.settling.end(),
@@ -253,7 +264,7 @@ void Watcher::settle(const std::string& agent, Box& box) {
       ++at;
     } else if (::fstatat(outbox->get(), at->first.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       at = box.settling.erase(at);
-    } else if (S_ISREG(info.st_mode) && (info.st_size == 0 || static_cast<std::uint64_t>(info.st_size) != one.size)) {
+    } else if (S_ISREG(info.st_mode) && is_growing(one, info, now)) {
       one.size = static_cast<std::uint64_t>(info.st_size);
       one.look_at_ns = now + settle_ns();
       ++at;

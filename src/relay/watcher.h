@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
@@ -49,6 +51,8 @@ class Watcher {
   // Makes and repairs the agent's directories, watches them, and looks through the outbox. Again is fine.
   Status add_agent(const std::string& name);
   void remove_agent(const std::string& name);
+
+  Status watch_lock();  // again when there is another
 
   void take_events();
   // Whether every agent's directories must be looked at again: then the owner adds them all.
@@ -110,6 +114,7 @@ class Watcher {
   void on_overflow();
   void scan(const std::string& agent, Box& box);
   void settle(const std::string& agent, Box& box);
+  static bool is_growing(const Settling& one, const struct stat& info, std::int64_t now);
   void refill(Box& box) const;
   std::size_t take_from(const std::string& agent, Box& box, std::size_t limit, std::vector<Candidate>& out);
   bool is_idle(const Box& box) const;

@@ -1,4 +1,5 @@
 """A relay in a directory of its own, and agents that use nothing but the file protocol."""
+import ctypes
 import json
 import os
 import pathlib
@@ -13,6 +14,11 @@ import unittest
 
 WARREN = os.environ["WARREN"]
 FULL = os.environ.get("WARREN_CHECK_FULL") == "yes"
+
+
+def die_with_parent():
+    """For a child process: a test that is itself killed leaves nothing running."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def write_message(root, agent, text, name=None):

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Power cuts. The relay's directory is on an ext4 image; while messages flow, everything is stopped and the image is
+copied as the disk has it: what was not synced is not in the copy. On each copy a relay is started: every message whose
+sender had finished its protocol at the cut is delivered once to each recipient, byte for byte and in order, and the
+ledger and the directories agree."""
+import hashlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, write_message
+
+CUTS = 100 if FULL else 12
+BY_FILES = ["ann", "ben"]
+BY_COMMAND = "cid"
+SENDERS = [*BY_FILES, BY_COMMAND]
+RECEIVERS = ["red", "blue"]
+WAL_PAGES = 1000  # SQLite then starts its log anew, and appending no longer changes its size
+
+
+def body_of(agent, number):
+    size = int(hashlib.sha256(f"{agent}{number}".encode()).hexdigest()[:4], 16) % 12_000
+    return f"{agent} {number} " + "x" * size + "."
+
+
+def send_for_ever(root, agent, journal):
+    """A child process. Each line of the journal, which no power cut touches, is a message whose protocol is over."""
+    subprocess._USE_VFORK = False  # a child stopped before its exec would keep its parent from stopping
+    out = open(journal, "a", buffering=1)
+    number = 0
+    while True:
+        to = ("red", "blue", "*")[number % 3]
+        body = body_of(agent, number)
+        if agent == BY_COMMAND:
+            subprocess.run([WARREN, "relay", "send", to, "--from", agent, "--root", root], input=body.encode(), check=True,
+                           stdout=subprocess.DEVNULL)
+        else:
+            write_message(root, agent, f"TO: {to}\n\n{body}")
+        out.write(f"{number} {to}\n")
+        number += 1
+        time.sleep(random.random() * 0.01)
+
+
+def receive_for_ever(root, agent):
+    """A child process that takes what comes, and syncs nothing."""
+    inbox = pathlib.Path(root) / "agents" / agent / "inbox"
+    while True:
+        for file in sorted(inbox.glob("*.msg")):
+            file.rename(inbox / ".done" / file.name)
+        time.sleep(0.005)
+
+
+class Power(RelayCase):
+    def setUp(self):
+        super().setUp()
+        self.image = self.dir / "image"
+        self.disk = self.make_disk(self.image, "disk", 256)
+        self.root = self.disk / "root"
+        self.journals = self.dir / "journals"
+        self.journals.mkdir()
+        self.children = []
+        self.addCleanup(self.end_children)
+
+    def make_disk(self, image, name, mebibytes=0):
+        if mebibytes:
+            with open(image, "wb") as out:
+                out.truncate(mebibytes << 20)
+            subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "65536", "-J", "size=16", image], check=True)
+        place = self.dir / name
+        place.mkdir(exist_ok=True)
+        # Nothing reaches the disk by the passing of time alone.
+        subprocess.run(["mount", "-o", "loop,commit=900", image, place], check=True)
+        self.addCleanup(lambda: subprocess.run(["umount", "-q", "-l", place], capture_output=True))
+        return place
+
+    def start(self, *words):
+        self.children.append(subprocess.Popen([sys.executable, __file__, *words], start_new_session=True,
+                                              preexec_fn=die_with_parent))
+
+    def end_children(self):
+        for child in self.children:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+    @staticmethod
+    def group_states(group):
+        """Of every thread of a process group."""
+        states = []
+        for stat in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group:
+                states.append(fields[0])
+        return states
+
+    def freeze(self, groups):
+        for group in groups:
+            os.killpg(group, signal.SIGSTOP)
+        for group in groups:
+            self.wait(lambda: set(self.group_states(group)) <= set("TtZ"), 60)
+
+    def thaw(self, groups):
+        for group in groups:
+            os.killpg(group, signal.SIGCONT)
+
+    def test_what_was_acknowledged_survives_every_cut(self):
+        seed = int(os.environ.get("WARREN_SEED", time.time()))
+        print(f"WARREN_SEED={seed}", file=sys.stderr)
+        random.seed(seed)
+        self.up(start_new_session=True, preexec_fn=die_with_parent)
+        self.agent(*RECEIVERS, *SENDERS)
+        for agent in SENDERS:
+            self.start("--send", str(self.root), agent, str(self.journals / agent))
+        for agent in RECEIVERS:
+            self.start("--receive", str(self.root), agent)
+        self.wait(lambda: (self.root / "ledger.db-wal").stat().st_size > WAL_PAGES * 4096, 120)
+        acknowledged = 0
+        for cut in range(CUTS):
+            time.sleep(0.05 + random.random() * 0.25)
+            copy, sent = self.cut(is_quiet=cut % 2 == 1)
+            with self.subTest(cut=cut):
+                acknowledged += self.examine(copy, sent)
+        print(f"{CUTS} cuts, {acknowledged} messages acknowledged before them", file=sys.stderr)
+
+    def cut(self, is_quiet):
+        """A quiet cut comes when all was delivered and nobody synced anything since."""
+        children = [child.pid for child in self.children]
+        for child in self.children:
+            self.assertIsNone(child.poll(), "a sender failed")
+        if is_quiet:
+            self.freeze(children[:len(SENDERS)])
+            time.sleep(0.05 + random.random() * 0.1)
+        groups = [*children, self.process.pid]
+        self.freeze(groups)
+        copy = self.dir / "copy"
+        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        sent = {agent: [line.split() for line in (self.journals / agent).read_text().splitlines()] for agent in SENDERS}
+        self.thaw(groups)
+        return copy, sent
+
+    def examine(self, copy, sent):
+        place = self.make_disk(copy, "after")
+        try:
+            self.finish(place / "root")
+            for receiver in RECEIVERS:
+                self.check(place / "root" / "agents" / receiver, receiver, sent)
+        finally:
+            self.wait(lambda: subprocess.run(["umount", place], capture_output=True).returncode == 0, 60)
+        return sum(map(len, sent.values()))
+
+    def finish(self, root):
+        starts = self.count_starts(root)
+        with subprocess.Popen([WARREN, "relay", "up", "--root", root], preexec_fn=die_with_parent) as relay:
+            try:
+                self.wait(lambda: relay.poll() is not None or (self.count_starts(root) > starts and self.is_idle(root)), 60)
+                self.assertIsNone(relay.poll(), "it does not start")
+            finally:
+                relay.terminate()
+        self.assertEqual(relay.returncode, 0)
+        done = subprocess.run([WARREN, "relay", "fsck", "--root", root], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(os.listdir(root / "tmp/deliveries"), [])
+
+    @staticmethod
+    def count_starts(root):
+        log = root / "relay.log"
+        return log.read_bytes().count(b'"event":"started"') if log.exists() else 0
+
+    @staticmethod
+    def is_idle(root):
+        with sqlite3.connect(f"file:{root}/ledger.db?mode=ro", uri=True, timeout=30) as db:
+            waiting = db.execute("SELECT count(*) FROM deliveries WHERE state = 'pending'").fetchone()[0]
+        return waiting == 0 and not list(root.glob("agents/*/outbox/*.msg"))
+
+    def check(self, home, receiver, sent):
+        files = sorted([*home.glob("inbox/*.msg"), *home.glob("inbox/.done/*.msg")], key=lambda file: file.name)
+        got = {}
+        for headers, body in (parse(file.read_bytes()) for file in files):
+            agent, number = headers["FROM"], int(body.split()[1])
+            self.assertEqual(body.decode(), body_of(agent, number))
+            got.setdefault(agent, []).append(number)
+        for agent, lines in sent.items():
+            numbers = got.get(agent, [])
+            self.assertEqual(numbers, sorted(set(numbers)), f"{agent} to {receiver}: twice, or out of order")
+            wanted = {int(number) for number, to in lines if to in (receiver, "*")}
+            self.assertEqual(wanted - set(numbers), set(), f"{agent} to {receiver}: lost")
+            self.assertLessEqual(set(numbers) - wanted, {len(lines)}, f"{agent} to {receiver}: invented")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--send"]:
+        send_for_ever(*sys.argv[2:])
+    if sys.argv[1:2] == ["--receive"]:
+        receive_for_ever(*sys.argv[2:])
+    main()
