@@ -9,13 +9,12 @@ import os
 import pathlib
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 
-from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, write_message
+from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, query, write_message
 
 SENDERS = [f"sender{i}" for i in range(4)]
 RECEIVERS = ["red", "blue"]
@@ -109,14 +108,10 @@ class Checker(RelayCase):
         found = list((self.root / "agents" / recipient / "inbox").glob(f"*-{digest}.msg"))
         return bool(found) or (message, recipient) in self.taken
 
-    def query(self, sql):
-        with sqlite3.connect(f"file:{self.root}/ledger.db?mode=ro", uri=True, timeout=30) as db:
-            return db.execute(sql).fetchall()
-
     def check_dead_moment(self):
         """The relay is dead: what the ledger calls delivered was delivered, what it calls pending is staged or was."""
-        for message, recipient, state, file in self.query(
-                "SELECT message_id, recipient, state, inbox_name FROM deliveries WHERE state IN ('pending', 'delivered')"):
+        for message, recipient, state, file in query(
+                self.root, "SELECT message_id, recipient, state, inbox_name FROM deliveries WHERE state IN ('pending', 'delivered')"):
             is_staged = (self.root / "tmp/deliveries" / f"{file}.{recipient}").exists()
             self.assertTrue((is_staged and state == "pending") or self.is_delivered(message, recipient),
                             f"{message} to {recipient} is {state} and nowhere")
@@ -165,7 +160,7 @@ class Checker(RelayCase):
         """All was taken from outboxes, delivered, and taken from inboxes."""
         if list(self.root.glob("agents/*/outbox/*.msg")) or list(self.root.glob("agents/*/inbox/*.msg")):
             return False
-        return self.query("SELECT count(*) FROM deliveries WHERE state IN ('pending', 'delivered')") == [(0,)]
+        return query(self.root, "SELECT count(*) FROM deliveries WHERE state IN ('pending', 'delivered')") == [(0,)]
 
     def check(self, agents):
         got = collections.defaultdict(list)  # recipient → (file, headers, body), in order of names

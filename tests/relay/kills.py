@@ -7,11 +7,10 @@ Without WARREN_CHECK_FULL every scenario is killed at a sample of its system cal
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import time
 
-from relaying import FULL, WARREN, RelayCase, main, parse
+from relaying import FULL, WARREN, RelayCase, main, parse, query
 
 STEP_KILLER = os.environ["STEP_KILLER"]
 SAMPLE = 22
@@ -132,10 +131,7 @@ class Kills(RelayCase):
         self.process = None
 
     def query(self, sql, *values):
-        if not (self.root / "ledger.db").exists():
-            return []
-        with sqlite3.connect(f"file:{self.root}/ledger.db?mode=ro", uri=True, timeout=30) as db:
-            return db.execute(sql, values).fetchall()
+        return query(self.root, sql, *values)
 
     def agent_status(self, name):
         found = self.query("SELECT status FROM agents WHERE name = ?", name)

@@ -7,14 +7,12 @@ import hashlib
 import os
 import pathlib
 import random
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 
-from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, write_message
+from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, query, write_message
 
 CUTS = 100 if FULL else 12
 BY_FILES = ["ann", "ben"]
@@ -177,9 +175,8 @@ class Power(RelayCase):
 
     @staticmethod
     def is_idle(root):
-        with sqlite3.connect(f"file:{root}/ledger.db?mode=ro", uri=True, timeout=30) as db:
-            waiting = db.execute("SELECT count(*) FROM deliveries WHERE state = 'pending'").fetchone()[0]
-        return waiting == 0 and not list(root.glob("agents/*/outbox/*.msg"))
+        waiting = query(root, "SELECT count(*) FROM deliveries WHERE state = 'pending'")
+        return waiting == [(0,)] and not list(root.glob("agents/*/outbox/*.msg"))
 
     def check(self, home, receiver, sent):
         files = sorted([*home.glob("inbox/*.msg"), *home.glob("inbox/.done/*.msg")], key=lambda file: file.name)

@@ -1,4 +1,5 @@
 """A relay in a directory of its own, and agents that use nothing but the file protocol."""
+import contextlib
 import ctypes
 import json
 import os
@@ -6,6 +7,7 @@ import pathlib
 import secrets
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,14 @@ def parse(text):
     head, _, body = text.partition(b"\n\n")
     headers = dict(line.split(": ", 1) for line in head.decode().split("\n") if ": " in line)
     return headers, body
+
+
+def query(root, sql, *values):
+    """Rows of a relay's ledger; none before there is one."""
+    if not (root / "ledger.db").exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{root}/ledger.db?mode=ro", uri=True, timeout=30)) as db:
+        return db.execute(sql, values).fetchall()
 
 
 class RelayCase(unittest.TestCase):
