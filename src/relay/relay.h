@@ -83,6 +83,7 @@ struct Plan {
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
+  std::set<std::int64_t> read;  // deliveries among the changes
   std::vector<Change> acks;     // by messages of this one, and what it found dead
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;

@@ -101,7 +101,7 @@ Status Relay::plan_left(Plan& plan) {
       later.push_back(std::move(left_[i]));
       continue;
     }
-    if (mailroom_.is_staged(*found)) continue;
+    if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second) continue;  // told by event, and seen
     if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back({std::move(*found), DeliveryState::kRead});
   }
@@ -113,7 +113,6 @@ Status Relay::plan_left(Plan& plan) {
 
 // One page of one inbox whose events may have been lost: what the ledger has as delivered and is not there was read.
 Status Relay::check_inbox(Plan& plan) {
-  for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   if (inbox_checks_.empty()) return Ok{};
   auto check = inbox_checks_.begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));

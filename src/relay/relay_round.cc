@@ -34,7 +34,8 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = plan_retries(plan);
   if (planned.ok()) planned = plan_candidates(plan);
   if (planned.ok()) plan_ends(plan);
-  bool is_due = !plan.is_empty() || clock_.monotonic_ns() >= flush_at_ns_;
+  for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
+  bool is_due = !plan.is_empty() || !inbox_checks_.empty() || clock_.monotonic_ns() >= flush_at_ns_;
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && is_due) planned = plan_changes(plan);
   // What happened before is told before: no sender hears "acked" and then "delivered".
