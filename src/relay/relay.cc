@@ -60,7 +60,10 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
 Status Relay::recover() {
   if (!root_->repaired().empty()) log_.audit("permissions_repaired", {{"files", root_->repaired()}});
   std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
-  for (const AgentRow& agent : agents) router_.put_agent(agent);
+  for (const AgentRow& agent : agents) {
+    router_.put_agent(agent);
+    if (agent.status == "active") to_release_.insert(agent.name);  // it may have become so just before a crash
+  }
   auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
   router_.set_subscriptions(std::move(subscriptions));
   WARREN_TRY(recover_agents());

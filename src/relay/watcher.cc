@@ -168,7 +168,8 @@ void Watcher::on_event(int id, std::uint32_t mask, std::string_view name) {
       break;
   }
   if ((mask & IN_IGNORED) != 0) {
-    agents_changed_ = true;  // it may be there again: the owner adds it anew
+    // It may be there again: then the owner adds it anew. Not at once, lest we make again what is being removed.
+    agents_changed_at_ns_ = std::min(agents_changed_at_ns_, clock_.monotonic_ns() + settle_ns());
     watches_.erase(found);
   }
 }
@@ -364,8 +365,16 @@ void Watcher::clean_pending(const std::string& agent) {
   leftovers_.merge(seen);
 }
 
+bool Watcher::take_agents_changed() {
+  if (clock_.monotonic_ns() >= agents_changed_at_ns_) {
+    agents_changed_at_ns_ = INT64_MAX;
+    agents_changed_ = true;
+  }
+  return std::exchange(agents_changed_, false);
+}
+
 std::optional<std::int64_t> Watcher::wake_at_ns() const {
-  std::int64_t at = rescan_at_ns_;
+  std::int64_t at = std::min(rescan_at_ns_, agents_changed_at_ns_);
   std::int64_t now = clock_.monotonic_ns();
   for (const std::string& agent : busy_) {
     const Box& box = boxes_.at(agent);

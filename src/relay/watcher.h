@@ -66,7 +66,7 @@ class Watcher {
 
   std::vector<LeftInbox> take_left();
   std::set<std::string> take_inboxes_to_check();  // events of these may have been lost
-  bool take_agents_changed() { return std::exchange(agents_changed_, false); }
+  bool take_agents_changed();
   bool take_poke() { return std::exchange(poked_, false); }
 
   // Leftovers of senders that died: removed once they were seen unchanged for 30 s.
@@ -136,6 +136,7 @@ class Watcher {
   std::int64_t rescan_at_ns_ = 0;
   std::uint64_t overflows_ = 0;
   bool agents_changed_ = false;
+  std::int64_t agents_changed_at_ns_ = INT64_MAX;  // when it will have
   bool poked_ = false;
 };
 

@@ -73,7 +73,8 @@ class Redelivery(Scenario):
     """Of a dead letter, to an agent that was not there when it was sent."""
 
     def prepare(self):
-        shutil.rmtree(self.case.root / "agents/ghost", ignore_errors=True)
+        if (self.case.root / "agents/ghost").exists():
+            shutil.rmtree(self.case.root / "agents/ghost")
         self.case.pump(lambda: self.case.agent_status("ghost") in (None, "terminated"))
         self.send("alice", f"TO: ghost\n\n{self.run}")
         self.case.pump(lambda: self.case.got.get("alice"))
@@ -91,7 +92,7 @@ class Redelivery(Scenario):
 class Refused(Scenario):
     def steps(self):
         self.send("alice", f"TO: nobody\n\n{self.run}")
-        self.wanted = {"alice": {self.ids[0]: ["kNotFound"]}}
+        self.wanted = {"alice": {self.ids[0]: ["not_found"]}}
         yield lambda: True
 
     def after(self):
@@ -100,6 +101,8 @@ class Refused(Scenario):
 
 
 class Kills(RelayCase):
+    killed = False
+
     def start(self):
         started = self.log_size()
         self.process = subprocess.Popen([STEP_KILLER, "later", WARREN, "relay", "up", "--root", self.root],
@@ -213,8 +216,11 @@ class Kills(RelayCase):
         killed = 0
         for step in steps:
             with self.subTest(kind=kind.__name__, boundary=step):
-                self.start()
-                self.play(kind, step, step)
+                try:
+                    self.start()
+                    self.play(kind, step, step)
+                finally:
+                    self.kill()
                 killed += self.killed
         print(f"{kind.__name__}: {total} system calls, {killed} of {len(steps)} kills")
         self.assertGreater(killed, len(steps) // 2)
@@ -239,7 +245,8 @@ class Kills(RelayCase):
         self.start()
         self.agent("alice", "bob")
         reported, total = {}, self.send_killed("0", NEVER, {})
-        steps = range(1, total + 1) if FULL else sorted(random.sample(range(1, total + 1), 60))
+        # Its last system calls are those that matter; one run is not killed at all.
+        steps = list(range(1 if FULL else max(1, total - 50), total + 2))
         for step in steps:
             self.send_killed(str(step), step, reported)
         self.pump(self.is_idle)
@@ -251,6 +258,7 @@ class Kills(RelayCase):
         for body, name in reported.items():
             self.assertEqual(ids[body], name)
         self.assertLessEqual(set(bodies), {"0", *map(str, steps)})
+        self.assertIn(str(total + 1), reported)
         print(f"send: {total} system calls, {len(steps)} kills, {len(reported)} reported, {len(bodies) - 1} arrived")
         self.stop()
         self.fsck()
