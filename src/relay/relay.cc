@@ -100,7 +100,7 @@ Status Relay::recover_page(const std::vector<Delivery>& page) {
   WARREN_TRY(plan_changes(plan));
   assign_names(plan);
   WARREN_TRY(stage(plan));
-  WARREN_TRY(commit(plan));
+  WARREN_TRY(commit(plan, *mailroom_.begin_sync_staged()));
   publish(plan);
   return Ok{};
 }

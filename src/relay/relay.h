@@ -228,9 +228,9 @@ class Relay {
   std::int64_t paused_until_ns_ = 0;
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
   std::set<std::string> idle_;                     // agents we made inactive ourselves
-  bool is_doubtful_ = false;           // whether the commit that failed just now may have happened
-  std::vector<std::string> doubtful_;  // staged for such commits
-  int failures_ = 0;                   // rounds in a row that could not be carried out
+  bool is_doubtful_ = false;                       // whether the commit that failed just now may have happened
+  std::vector<std::string> doubtful_;              // staged for such commits
+  int failures_ = 0;                               // rounds in a row that could not be carried out
   std::mt19937_64 random_;
 };
 

@@ -68,6 +68,7 @@ Status Relay::plan_changes(Plan& plan) {
       std::string sender = change.delivery.message_id.substr(0, change.delivery.message_id.find('/'));
       nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
     } else if (change.delivery.wants_receipt) {
+      if (change.is_read_at_once) note_receipt(plan, change.delivery, name_of(DeliveryState::kDelivered), "");
       note_receipt(plan, change.delivery, name_of(change.state), change.error);
     }
   }
@@ -82,6 +83,7 @@ Status Relay::plan_left(Plan& plan) {
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
     const Change& change = plan.changes[i];
+    if (change.state == DeliveryState::kRead) plan.read.insert(change.delivery.id);  // of a round given up
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
@@ -89,6 +91,7 @@ Status Relay::plan_left(Plan& plan) {
     auto just_now = delivered.find(staged_name(left_[i].file, left_[i].agent));
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
+      if (!plan.read.insert(change.delivery.id).second) continue;
       if (change.delivery.wants_receipt) note_receipt(plan, change.delivery, name_of(DeliveryState::kRead), "");
       change.state = DeliveryState::kRead;
       change.is_read_at_once = true;

@@ -1,0 +1,147 @@
+#include "relay/relay.h"
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "os/host_files.h"
+#include "relay/client.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kDay = 86'400'000'000'000;
+
+// The real clock, whose wall time a test sets.
+class JumpingClock final : public Clock {
+ public:
+  Timestamp now() override {
+    Timestamp real = real_.now();
+    std::int64_t ns = real.seconds * 1'000'000'000 + real.nanoseconds + offset_ns_;
+    return {.seconds = ns / 1'000'000'000, .nanoseconds = static_cast<std::int32_t>(ns % 1'000'000'000)};
+  }
+  std::int64_t monotonic_ns() override { return real_.monotonic_ns(); }
+  void jump_ns(std::int64_t ns) { offset_ns_ += ns; }
+
+ private:
+  SystemClock real_;
+  std::atomic<std::int64_t> offset_ns_ = 0;
+};
+
+std::string make_name(int number) { return fmt::format("{:019}-00000000.msg", number + 1); }
+
+class RelayTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root = std::move(Root::open(dir.file("root"), MakeRoot::kYes)).value();
+    alice = std::move(Client::open(*root, "alice", clock)).value();
+    bob = std::move(Client::open(*root, "bob", clock)).value();
+  }
+  void TearDown() override { stop(); }
+
+  void start() {
+    stopping = Fd(::eventfd(0, EFD_CLOEXEC));
+    relay = std::move(Relay::start(root->path(), clock)).value();
+    thread = std::thread([this] { EXPECT_OK(relay->run(stopping.get())); });
+  }
+  void stop() {
+    if (!thread.joinable()) return;
+    ::eventfd_write(stopping.get(), 1);
+    thread.join();
+    relay.reset();
+  }
+
+  void send(const std::string& body) {
+    Message message{.to = "bob"};
+    message.body = body;
+    ASSERT_OK(alice->send(message));
+  }
+  std::vector<std::string> bodies() {
+    std::vector<std::string> found;
+    for (const std::string& file : *bob->list_inbox()) found.push_back(bob->read(file)->message.body);
+    return found;
+  }
+  // Waits until bob has so many: a minute is for a machine under load.
+  std::vector<std::string> wait_for(std::size_t count) {
+    for (int tries = 0; tries < 6000 && bob->list_inbox()->size() < count; ++tries) ::usleep(10'000);
+    return bodies();
+  }
+
+  ::warren::testing::TempDir dir;
+  JumpingClock clock;
+  std::unique_ptr<Root> root;
+  std::unique_ptr<Client> alice, bob;
+  std::unique_ptr<Relay> relay;
+  Fd stopping;
+  std::thread thread;
+};
+
+TEST_F(RelayTest, AClockThatIsSetBackAndForthKeepsTheOrderAndLosesNothing) {
+  start();
+  std::vector<std::string> wanted;
+  for (std::int64_t jump : {std::int64_t{0}, -kDay, 400 * kDay, -300 * kDay, kDay}) {
+    clock.jump_ns(jump);
+    wanted.push_back(std::to_string(wanted.size()));
+    send(wanted.back());
+    EXPECT_EQ(wait_for(wanted.size()), wanted);  // sorted by name: stamps never go back
+  }
+}
+
+TEST_F(RelayTest, AClockThatIsSetBackWhileTheRelayIsDownKeepsTheOrder) {
+  start();
+  send("0");
+  wait_for(1);
+  stop();
+  clock.jump_ns(-kDay);
+  start();
+  send("1");
+  EXPECT_EQ(wait_for(2), (std::vector<std::string>{"0", "1"}));
+}
+
+TEST_F(RelayTest, ADeliveryThatIsTriedAgainDoesNotWaitForAClockThatWasSetBack) {
+  start();
+  std::string inbox = root->path() + "/agents/bob/inbox";
+  std::string away = root->path() + "/agents/bob/away";
+  ASSERT_EQ(::rename(inbox.c_str(), away.c_str()), 0);
+  ASSERT_EQ(::symlink("/", inbox.c_str()), 0);
+  send("0");
+  std::string log = root->path() + "/relay.log";
+  auto has_failed = [&] { return read_host_file(log, 1 << 20)->find("delivery_failed") != std::string::npos; };
+  for (int tries = 0; tries < 6000 && !has_failed(); ++tries) ::usleep(10'000);
+  clock.jump_ns(-kDay);
+  ASSERT_EQ(::unlink(inbox.c_str()), 0);
+  ASSERT_EQ(::rename(away.c_str(), inbox.c_str()), 0);
+  EXPECT_EQ(wait_for(1), std::vector<std::string>{"0"});
+}
+
+// What a receiver must not see: a later message without the ones before it, however large the inbox.
+TEST_F(RelayTest, AListOfALargeInboxHasNoGapsWhileItGrows) {
+  constexpr int kCount = 3000;
+  std::string inbox = root->path() + "/agents/bob/inbox/";
+  std::string draft = root->path() + "/tmp/draft";
+  std::atomic<bool> is_over = false;
+  std::thread writer([&] {
+    for (int i = 0; i < kCount; ++i) {
+      std::ofstream(draft) << "TO: bob\n\nx";
+      ASSERT_EQ(::rename(draft.c_str(), (inbox + make_name(i)).c_str()), 0);
+    }
+    is_over = true;
+  });
+  while (!is_over) {
+    std::vector<std::string> files = *bob->list_inbox();
+    for (std::size_t i = 0; i < files.size(); ++i) ASSERT_EQ(files[i], make_name(static_cast<int>(i)));
+  }
+  writer.join();
+  EXPECT_EQ(bob->list_inbox()->size(), kCount);
+}
+
+}  // namespace
+}  // namespace warren::relay
