@@ -124,20 +124,24 @@ class Power(RelayCase):
         acknowledged = 0
         for cut in range(CUTS):
             time.sleep(0.05 + random.random() * 0.25)
-            copy, sent = self.cut(is_quiet=cut % 2 == 1)
+            copy, sent = self.cut(("sudden", "quiet", "sent")[cut % 3])
             with self.subTest(cut=cut):
                 acknowledged += self.examine(copy, sent)
         print(f"{CUTS} cuts, {acknowledged} messages acknowledged before them", file=sys.stderr)
 
-    def cut(self, is_quiet):
-        """A quiet cut comes when all was delivered and nobody synced anything since."""
+    def cut(self, kind):
+        """A quiet cut comes when all was delivered and nobody synced anything since; in the third kind the command that
+        sends was the last that did."""
         children = [child.pid for child in self.children]
         for child in self.children:
             self.assertIsNone(child.poll(), "a sender failed")
-        if is_quiet:
+        groups = [*children, self.process.pid]
+        if kind == "quiet":
             self.freeze(children[:len(SENDERS)])
             time.sleep(0.05 + random.random() * 0.1)
-        groups = [*children, self.process.pid]
+        if kind == "sent":
+            self.freeze([group for group in groups if group != children[SENDERS.index(BY_COMMAND)]])
+            time.sleep(0.1 + random.random() * 0.2)
         self.freeze(groups)
         copy = self.dir / "copy"
         subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
@@ -182,6 +186,7 @@ class Power(RelayCase):
         files = sorted([*home.glob("inbox/*.msg"), *home.glob("inbox/.done/*.msg")], key=lambda file: file.name)
         got = {}
         for headers, body in (parse(file.read_bytes()) for file in files):
+            self.assertIn("FROM", headers, "a file without its content")
             agent, number = headers["FROM"], int(body.split()[1])
             self.assertEqual(body.decode(), body_of(agent, number))
             got.setdefault(agent, []).append(number)
