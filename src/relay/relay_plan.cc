@@ -258,7 +258,6 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
       reference.find('/') == reference.npos ? ledger_->find_in_inbox(agent, file) : ledger_->find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
   if (unsynced_.contains(found->id)) collect_synced(0);  // delivered before it is acknowledged
-  if (unsynced_.contains(found->id)) collect_synced(0);  // it is delivered before it is acked, also in the telling
   bool is_ack = outgoing.row.type == "ack";
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
   if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
