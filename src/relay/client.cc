@@ -37,6 +37,7 @@ Result<std::string> Client::send(const Message& message) {
   if (!token_.empty()) signed_message.others.push_back({"TOKEN", token_});
   std::string content = write_message(signed_message);
   WARREN_TRY(parse_message(content).within("the message"));
+  WARREN_TRY(attachments_of(message).within("the message"));
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
   Timestamp now = clock_.now();

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "relay/attachments.h"
 #include "relay/config.h"
 #include "relay/launcher.h"
 #include "relay/ledger.h"
@@ -117,6 +118,7 @@ class Relay {
   void rescan();
   Result<bool> round();  // whether there was something to do
   void finish();
+  void take_hashed();
   Status sleep(int stop);
   bool has_news() const {
     return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty();
@@ -134,6 +136,7 @@ class Relay {
   Status plan_subscription(Plan& plan, const Outgoing& outgoing);
   Status plan_routes(Plan& plan, Outgoing& outgoing);
   void refuse(Plan& plan, Outgoing outgoing, const Error& why);
+  void look_again(const Candidate& candidate, const Error& why);
   void drop_strange(Plan& plan, const Candidate& candidate, const Error& why);
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
@@ -151,6 +154,7 @@ class Relay {
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
+  Status check_attachments(const Message& message);
 
   // Agents: relay_agents.cc.
   Status recover_agents();
@@ -206,6 +210,7 @@ class Relay {
   Launcher launcher_;
   Supervisor supervisor_;
   std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
   std::deque<Published> syncing_;
   std::unordered_set<std::int64_t> unsynced_;         // their deliveries
@@ -213,6 +218,7 @@ class Relay {
   std::vector<LeftInbox> left_;                       // the same, of inboxes
   std::vector<AgentRow> agent_changes_;               // the same, of agents
   std::set<std::string> to_release_;                  // agents (or Lead) whose waiting deliveries may go
+  std::set<std::string> waiting_releases_;            // of these, the ones that wait for an attachment to be hashed
   std::map<std::string, std::int64_t> inbox_checks_;  // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;       // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;

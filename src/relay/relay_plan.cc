@@ -26,6 +26,11 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find_first_of(" \t\r\n"));
 }
 
+// Of descriptors or the disk: not the file's fault.
+bool is_shortage(const Error& why) {
+  return why.code() == Code::kLimit || why.code() == Code::kIo || why.code() == Code::kNoSpace;
+}
+
 bool is_for_agents(std::string_view kind) {
   return kind == "message" || kind == "ack" || kind == "nack" || kind == "status";
 }
@@ -46,10 +51,12 @@ void Relay::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
     std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) return;
+    std::vector<Candidate> held;  // by a large attachment: all that their senders sent after it waits too
     for (Candidate& candidate : found) {
-      plan_candidate(plan, candidate);
-      plan.candidates.push_back(std::move(candidate));
+      if (!attachments_->is_waiting(candidate.agent)) plan_candidate(plan, candidate);
+      (attachments_->is_waiting(candidate.agent) ? held : plan.candidates).push_back(std::move(candidate));
     }
+    watcher_->hold(held);
   }
 }
 
@@ -85,6 +92,10 @@ void Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
     return refuse(plan, std::move(outgoing), message.error());
   }
   outgoing.message = std::move(message).take_value();
+  Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  if (!ready.ok() && is_shortage(ready.error())) return look_again(candidate, ready.error());
+  if (!ready.ok()) return refuse(plan, std::move(outgoing), ready.error());
+  if (*ready == Readiness::kWaits) return;
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
 }
@@ -112,13 +123,14 @@ bool Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& cand
   return true;
 }
 
+void Relay::look_again(const Candidate& candidate, const Error& why) {
+  log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
+  watcher_->look_again(candidate);
+}
+
 // Not a file we read: a link, a pipe, a directory, or one we may not open.
 void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
-  bool is_shortage = why.code() == Code::kLimit || why.code() == Code::kIo || why.code() == Code::kNoSpace;
-  if (is_shortage) {  // descriptors or the disk: not the file's fault
-    log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
-    return watcher_->look_again(candidate);
-  }
+  if (is_shortage(why)) return look_again(candidate, why);
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Result<Fd> outbox = root_->open_outbox(candidate.agent);
   if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;

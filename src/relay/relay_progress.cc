@@ -142,8 +142,21 @@ Result<Message> Relay::load(std::string_view message_id) {
   return parse_message(file->content);
 }
 
+// kBusy: an attachment is being hashed, and take_hashed() asks again.
+Status Relay::check_attachments(const Message& message) {
+  Readiness ready = WARREN_TRY(attachments_->check(message, ""));
+  if (ready == Readiness::kReady) return Ok{};
+  return Error(Code::kBusy, "an attachment is being read");
+}
+
 Status Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
+  Status attached = message.ok() ? check_attachments(*message) : Status(Ok{});
+  if (!attached.ok()) {
+    Code code = attached.error().code();
+    if (code == Code::kBusy || code == Code::kLimit || code == Code::kIo) return attached;
+    message = attached.error();
+  }
   if (!message.ok()) {
     plan.changes.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
@@ -162,6 +175,7 @@ Status Relay::restage(Plan& plan, Delivery delivery) {
 Status Relay::plan_waiting(Plan& plan) {
   plan.released = to_release_;
   for (const std::string& name : plan.released) {
+    if (waiting_releases_.contains(name)) continue;
     std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
@@ -172,7 +186,13 @@ Status Relay::plan_waiting(Plan& plan) {
       stored.insert(stored.end(), held.begin(), held.end());
       for (Delivery& delivery : stored) {
         delivery.recipient = recipient;
-        WARREN_TRY(restage(plan, std::move(delivery)));
+        Status restaged = restage(plan, std::move(delivery));
+        if (!restaged.ok() && restaged.error().code() == Code::kBusy) {
+          waiting_releases_.insert(name);
+          found = kPage;
+          break;
+        }
+        WARREN_TRY(std::move(restaged));
       }
     }
     if (found < kPage) to_release_.erase(name);
@@ -205,6 +225,7 @@ Status Relay::plan_operations(Plan& plan) {
   for (const Operation& operation : operations) {
     if (operation.type == "spawn" && !is_asked_here(operation)) continue;
     Status done = plan_operation(plan, operation);
+    if (!done.ok() && done.error().code() == Code::kBusy) continue;  // an attachment is being read
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
                 {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});
@@ -218,6 +239,10 @@ Status Relay::plan_operations(Plan& plan) {
 Status Relay::plan_operation(Plan& plan, const Operation& operation) {
   if (operation.type == "spawn") return plan_start(plan, operation);
   Json payload = WARREN_TRY(parse_json(operation.payload));
+  if (operation.type == "collect" && payload.is_object() && payload.contains("keep_ms")) {
+    attachments_->want_sweep(payload["keep_ms"].is_number_integer() ? payload["keep_ms"].get<std::int64_t>() : 0);
+    return Ok{};
+  }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "no dead letter is named");
   }
@@ -241,6 +266,7 @@ Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
     return restage(plan, std::move(*delivery));
   }
   Message message = WARREN_TRY(load(letter.message_id));
+  WARREN_TRY(check_attachments(message));
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
   Outgoing outgoing;

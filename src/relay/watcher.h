@@ -60,6 +60,10 @@ class Watcher {
   void look_again(const Candidate& candidate);       // it is not complete yet
   void put_back(const std::vector<Candidate>& all);  // nothing could be done with them now
 
+  // The same, and nothing of their agents is offered until resume(): order is kept.
+  void hold(const std::vector<Candidate>& all);
+  void resume(const std::string& agent);
+
   std::vector<LeftInbox> take_left();
   std::set<std::string> take_inboxes_to_check();  // events of these may have been lost
   bool take_agents_changed() { return std::exchange(agents_changed_, false); }
@@ -89,6 +93,7 @@ class Watcher {
     std::deque<Item> ready;
     std::map<std::string, Settling> settling;
     bool needs_scan = false;
+    bool is_held = false;
     double tokens = 0;
     std::int64_t filled_ns = 0;
   };
