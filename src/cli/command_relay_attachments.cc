@@ -83,14 +83,15 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 
 Result<Exit> run_collect(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  std::chrono::milliseconds keep = WARREN_TRY(parse_duration(args.get("older")));
+  relay::Config config = WARREN_TRY(root->read_config());
+  std::int64_t keep_ms = args.has("all") ? 0 : config.attachment_keep.count();
   if (!root->is_locked_by_other()) {
     return Error(Code::kUnavailable, fmt::format("no relay is up at {}", quote(root->path())),
                  "the one that is next up collects by itself");
   }
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
-  WARREN_TRY(ledger->request("collect", dump_json({{"keep_ms", keep.count()}})));
+  WARREN_TRY(ledger->request("collect", dump_json({{"keep_ms", keep_ms}})));
   WARREN_TRY(transaction.commit());
   WARREN_TRY(root->poke());
   return Exit::kOk;
@@ -107,12 +108,9 @@ std::vector<Command> make_relay_attachments() {
   Command collect{.name = "collect",
                   .summary = "Have the relay remove those that nobody needs, now",
                   .details = "It does so by itself an hour after the last message that refers to one was read.",
-                  .options = {{.name = "older",
-                               .value = "TIME",
-                               .help = "those that nobody has needed for so long: 0s takes also what was attached just "
-                                       "now and not sent yet",
-                               .kind = ValueKind::kDuration,
-                               .fallback = "1h"}},
+                  .options = {{.name = "all",
+                               .help = "not only those nobody has needed for an hour: also what was "
+                                       "attached just now and not sent yet"}},
                   .handler = run_collect};
   return {{.name = "attachments",
            .summary = "Files that are sent along with messages",

@@ -110,9 +110,8 @@ class Check {
 Status fsck_attachments(Root& root, Ledger& ledger, Repair repair, Depth depth, FsckReport& report) {
   Config config = WARREN_TRY(root.read_config());
   Check check(root, ledger, repair, depth, config, report);
-  WARREN_TRY(check.references());
   for (int prefix = 0; prefix < kPrefixes; ++prefix) WARREN_TRY(check.files(fmt::format("{:02x}", prefix)));
-  return Ok{};
+  return check.references();  // last: what was moved aside is missing now
 }
 
 }  // namespace warren::relay

@@ -66,6 +66,11 @@ Result<Streamed> stream(int in, int out, std::uint64_t size_max, const std::atom
   return done;
 }
 
+Status check_size(const Streamed& read, std::uint64_t size_bytes_max) {
+  if (read.size <= size_bytes_max) return Ok{};
+  return Error(Code::kTooLarge, fmt::format("it has more than the {} bytes allowed", size_bytes_max));
+}
+
 const std::atomic<bool> kNeverStop = false;
 
 // Unless the same content is there anew. Some filesystems know no RENAME_NOREPLACE; then ours takes its place.
@@ -125,15 +130,16 @@ Result<AttachmentStore::Verified> AttachmentStore::verify(std::string_view hash,
   return Error(Code::kBusy, fmt::format("attachment {} is being changed", reference_of(hash)));
 }
 
-Result<std::string> AttachmentStore::add(int file) const {
+Result<std::string> AttachmentStore::add(int file, std::uint64_t size_bytes_max) const {
   struct stat info = WARREN_TRY(look(file));
   if (S_ISDIR(info.st_mode)) return Error(Code::kIsDirectory, "a directory cannot be attached");
-  if (!S_ISREG(info.st_mode)) return copy_in(file);
+  if (!S_ISREG(info.st_mode)) return copy_in(file, size_bytes_max);
   off_t start = ::lseek(file, 0, SEEK_CUR);
-  Streamed read = WARREN_TRY(stream(file, -1, limits::kFileBytes, kNeverStop));
+  Streamed read = WARREN_TRY(stream(file, -1, size_bytes_max, kNeverStop));
+  WARREN_TRY(check_size(read, size_bytes_max));
   if (WARREN_TRY(renew(read.hash, read.size))) return read.hash;
   if (::lseek(file, start, SEEK_SET) != start) return system_error(errno, "seek");
-  return copy_in(file);
+  return copy_in(file, size_bytes_max);
 }
 
 // Whether the content is there, durably, and stays for another while. Touched first and looked for by name afterwards:
@@ -151,13 +157,14 @@ Result<bool> AttachmentStore::renew(std::string_view hash, std::uint64_t size) c
   return true;
 }
 
-Result<std::string> AttachmentStore::copy_in(int file) const {
+Result<std::string> AttachmentStore::copy_in(int file, std::uint64_t size_bytes_max) const {
   if (::mkdirat(dir_, ".pending", 0700) != 0 && errno != EEXIST) return system_error(errno, "make '.pending'");
   Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
   std::string name = WARREN_TRY(random_name());
   Fd draft = WARREN_TRY(open_below(pending.get(), name, O_WRONLY | O_CREAT | O_EXCL));
-  Result<Streamed> read = stream(file, draft.get(), limits::kFileBytes, kNeverStop);
-  Status done = read.ok() ? sync(draft.get()) : Status(read.error());
+  Result<Streamed> read = stream(file, draft.get(), size_bytes_max, kNeverStop);
+  Status done = read.ok() ? check_size(*read, size_bytes_max) : Status(read.error());
+  if (done.ok()) done = sync(draft.get());
   if (done.ok()) done = publish(pending.get(), name, read->hash);
   if (!done.ok()) {
     ::unlinkat(pending.get(), name.c_str(), 0);

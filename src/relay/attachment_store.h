@@ -45,8 +45,8 @@ class AttachmentStore {
   Result<Verified> verify(std::string_view hash, const std::atomic<bool>& stop) const;
 
   // Puts in what can be read from `file`, durably, and returns its hash. What is there already is not copied again, if
-  // `file` is a regular one, and not collected for another while.
-  Result<std::string> add(int file) const;
+  // `file` is a regular one, and not collected for another while. kTooLarge.
+  Result<std::string> add(int file, std::uint64_t size_bytes_max) const;
   // Writes the content to `out`. kCorrupt: what was written is not what it should have been.
   Status copy_to(std::string_view hash, int out) const;
 
@@ -65,7 +65,7 @@ class AttachmentStore {
 
  private:
   Result<bool> renew(std::string_view hash, std::uint64_t size) const;
-  Result<std::string> copy_in(int file) const;
+  Result<std::string> copy_in(int file, std::uint64_t size_bytes_max) const;
   Status publish(int pending, const std::string& draft, const std::string& hash) const;
 
   int dir_;

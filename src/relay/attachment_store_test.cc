@@ -20,6 +20,7 @@ namespace {
 using ::warren::testing::error_of;
 
 const std::atomic<bool> kGoOn = false;
+constexpr std::uint64_t kMost = 1 << 30;
 
 class AttachmentStoreTest : public ::testing::Test {
  protected:
@@ -30,7 +31,7 @@ class AttachmentStoreTest : public ::testing::Test {
   std::string add(std::string_view content) {
     EXPECT_OK(replace_host_file(dir.file("source"), content, 0600));
     Fd file(::open(dir.file("source").c_str(), O_RDONLY | O_CLOEXEC));
-    return std::move(store->add(file.get())).value();
+    return std::move(store->add(file.get(), kMost)).value();
   }
   std::string path(std::string_view hash) { return root->path() + "/attachments/" + path_of_attachment(hash); }
   FileIdentity identity(std::string_view hash) { return store->open(hash)->identity; }
@@ -74,11 +75,19 @@ TEST_F(AttachmentStoreTest, WhatComesThroughAPipeIsStoredToo) {
     Fd out(ends[1]);
     EXPECT_OK(write_all(out.get(), as_bytes(std::string(3 << 20, 'x'))));
   });
-  Result<std::string> hash = store->add(in.get());
+  Result<std::string> hash = store->add(in.get(), kMost);
   writer.join();
   ASSERT_OK(hash);
   EXPECT_EQ(*hash, sha256_hex(as_bytes(std::string(3 << 20, 'x'))));
-  EXPECT_EQ(error_of(store->add(root->dir())), Code::kIsDirectory);
+  EXPECT_EQ(error_of(store->add(root->dir(), kMost)), Code::kIsDirectory);
+}
+
+TEST_F(AttachmentStoreTest, WhatIsTooLargeIsNotStored) {
+  for (const char* endless : {"/dev/zero", "/proc/self/exe"}) {
+    Fd file(::open(endless, O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(error_of(store->add(file.get(), 100'000)), Code::kTooLarge) << endless;
+  }
+  EXPECT_EQ(count(".pending"), 0U);
 }
 
 TEST_F(AttachmentStoreTest, AWrongFileIsSeenToBeWrongAndItsPlaceIsFreeOnceItIsMovedAside) {

@@ -33,7 +33,7 @@ class SweepTest : public ::testing::Test {
   std::string add(std::string_view content) {
     EXPECT_OK(replace_host_file(dir.file("source"), content, 0600));
     Fd file(::open(dir.file("source").c_str(), O_RDONLY | O_CLOEXEC));
-    return std::move(store->add(file.get())).value();
+    return std::move(store->add(file.get(), 1 << 30)).value();
   }
   // A message with one delivery, recorded as a round does.
   Delivery refer(const std::string& hash, const std::string& id) {

@@ -64,8 +64,10 @@ Result<std::string> name_draft(int dir, const std::string& draft, const Attachme
 }  // namespace
 
 Result<Attachment> Client::attach(int file) {
+  Result<Config> config = root_.read_config();
+  std::uint64_t most = config.ok() ? config->attachment_bytes_max : Config().attachment_bytes_max;
   Attachment out;
-  out.hash = WARREN_TRY(AttachmentStore(root_).add(file).within("attach"));
+  out.hash = WARREN_TRY(AttachmentStore(root_).add(file, most).within("attach"));
   return out;
 }
 

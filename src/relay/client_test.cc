@@ -29,8 +29,9 @@ class ClientTest : public ::testing::Test {
   std::string home() { return root->path() + "/agents/alice"; }
   std::vector<std::string> names(const std::string& path) {
     Fd opened = std::move(open_host_dir(path)).value();
+    std::vector<HostEntry> entries = std::move(list_host_dir(opened.get())).value();
     std::vector<std::string> out;
-    for (const HostEntry& entry : *list_host_dir(opened.get())) out.push_back(entry.name);
+    for (const HostEntry& entry : entries) out.push_back(entry.name);
     return out;
   }
   void deliver(const std::string& file, std::string_view text) {

@@ -146,7 +146,7 @@ TEST(MessageFuzz, MutatedMessagesAreRefusedOrStayThemselves) {
       ASSERT_EQ(*parse_attachment(write_attachment(one)), one) << "seed " << seed;
     }
   }
-  if (!only) EXPECT_GT(accepted, count / 20);
+  EXPECT_GE(accepted, only ? 0 : count / 20);
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ std::int64_t Relay::wake_at_ns() const {
   std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
   at = std::min(at, supervisor_.wake_at_ns());
   if (has_news()) at = std::min(at, flush_at_ns_);
-  if (!watcher_->has_work()) at = std::min(at, attachments_->sweep_at_ns());
+  if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
   return at;
 }
@@ -219,7 +219,7 @@ Status Relay::run(int stop) {
     bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
-    if (!is_paused && !watcher_->has_work() && attachments_->sweep()) continue;
+    if (!is_paused && !watcher_->has_backlog() && attachments_->sweep()) continue;
     WARREN_TRY(sleep(stop));
   }
   finish();

@@ -84,7 +84,7 @@ struct Plan {
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
-  std::vector<Change> acks;     // by messages of this one
+  std::vector<Change> acks;     // by this one; planned anew if it is abandoned
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;

@@ -158,7 +158,7 @@ Status Relay::restage(Plan& plan, Delivery delivery) {
     message = attached.error();
   }
   if (!message.ok()) {
-    plan.changes.push_back({delivery, DeliveryState::kDead, message.error().message()});
+    plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
     nack(plan, sender, delivery.message_id, message.error());
     return Ok{};

@@ -309,6 +309,13 @@ std::vector<Candidate> Watcher::next(std::size_t limit) {
   return out;
 }
 
+bool Watcher::has_backlog() const {
+  return std::any_of(busy_.begin(), busy_.end(), [this](const std::string& agent) {
+    const Box& box = boxes_.at(agent);
+    return !box.page.empty() || !box.ready.empty() || box.needs_scan;
+  });
+}
+
 void Watcher::look_again(const Candidate& candidate) {
   auto found = boxes_.find(candidate.agent);
   if (found == boxes_.end()) return;
