@@ -77,6 +77,10 @@ TEST_F(ClientTest, NamesSortAsMessagesWereSentThoughTheClockStandsOrGoesBack) {
 TEST_F(ClientTest, AMessageThatCouldNotBeReadIsNotSent) {
   EXPECT_EQ(error_of(client->send({.to = ""})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob\nX: y"})), Code::kInvalid);
+  EXPECT_EQ(error_of(client->send({.to = "bob", .thread = "x\nKIND: spawn"})), Code::kInvalid);
+  EXPECT_EQ(error_of(client->send({.to = "bob", .others = {{"X", "y\n\nbody"}}})), Code::kInvalid);
+  EXPECT_EQ(error_of(client->send({.to = "bob", .others = {{"X: y\nTO", "z"}}})), Code::kInvalid);
+  EXPECT_EQ(error_of(client->send({.to = "bob", .others = {{"X:Y", "z"}}})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob", .kind = "two words"})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob", .others = {{"A B", "x"}}})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob", .others = {{"ATTACHMENT", "x"}}})), Code::kInvalid);
