@@ -211,7 +211,10 @@ Result<bool> AttachmentStore::remove(std::string_view hash, const FileIdentity& 
   struct stat info {};
   if (::fstatat(dir.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!identity_of(info).has_same_content_as(known)) return false;
-  if (::renameat(dir.get(), name.c_str(), pending.get(), leaving.c_str()) != 0) return system_error(errno, "rename");
+  if (::renameat(dir.get(), name.c_str(), pending.get(), leaving.c_str()) != 0) {
+    if (errno == ENOENT) return false;
+    return system_error(errno, "rename");
+  }
   bool is_renewed = ::fstatat(pending.get(), leaving.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                     !identity_of(info).has_same_content_as(known);
   if (is_renewed) put_back(pending.get(), leaving, dir.get(), name);

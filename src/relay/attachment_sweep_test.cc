@@ -112,8 +112,10 @@ TEST_F(SweepTest, AReferenceLastsUntilItsDeliveryIsRead) {
 TEST_F(SweepTest, OneOfManyReferencesIsEnough) {
   std::string hash = add("x");
   std::vector<Delivery> all;
+  auto transaction = std::move(ledger->begin()).value();
   for (int i = 0; i < 600; ++i) all.push_back(refer(hash, fmt::format("a/{}", i)));  // more than a page
   for (std::size_t i = 0; i + 1 < all.size(); ++i) ASSERT_OK(ledger->set_state(all[i], DeliveryState::kRead));
+  ASSERT_OK(transaction.commit());
   pass_after(2 * kHourNs);
   pass_after(2 * kHourNs);
   EXPECT_TRUE(is_there(hash));

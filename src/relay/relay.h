@@ -147,14 +147,14 @@ class Relay {
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);
   Status plan_operations(Plan& plan);
-  Status plan_operation(Plan& plan, const Operation& operation);
-  Status redeliver(Plan& plan, const DeadLetter& letter);
-  Status restage(Plan& plan, Delivery delivery);
+  // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
+  Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
+  Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
+  Result<Readiness> restage(Plan& plan, Delivery delivery);
   void note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error);
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
-  Status check_attachments(const Message& message);
 
   // Agents: relay_agents.cc.
   Status recover_agents();

@@ -142,33 +142,27 @@ Result<Message> Relay::load(std::string_view message_id) {
   return parse_message(file->content);
 }
 
-// kBusy: an attachment is being hashed, and take_hashed() asks again.
-Status Relay::check_attachments(const Message& message) {
-  Readiness ready = WARREN_TRY(attachments_->check(message, ""));
-  if (ready == Readiness::kReady) return Ok{};
-  return Error(Code::kBusy, "an attachment is being read");
-}
-
-Status Relay::restage(Plan& plan, Delivery delivery) {
+Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
-  Status attached = message.ok() ? check_attachments(*message) : Status(Ok{});
-  if (!attached.ok()) {
-    Code code = attached.error().code();
-    if (code == Code::kBusy || code == Code::kLimit || code == Code::kIo) return attached;
-    message = attached.error();
+  Result<Readiness> ready = message.ok() ? attachments_->check(*message, "") : Readiness::kReady;
+  if (ready.ok() && *ready == Readiness::kWaits) return ready;
+  if (!ready.ok()) {
+    Code code = ready.error().code();
+    if (code == Code::kLimit || code == Code::kIo) return ready;  // no fault of the message
+    message = ready.error();
   }
   if (!message.ok()) {
     plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
     nack(plan, sender, delivery.message_id, message.error());
-    return Ok{};
+    return Readiness::kReady;
   }
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   delivery.state = DeliveryState::kPending;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
   std::string content = render(*message, sender, delivery.message_id);
   plan.restaged.push_back({std::move(delivery), std::move(content)});
-  return Ok{};
+  return Readiness::kReady;
 }
 
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
@@ -186,13 +180,10 @@ Status Relay::plan_waiting(Plan& plan) {
       stored.insert(stored.end(), held.begin(), held.end());
       for (Delivery& delivery : stored) {
         delivery.recipient = recipient;
-        Status restaged = restage(plan, std::move(delivery));
-        if (!restaged.ok() && restaged.error().code() == Code::kBusy) {
-          waiting_releases_.insert(name);
-          found = kPage;
-          break;
-        }
-        WARREN_TRY(std::move(restaged));
+        if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
+        waiting_releases_.insert(name);
+        found = kPage;  // and those behind it wait with it
+        break;
       }
     }
     if (found < kPage) to_release_.erase(name);
@@ -224,8 +215,8 @@ Status Relay::plan_operations(Plan& plan) {
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   for (const Operation& operation : operations) {
     if (operation.type == "spawn" && !is_asked_here(operation)) continue;
-    Status done = plan_operation(plan, operation);
-    if (!done.ok() && done.error().code() == Code::kBusy) continue;  // an attachment is being read
+    Result<Readiness> done = plan_operation(plan, operation);
+    if (done.ok() && *done == Readiness::kWaits) continue;
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
                 {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});
@@ -236,12 +227,15 @@ Status Relay::plan_operations(Plan& plan) {
   return Ok{};
 }
 
-Status Relay::plan_operation(Plan& plan, const Operation& operation) {
-  if (operation.type == "spawn") return plan_start(plan, operation);
+Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) {
+  if (operation.type == "spawn") {
+    WARREN_TRY(plan_start(plan, operation));
+    return Readiness::kReady;
+  }
   Json payload = WARREN_TRY(parse_json(operation.payload));
   if (operation.type == "collect" && payload.is_object() && payload.contains("keep_ms")) {
     attachments_->want_sweep(payload["keep_ms"].is_number_integer() ? payload["keep_ms"].get<std::int64_t>() : 0);
-    return Ok{};
+    return Readiness::kReady;
   }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "no dead letter is named");
@@ -250,23 +244,23 @@ Status Relay::plan_operation(Plan& plan, const Operation& operation) {
   if (!letter) return Error(Code::kNotFound, "there is no such dead letter");
   if (operation.type == "discard") {
     plan.closed.emplace_back(letter->id, "discarded");
-    return Ok{};
+    return Readiness::kReady;
   }
   if (operation.type != "redeliver") return Error(Code::kUnsupported, "unknown operation");
-  WARREN_TRY(redeliver(plan, *letter));
-  plan.closed.emplace_back(letter->id, "redelivered");
-  return Ok{};
+  Readiness ready = WARREN_TRY(redeliver(plan, *letter));
+  if (ready == Readiness::kReady) plan.closed.emplace_back(letter->id, "redelivered");
+  return ready;
 }
 
 // To the recipient it died on; a message that found none is routed anew.
-Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
+Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
     std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_to(letter.message_id, letter.recipient));
     if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
     return restage(plan, std::move(*delivery));
   }
   Message message = WARREN_TRY(load(letter.message_id));
-  WARREN_TRY(check_attachments(message));
+  if (WARREN_TRY(attachments_->check(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
   Outgoing outgoing;
@@ -284,7 +278,7 @@ Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   }
   outgoing.message = std::move(message);
   plan.messages.push_back(std::move(outgoing));
-  return Ok{};
+  return Readiness::kReady;
 }
 
 }  // namespace warren::relay
