@@ -212,7 +212,7 @@ TEST_F(AttachmentsTest, AVerifiedFileIsReadAgainOnlyIfItChanged) {
 
 TEST_F(AttachmentsTest, ALargeFileIsWaitedFor) {
   std::string hash = add(std::string(2 << 20, 'x'));
-  EXPECT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
+  ASSERT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
   EXPECT_EQ(*attachments->check(message(hash), "b"), Readiness::kWaits);
   EXPECT_TRUE(attachments->is_waiting("a"));
   EXPECT_FALSE(attachments->is_waiting("c"));
@@ -229,12 +229,12 @@ TEST_F(AttachmentsTest, ALargeFileIsWaitedFor) {
 
 TEST_F(AttachmentsTest, AResultForAFileThatWasReplacedSinceIsNotBelieved) {
   std::string hash = add(std::string(2 << 20, 'x'));
-  EXPECT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
+  ASSERT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
   std::set<std::string> ready;
   while (ready.empty()) ready = attachments->take_hashed();
   ASSERT_OK(
       replace_host_file(root->path() + "/attachments/" + path_of_attachment(hash), std::string(2 << 20, 'y'), 0600));
-  EXPECT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
+  ASSERT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
   ready.clear();
   while (ready.empty()) ready = attachments->take_hashed();
   EXPECT_EQ(error_of(attachments->check(message(hash), "a")), Code::kCorrupt);
