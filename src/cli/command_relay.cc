@@ -49,7 +49,8 @@ Command make_relay() {
                 .options = {relay_root_option()},
                 .subcommands = {},
                 .handler = nullptr};
-  for (auto make : {make_relay_servers, make_relay_messages, make_relay_agents, make_relay_caretakers}) {
+  for (auto make :
+       {make_relay_servers, make_relay_messages, make_relay_agents, make_relay_caretakers, make_relay_attachments}) {
     for (Command& command : make()) {
       command.options.push_back(relay_root_option());
       for (Command& sub : command.subcommands) sub.options.push_back(relay_root_option());

@@ -110,8 +110,8 @@ Result<Exit> run_fsck(Context& context, const Arguments& args) {
   if (repairs) WARREN_TRY(root->lock());
   auto ledger =
       WARREN_TRY(open_relay_ledger(context, *root, repairs ? relay::LedgerUse::kRequest : relay::LedgerUse::kRead));
-  relay::FsckReport report =
-      WARREN_TRY(relay::fsck(*root, *ledger, repairs ? relay::Repair::kYes : relay::Repair::kNo));
+  relay::FsckReport report = WARREN_TRY(relay::fsck(*root, *ledger, repairs ? relay::Repair::kYes : relay::Repair::kNo,
+                                                    args.has("deep") ? relay::Depth::kContent : relay::Depth::kNames));
   if (args.has("json")) {
     context.out.json({{"problems", report.problems}, {"repaired", report.repaired}});
   } else {
@@ -175,7 +175,9 @@ std::vector<Command> make_relay_caretakers() {
   Command check{.name = "fsck",
                 .summary = "Check that the ledger and the directories agree",
                 .details = "",
-                .options = {{.name = "repair", .help = "put right what can be; no relay may be up"}, json_option()},
+                .options = {{.name = "repair", .help = "put right what can be; no relay may be up"},
+                            {.name = "deep", .help = "also read every attachment"},
+                            json_option()},
                 .handler = run_fsck};
   return {make_dead(), make_archive(), backup, check};
 }

@@ -67,6 +67,12 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   return Ok{};
 }
 
+Result<std::string> read_body(Context& context) {
+  Result<std::string> body = read_input(context, kBodyBytes);
+  if (body.ok() || body.error().code() != Code::kTooLarge) return body;
+  return std::move(body).take_error().with_hint("send it as a file with '--attach FILE'");
+}
+
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
@@ -76,7 +82,9 @@ Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   message.wants_receipt = args.has("receipt");
   if (args.has("priority")) message.priority = static_cast<int>(args.integer("priority"));
   if (args.has("BODY")) message.body = args.get("BODY") + "\n";
-  else message.body = WARREN_TRY(read_input(context, kBodyBytes));
+  else message.body = WARREN_TRY(read_body(context));
+  WARREN_TRY(check_message_size(*root, message));
+  WARREN_TRY(attach_files(*client, args.all("attach"), message));
   std::string id = WARREN_TRY(client->send(message));
   if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
   if (args.has("json")) context.out.json({{"id", id}});
@@ -87,7 +95,7 @@ Result<Exit> send(Context& context, const Arguments& args, std::string to) {
 Result<Exit> run_send(Context& context, const Arguments& args) { return send(context, args, args.get("TO")); }
 Result<Exit> run_broadcast(Context& context, const Arguments& args) { return send(context, args, "*"); }
 
-Json received_json(const relay::Received& received) {
+Json received_json(const relay::Received& received, const Json& attachments) {
   Json json = {{"file", received.file},
                {"id", received.id},
                {"from", received.sender},
@@ -96,13 +104,16 @@ Json received_json(const relay::Received& received) {
   if (!received.message.thread.empty()) set_bytes(json, "thread", received.message.thread);
   if (!received.message.reference.empty()) set_bytes(json, "reference", received.message.reference);
   for (const relay::Header& header : received.message.others) {
-    if (header.name != "FROM" && header.name != "ID") set_bytes(json["headers"], header.name, header.value);
+    bool is_shown =
+        header.name == "FROM" || header.name == "ID" || relay::is_same_header(header.name, relay::kAttachmentHeader);
+    if (!is_shown) set_bytes(json["headers"], header.name, header.value);
   }
+  if (!attachments.empty()) json["attachments"] = attachments;
   set_bytes(json, "body", received.message.body);
   return json;
 }
 
-void show(Context& context, const relay::Received& received) {
+void show(Context& context, const relay::Received& received, const Json& attachments) {
   context.out.print("{} from {}", received.file, received.sender);
   if (received.message.kind != "message") context.out.print(" ({})", received.message.kind);
   if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
@@ -113,12 +124,18 @@ void show(Context& context, const relay::Received& received) {
     context.out.print("  {}\n", context.out.name(body.substr(0, end)));
     body = end == body.npos ? std::string_view() : body.substr(end + 1);
   }
+  for (const Json& one : attachments) {
+    std::string name = one.value("saved", one.value("name", ""));
+    context.out.print("  attachment {}{}{}\n", one["hash"].get<std::string>(), name.empty() ? "" : " ",
+                      context.out.name(name));
+  }
 }
 
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::set<std::string> shown;  // not just the last: what had to wait for its recipient comes under an older name
+  Exit exit = Exit::kOk;
   for (;;) {
     std::vector<std::string> files = WARREN_TRY(client->list_inbox());
     std::set<std::string> there(files.begin(), files.end());
@@ -128,11 +145,17 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
       Result<relay::Received> received = client->read(file);
       if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
       relay::Received message = WARREN_TRY(std::move(received));
-      if (args.has("json")) context.out.line(dump_json(received_json(message)));
-      else show(context, message);
+      Result<Json> attached = save_attachments(*client, message.message, args.find("save").value_or(""));
+      if (!attached.ok()) {
+        context.err.print("{}: {}: {}\n", context.root.name, file, printable(attached.error().message()));
+        exit = Exit::kFailed;
+        continue;
+      }
+      if (args.has("json")) context.out.line(dump_json(received_json(message, *attached)));
+      else show(context, message, *attached);
       if (args.has("take")) WARREN_TRY(client->take(file));
     }
-    if (!args.has("follow")) return Exit::kOk;
+    if (!args.has("follow")) return exit;
     WARREN_TRY(context.out.finish());
     ::poll(nullptr, 0, 50);
   }
@@ -201,6 +224,11 @@ std::vector<Option> send_options() {
        .value = "N",
        .help = "0 goes first, 9 last (5)",
        .choices = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}},
+      {.name = "attach",
+       .value = "FILE",
+       .help = "send a file along; may be given up to 16 times",
+       .suggest = Suggest::kHostFiles,
+       .is_list = true},
       {.name = "receipt", .help = "have the relay tell how far it is, in the sender's inbox"},
       {.name = "wait",
        .value = "STATE",
@@ -236,6 +264,10 @@ std::vector<Command> make_relay_messages() {
       .positionals = {name},
       .options = {{.name = "follow", .letter = 'f', .help = "go on as messages come"},
                   {.name = "take", .letter = 't', .help = "and take them: moved to inbox/.done, and thereby read"},
+                  {.name = "save",
+                   .value = "DIR",
+                   .help = "put their attachments there; a message whose attachments cannot be had is not taken",
+                   .suggest = Suggest::kHostDirs},
                   {.name = "json", .help = "print JSON, one line a message"}},
       .handler = run_inbox};
   Command ack{.name = "ack",

@@ -26,4 +26,11 @@ Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use);
 
+// command_relay_attachments.cc
+std::vector<Command> make_relay_attachments();
+Status attach_files(relay::Client& client, const std::vector<std::string>& files, relay::Message& message);
+Status check_message_size(const relay::Root& root, const relay::Message& message);
+// What the message refers to; with "saved", the names they have got in `dir`, unless that is empty.
+Result<Json> save_attachments(relay::Client& client, const relay::Message& message, const std::string& dir);
+
 }  // namespace warren::cli

@@ -21,6 +21,22 @@ namespace {
 constexpr std::size_t kRelayHeaders = 8;  // what the relay may add to a message
 constexpr std::uint64_t kInboxFileBytes = std::uint64_t{1} << 30;
 
+// What would become another header, or another name of one, when it is written.
+Status check_fields(const Message& message) {
+  std::vector<std::string_view> fields = {message.to, message.kind, message.thread, message.checksum,
+                                          message.reference};
+  for (const Header& header : message.others) {
+    fields.insert(fields.end(), {header.name, header.value});
+    if (header.name.find(':') != header.name.npos) {
+      return Error(Code::kInvalid, fmt::format("{} is no name of a header", quote(header.name)));
+    }
+  }
+  for (std::string_view field : fields) {
+    if (field.find('\n') != field.npos) return Error(Code::kInvalid, "a header is one line");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::open(Root& root, std::string_view agent, Clock& clock) {
@@ -35,8 +51,10 @@ Result<std::unique_ptr<Client>> Client::open(Root& root, std::string_view agent,
 Result<std::string> Client::send(const Message& message) {
   Message signed_message = message;
   if (!token_.empty()) signed_message.others.push_back({"TOKEN", token_});
+  WARREN_TRY(check_fields(signed_message).within("the message"));
   std::string content = write_message(signed_message);
   WARREN_TRY(parse_message(content).within("the message"));
+  WARREN_TRY(attachments_of(message).within("the message"));
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
   Timestamp now = clock_.now();

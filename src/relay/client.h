@@ -3,6 +3,7 @@
 // Nothing here needs the relay to be up, nor the ledger: messages wait in the outbox.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
+#include "relay/attachment.h"
 #include "relay/message.h"
 #include "relay/root.h"
 
@@ -41,6 +43,19 @@ class Client {
   Result<Received> read(const std::string& file);
   Status take(const std::string& file);  // moved to inbox/.done: the sender sees it as read
 
+  // Returns true once there is a message named after `after`, or false when the time is over or a signal came.
+  Result<bool> wait_for_mail(std::chrono::milliseconds timeout, std::string_view after = {});
+
+  // Attachments: client_attachments.cc. Stores what can be read from `file` durably, to be referred to by a header
+  // (write_attachment) of a message that is sent within the hour.
+  Result<Attachment> attach(int file);
+  Result<Attachment> attach_path(const std::string& path);  // also with the name of the file, but no directory
+  // Writes the content to `out`. kCorrupt: what was written is worth nothing; kNotFound: it is gone.
+  Status fetch(const Attachment& attachment, int out);
+  // Puts it into a directory, durably, and returns its name there: the sender's, or the hash; with a number behind it
+  // if another file has that. A file of that content that is there already does.
+  Result<std::string> save(const Attachment& attachment, int dir);
+
   Status acknowledge(std::string_view reference);
   Status refuse(std::string_view reference, std::string_view why);
 
@@ -54,6 +69,7 @@ class Client {
   Fd outbox_;
   Fd pending_;
   Fd inbox_;
+  Fd mail_;  // inotify on the inbox, once somebody waits
   std::int64_t newest_ns_ = 0;
 };
 

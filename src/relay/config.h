@@ -23,6 +23,9 @@ struct Config {
   SpawnConfig spawn;                                   // which programs agents may have started
   ContinuityConfig continuity;                         // states that agents save
   std::chrono::milliseconds inactive{0};  // after so long with unread mail an agent counts as inactive; 0: never
+
+  std::uint64_t attachment_bytes_max = 1U << 30;         // of one attachment
+  std::chrono::milliseconds attachment_keep{3'600'000};  // after nobody needs it any more
 };
 
 // kInvalid names the key.

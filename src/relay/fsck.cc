@@ -70,7 +70,7 @@ Status check_staged(Root& root, Ledger& ledger, Repair repair, FsckReport& repor
 
 }  // namespace
 
-Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair) {
+Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair, Depth depth) {
   FsckReport report;
   report.problems = WARREN_TRY(ledger.check());
   bool must_settle = !report.problems.empty() && repair == Repair::kYes;
@@ -87,6 +87,7 @@ Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair) {
   }
   WARREN_TRY(check_waiting(root, ledger, std::string(kLead), DeliveryState::kHeld, report));
   WARREN_TRY(check_staged(root, ledger, repair, report));
+  WARREN_TRY(fsck_attachments(root, ledger, repair, depth, report));
   return report;
 }
 

@@ -128,6 +128,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, LedgerUse 
   WARREN_TRY(ledger->prepare_messages());
   WARREN_TRY(ledger->prepare_others());
   WARREN_TRY(ledger->prepare_agents());
+  WARREN_TRY(ledger->prepare_attachments());
   return ledger;
 }
 
@@ -135,6 +136,7 @@ Status Ledger::create_tables() {
   auto transaction = WARREN_TRY(begin());
   WARREN_TRY(db_->execute(kTables));
   WARREN_TRY(create_agent_tables());
+  WARREN_TRY(create_attachment_tables());
   return transaction.commit();
 }
 

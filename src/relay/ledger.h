@@ -3,7 +3,7 @@
 //
 // Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
 // them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
-// started) and continuity. docs/design/relay.md.
+// started), continuity, and those of attachments. docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 #include "db/statement.h"
 #include "db/transaction.h"
 #include "os/process.h"
+#include "relay/attachment.h"
 
 namespace warren::relay {
 
@@ -161,6 +162,7 @@ class Ledger {
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, LedgerUse use, Clock& clock);
 
   Database& database() { return *db_; }
+  Clock& clock() { return clock_; }
   Result<Transaction> begin() { return Transaction::begin(*db_, Access::kWrite); }
 
   Status add_message(const MessageRow& message);
@@ -220,6 +222,16 @@ class Ledger {
   Status settle_all();
   Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
 
+  // Attachments: ledger_attachments.cc.
+  Status put_attachment(const AttachmentRow& attachment);  // is_referenced is not stored
+  Status remove_attachment(std::string_view hash);
+  Result<std::optional<AttachmentRow>> find_attachment(std::string_view hash);
+  Result<std::vector<AttachmentRow>> list_attachments(std::string_view prefix);  // of the hash, two digits
+  Status add_reference(std::string_view hash, std::string_view message_id);      // again is fine
+  Status remove_reference(const AttachmentReference& reference);
+  Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
+  Status shift_unreferenced(std::int64_t us);
+
   Status backup_to(const std::string& path) { return db_->backup_to(path); }
 
  private:
@@ -234,6 +246,8 @@ class Ledger {
   Status prepare_others();
   Status create_agent_tables();  // ledger_agents.cc
   Status prepare_agents();
+  Status create_attachment_tables();
+  Status prepare_attachments();
   static Delivery delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
   Result<std::vector<Delivery>> all(Statement& statement);
@@ -249,6 +263,8 @@ class Ledger {
   Statement set_pid_, list_lives_, find_life_, next_life_, put_life_;
   Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
   Statement integrity_, unsettled_, is_needed_;
+  Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
+  Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_;
 };
 
 }  // namespace warren::relay

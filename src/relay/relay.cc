@@ -52,6 +52,8 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   Config config = WARREN_TRY(root->read_config());
   std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
   relay->ledger_ = WARREN_TRY(Ledger::open(relay->root_->ledger_path(), LedgerUse::kServe, clock));
+  relay->attachments_ =
+      WARREN_TRY(Attachments::open(*relay->root_, *relay->ledger_, relay->config_, clock, relay->log_));
   relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
   WARREN_TRY(relay->recover().within("recover"));
   return relay;
@@ -182,14 +184,30 @@ std::int64_t Relay::wake_at_ns() const {
   std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
   at = std::min(at, supervisor_.wake_at_ns());
   if (has_news()) at = std::min(at, flush_at_ns_);
-  if (!to_release_.empty() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
+  if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
+  if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
   return at;
+}
+
+// Who waited for an attachment to be hashed is asked again: senders by name, all else by "".
+void Relay::take_hashed() {
+  for (const std::string& waiter : attachments_->take_hashed()) {
+    if (!waiter.empty()) {
+      watcher_->resume(waiter);
+      continue;
+    }
+    waiting_releases_.clear();
+    operations_wanted_ = true;
+  }
 }
 
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::vector<pollfd> all{{stop, POLLIN, 0}, {watcher_->fd(), POLLIN, 0}, {mailroom_.syncs().fd(), POLLIN, 0}};
+  std::vector<pollfd> all{{stop, POLLIN, 0},
+                          {watcher_->fd(), POLLIN, 0},
+                          {mailroom_.syncs().fd(), POLLIN, 0},
+                          {attachments_->fd(), POLLIN, 0}};
   supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
   mailroom_.syncs().clear();
@@ -212,9 +230,11 @@ Status Relay::run(int stop) {
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) add_agents();
     if (watcher_->take_poke()) on_poke();
+    take_hashed();
     bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
+    if (!is_paused && !watcher_->has_backlog() && attachments_->sweep()) continue;
     WARREN_TRY(sleep(stop));
   }
   finish();

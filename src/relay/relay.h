@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "relay/attachments.h"
 #include "relay/config.h"
 #include "relay/launcher.h"
 #include "relay/ledger.h"
@@ -84,7 +85,7 @@ struct Plan {
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
   std::set<std::int64_t> read;  // deliveries among the changes
-  std::vector<Change> acks;     // by messages of this one, and what it found dead
+  std::vector<Change> acks;     // by this one, and what it found dead; planned anew if it is abandoned
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
@@ -119,6 +120,7 @@ class Relay {
   void on_poke();
   Result<bool> round();  // whether there was something to do
   void finish();
+  void take_hashed();
   Status sleep(int stop);
   bool has_news() const {
     return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty();
@@ -136,6 +138,7 @@ class Relay {
   Status plan_subscription(Plan& plan, const Outgoing& outgoing);
   Status plan_routes(Plan& plan, Outgoing& outgoing);
   void refuse(Plan& plan, Outgoing outgoing, const Error& why);
+  void look_again(const Candidate& candidate, const Error& why);
   void drop_strange(Plan& plan, const Candidate& candidate, const Error& why);
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
@@ -146,9 +149,10 @@ class Relay {
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);
   Status plan_operations(Plan& plan);
-  Status plan_operation(Plan& plan, const Operation& operation);
-  Status redeliver(Plan& plan, const DeadLetter& letter);
-  Status restage(Plan& plan, Delivery delivery);
+  // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
+  Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
+  Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
+  Result<Readiness> restage(Plan& plan, Delivery delivery);
   void note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error);
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
@@ -210,6 +214,7 @@ class Relay {
   Launcher launcher_;
   Supervisor supervisor_;
   std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
   std::deque<Published> syncing_;
   std::unordered_set<std::int64_t> unsynced_;         // their deliveries
@@ -217,6 +222,7 @@ class Relay {
   std::vector<LeftInbox> left_;                       // the same, of inboxes
   std::vector<AgentRow> agent_changes_;               // the same, of agents
   std::set<std::string> to_release_;                  // agents (or Lead) whose waiting deliveries may go
+  std::set<std::string> waiting_releases_;            // of these, the ones that wait for an attachment to be hashed
   std::map<std::string, std::int64_t> inbox_checks_;  // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;       // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;

@@ -46,11 +46,16 @@ std::string render(const Message& message, std::string_view sender, std::string_
 
 Status Relay::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
-    std::size_t first = plan.candidates.size();
-    std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - first));
+    std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) break;
-    plan.candidates.insert(plan.candidates.end(), found.begin(), found.end());
-    for (const Candidate& candidate : found) WARREN_TRY(plan_candidate(plan, candidate));
+    Status planned = Ok{};
+    std::vector<Candidate> held;  // by a large attachment: all that their senders sent after it waits too
+    for (Candidate& candidate : found) {
+      if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
+      (attachments_->is_waiting(candidate.agent) ? held : plan.candidates).push_back(std::move(candidate));
+    }
+    watcher_->hold(held);
+    WARREN_TRY(std::move(planned));
   }
   return Ok{};
 }
@@ -92,6 +97,14 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
     return Ok{};
   }
   outgoing.message = std::move(message).take_value();
+  Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  if (!ready.ok()) {
+    if (is_shortage(ready.error())) return ready.error();
+    if (ready.error().code() == Code::kIo) look_again(candidate, ready.error());
+    else refuse(plan, std::move(outgoing), ready.error());
+    return Ok{};
+  }
+  if (*ready == Readiness::kWaits) return Ok{};
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
   return Ok{};
@@ -115,12 +128,14 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   return true;
 }
 
+void Relay::look_again(const Candidate& candidate, const Error& why) {
+  log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
+  watcher_->look_again(candidate);
+}
+
 // Not a file we read: a link, a pipe, a directory, or one we may not open.
 void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
-  if (why.code() == Code::kIo) {  // the disk: not the file's fault
-    log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
-    return watcher_->look_again(candidate);
-  }
+  if (why.code() == Code::kIo) return look_again(candidate, why);  // the disk: not the file's fault
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Result<Fd> outbox = root_->open_outbox(candidate.agent);
   if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;

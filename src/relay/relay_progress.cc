@@ -149,27 +149,34 @@ Result<Message> Relay::load(std::string_view message_id) {
   return parse_message(file->content);
 }
 
-Status Relay::restage(Plan& plan, Delivery delivery) {
+Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
   if (!message.ok() && is_shortage(message.error())) return message.error();
+  Result<Readiness> ready = message.ok() ? attachments_->check(*message, "") : Readiness::kReady;
+  if (ready.ok() && *ready == Readiness::kWaits) return ready;
+  if (!ready.ok()) {
+    if (is_shortage(ready.error()) || ready.error().code() == Code::kIo) return ready;  // no fault of the message
+    message = ready.error();
+  }
   if (!message.ok()) {
     plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
     nack(plan, sender, delivery.message_id, message.error());
-    return Ok{};
+    return Readiness::kReady;
   }
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   delivery.state = DeliveryState::kPending;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
   std::string content = render(*message, sender, delivery.message_id);
   plan.restaged.push_back({std::move(delivery), std::move(content)});
-  return Ok{};
+  return Readiness::kReady;
 }
 
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
 Status Relay::plan_waiting(Plan& plan) {
   plan.released = to_release_;
   for (const std::string& name : plan.released) {
+    if (waiting_releases_.contains(name)) continue;
     std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
@@ -180,7 +187,10 @@ Status Relay::plan_waiting(Plan& plan) {
       stored.insert(stored.end(), held.begin(), held.end());
       for (Delivery& delivery : stored) {
         delivery.recipient = recipient;
-        WARREN_TRY(restage(plan, std::move(delivery)));
+        if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
+        waiting_releases_.insert(name);
+        found = kPage;  // and those behind it wait with it
+        break;
       }
     }
     if (found < kPage) to_release_.erase(name);
@@ -212,8 +222,9 @@ Status Relay::plan_operations(Plan& plan) {
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   for (const Operation& operation : operations) {
     if (operation.type == "spawn" && !is_asked_here(operation)) continue;
-    Status done = plan_operation(plan, operation);
-    if (!done.ok() && is_shortage(done.error())) return done;
+    Result<Readiness> done = plan_operation(plan, operation);
+    if (done.ok() && *done == Readiness::kWaits) continue;
+    if (!done.ok() && is_shortage(done.error())) return done.error();
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
                 {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});
@@ -224,9 +235,16 @@ Status Relay::plan_operations(Plan& plan) {
   return Ok{};
 }
 
-Status Relay::plan_operation(Plan& plan, const Operation& operation) {
-  if (operation.type == "spawn") return plan_start(plan, operation);
+Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) {
+  if (operation.type == "spawn") {
+    WARREN_TRY(plan_start(plan, operation));
+    return Readiness::kReady;
+  }
   Json payload = WARREN_TRY(parse_json(operation.payload));
+  if (operation.type == "collect" && payload.is_object() && payload.contains("keep_ms")) {
+    attachments_->want_sweep(payload["keep_ms"].is_number_integer() ? payload["keep_ms"].get<std::int64_t>() : 0);
+    return Readiness::kReady;
+  }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "no dead letter is named");
   }
@@ -234,22 +252,23 @@ Status Relay::plan_operation(Plan& plan, const Operation& operation) {
   if (!letter) return Error(Code::kNotFound, "there is no such dead letter");
   if (operation.type == "discard") {
     plan.closed.emplace_back(letter->id, "discarded");
-    return Ok{};
+    return Readiness::kReady;
   }
   if (operation.type != "redeliver") return Error(Code::kUnsupported, "unknown operation");
-  WARREN_TRY(redeliver(plan, *letter));
-  plan.closed.emplace_back(letter->id, "redelivered");
-  return Ok{};
+  Readiness ready = WARREN_TRY(redeliver(plan, *letter));
+  if (ready == Readiness::kReady) plan.closed.emplace_back(letter->id, "redelivered");
+  return ready;
 }
 
 // To the recipient it died on; a message that found none is routed anew.
-Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
+Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
     std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_to(letter.message_id, letter.recipient));
     if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
     return restage(plan, std::move(*delivery));
   }
   Message message = WARREN_TRY(load(letter.message_id));
+  if (WARREN_TRY(attachments_->check(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
   Outgoing outgoing;
@@ -267,7 +286,7 @@ Status Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   }
   outgoing.message = std::move(message);
   plan.messages.push_back(std::move(outgoing));
-  return Ok{};
+  return Readiness::kReady;
 }
 
 }  // namespace warren::relay

@@ -71,6 +71,7 @@ Status Relay::stage(const Plan& plan) {
 Status Relay::record_message(Outgoing& outgoing) {
   if (outgoing.row.direction != "again") WARREN_TRY(ledger_->add_message(outgoing.row));
   for (Delivery& delivery : outgoing.deliveries) WARREN_TRY(ledger_->add_delivery(delivery));
+  WARREN_TRY(attachments_->record(outgoing.message, outgoing.row.id));
   if (outgoing.row.status != "failed") return Ok{};
   return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
 }

@@ -124,6 +124,7 @@ Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make)
   } else {
     root->agents_ = WARREN_TRY(open_below(root->dir(), "agents", kDirectory));
     root->archive_ = WARREN_TRY(open_below(root->dir(), "archive", kDirectory));
+    root->attachments_ = WARREN_TRY(open_below(root->dir(), "attachments", kDirectory));
     root->deliveries_ = WARREN_TRY(open_below(root->dir(), "tmp/deliveries", kDirectory));
   }
   return root;
@@ -138,7 +139,9 @@ Status Root::make_dirs() {
   }
   agents_ = WARREN_TRY(make_private_dir(dir(), "agents", repaired_));
   archive_ = WARREN_TRY(make_private_dir(dir(), "archive", repaired_));
-  WARREN_TRY(make_private_dir(dir(), "attachments", repaired_));
+  attachments_ = WARREN_TRY(make_private_dir(dir(), "attachments", repaired_));
+  WARREN_TRY(make_private_dir(attachments(), ".pending", repaired_));
+  WARREN_TRY(make_private_dir(attachments(), ".rejected", repaired_));
   Fd tmp = WARREN_TRY(make_private_dir(dir(), "tmp", repaired_));
   deliveries_ = WARREN_TRY(make_private_dir(tmp.get(), "deliveries", repaired_));
   WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));

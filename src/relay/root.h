@@ -1,7 +1,8 @@
 // The directories of a relay: made, checked and repaired, and always reached by descriptor.
 //
 //   ledger.db  config.json  .lock  relay.log  audit.log
-//   agents/NAME/{outbox/.pending, inbox/.done, meta.json}   archive/DATE/NAME/   attachments/   tmp/deliveries/
+//   agents/NAME/{outbox/.pending, inbox/.done, meta.json}   archive/DATE/NAME/   tmp/deliveries/
+//   attachments/{.pending, .rejected, XX/HASH}
 //
 // No symbolic link below the root is followed, whoever put it there (openat2): an agent can write to its own
 // directories and may be hostile.
@@ -31,6 +32,7 @@ class Root {
   int dir() const { return dir_.get(); }
   int agents() const { return agents_.get(); }
   int archive() const { return archive_.get(); }
+  int attachments() const { return attachments_.get(); }
   int deliveries() const { return deliveries_.get(); }
 
   // Of the one relay that serves this root, until the process ends. kBusy, after two seconds.
@@ -59,6 +61,7 @@ class Root {
   Fd dir_;
   Fd agents_;
   Fd archive_;
+  Fd attachments_;
   Fd deliveries_;
   Fd lock_;
   std::vector<std::string> repaired_;

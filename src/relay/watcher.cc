@@ -284,6 +284,7 @@ void Watcher::refill(Box& box) const {
 }
 
 std::size_t Watcher::take_from(const std::string& agent, Box& box, std::size_t limit, std::vector<Candidate>& out) {
+  if (box.is_held) return 0;
   settle(agent, box);
   refill(box);
   if (box.page.empty() && box.needs_scan) scan(agent, box);
@@ -320,6 +321,13 @@ std::vector<Candidate> Watcher::next(std::size_t limit) {
   return out;
 }
 
+bool Watcher::has_backlog() const {
+  return std::any_of(busy_.begin(), busy_.end(), [this](const std::string& agent) {
+    const Box& box = boxes_.at(agent);
+    return !box.page.empty() || !box.ready.empty() || box.needs_scan;
+  });
+}
+
 void Watcher::look_again(const Candidate& candidate) {
   auto found = boxes_.find(candidate.agent);
   if (found == boxes_.end()) return;
@@ -335,6 +343,19 @@ void Watcher::put_back(const std::vector<Candidate>& all) {
     found->second.page.push_front({at->file, at->is_complete, at->first_seen_ns});
     busy_.insert(at->agent);
   }
+}
+
+void Watcher::hold(const std::vector<Candidate>& all) {
+  put_back(all);
+  for (const Candidate& candidate : all) {
+    auto found = boxes_.find(candidate.agent);
+    if (found != boxes_.end()) found->second.is_held = true;
+  }
+}
+
+void Watcher::resume(const std::string& agent) {
+  auto found = boxes_.find(agent);
+  if (found != boxes_.end()) found->second.is_held = false;
 }
 
 std::vector<LeftInbox> Watcher::take_left() { return std::exchange(left_, {}); }
@@ -378,6 +399,7 @@ std::optional<std::int64_t> Watcher::wake_at_ns() const {
   std::int64_t now = clock_.monotonic_ns();
   for (const std::string& agent : busy_) {
     const Box& box = boxes_.at(agent);
+    if (box.is_held) continue;
     bool has_tokens = config_.rate_per_second == 0 || box.tokens >= 1;
     std::int64_t tokens_at =
         has_tokens ? now : now + 1'000'000'000 / std::max<std::int64_t>(1, config_.rate_per_second);

@@ -64,6 +64,10 @@ class Watcher {
   void look_again(const Candidate& candidate);       // it is not complete yet
   void put_back(const std::vector<Candidate>& all);  // nothing could be done with them now
 
+  // The same, and nothing of their agents is offered until resume(): order is kept.
+  void hold(const std::vector<Candidate>& all);
+  void resume(const std::string& agent);
+
   std::vector<LeftInbox> take_left();
   std::set<std::string> take_inboxes_to_check();  // events of these may have been lost
   bool take_agents_changed();
@@ -74,7 +78,7 @@ class Watcher {
 
   std::optional<std::int64_t> wake_at_ns() const;  // when next() may have something without an event
   std::uint64_t overflows() const { return overflows_; }
-  bool has_work() const { return !busy_.empty(); }
+  bool has_backlog() const;  // files that are ready, or were not looked for yet, wait in some outbox
 
  private:
   struct Item {
@@ -93,6 +97,7 @@ class Watcher {
     std::deque<Item> ready;
     std::map<std::string, Settling> settling;
     bool needs_scan = false;
+    bool is_held = false;
     double tokens = 0;
     std::int64_t filled_ns = 0;
   };
