@@ -30,6 +30,14 @@ Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const
   return relay::Ledger::open(root.ledger_path(), use, context.clock);
 }
 
+Result<Json> read_relay_stats(const relay::Root& root) {
+  constexpr std::uint64_t kStatsBytes = 1U << 20;
+  relay::ReadFile file = WARREN_TRY(relay::read_below(root.dir(), "stats.json", kStatsBytes));
+  Json stats = WARREN_TRY(parse_json(file.content).within("stats.json"));
+  if (!stats.is_object()) return Error(Code::kCorrupt, "stats.json: not an object");
+  return stats;
+}
+
 Command make_relay() {
   Command relay{.name = "relay",
                 .summary = "Messages between agents, through files",
@@ -40,6 +48,8 @@ Command make_relay() {
                 .options = {relay_root_option()},
                 .subcommands = {},
                 .handler = nullptr};
+  relay.subcommands.push_back(make_relay_top());
+  relay.subcommands.back().options.push_back(relay_root_option());
   for (auto make : {make_relay_servers, make_relay_messages, make_relay_caretakers}) {
     for (Command& command : make()) {
       command.options.push_back(relay_root_option());

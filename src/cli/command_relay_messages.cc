@@ -1,12 +1,11 @@
 // What agents do: send, broadcast, inbox, ack, nack, channels.
-#include <poll.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay_commands.h"
+#include "cli/relay_waiting.h"
 #include "cli/text.h"
 #include "cli/values.h"
 #include "relay/client.h"
@@ -55,12 +54,15 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
+  // Whatever the relay commits is written to the ledger's log, in the root.
+  RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
   while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
-    if (context.clock.monotonic_ns() > until) {
+    std::int64_t left = until - context.clock.monotonic_ns();
+    bool is_ended = left > 0 && WARREN_TRY(waiting.wait(std::chrono::nanoseconds(left))) == RelayWaiting::Woken::kEnd;
+    if (is_ended || left <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
                    "it goes on: `warren relay status` shows how far it is");
     }
-    ::poll(nullptr, 0, 5);
   }
   return Ok{};
 }
@@ -116,6 +118,9 @@ void show(Context& context, const relay::Received& received) {
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(relay::Client::open(*root, args.get("NAME"), context.clock));
+  Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
+  std::optional<RelayWaiting> waiting;
+  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(inbox.get()));
   std::string last;
   for (;;) {
     std::vector<std::string> files = WARREN_TRY(client->list_inbox());
@@ -131,7 +136,7 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
     }
     if (!args.has("follow")) return Exit::kOk;
     WARREN_TRY(context.out.finish());
-    ::poll(nullptr, 0, 50);
+    if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
   }
 }
 

@@ -111,6 +111,11 @@ struct Counts {
   std::int64_t dead_letters = 0;
 };
 
+struct Finished {
+  std::string message_id;
+  std::int64_t discovered_at_us = 0;
+};
+
 enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
 
 // One thread; between processes SQLite keeps order. Changes belong in a transaction of the caller, so that many
@@ -169,6 +174,13 @@ class Ledger {
   Status settle_all();
   Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
 
+  // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
+  Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with most unread ones
+  Result<bool> has_needed_below(std::string_view directory);                     // files, as is_needed()
+  Result<std::vector<Finished>> list_finished(std::int64_t before_us, std::int64_t from_us, std::size_t limit);
+  Result<bool> remove_finished(std::string_view message_id);  // with all that is known of it; false: it is not
+  Status remove_operations(std::int64_t before_us, std::size_t limit);  // completed ones
+
   Status backup_to(const std::string& path) { return db_->backup_to(path); }
 
  private:
@@ -181,6 +193,7 @@ class Ledger {
   Status prepare_all(std::span<const Prepared> statements);
   Status prepare_messages();  // and deliveries and dead letters
   Status prepare_others();
+  Status prepare_sweep();
   static Delivery delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
   Result<std::vector<Delivery>> all(Statement& statement);
@@ -194,6 +207,8 @@ class Ledger {
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;
   Statement integrity_, unsettled_, is_needed_;
+  Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
+      remove_operations_;
 };
 
 }  // namespace warren::relay

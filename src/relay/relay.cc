@@ -36,10 +36,12 @@ Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock)
     : root_(std::move(root)),
       config_(std::move(config)),
       clock_(clock),
-      log_(root_->dir(), config_.log_bytes_max, clock),
+      log_(root_->dir(), config_.log_bytes_max, clock, {config_.log_level, config_.log_files}),
       mailroom_(*root_),
       router_(config_.lead),
-      random_(seed_of_process()) {}
+      random_(seed_of_process()),
+      metrics_(clock),
+      disk_(root_->dir(), config_.disk_alert_percent, log_, metrics_) {}
 
 Relay::~Relay() = default;
 
@@ -52,6 +54,11 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   relay->ledger_ = WARREN_TRY(Ledger::open(relay->root_->ledger_path(), LedgerUse::kServe, clock));
   relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
   WARREN_TRY(relay->recover().within("recover"));
+  relay->housekeeper_ = WARREN_TRY(Housekeeper::start(
+      *relay->root_, relay->config_, clock, relay->log_, relay->metrics_,
+      [path = relay->root_->ledger_path(), &clock] { return Ledger::open(path, LedgerUse::kRead, clock); }));
+  relay->look_at_disk();
+  relay->count_agents();
   return relay;
 }
 
@@ -89,6 +96,7 @@ Status Relay::recover_page(const std::vector<Delivery>& page) {
   for (const Delivery& delivery : page) publish_one(delivery, done);
   WARREN_TRY(mailroom_.sync_published());
   auto transaction = WARREN_TRY(ledger_->begin());
+  metrics_.add(Tally::kDelivered, done.size());
   for (const Delivery& delivery : done) changes_.push_back({delivery});
   for (const Change& change : changes_) WARREN_TRY(record_change(change));
   changes_.clear();
@@ -151,6 +159,7 @@ void Relay::add_agents() {
 
 void Relay::rescan() {
   watcher_->note_rescan();
+  look_at_disk();
   add_agents();
   for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
 }
@@ -169,6 +178,7 @@ std::int64_t Relay::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
   std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
   if (has_news()) at = std::min(at, flush_at_ns_);
+  if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (!to_release_.empty() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
   return at;
 }
@@ -185,6 +195,7 @@ Status Relay::sleep(int stop) {
 Status Relay::run(int stop) {
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
+    metrics_.set_busy_since(clock_.monotonic_ns());
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) add_agents();
@@ -192,6 +203,8 @@ Status Relay::run(int stop) {
     bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
+    if (!is_paused && rest()) continue;
+    metrics_.set_busy_since(0);
     WARREN_TRY(sleep(stop));
   }
   finish();

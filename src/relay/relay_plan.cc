@@ -63,6 +63,7 @@ void Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   row.path = archive_path(candidate.agent, candidate.file);
   row.status = "processing";
   row.discovered_at_us = clock_.now_us();
+  outgoing.discovered_ns = candidate.first_seen_ns;
   if (plan.ids.contains(row.id)) return;  // found twice: by an event and by looking
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return;  // taken before, or taken back by its sender

@@ -42,6 +42,7 @@ Result<bool> Relay::round() {
     return true;
   }
   failures_ = 0;
+  observe_round(plan);
   publish(plan);
   return true;
 }
@@ -159,6 +160,7 @@ void Relay::collect_synced(std::size_t unsynced_max) {
     if (syncing_.size() <= unsynced_max && !mailroom_.syncs().is_over(*oldest.batch)) return;
     Status synced = mailroom_.syncs().wait(*oldest.batch);
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+    if (synced.ok()) observe_delivered(oldest.deliveries);
     for (Delivery& delivery : oldest.deliveries) {
       unsynced_.erase(delivery.id);
       if (synced.ok()) {
@@ -185,6 +187,7 @@ void Relay::abandon(Plan plan, const Error& why) {
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
+  observe_failure(why);
   log_.note(Severity::kError, "round_failed", {{"error", why.message()}, {"retry_ms", wait_ms}});
 }
 

@@ -70,6 +70,7 @@ class Watcher {
 
   std::optional<std::int64_t> wake_at_ns() const;  // when next() may have something without an event
   std::uint64_t overflows() const { return overflows_; }
+  std::size_t count_waiting() const;  // files noticed and not offered yet
   bool has_work() const { return !busy_.empty(); }
 
  private:
