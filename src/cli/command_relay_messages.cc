@@ -58,7 +58,8 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
   while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
     std::int64_t left = until - context.clock.monotonic_ns();
-    bool is_ended = left > 0 && WARREN_TRY(waiting.wait(std::chrono::nanoseconds(left))) == RelayWaiting::Woken::kEnd;
+    bool is_ended = left > 0 && WARREN_TRY(waiting.wait(std::chrono::nanoseconds(left)))
+    == RelayWaiting::Woken::kEnd;
     if (is_ended || left <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
                    "it goes on: `warren relay status` shows how far it is");

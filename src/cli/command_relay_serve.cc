@@ -43,7 +43,7 @@ Result<Serving> start_serving(const std::string& path, Clock& clock, const std::
   Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM}));
   auto endpoint = WARREN_TRY(open_relay_endpoint(path, metrics));
   auto relay = WARREN_TRY(relay::Relay::start(path, clock));
-  if (endpoint != nullptr) serve_relay_metrics(*endpoint, relay->metrics());
+  if (endpoint != nullptr) serve_relay_metrics(*endpoint, *relay);
   return Serving{std::move(signals), std::move(relay), std::move(endpoint)};
 }
 
@@ -233,24 +233,25 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
 }  // namespace
 
 std::vector<Command> make_relay_servers() {
-  Command up{.name = "up",
-             .summary = "Serve: take messages from outboxes and deliver them",
-             .details =
-                 "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
-                 "down` ends it, and whatever ends it, the next one goes on where it was.",
-             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
-                         {.name = "metrics",
-                          .value = "[ADDRESS:]PORT",
-                          .help = "serve /metrics (for Prometheus) and /health there, on loopback; port 0: a free one"}},
-             .handler = run_up};
+  Command up{
+      .name = "up",
+      .summary = "Serve: take messages from outboxes and deliver them",
+      .details =
+          "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
+          "down` ends it, and whatever ends it, the next one goes on where it was.",
+      .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
+                  {.name = "metrics",
+                   .value = "[ADDRESS:]PORT",
+                   .help = "serve /metrics (for Prometheus) and /health there, on loopback; port 0: a free one"}},
+      .handler = run_up};
   Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
-  Command status{.name = "status",
-                 .summary = "Show whether it is up and how many messages are where, or how far one message is",
-                 .details =
-                     "Without MESSAGE the exit status is 0 while a relay is up and 3 while none is, as systemd has it.",
-                 .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
-                 .options = {json_option()},
-                 .handler = run_status};
+  Command status{
+      .name = "status",
+      .summary = "Show whether it is up and how many messages are where, or how far one message is",
+      .details = "Without MESSAGE the exit status is 0 while a relay is up and 3 while none is, as systemd has it.",
+      .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
+      .options = {json_option()},
+      .handler = run_status};
   Command agents{.name = "agents",
                  .summary = "List the agents it knows",
                  .details = "",

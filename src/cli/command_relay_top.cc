@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kIntervalNs = 1'000'000'000;
 constexpr std::int64_t kStillNs = 3 * kIntervalNs;  // a relay that writes nothing for so long does nothing
-constexpr std::size_t kAll = 100'000;  // lines and columns, where nothing limits them
+constexpr std::size_t kAll = 100'000;               // lines and columns, where nothing limits them
 
 RelayReading read_now(Context& context, const relay::Root& root) {
   RelayReading reading{.is_up = root.is_locked_by_other(),
@@ -100,8 +100,15 @@ Status follow(Context& context, const relay::Root& root) {
 
 Result<Exit> run_top(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  if (!args.has("once") && context.out.is_terminal()) {
+  if (!args.has("once") && !args.has("json") && context.out.is_terminal()) {
     WARREN_TRY(follow(context, *root));
+    return Exit::kOk;
+  }
+  if (args.has("json")) {
+    RelayReading reading = read_now(context, *root);
+    Json json = {{"root", reading.root}, {"up", reading.is_up}};
+    json.update(reading.stats);
+    context.out.json(json);
     return Exit::kOk;
   }
   for (const std::string& line : relay_frame({}, read_now(context, *root), kAll, kAll)) context.out.line(line);
@@ -114,7 +121,8 @@ Command make_relay_top() {
   return {.name = "top",
           .summary = "Watch it live: queue, rates, latencies, who has messages waiting",
           .details = "Once a second, until q or ^C. Where the output is no terminal it is printed once.",
-          .options = {{.name = "once", .help = "print it once and end"}},
+          .options = {{.name = "once", .help = "print it once and end"},
+                      {.name = "json", .help = "print the numbers once, as JSON"}},
           .handler = run_top};
 }
 

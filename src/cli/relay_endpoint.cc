@@ -33,12 +33,13 @@ Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& 
   return net::HttpServer::open(address, {.exposure = net::Exposure::kAnywhere}).within("metrics");
 }
 
-void serve_relay_metrics(net::HttpServer& server, relay::Metrics& metrics) {
+void serve_relay_metrics(net::HttpServer& server, relay::Relay& relay) {
+  relay::Metrics& metrics = relay.metrics();
   server.handle("GET", "/metrics", [&metrics](const net::HttpRequest&) {
     return net::HttpResponse{.body = relay::render_metrics(metrics.take()), .type = "text/plain; version=0.0.4"};
   });
   server.handle("GET", "/health", [&metrics](const net::HttpRequest&) { return health(metrics); });
-  metrics.set_address(server.address().text());
+  relay.set_metrics_address(server.address().text());
   server.start();
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "net/http_server.h"
-#include "relay/metrics.h"
+#include "relay/relay.h"
 
 namespace warren::cli {
 
@@ -16,7 +16,7 @@ namespace warren::cli {
 Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& root_path,
                                                              const std::optional<std::string>& given);
 
-// GET /metrics and /health. The metrics must outlive the server's stop().
-void serve_relay_metrics(net::HttpServer& server, relay::Metrics& metrics);
+// Starts to answer GET /metrics and /health. The relay must outlive the server.
+void serve_relay_metrics(net::HttpServer& server, relay::Relay& relay);
 
 }  // namespace warren::cli

@@ -122,8 +122,9 @@ std::vector<std::string> relay_frame(const RelayReading& before, const RelayRead
   lines.push_back(fmt::format("relay {}   {}{}", printable(now.root),
                               now.is_up ? "up " + format_age(now.at_seconds - frame.count("started_at")) : "down",
                               now.is_up && !metrics.empty() ? "   metrics " + printable(metrics) : ""));
-  lines.push_back(fmt::format("queue       {:.0f}   in outboxes {:.0f}   dead letters {:.0f}", frame.count("queue_depth"),
-                              frame.count("outbox_files"), frame.count("open_dead_letters")));
+  lines.push_back(fmt::format("queue       {:.0f}   in outboxes {:.0f}   dead letters {:.0f}",
+                              frame.count("queue_depth"), frame.count("outbox_files"),
+                              frame.count("open_dead_letters")));
   lines.push_back(frame.counts_line("deliveries", "deliveries"));
   lines.push_back(fmt::format("per second  accepted {:.1f}   delivered {:.1f}   read {:.1f}   bytes {}",
                               frame.rate("accepted"), frame.rate("delivered"), frame.rate("read"),

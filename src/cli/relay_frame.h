@@ -12,7 +12,7 @@ struct RelayReading {
   bool is_up = false;
   std::string root;
   double at_seconds = 0;  // wall time
-  Json stats;  // an object; empty when there are none yet
+  Json stats;             // an object; empty when there are none yet
 };
 
 // Lines, each no longer than `columns`, at most `rows` of them. Rates and latencies are of the time between the two

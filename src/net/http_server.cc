@@ -155,7 +155,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const HttpAddress& address,
   server.set_payload_max_length(options.body_bytes_max);
   server.set_read_timeout(kPatienceSeconds);
   server.set_write_timeout(kPatienceSeconds);
-  server.set_keep_alive_timeout(kPatienceSeconds);
+  server.set_keep_alive_max_count(1);  // a client that stays would keep a thread
   errno = 0;
   state->address = address;
   if (address.port == 0) {

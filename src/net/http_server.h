@@ -46,7 +46,7 @@ enum class Exposure { kLoopback, kAnywhere };
 
 struct HttpOptions {
   Exposure exposure = Exposure::kLoopback;
-  std::size_t threads = 2;
+  std::size_t threads = 4;  // as many requests at a time
   std::size_t body_bytes_max = 1U << 20;
 };
 

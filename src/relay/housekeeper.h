@@ -78,7 +78,7 @@ class Housekeeper {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool is_over_ = false;              // under mutex_, like what follows
+  bool is_over_ = false;  // under mutex_, like what follows
   bool must_make_room_ = false;
   std::deque<std::string> finished_;
   std::atomic<bool> is_changed_ = true;

@@ -4,8 +4,8 @@
 namespace warren::relay {
 
 // "Unread" counts as open here: a file in an inbox has a row as long as it stands there.
-#define WARREN_IS_FINISHED                                                                                         \
-  "status IN ('completed', 'failed') AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id ="              \
+#define WARREN_IS_FINISHED                                                                                        \
+  "status IN ('completed', 'failed') AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id ="             \
   " messages.message_id AND d.state IN ('pending', 'stored', 'held', 'delivered')) AND NOT EXISTS (SELECT 1 FROM" \
   " dead_letters l WHERE l.message_id = messages.message_id AND l.closed_at IS NULL)"
 

@@ -196,8 +196,7 @@ std::string render_metrics(const Snapshot& snapshot) {
 Json stats_json(const Snapshot& snapshot) {
   Json json = {{"started_at", snapshot.started_at_seconds}, {"uptime", snapshot.uptime_seconds}};
   for (std::size_t i = 0; i < kTallies; ++i) json[std::string(kDescribed.at(i).name)] = snapshot.tallies.at(i);
-  json["latency"] = {
-      {"bounds", kLatencyBounds}, {"buckets", snapshot.latencies}, {"sum", snapshot.latency_seconds}};
+  json["latency"] = {{"bounds", kLatencyBounds}, {"buckets", snapshot.latencies}, {"sum", snapshot.latency_seconds}};
   json["messages"] = snapshot.ledger.messages;
   json["deliveries"] = snapshot.ledger.deliveries;
   json["open_dead_letters"] = snapshot.ledger.dead_letters;

@@ -40,9 +40,8 @@ enum class Tally {
 inline constexpr std::size_t kTallies = 15;
 
 // Upper bounds of the histogram's buckets; one more is for what is slower.
-inline constexpr std::array<double, 17> kLatencyBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
-                                                          0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
-                                                          1,      2.5,     5,      10,    30};
+inline constexpr std::array<double, 17> kLatencyBounds = {
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 
 struct Snapshot {
   std::array<std::uint64_t, kTallies> tallies{};
@@ -55,12 +54,12 @@ struct Snapshot {
   double disk_used = 0;                         // 0 to 1
   bool disk_is_low = false;
   double uptime_seconds = 0;
-  double started_at_seconds = 0;  // wall time
-  double busy_seconds = 0;        // since the relay's thread last waited for something to do; 0 while it waits
+  double started_at_seconds = 0;   // wall time
+  double busy_seconds = 0;         // since the relay's thread last waited for something to do; 0 while it waits
   double since_round_seconds = 0;  // since a round was carried out, or since the start
-  int failures = 0;               // rounds in a row that could not be carried out
-  std::string failure;            // why the last of them
-  std::string address;            // where metrics are served; "": nowhere
+  int failures = 0;                // rounds in a row that could not be carried out
+  std::string failure;             // why the last of them
+  std::string address;             // where metrics are served; "": nowhere
 
   std::uint64_t get(Tally tally) const { return tallies.at(static_cast<std::size_t>(tally)); }
   std::int64_t queue_depth() const;  // files noticed, and deliveries that are pending, stored or held

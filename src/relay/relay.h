@@ -107,7 +107,8 @@ class Relay {
   // Serves until `stop` becomes readable. What was taken is finished first.
   Status run(int stop);
 
-  Metrics& metrics() { return metrics_; }  // for any thread
+  Metrics& metrics() { return metrics_; }       // for any thread
+  void set_metrics_address(std::string where);  // they are served there: before run()
 
  private:
   Relay(std::unique_ptr<Root> root, Config config, Clock& clock);

@@ -41,7 +41,10 @@ void Relay::observe_messages(const Plan& plan) {
     }
     refused += is_refused ? 1 : 0;
     if (!is_logged || is_refused) continue;
-    log_.note(Severity::kDebug, row.direction == "outbox" ? "accepted" : row.direction == "inbox" ? "told" : "routed",
+    log_.note(Severity::kDebug,
+              row.direction == "outbox"  ? "accepted"
+              : row.direction == "inbox" ? "told"
+                                         : "routed",
               {{"message", row.id},
                {"to", row.target},
                {"kind", row.type},
@@ -126,6 +129,12 @@ void Relay::observe_outboxes() {
   metrics_.set_overflows(watcher_->overflows());
 }
 
+void Relay::set_metrics_address(std::string where) {
+  log_.note(Severity::kInfo, "metrics", {{"address", where}});
+  metrics_.set_address(std::move(where));
+  housekeeper_->note_change();
+}
+
 void Relay::count_agents() {
   std::map<std::string, std::int64_t> by_status;
   for (const auto& [name, agent] : router_.agents()) ++by_status[agent.status];
@@ -157,7 +166,8 @@ bool Relay::rest() {
 Status Relay::forget_finished(const std::vector<std::string>& ids) {
   std::uint64_t removed = 0;
   auto transaction = WARREN_TRY(ledger_->begin());
-  for (const std::string& id : ids) removed += WARREN_TRY(ledger_->remove_finished(id)) ? 1 : 0;
+  for (const std::string& id : ids) removed += WARREN_TRY(ledger_->remove_finished(id))
+  ? 1 : 0;
   WARREN_TRY(ledger_->remove_operations(clock_.now_us() - config_.archive_days * kDayUs, kForgetAtOnce));
   WARREN_TRY(transaction.commit());
   metrics_.add(Tally::kLedgerRemoved, removed);
