@@ -48,8 +48,6 @@ Command make_relay() {
                 .options = {relay_root_option()},
                 .subcommands = {},
                 .handler = nullptr};
-  relay.subcommands.push_back(make_relay_top());
-  relay.subcommands.back().options.push_back(relay_root_option());
   for (auto make : {make_relay_servers, make_relay_messages, make_relay_caretakers}) {
     for (Command& command : make()) {
       command.options.push_back(relay_root_option());

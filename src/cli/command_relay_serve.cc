@@ -262,7 +262,7 @@ std::vector<Command> make_relay_servers() {
                .details = "",
                .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
                .handler = run_tail};
-  return {up, down, status, agents, tail};
+  return {up, down, status, agents, tail, make_relay_top()};
 }
 
 }  // namespace warren::cli

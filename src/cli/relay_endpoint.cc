@@ -1,6 +1,7 @@
 #include "cli/relay_endpoint.h"
 
 #include "base/json.h"
+#include "os/host_files.h"
 #include "relay/root.h"
 
 namespace warren::cli {
@@ -21,8 +22,8 @@ net::HttpResponse health(relay::Metrics& metrics) {
 Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& root_path,
                                                              const std::optional<std::string>& given) {
   relay::Config config;
-  Result<std::unique_ptr<relay::Root>> root = relay::Root::open(root_path, relay::MakeRoot::kNo);
-  if (root.ok()) config = WARREN_TRY((*root)->read_config());
+  Result<Fd> root = open_host_dir(root_path);
+  if (root.ok()) config = WARREN_TRY(relay::read_config_in(root->get()));
   const std::string& text = given.value_or(config.metrics);
   if (text.empty()) return std::unique_ptr<net::HttpServer>();
   net::HttpAddress address = WARREN_TRY(net::parse_http_address(text).within("metrics"));

@@ -19,9 +19,10 @@ double number(const Json& json, std::string_view key) {
   return found != json.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-Json part(const Json& json, std::string_view key) {
-  auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() ? *found : Json();
+const Json& part(const Json& json, std::string_view key) {
+  static const Json kNothing;
+  auto found = json.find(key);  // the end, if it is no object
+  return found != json.end() ? *found : kNothing;
 }
 
 std::vector<double> numbers(const Json& json) {

@@ -64,6 +64,7 @@ struct Delivery {
   std::int64_t next_at_ms = 0;   // wall time
   std::int64_t deadline_ms = 0;  // wall time; 0: none
   std::string error;
+  std::int64_t discovered_ns = 0;  // monotonic; not stored, 0 for what was read from the ledger
 };
 
 struct AgentRow {

@@ -170,7 +170,7 @@ class Relay {
   void observe_messages(const Plan& plan);
   void observe_changes(const std::vector<Change>& changes);
   void observe_requests(const Plan& plan);
-  void observe_delivered(const Plan& plan, const std::vector<Delivery>& done);
+  void observe_delivered(const std::vector<Delivery>& done);
   void observe_failure(const Error& why);
   void observe_outboxes();
   void count_agents();

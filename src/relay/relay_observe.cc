@@ -1,6 +1,5 @@
 // What a relay tells of its work: counters, and lines of the log. And what it does when there is nothing else to do.
 #include <algorithm>
-#include <unordered_map>
 
 #include "relay/relay.h"
 
@@ -97,16 +96,12 @@ void Relay::observe_requests(const Plan& plan) {
 
 // How long it took: for what is new since it was first seen, for what had failed since the ledger knows it. What waited
 // for its recipient to be active says nothing about the relay.
-void Relay::observe_delivered(const Plan& plan, const std::vector<Delivery>& done) {
+void Relay::observe_delivered(const std::vector<Delivery>& done) {
   metrics_.add(Tally::kDelivered, done.size());
-  std::unordered_map<std::string_view, std::int64_t> discovered;
-  for (const Outgoing& outgoing : plan.messages) {
-    if (outgoing.discovered_ns != 0) discovered.emplace(outgoing.row.id, outgoing.discovered_ns);
-  }
   std::int64_t now_ns = clock_.monotonic_ns();
   for (const Delivery& delivery : done) {
-    if (auto found = discovered.find(delivery.message_id); found != discovered.end()) {
-      metrics_.note_latency(now_ns - found->second);
+    if (delivery.discovered_ns != 0) {
+      metrics_.note_latency(now_ns - delivery.discovered_ns);
     } else if (delivery.attempts > 0) {
       Result<std::optional<StoredMessage>> message = ledger_->find_message(delivery.message_id);
       if (message.ok() && *message) {
@@ -114,6 +109,7 @@ void Relay::observe_delivered(const Plan& plan, const std::vector<Delivery>& don
       }
     }
   }
+  housekeeper_->note_change();
 }
 
 void Relay::observe_failure(const Error& why) {

@@ -271,7 +271,10 @@ void Relay::assign_names(Plan& plan) {
     }
     std::string digest = sha256_hex(as_bytes(outgoing.row.id)).substr(0, 16);
     std::string name = fmt::format("{:019}-{}.msg", stamp, digest);
-    for (Delivery& delivery : outgoing.deliveries) delivery.inbox_name = name;
+    for (Delivery& delivery : outgoing.deliveries) {
+      delivery.inbox_name = name;
+      delivery.discovered_ns = outgoing.discovered_ns;
+    }
     if (outgoing.row.direction == "inbox") {
       outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
     }

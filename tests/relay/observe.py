@@ -582,7 +582,7 @@ class Top(Observe):
             frame = self.command(*words).stdout
             self.assertNotIn("\x1b", frame)
             self.assertRegex(frame, r"relay .*root   up \d")
-            self.assertRegex(frame, r"delivered 3 ")
+            self.assertRegex(frame, r"delivered 3\n")
             self.assertRegex(frame, r" 3  bob\n")
             self.assertRegex(frame, r"p50 [\d.]+ m?s   p99 [\d.]+ m?s")
         numbers = json.loads(self.command("top", "--json").stdout)
