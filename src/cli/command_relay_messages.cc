@@ -57,10 +57,9 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   // Whatever the relay commits is written to the ledger's log, in the root.
   RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
   while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
-    std::int64_t left = until - context.clock.monotonic_ns();
-    bool is_ended = left > 0 && WARREN_TRY(waiting.wait(std::chrono::nanoseconds(left)))
-    == RelayWaiting::Woken::kEnd;
-    if (is_ended || left <= 0) {
+    std::int64_t left_ns = until - context.clock.monotonic_ns();
+    RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(std::chrono::nanoseconds(std::max<std::int64_t>(0, left_ns))));
+    if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
                    "it goes on: `warren relay status` shows how far it is");
     }

@@ -149,8 +149,9 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
 std::string metrics_address(const relay::Root& root, relay::Ledger& ledger) {
   Result<Json> stats = read_relay_stats(root);
   Result<ProcessIdentity> process = serving_process(ledger);
-  if (!stats.ok() || !process.ok() || stats->value("pid", std::int64_t{0}) != process->pid) return "";
-  return stats->value("metrics", "");
+  if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
+  auto found = stats->find("metrics");
+  return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
 Result<Exit> run_status(Context& context, const Arguments& args) {
@@ -233,25 +234,23 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
 }  // namespace
 
 std::vector<Command> make_relay_servers() {
-  Command up{
-      .name = "up",
-      .summary = "Serve: take messages from outboxes and deliver them",
-      .details =
-          "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
-          "down` ends it, and whatever ends it, the next one goes on where it was.",
-      .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
-                  {.name = "metrics",
-                   .value = "[ADDRESS:]PORT",
-                   .help = "serve /metrics (for Prometheus) and /health there, on loopback; port 0: a free one"}},
-      .handler = run_up};
+  Command up{.name = "up",
+             .summary = "Serve: take messages from outboxes and deliver them",
+             .details =
+                 "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
+                 "down` ends it, and whatever ends it, the next one goes on where it was.",
+             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
+                         {.name = "metrics",
+                          .value = "[ADDRESS:]PORT",
+                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"}},
+             .handler = run_up};
   Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
-  Command status{
-      .name = "status",
-      .summary = "Show whether it is up and how many messages are where, or how far one message is",
-      .details = "Without MESSAGE the exit status is 0 while a relay is up and 3 while none is, as systemd has it.",
-      .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
-      .options = {json_option()},
-      .handler = run_status};
+  Command status{.name = "status",
+                 .summary = "Show whether it is up and how many messages are where, or how far one message is",
+                 .details = "Without MESSAGE the exit status is 0 while a relay is up, and 3 while none is.",
+                 .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
+                 .options = {json_option()},
+                 .handler = run_status};
   Command agents{.name = "agents",
                  .summary = "List the agents it knows",
                  .details = "",
