@@ -1,4 +1,9 @@
 // What agents do: send, broadcast, inbox, ack, nack, channels.
+#include <algorithm>
+
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +19,7 @@
 namespace warren::cli {
 namespace {
 
+constexpr std::int64_t kLookNs = 20'000'000;
 constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower, and its to say
 
 // How far `--wait` wants a delivery to be: states come in this order.
@@ -54,11 +60,14 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
-  // Whatever the relay commits is written to the ledger's log, in the root.
+  // What the relay commits is written to SQLite's log, which stands in the root; of another ledger nothing does.
+  bool is_seen = ::faccessat(root.dir(), "ledger.db-wal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  std::int64_t look_ns = is_seen ? INT64_MAX : kLookNs;
   RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
   while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
     std::int64_t left_ns = until - context.clock.monotonic_ns();
-    RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(std::chrono::nanoseconds(std::max<std::int64_t>(0, left_ns))));
+    std::chrono::nanoseconds wait(std::clamp<std::int64_t>(left_ns, 0, look_ns));
+    RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(wait));
     if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
                    "it goes on: `warren relay status` shows how far it is");
