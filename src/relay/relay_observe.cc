@@ -68,6 +68,7 @@ void Relay::observe_changes(const std::vector<Change>& changes) {
     if (!is_logged && !is_dead) continue;
     Json details = {{"message", change.delivery.message_id}, {"recipient", change.delivery.recipient}};
     if (!change.delivery.inbox_name.empty()) details["file"] = change.delivery.inbox_name;
+    if (change.is_read_at_once) log_.note(Severity::kDebug, name_of(DeliveryState::kDelivered), details);
     if (change.is_retry) details["attempts"] = change.delivery.attempts;
     if (!change.error.empty()) details["error"] = change.error;
     log_.note(is_dead ? Severity::kWarning : Severity::kDebug, change.is_retry ? "retry" : name_of(change.state),
