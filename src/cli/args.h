@@ -21,7 +21,7 @@ class Arguments;
 struct Context;
 
 // What the program's exit status tells a script.
-enum class Exit { kOk = 0, kFailed = 1, kUsage = 2 };
+enum class Exit { kOk = 0, kFailed = 1, kUsage = 2, kNotRunning = 3 };  // 3 as for systemd and LSB init scripts
 
 // Checked while parsing, so that a mistake is a usage error and nothing has happened yet.
 enum class ValueKind {

@@ -39,6 +39,14 @@ Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const
   return relay::Ledger::open(root.ledger_path(), use, context.clock);
 }
 
+Result<Json> read_relay_stats(const relay::Root& root) {
+  constexpr std::uint64_t kStatsBytes = 1U << 20;
+  relay::ReadFile file = WARREN_TRY(relay::read_below(root.dir(), "stats.json", kStatsBytes));
+  Json stats = WARREN_TRY(parse_json(file.content).within("stats.json"));
+  if (!stats.is_object()) return Error(Code::kCorrupt, "stats.json: not an object");
+  return stats;
+}
+
 Command make_relay() {
   Command relay{.name = "relay",
                 .summary = "Messages between agents, through files",

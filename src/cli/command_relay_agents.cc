@@ -171,23 +171,22 @@ std::vector<Option> asking_options(std::string_view wait_help) {
 }
 
 Command make_spawn() {
-  Command spawn{.name = "spawn",
-                .summary = "Have the relay start an agent, and print the id of the request",
-                .details =
-                    "The relay starts what config.json allows under \"spawn\": \"clis\", without a shell, and "
-                    "tells in the inbox of who asked when it runs and how it ended.",
-                .positionals = {{.name = "NAME", .help = "the new agent's name"}},
-                .options = {{.name = "cli", .value = "KEY", .help = "which program, by its key in config.json"},
-                            {.name = "prompt", .value = "TEXT", .help = "what it is told; - for standard input"},
-                            {.name = "dir",
-                             .value = "DIR",
-                             .help = "where it works: below one of config.json's roots; a relative one, below the first",
-                             .suggest = Suggest::kHostDirs},
-                            {.name = "env",
-                             .value = "NAME=VALUE",
-                             .help = "a variable that config.json allows",
-                             .is_list = true}},
-                .handler = run_spawn};
+  Command spawn{
+      .name = "spawn",
+      .summary = "Have the relay start an agent, and print the id of the request",
+      .details =
+          "The relay starts what config.json allows under \"spawn\": \"clis\", without a shell, and "
+          "tells in the inbox of who asked when it runs and how it ended.",
+      .positionals = {{.name = "NAME", .help = "the new agent's name"}},
+      .options =
+          {{.name = "cli", .value = "KEY", .help = "which program, by its key in config.json"},
+           {.name = "prompt", .value = "TEXT", .help = "what it is told; - for standard input"},
+           {.name = "dir",
+            .value = "DIR",
+            .help = "where it works: below one of config.json's roots; a relative one, below the first",
+            .suggest = Suggest::kHostDirs},
+           {.name = "env", .value = "NAME=VALUE", .help = "a variable that config.json allows", .is_list = true}},
+      .handler = run_spawn};
   for (Option& option : asking_options("return when its process runs")) spawn.options.push_back(std::move(option));
   return spawn;
 }

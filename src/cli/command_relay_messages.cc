@@ -1,7 +1,9 @@
 // What agents do: send, broadcast, inbox, ack, nack, channels.
+#include <algorithm>
 #include <set>
 
-#include <poll.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +11,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay_commands.h"
+#include "cli/relay_waiting.h"
 #include "cli/text.h"
 #include "cli/values.h"
 #include "relay/client.h"
@@ -17,6 +20,7 @@
 namespace warren::cli {
 namespace {
 
+constexpr std::int64_t kLookNs = 20'000'000;
 constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower, and its to say
 
 // How far `--wait` wants a delivery to be: states come in this order.
@@ -57,12 +61,18 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
+  // What the relay commits is written to SQLite's log, which stands in the root; of another ledger nothing does.
+  bool is_seen = ::faccessat(root.dir(), "ledger.db-wal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  std::int64_t look_ns = is_seen ? INT64_MAX : kLookNs;
+  RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
   while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
-    if (context.clock.monotonic_ns() > until) {
+    std::int64_t left_ns = until - context.clock.monotonic_ns();
+    std::chrono::nanoseconds wait(std::clamp<std::int64_t>(left_ns, 0, look_ns));
+    RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(wait));
+    if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
                    "it goes on: `warren relay status` shows how far it is");
     }
-    ::poll(nullptr, 0, 5);
   }
   return Ok{};
 }
@@ -134,6 +144,9 @@ void show(Context& context, const relay::Received& received, const Json& attachm
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
+  Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
+  std::optional<RelayWaiting> waiting;
+  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(inbox.get()));
   std::set<std::string> shown;  // not just the last: what had to wait for its recipient comes under an older name
   Exit exit = Exit::kOk;
   for (;;) {
@@ -157,7 +170,7 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
     }
     if (!args.has("follow")) return exit;
     WARREN_TRY(context.out.finish());
-    ::poll(nullptr, 0, 50);
+    if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
   }
 }
 

@@ -15,6 +15,8 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay_commands.h"
+#include "cli/relay_endpoint.h"
+#include "cli/relay_waiting.h"
 #include "cli/text.h"
 #include "cli/values.h"
 #include "os/daemon.h"
@@ -40,20 +42,32 @@ relay::LauncherOptions launcher_options() {
   return options;
 }
 
+struct Serving {
+  Signals signals;
+  std::unique_ptr<relay::Relay> relay;
+  std::unique_ptr<net::HttpServer> endpoint;  // may be null; goes before the relay whose numbers it shows
+};
+
+Result<Serving> start_serving(const std::string& path, Clock& clock, const std::optional<std::string>& metrics) {
+  Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM}));
+  auto endpoint = WARREN_TRY(open_relay_endpoint(path, metrics));
+  auto relay = WARREN_TRY(relay::Relay::start(path, clock, launcher_options()));
+  if (endpoint != nullptr) serve_relay_metrics(*endpoint, *relay);
+  return Serving{std::move(signals), std::move(relay), std::move(endpoint)};
+}
+
 // Serves until SIGINT or SIGTERM.
-Status serve(const std::string& path, Clock& clock, Daemon* daemon) {
-  Result<Signals> signals = Signals::take({SIGINT, SIGTERM});
-  Result<std::unique_ptr<relay::Relay>> relay = signals.ok() ? relay::Relay::start(path, clock, launcher_options())
-                                                             : Result<std::unique_ptr<relay::Relay>>(signals.error());
-  if (daemon != nullptr) daemon->report(relay.ok() ? Status(Ok{}) : Status(relay.error()));
-  auto running = WARREN_TRY(std::move(relay));
+Status serve(const std::string& path, Clock& clock, const std::optional<std::string>& metrics, Daemon* daemon) {
+  Result<Serving> started = start_serving(path, clock, metrics);
+  if (daemon != nullptr) daemon->report(started.ok() ? Status(Ok{}) : Status(started.error()));
+  Serving serving = WARREN_TRY(std::move(started));
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   Fd ended(::eventfd(0, EFD_CLOEXEC));
   std::thread listener([&] {
-    signals->wait(ended.get()).ignore("then it stops as if asked to");
+    serving.signals.wait(ended.get()).ignore("then it stops as if asked to");
     ::eventfd_write(stop.get(), 1);
   });
-  Status served = running->run(stop.get());
+  Status served = serving.relay->run(stop.get());
   ::eventfd_write(ended.get(), 1);
   listener.join();
   return served;
@@ -62,7 +76,7 @@ Status serve(const std::string& path, Clock& clock, Daemon* daemon) {
 Result<Exit> run_up(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(relay_root_path(context, args));
   if (!args.has("daemon")) {
-    WARREN_TRY(serve(path, context.clock, nullptr));
+    WARREN_TRY(serve(path, context.clock, args.find("metrics"), nullptr));
     return Exit::kOk;
   }
   std::string absolute = path;
@@ -75,7 +89,7 @@ Result<Exit> run_up(Context& context, const Arguments& args) {
     WARREN_TRY(daemon.wait());
     return Exit::kOk;
   }
-  Status served = serve(absolute, context.clock, &daemon);
+  Status served = serve(absolute, context.clock, args.find("metrics"), &daemon);
   ::_exit(served.ok() ? 0 : 1);
 }
 
@@ -140,11 +154,22 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
   return Exit::kOk;
 }
 
+// Where the relay that is up serves its metrics, by what it says of itself; "" nowhere.
+std::string metrics_address(const relay::Root& root, relay::Ledger& ledger) {
+  Result<Json> stats = read_relay_stats(root);
+  Result<ProcessIdentity> process = serving_process(ledger);
+  if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
+  auto found = stats->find("metrics");
+  return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
+}
+
 Result<Exit> run_status(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   if (args.has("MESSAGE")) return show_message(context, args, *ledger);
   bool is_up = root->is_locked_by_other();
+  std::string metrics = is_up ? metrics_address(*root, *ledger) : "";
+  Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
   relay::Counts counts = WARREN_TRY(ledger->count());
   if (args.has("json")) {
     Json json = {{"root", root->path()},
@@ -152,14 +177,23 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"messages", counts.messages},
                  {"deliveries", counts.deliveries},
                  {"dead_letters", counts.dead_letters}};
+    if (!metrics.empty()) json["metrics"] = metrics;
     context.out.json(json);
-    return Exit::kOk;
+    return exit;
   }
   context.out.print("{}\n", is_up ? "up" : "down");
+  if (!metrics.empty()) context.out.print("metrics: http://{}/metrics\n", metrics);
   for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
   for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
   context.out.print("dead letters: {}\n", counts.dead_letters);
-  return Exit::kOk;
+  return exit;
+}
+
+bool is_renamed(const relay::Root& root, const Fd& log) {
+  struct stat mine {};
+  struct stat named {};
+  return ::fstat(log.get(), &mine) == 0 && ::fstatat(root.dir(), "relay.log", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         named.st_ino != mine.st_ino;
 }
 
 // The log from its last lines on; a log that was rotated away is followed into the new one.
@@ -167,26 +201,25 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
   constexpr off_t kLast = 4096;
   auto root = WARREN_TRY(open_relay_root(context, args));
   Fd log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
+  std::optional<RelayWaiting> waiting;
+  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(root->dir()));
   off_t size = ::lseek(log.get(), 0, SEEK_END);
   std::string buffer(65'536, '\0');
   ::lseek(log.get(), std::max<off_t>(0, size - kLast), SEEK_SET);
   bool skip_line = size > kLast;
   for (;;) {
+    bool is_rotated = is_renamed(*root, log);  // asked first: what is read below is then all there was
     std::size_t got = WARREN_TRY(read_some(log.get(), as_mutable_bytes(buffer)));
     std::string_view text = std::string_view(buffer).substr(0, got);
     if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
     skip_line = false;
     context.out.write(text);
     if (got > 0) continue;
-    if (!args.has("follow")) return Exit::kOk;
+    if (!waiting) return Exit::kOk;
     WARREN_TRY(context.out.finish());
-    wait_ms(200);
-    struct stat mine {};
-    struct stat named {};
-    ::fstat(log.get(), &mine);
-    bool is_rotated =
-        ::fstatat(root->dir(), "relay.log", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino != mine.st_ino;
-    if (is_rotated) log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
+    Result<Fd> next = is_rotated ? relay::open_below(root->dir(), "relay.log", O_RDONLY) : Result<Fd>(Fd());
+    if (is_rotated && next.ok()) log = std::move(next).take_value();
+    else if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
   }
 }
 
@@ -198,12 +231,15 @@ std::vector<Command> make_relay_servers() {
              .details =
                  "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
                  "down` ends it, and whatever ends it, the next one goes on where it was.",
-             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"}},
+             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
+                         {.name = "metrics",
+                          .value = "[ADDRESS:]PORT",
+                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"}},
              .handler = run_up};
   Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
   Command status{.name = "status",
                  .summary = "Show whether it is up and how many messages are where, or how far one message is",
-                 .details = "",
+                 .details = "Without MESSAGE the exit status is 0 while a relay is up, and 3 while none is.",
                  .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
                  .options = {json_option()},
                  .handler = run_status};
@@ -212,7 +248,7 @@ std::vector<Command> make_relay_servers() {
                .details = "",
                .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
                .handler = run_tail};
-  return {up, down, status, tail};
+  return {up, down, status, tail, make_relay_top()};
 }
 
 }  // namespace warren::cli

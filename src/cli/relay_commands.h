@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/args.h"
 #include "cli/context.h"
 #include "relay/client.h"
@@ -17,6 +18,8 @@ std::vector<Command> make_relay_servers();     // up, down, status, tail
 std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
 std::vector<Command> make_relay_agents();      // agents, spawn, release
 std::vector<Command> make_relay_caretakers();  // dead, archive, backup, fsck
+
+Command make_relay_top();
 
 Option relay_root_option();
 Result<std::string> relay_root_path(Context& context, const Arguments& args);
@@ -32,5 +35,8 @@ Status attach_files(relay::Client& client, const std::vector<std::string>& files
 Status check_message_size(const relay::Root& root, const relay::Message& message);
 // What the message refers to; with "saved", the names they have got in `dir`, unless that is empty.
 Result<Json> save_attachments(relay::Client& client, const relay::Message& message, const std::string& dir);
+
+// stats.json: what the relay last said of itself. kNotFound before it ever did.
+Result<Json> read_relay_stats(const relay::Root& root);
 
 }  // namespace warren::cli

@@ -22,9 +22,9 @@ Result<Signals> Signals::take(std::initializer_list<int> signals) {
   return Signals(std::move(fd));
 }
 
-Result<int> Signals::wait(int other_fd) {
+Result<int> Signals::wait(int other_fd, std::chrono::milliseconds at_most) {
   std::array<pollfd, 2> both{{{fd_.get(), POLLIN, 0}, {other_fd, POLLIN, 0}}};
-  while (::poll(both.data(), both.size(), -1) < 0) {
+  while (::poll(both.data(), both.size(), static_cast<int>(at_most.count())) < 0) {
     if (errno != EINTR) return system_error(errno, "poll");
   }
   if ((both[0].revents & POLLIN) == 0) return 0;

@@ -1,6 +1,7 @@
 // Signals as something to wait for, instead of something that happens to us.
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
 
 #include "base/result.h"
@@ -13,8 +14,8 @@ class Signals {
  public:
   static Result<Signals> take(std::initializer_list<int> signals);
 
-  // The next of the signals, or 0 when `other_fd` becomes readable first.
-  Result<int> wait(int other_fd);
+  // The next of the signals, or 0 when `other_fd` becomes readable first, or the time is over. No `other_fd`: -1.
+  Result<int> wait(int other_fd, std::chrono::milliseconds at_most = std::chrono::milliseconds(-1));
 
  private:
   explicit Signals(Fd fd) : fd_(std::move(fd)) {}

@@ -18,6 +18,42 @@ Result<std::int64_t> number(const std::string& key, const Json& value, std::int6
   return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {}", quote(key), least));
 }
 
+Result<int> small_number(const std::string& key, const Json& value, int least, int most) {
+  std::int64_t given = WARREN_TRY(number(key, value, least));
+  if (given <= most) return static_cast<int>(given);
+  return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {} to {}", quote(key), least, most));
+}
+
+Result<Severity> severity(const Json& value) {
+  std::optional<Severity> found;
+  if (value.is_string()) found = find_severity(value.get<std::string>());
+  if (found) return *found;
+  return Error(Code::kInvalid, "config.json: 'log_level' is debug, info, warning or error");
+}
+
+// Logs, metrics and retention. Whether it is one of those keys.
+Result<bool> set_observed(Config& config, const std::string& key, const Json& value) {
+  if (key == "log_files") {
+    config.log_files = WARREN_TRY(small_number(key, value, 0, 100));
+  } else if (key == "log_level") {
+    config.log_level = WARREN_TRY(severity(value));
+  } else if (key == "disk_alert_percent") {
+    config.disk_alert_percent = WARREN_TRY(small_number(key, value, 1, 100));
+  } else if (key == "archive_days") {
+    config.archive_days = WARREN_TRY(small_number(key, value, 0, 36'500));
+  } else if (key == "metrics" && (value.is_string() || value.is_number_unsigned())) {
+    config.metrics = value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::uint64_t>());
+  } else if (key == "metrics_public" && value.is_boolean()) {
+    config.metrics_public = value.get<bool>();
+  } else if (key == "metrics" || key == "metrics_public") {
+    return Error(Code::kInvalid, fmt::format("config.json: {} is {}", quote(key),
+                                             key == "metrics" ? "[ADDRESS:]PORT" : "true or false"));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Status set(Config& config, const std::string& key, const Json& value) {
   if (key == "lead") {
     if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'lead' is the name of an agent");
@@ -46,7 +82,7 @@ Status set(Config& config, const std::string& key, const Json& value) {
     config.continuity = WARREN_TRY(parse_continuity_config(value));
   } else if (key == "inactive_ms") {
     config.inactive = std::chrono::milliseconds(WARREN_TRY(number(key, value, 0)));
-  } else {
+  } else if (!WARREN_TRY(set_observed(config, key, value))) {
     return Error(Code::kInvalid, fmt::format("config.json: unknown key {}", quote(key)));
   }
   return Ok{};

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "relay/severity.h"
 #include "relay/spawn_config.h"
 
 namespace warren::relay {
@@ -19,7 +20,13 @@ struct Config {
   std::chrono::milliseconds settle{100};               // before a file that is written in place is read
   std::chrono::milliseconds rescan{30'000};            // looking for what no event told of
   std::chrono::milliseconds deadline{24 * 3'600'000};  // how long a failing delivery is tried
-  std::uint64_t log_bytes_max = 16U << 20;             // then the log and the audit log start anew; one old one stays
+  std::uint64_t log_bytes_max = 16U << 20;             // then the log and the audit log start anew
+  int log_files = 4;                                   // old ones of each that are kept
+  Severity log_level = Severity::kInfo;                // what is less is not written; kDebug has every message
+  int disk_alert_percent = 90;                         // how full the disk may be before it is said, and space is made
+  int archive_days = 30;                               // then processed messages are forgotten; 0: never
+  std::string metrics;                                 // [ADDRESS:]PORT to serve metrics at; "": nowhere
+  bool metrics_public = false;                         // that address may be one that others reach
   SpawnConfig spawn;                                   // which programs agents may have started
   ContinuityConfig continuity;                         // states that agents save
   std::chrono::milliseconds inactive{0};  // after so long with unread mail an agent counts as inactive; 0: never

@@ -97,6 +97,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (
     resolution TEXT
 );
 CREATE INDEX IF NOT EXISTS idx_dead_letters_open ON dead_letters(id) WHERE closed_at IS NULL;
+CREATE INDEX IF NOT EXISTS idx_dead_letters_message ON dead_letters(message_id);
 )";
 
 std::optional<std::string_view> text_or_null(std::string_view text) {
@@ -129,6 +130,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, LedgerUse 
   WARREN_TRY(ledger->prepare_others());
   WARREN_TRY(ledger->prepare_agents());
   WARREN_TRY(ledger->prepare_attachments());
+  WARREN_TRY(ledger->prepare_sweep());
   return ledger;
 }
 

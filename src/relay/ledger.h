@@ -67,6 +67,7 @@ struct Delivery {
   std::int64_t next_at_ms = 0;   // wall time
   std::int64_t deadline_ms = 0;  // wall time; 0: none
   std::string error;
+  std::int64_t discovered_ns = 0;  // monotonic; not stored, 0 for what was read from the ledger
 };
 
 struct AgentRow {
@@ -153,6 +154,11 @@ struct Counts {
   std::int64_t dead_letters = 0;
 };
 
+struct Finished {
+  std::string message_id;
+  std::int64_t discovered_at_us = 0;
+};
+
 enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
 
 // One thread; between processes SQLite keeps order. Changes belong in a transaction of the caller, so that many
@@ -232,6 +238,13 @@ class Ledger {
   Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
   Status shift_unreferenced(std::int64_t us);
 
+  // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
+  Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with most unread ones
+  Result<bool> has_needed_below(std::string_view directory);                     // files, as is_needed()
+  Result<std::vector<Finished>> list_finished(std::int64_t before_us, std::int64_t from_us, std::size_t limit);
+  Result<bool> remove_finished(std::string_view message_id);  // with all that is known of it; false: it is not
+  Status remove_operations(std::int64_t before_us, std::size_t limit);  // completed ones
+
   Status backup_to(const std::string& path) { return db_->backup_to(path); }
 
  private:
@@ -248,6 +261,7 @@ class Ledger {
   Status prepare_agents();
   Status create_attachment_tables();
   Status prepare_attachments();
+  Status prepare_sweep();
   static Delivery delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
   Result<std::vector<Delivery>> all(Statement& statement);
@@ -265,6 +279,8 @@ class Ledger {
   Statement integrity_, unsettled_, is_needed_;
   Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_;
+  Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
+      remove_operations_;
 };
 
 }  // namespace warren::relay

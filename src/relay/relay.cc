@@ -36,12 +36,14 @@ Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOp
     : root_(std::move(root)),
       config_(std::move(config)),
       clock_(clock),
-      log_(root_->dir(), config_.log_bytes_max, clock),
+      log_(root_->dir(), config_.log_bytes_max, clock, {config_.log_level, config_.log_files}),
       mailroom_(*root_),
       router_(config_.lead),
       launcher_(*root_, config_.spawn, std::move(launch)),
       supervisor_(config_.spawn, clock),
-      random_(seed_of_process()) {}
+      random_(seed_of_process()),
+      metrics_(clock),
+      disk_(root_->dir(), config_.disk_alert_percent, log_, metrics_) {}
 
 Relay::~Relay() = default;
 
@@ -56,6 +58,11 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
       WARREN_TRY(Attachments::open(*relay->root_, *relay->ledger_, relay->config_, clock, relay->log_));
   relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
   WARREN_TRY(relay->recover().within("recover"));
+  relay->housekeeper_ = WARREN_TRY(Housekeeper::start(
+      *relay->root_, relay->config_, clock, relay->log_, relay->metrics_,
+      [path = relay->root_->ledger_path(), &clock] { return Ledger::open(path, LedgerUse::kRead, clock); }));
+  relay->look_at_disk();
+  relay->count_agents();
   return relay;
 }
 
@@ -97,6 +104,7 @@ Status Relay::recover_page(const std::vector<Delivery>& page) {
   std::vector<Delivery> done;
   for (const Delivery& delivery : page) publish_one(delivery, done);
   WARREN_TRY(mailroom_.sync_published());
+  metrics_.add(Tally::kDelivered, done.size());
   for (const Delivery& delivery : done) changes_.push_back({delivery});
   Plan plan;
   WARREN_TRY(plan_changes(plan));
@@ -164,6 +172,7 @@ void Relay::add_agents() {
 
 void Relay::rescan() {
   watcher_->note_rescan();
+  look_at_disk();
   add_agents();
   for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
   look_at_agents();
@@ -185,6 +194,7 @@ std::int64_t Relay::wake_at_ns() const {
   at = std::min(at, supervisor_.wake_at_ns());
   if (has_news()) at = std::min(at, flush_at_ns_);
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
+  if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
   return at;
 }
@@ -225,6 +235,7 @@ void Relay::on_poke() {
 Status Relay::run(int stop) {
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
+    metrics_.set_busy_since(clock_.monotonic_ns());
     supervisor_.poll();  // before events: what an agent sent last comes before the word of its end
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
@@ -235,6 +246,8 @@ Status Relay::run(int stop) {
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
     if (!is_paused && !watcher_->has_backlog() && attachments_->sweep()) continue;
+    if (!is_paused && rest()) continue;
+    metrics_.set_busy_since(0);
     WARREN_TRY(sleep(stop));
   }
   finish();

@@ -22,6 +22,8 @@
 #include "base/result.h"
 #include "relay/attachments.h"
 #include "relay/config.h"
+#include "relay/disk_watch.h"
+#include "relay/housekeeper.h"
 #include "relay/launcher.h"
 #include "relay/ledger.h"
 #include "relay/log.h"
@@ -42,6 +44,7 @@ struct Outgoing {
   MessageRow row;
   Message message;
   std::vector<Delivery> deliveries;
+  std::int64_t discovered_ns = 0;  // monotonic; 0: before this start
 };
 
 // A delivery that has moved on.
@@ -108,6 +111,9 @@ class Relay {
 
   // Serves until `stop` becomes readable. What was taken is finished first.
   Status run(int stop);
+
+  Metrics& metrics() { return metrics_; }       // for any thread
+  void set_metrics_address(std::string where);  // they are served there: before run()
 
  private:
   Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
@@ -201,6 +207,19 @@ class Relay {
   Status clear_doubt();
   void retry(Delivery delivery, std::string_view why);
 
+  // Telling how it goes, and resting: relay_observe.cc.
+  void observe_round(const Plan& plan);
+  void observe_messages(const Plan& plan);
+  void observe_changes(const std::vector<Change>& changes);
+  void observe_requests(const Plan& plan);
+  void observe_delivered(const std::vector<Delivery>& done);
+  void observe_failure(const Error& why);
+  void observe_outboxes();
+  void count_agents();
+  void look_at_disk();
+  bool rest();  // nothing is to be done: a little housekeeping of the ledger. Whether there was some
+  Status forget_finished(const std::vector<std::string>& ids);
+
   std::int64_t now_ms() { return clock_.now_us() / 1000; }
   std::int64_t next_stamp_ns();
   std::string archive_path(std::string_view agent, std::string_view file);
@@ -238,6 +257,11 @@ class Relay {
   std::vector<std::string> doubtful_;              // staged for such commits
   int failures_ = 0;                               // rounds in a row that could not be carried out
   std::mt19937_64 random_;
+  std::int64_t outboxes_at_ns_ = 0;  // when their files are counted again
+  std::int64_t forget_at_ns_ = 0;    // not before: gently
+  Metrics metrics_;
+  DiskWatch disk_;
+  std::unique_ptr<Housekeeper> housekeeper_;  // the last: its thread uses what is above
 };
 
 bool is_shortage(const Error& error);  // of descriptors or space: what failed is tried again, as it was

@@ -73,6 +73,7 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   row.path = archive_path(candidate.agent, candidate.file);
   row.status = "processing";
   row.discovered_at_us = clock_.now_us();
+  outgoing.discovered_ns = candidate.first_seen_ns;
   if (plan.ids.contains(row.id)) return Ok{};  // found twice: by an event and by looking
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
@@ -295,7 +296,10 @@ void Relay::assign_names(Plan& plan) {
     }
     std::string digest = sha256_hex(as_bytes(outgoing.row.id)).substr(0, 16);
     std::string name = fmt::format("{:019}-{}.msg", stamp, digest);
-    for (Delivery& delivery : outgoing.deliveries) delivery.inbox_name = name;
+    for (Delivery& delivery : outgoing.deliveries) {
+      delivery.inbox_name = name;
+      delivery.discovered_ns = outgoing.discovered_ns;
+    }
     if (outgoing.row.direction == "inbox") {
       outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
     }

@@ -34,6 +34,7 @@ void Relay::tell(Plan& plan, std::string_view agent, Message message) {
   outgoing.row.target = agent;
   outgoing.row.size = outgoing.message.body.size();
   outgoing.row.discovered_at_us = clock_.now_us();
+  outgoing.discovered_ns = clock_.monotonic_ns();
   Delivery delivery;
   delivery.recipient = agent;
   delivery.deadline_ms = now_ms() + config_.deadline.count();

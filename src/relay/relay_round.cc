@@ -50,6 +50,7 @@ Result<bool> Relay::round() {
   }
   failures_ = 0;
   carry_out(plan);
+  observe_round(plan);
   publish(plan);
   return true;
 }
@@ -187,6 +188,7 @@ void Relay::collect_synced(std::size_t unsynced_max) {
     if (syncing_.size() <= unsynced_max && !mailroom_.syncs().is_over(*oldest.batch)) return;
     Status synced = mailroom_.syncs().wait(*oldest.batch);
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+    if (synced.ok()) observe_delivered(oldest.deliveries);
     for (Delivery& delivery : oldest.deliveries) {
       unsynced_.erase(delivery.id);
       if (synced.ok()) {
@@ -214,6 +216,7 @@ void Relay::abandon(Plan plan, const Error& why) {
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
+  observe_failure(why);
   log_.note(Severity::kError, "round_failed", {{"error", why.message()}, {"retry_ms", wait_ms}});
 }
 

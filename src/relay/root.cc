@@ -197,8 +197,8 @@ Status Root::poke() const {
   return Ok{};
 }
 
-Result<Config> Root::read_config() const {
-  Result<ReadFile> file = read_below(dir(), "config.json", kConfigBytes);
+Result<Config> read_config_in(int dir) {
+  Result<ReadFile> file = read_below(dir, "config.json", kConfigBytes);
   if (!file.ok() && file.error().code() == Code::kNotFound) return Config{};
   ReadFile read = WARREN_TRY(std::move(file).within("config.json"));
   return parse_config(read.content);

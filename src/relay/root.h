@@ -21,6 +21,9 @@ namespace warren::relay {
 
 enum class MakeRoot { kNo, kYes };
 
+// config.json of a root that may be otherwise empty; without one, what it says by default.
+Result<Config> read_config_in(int dir);
+
 // Thread-safe for reading; lock() and make_agent() by one thread.
 class Root {
  public:
@@ -41,7 +44,7 @@ class Root {
   bool is_locked_by_other() const;
   Status poke() const;  // makes a running relay look for requests: touches .lock
 
-  Result<Config> read_config() const;
+  Result<Config> read_config() const { return read_config_in(dir()); }
 
   Result<std::vector<std::string>> list_agents() const;  // directories with valid names
   // Makes what is missing of an agent's directories and repairs permissions; what was repaired, for the audit.

@@ -358,6 +358,15 @@ void Watcher::resume(const std::string& agent) {
   if (found != boxes_.end()) found->second.is_held = false;
 }
 
+std::size_t Watcher::count_waiting() const {
+  std::size_t count = 0;
+  for (const std::string& agent : busy_) {
+    const Box& box = boxes_.at(agent);
+    count += box.page.size() + box.ready.size() + box.settling.size();
+  }
+  return count;
+}
+
 std::vector<LeftInbox> Watcher::take_left() { return std::exchange(left_, {}); }
 
 std::set<std::string> Watcher::take_inboxes_to_check() { return std::exchange(inboxes_to_check_, {}); }

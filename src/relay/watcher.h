@@ -78,7 +78,9 @@ class Watcher {
 
   std::optional<std::int64_t> wake_at_ns() const;  // when next() may have something without an event
   std::uint64_t overflows() const { return overflows_; }
-  bool has_backlog() const;  // files that are ready, or were not looked for yet, wait in some outbox
+  bool has_backlog() const;           // files that are ready, or were not looked for yet, wait in some outbox
+  std::size_t count_waiting() const;  // files noticed and not offered yet
+  bool has_work() const { return !busy_.empty(); }
 
  private:
   struct Item {

@@ -188,7 +188,7 @@ class Routing(RelayCase):
         self.command("up", "--daemon")
         self.assertTrue(json.loads(self.command("status", "--json").stdout)["up"])
         self.command("down")
-        self.assertFalse(json.loads(self.command("status", "--json").stdout)["up"])
+        self.assertFalse(json.loads(self.command("status", "--json", code=3).stdout)["up"])
 
     def test_backup_archive_tail_and_fsck(self):
         self.up()

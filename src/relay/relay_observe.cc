@@ -1,0 +1,175 @@
+// What a relay tells of its work: counters, and lines of the log. And what it does when there is nothing else to do.
+#include <algorithm>
+
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kOutboxesNs = 100'000'000;
+constexpr std::size_t kForgetAtOnce = 100;  // messages in one transaction
+constexpr std::int64_t kForgetNs = 20'000'000;
+constexpr std::int64_t kDayUs = 86'400'000'000;
+
+}  // namespace
+
+// Everything here was committed.
+void Relay::observe_round(const Plan& plan) {
+  metrics_.note_round();
+  metrics_.set_failure(0, "");
+  observe_messages(plan);
+  observe_changes(plan.changes);
+  observe_changes(plan.acks);
+  observe_requests(plan);
+  if (!plan.agents.empty()) count_agents();
+  if (clock_.monotonic_ns() >= outboxes_at_ns_) observe_outboxes();
+  housekeeper_->note_change();
+}
+
+void Relay::observe_messages(const Plan& plan) {
+  bool is_logged = log_.wants(Severity::kDebug);
+  std::uint64_t accepted = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t refused = 0;
+  for (const Outgoing& outgoing : plan.messages) {
+    const MessageRow& row = outgoing.row;
+    bool is_refused = row.status == "failed";
+    if (row.direction == "outbox" && !is_refused) {
+      ++accepted;
+      bytes += row.size;
+    }
+    refused += is_refused ? 1 : 0;
+    if (!is_logged || is_refused) continue;
+    log_.note(Severity::kDebug,
+              row.direction == "outbox"  ? "accepted"
+              : row.direction == "inbox" ? "told"
+                                         : "routed",
+              {{"message", row.id},
+               {"to", row.target},
+               {"kind", row.type},
+               {"bytes", row.size},
+               {"deliveries", outgoing.deliveries.size()}});
+  }
+  metrics_.add(Tally::kAccepted, accepted);
+  metrics_.add(Tally::kAcceptedBytes, bytes);
+  metrics_.add(Tally::kRefused, refused);
+  metrics_.add(Tally::kDeadLetters, refused);
+}
+
+void Relay::observe_changes(const std::vector<Change>& changes) {
+  bool is_logged = log_.wants(Severity::kDebug);
+  for (const Change& change : changes) {
+    bool is_dead = !change.is_retry && change.state == DeliveryState::kDead;
+    if (change.is_retry) metrics_.add(Tally::kRetries);
+    else if (change.state == DeliveryState::kRead) metrics_.add(Tally::kRead);
+    else if (change.state == DeliveryState::kAcked) metrics_.add(Tally::kAcked);
+    else if (change.state == DeliveryState::kNacked) metrics_.add(Tally::kNacked);
+    else if (is_dead) metrics_.add(Tally::kDeadLetters);
+    if (!is_logged && !is_dead) continue;
+    Json details = {{"message", change.delivery.message_id}, {"recipient", change.delivery.recipient}};
+    if (!change.delivery.inbox_name.empty()) details["file"] = change.delivery.inbox_name;
+    if (change.is_read_at_once) log_.note(Severity::kDebug, name_of(DeliveryState::kDelivered), details);
+    if (change.is_retry) details["attempts"] = change.delivery.attempts;
+    if (!change.error.empty()) details["error"] = change.error;
+    log_.note(is_dead ? Severity::kWarning : Severity::kDebug, change.is_retry ? "retry" : name_of(change.state),
+              details);
+  }
+}
+
+void Relay::observe_requests(const Plan& plan) {
+  for (const Subscription& one : plan.subscriptions) {
+    log_.note(Severity::kInfo, one.is_on ? "subscribed" : "unsubscribed",
+              {{"agent", one.agent}, {"channel", one.channel}});
+  }
+  for (const auto& [id, how] : plan.closed) {
+    log_.note(Severity::kInfo, "dead_letter_closed", {{"letter", id}, {"resolution", how}});
+  }
+  for (const AgentRow& agent : plan.agents) {
+    if (log_.wants(Severity::kDebug)) {
+      log_.note(Severity::kDebug, "agent", {{"agent", agent.name}, {"status", agent.status}});
+    }
+  }
+  if (!log_.wants(Severity::kDebug)) return;
+  for (const Filing& filing : plan.filings) {
+    log_.note(Severity::kDebug, "archived", {{"agent", filing.agent}, {"path", filing.path}});
+  }
+}
+
+// How long it took: for what is new since it was first seen, for what had failed since the ledger knows it. What waited
+// for its recipient to be active says nothing about the relay.
+void Relay::observe_delivered(const std::vector<Delivery>& done) {
+  metrics_.add(Tally::kDelivered, done.size());
+  std::int64_t now_ns = clock_.monotonic_ns();
+  for (const Delivery& delivery : done) {
+    if (delivery.discovered_ns != 0) {
+      metrics_.note_latency(now_ns - delivery.discovered_ns);
+    } else if (delivery.attempts > 0) {
+      Result<std::optional<StoredMessage>> message = ledger_->find_message(delivery.message_id);
+      if (message.ok() && *message) {
+        metrics_.note_latency((clock_.now_us() - (*message)->message.discovered_at_us) * 1000);
+      }
+    }
+  }
+  housekeeper_->note_change();
+}
+
+void Relay::observe_failure(const Error& why) {
+  metrics_.add(Tally::kRoundsFailed);
+  metrics_.set_failure(failures_, why.message());
+  look_at_disk();
+  housekeeper_->note_change();
+}
+
+void Relay::observe_outboxes() {
+  outboxes_at_ns_ = clock_.monotonic_ns() + kOutboxesNs;
+  metrics_.set_outbox_files(static_cast<std::int64_t>(watcher_->count_waiting()));
+  metrics_.set_overflows(watcher_->overflows());
+}
+
+void Relay::set_metrics_address(std::string where) {
+  log_.note(Severity::kInfo, "metrics", {{"address", where}});
+  metrics_.set_address(std::move(where));
+  housekeeper_->note_change();
+}
+
+void Relay::count_agents() {
+  std::map<std::string, std::int64_t> by_status;
+  for (const auto& [name, agent] : router_.agents()) ++by_status[agent.status];
+  metrics_.set_agents(std::move(by_status));
+}
+
+void Relay::look_at_disk() {
+  bool was_low = disk_.is_low();
+  bool is_low = disk_.look();
+  if (is_low != was_low) housekeeper_->note_change();
+  if (is_low) housekeeper_->free_space();
+}
+
+bool Relay::rest() {
+  if (failures_ > 0) {  // what failed is no longer to be done
+    failures_ = 0;
+    metrics_.set_failure(0, "");
+    housekeeper_->note_change();
+  }
+  observe_outboxes();
+  if (!housekeeper_->has_finished() || clock_.monotonic_ns() < forget_at_ns_) return false;
+  forget_at_ns_ = clock_.monotonic_ns() + kForgetNs;
+  std::vector<std::string> ids = housekeeper_->take_finished(kForgetAtOnce);
+  Status forgotten = forget_finished(ids);
+  if (!forgotten.ok()) log_.note(Severity::kError, "sweep_failed", {{"error", forgotten.error().message()}});
+  return true;
+}
+
+Status Relay::forget_finished(const std::vector<std::string>& ids) {
+  std::uint64_t removed = 0;
+  auto transaction = WARREN_TRY(ledger_->begin());
+  for (const std::string& id : ids) removed += WARREN_TRY(ledger_->remove_finished(id))
+  ? 1 : 0;
+  WARREN_TRY(ledger_->remove_operations(clock_.now_us() - config_.archive_days * kDayUs, kForgetAtOnce));
+  WARREN_TRY(transaction.commit());
+  metrics_.add(Tally::kLedgerRemoved, removed);
+  housekeeper_->note_change();
+  return Ok{};
+}
+
+}  // namespace warren::relay
