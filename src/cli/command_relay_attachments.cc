@@ -83,15 +83,13 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 
 Result<Exit> run_collect(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  relay::Config config = WARREN_TRY(root->read_config());
-  std::int64_t keep_ms = args.has("all") ? 0 : config.attachment_keep.count();
   if (!root->is_locked_by_other()) {
     return Error(Code::kUnavailable, fmt::format("no relay is up at {}", quote(root->path())),
                  "the one that is next up collects by itself");
   }
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
-  WARREN_TRY(ledger->request("collect", dump_json({{"keep_ms", keep_ms}})));
+  WARREN_TRY(ledger->request("collect", dump_json({{"all", args.has("all")}})));
   WARREN_TRY(transaction.commit());
   WARREN_TRY(root->poke());
   return Exit::kOk;

@@ -21,13 +21,14 @@ net::HttpResponse health(relay::Metrics& metrics) {
 
 Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& root_path,
                                                              const std::optional<std::string>& given) {
-  relay::Config config;
+  Result<relay::Config> config = relay::Config{};
   Result<Fd> root = open_host_dir(root_path);
-  if (root.ok()) config = WARREN_TRY(relay::read_config_in(root->get()));
-  const std::string& text = given.value_or(config.metrics);
+  if (root.ok()) config = relay::read_config_in(root->get());
+  if (!config.ok()) return config.error();
+  const std::string& text = given.value_or(config->metrics);
   if (text.empty()) return std::unique_ptr<net::HttpServer>();
   net::HttpAddress address = WARREN_TRY(net::parse_http_address(text).within("metrics"));
-  if (!address.is_loopback() && !config.metrics_public) {
+  if (!address.is_loopback() && !config->metrics_public) {
     return Error(Code::kDenied, "metrics: " + address.text() + " can be reached from other machines",
                  "'metrics_public' in config.json allows it");
   }

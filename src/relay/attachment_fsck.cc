@@ -108,8 +108,9 @@ class Check {
 }  // namespace
 
 Status fsck_attachments(Root& root, Ledger& ledger, Repair repair, Depth depth, FsckReport& report) {
-  Config config = WARREN_TRY(root.read_config());
-  Check check(root, ledger, repair, depth, config, report);
+  Result<Config> config = root.read_config();
+  if (!config.ok()) return config.error();
+  Check check(root, ledger, repair, depth, *config, report);
   for (int prefix = 0; prefix < kPrefixes; ++prefix) WARREN_TRY(check.files(fmt::format("{:02x}", prefix)));
   return check.references();  // last: what was moved aside is missing now
 }

@@ -19,7 +19,6 @@ CREATE TABLE IF NOT EXISTS attachment_references (
     message_id TEXT NOT NULL,
     PRIMARY KEY (hash, message_id)
 );
-CREATE INDEX IF NOT EXISTS idx_dead_letters_message ON dead_letters(message_id) WHERE closed_at IS NULL;
 )";
 
 #define WARREN_ATTACHMENT                                                                       \

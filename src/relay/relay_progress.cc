@@ -242,8 +242,8 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
     return Readiness::kReady;
   }
   Json payload = WARREN_TRY(parse_json(operation.payload));
-  if (operation.type == "collect" && payload.is_object() && payload.contains("keep_ms")) {
-    attachments_->want_sweep(payload["keep_ms"].is_number_integer() ? payload["keep_ms"].get<std::int64_t>() : 0);
+  if (operation.type == "collect") {
+    attachments_->want_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
     return Readiness::kReady;
   }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {

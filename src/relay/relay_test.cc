@@ -66,7 +66,8 @@ class RelayTest : public ::testing::Test {
   }
   std::vector<std::string> bodies() {
     std::vector<std::string> found;
-    for (const std::string& file : *bob->list_inbox()) found.push_back(bob->read(file)->message.body);
+    std::vector<std::string> files = bob->list_inbox().value();
+    for (const std::string& file : files) found.push_back(bob->read(file)->message.body);
     return found;
   }
   // Waits until bob has so many: a minute is for a machine under load.
