@@ -187,6 +187,7 @@ class Relay {
   Status check_token(const Outgoing& outgoing);
   Error denied(const Outgoing& outgoing, std::string why);
   Status record_agents(const Plan& plan);
+  Status look_up_agents();
   void carry_out(Plan& plan);
   void write_meta(const Life& life);
   void note_active(const std::string& agent);
@@ -253,6 +254,7 @@ class Relay {
   std::int64_t paused_until_ns_ = 0;
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
   std::set<std::string> idle_;                     // agents we made inactive ourselves
+  bool agents_doubtful_ = false;                   // the same of an earlier one, as to lives
   bool is_doubtful_ = false;                       // whether the commit that failed just now may have happened
   std::vector<std::string> doubtful_;              // staged for such commits
   int failures_ = 0;                               // rounds in a row that could not be carried out

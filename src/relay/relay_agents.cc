@@ -348,6 +348,16 @@ Status Relay::record_agents(const Plan& plan) {
   return Ok{};
 }
 
+// After a commit that may have happened: what the ledger says counts. Children of that round never left their gates.
+Status Relay::look_up_agents() {
+  if (!agents_doubtful_) return Ok{};
+  std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
+  supervisor_.reconcile(std::move(lives));
+  agents_doubtful_ = false;
+  operations_wanted_ = true;
+  return Ok{};
+}
+
 // It is recorded: now it may happen.
 void Relay::carry_out(Plan& plan) {
   Supervision& done = plan.supervision;

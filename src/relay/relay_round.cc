@@ -116,13 +116,13 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
 // A commit that failed (its sync, say) may have reached the disk, and would count after a crash. So what it promised
 // stays staged until another commit has taken its place.
 Status Relay::clear_doubt() {
-  if (doubtful_.empty()) return Ok{};
+  if (doubtful_.empty() && !agents_doubtful_) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
   WARREN_TRY(ledger_->put_value("given_up_at", std::to_string(clock_.now_us())));
   WARREN_TRY(transaction.commit());
   for (const std::string& file : doubtful_) mailroom_.remove_staged(file);
   doubtful_.clear();
-  return Ok{};
+  return look_up_agents();
 }
 
 void Relay::withdraw(const Delivery& delivery) {
@@ -207,6 +207,7 @@ void Relay::abandon(Plan plan, const Error& why) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }
   for (const Restaged& restaged : plan.restaged) withdraw(restaged.delivery);
+  agents_doubtful_ = agents_doubtful_ || (is_doubtful_ && !plan.supervision.is_empty());
   is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
   plan.changes.insert(plan.changes.end(), changes_.begin(), changes_.end());

@@ -25,12 +25,32 @@ void Supervisor::load(std::vector<Life> lives) {
     }
     Kept& kept = kept_[life.name];
     kept.life = std::move(life);
-    if (!kept.life.has_process()) continue;
-    kept.child = Child::adopt(kept.life.process);
-    if (kept.child) watched_.insert(kept.life.name);
-    else ends_.push_back({kept.life.name, {}});
-    kept.timeout_at_ns = timeout_at_ns(kept.life);
-    if (kept.life.state == LifeState::kReleasing) release(kept);
+    if (kept.life.has_process()) adopt(kept);
+  }
+}
+
+void Supervisor::adopt(Kept& kept) {
+  kept.child = Child::adopt(kept.life.process);
+  if (kept.child) watched_.insert(kept.life.name);
+  else ends_.push_back({kept.life.name, {}});
+  kept.timeout_at_ns = timeout_at_ns(kept.life);
+  if (kept.life.state == LifeState::kReleasing) release(kept);
+}
+
+void Supervisor::reconcile(std::vector<Life> lives) {
+  asked_.clear();
+  for (Life& life : lives) {
+    const Life* known = find(life.name);
+    bool is_same = known != nullptr && known->number == life.number && known->state == life.state;
+    if (life.state == LifeState::kAsked) {
+      asked_[life.message_id] = std::move(life);
+    } else if (!is_same) {
+      bool is_same_process = known != nullptr && known->process == life.process;
+      Kept& kept = kept_[life.name];
+      if (is_same_process) keep(std::move(life));
+      else kept.life = std::move(life);
+      if (!is_same_process && kept.life.has_process()) adopt(kept);
+    }
   }
 }
 

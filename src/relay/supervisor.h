@@ -55,6 +55,9 @@ class Supervisor {
   // At start: processes that live are adopted; those that do not are among ends().
   void load(std::vector<Life> lives);
 
+  // The same later, by what the ledger says.
+  void reconcile(std::vector<Life> lives);
+
   const Life* find(std::string_view name) const;  // its newest life that had a process
   const Life* find_asked(std::string_view message_id) const;
   bool is_asked(std::string_view name) const;
@@ -101,6 +104,7 @@ class Supervisor {
     std::int64_t orphan_at_ns = INT64_MAX;   // without ancestors
   };
   void keep(Life life);
+  void adopt(Kept& kept);
   void step(Kept& kept, std::int64_t now_ns);
   void release(Kept& kept);
   std::int64_t timeout_at_ns(const Life& life) const;

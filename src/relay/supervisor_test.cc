@@ -98,6 +98,21 @@ TEST_F(SupervisorTest, AProcessOfAnotherBootIsFoundToHaveEnded) {
   EXPECT_TRUE(supervisor.ends().empty());
 }
 
+TEST_F(SupervisorTest, AfterADoubtfulCommitTheLedgerCounts) {
+  supervisor.apply({life("a", "x", 1, LifeState::kAsked), life("b", "x", 1, LifeState::kAsked)});
+  Life started = life("a", "x", 1);
+  started.process = {"another boot", 1, 1, 1};
+  supervisor.reconcile({started, life("c", "x", 1, LifeState::kAsked), life("d", "x", 1, LifeState::kExited)});
+  EXPECT_FALSE(supervisor.is_asked("a"));
+  EXPECT_FALSE(supervisor.is_asked("b"));
+  EXPECT_TRUE(supervisor.is_asked("c"));
+  ASSERT_EQ(supervisor.ends().size(), 1U);  // it was written down, and never left its gate
+  EXPECT_EQ(supervisor.ends()[0].name, "a");
+  EXPECT_TRUE(supervisor.has_ended("d"));
+  supervisor.reconcile({started, life("c", "x", 1, LifeState::kAsked), life("d", "x", 1, LifeState::kExited)});
+  EXPECT_EQ(supervisor.ends().size(), 1U);
+}
+
 TEST_F(SupervisorTest, OnlyWhatRunsIsOverdueAndOnce) {
   supervisor.apply({life("a", "x", 1), life("b", "x", 1, LifeState::kExited)});
   supervisor.note_overdue("a", "why");

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 from relaying import WARREN, RelayCase, main
 from spawning import SpawnCase, is_alive, running_commands
@@ -511,6 +512,38 @@ class Lifetimes(SpawnCase):
         self.wait(lambda: self.state(later) == {"bob": "stored"})
         self.command("inbox", "bob", "--take")
         self.wait(lambda: self.state(later) in ({"bob": "delivered"}, {"bob": "read"}), 60)
+
+
+class FullDisk(SpawnCase):
+    def test_a_full_disk_starts_nothing_and_then_each_once(self):
+        disk = self.dir / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", disk], check=True)
+        self.addCleanup(lambda: subprocess.run(["umount", "-l", disk]))
+        config = (self.root / "config.json").read_text()
+        self.root = disk / "root"
+        self.root.mkdir(mode=0o700)
+        (self.root / "config.json").write_text(config)
+        self.up()
+        self.agent("alice")
+        self.process.send_signal(signal.SIGSTOP)
+        for number in range(3):
+            self.ask("alice", f"w{number}", "stays", "PROMPT: " + "x" * 50_000)
+        filler = os.open(disk / "filler", os.O_WRONLY | os.O_CREAT)
+        try:
+            while os.write(filler, b"x" * 4096):
+                pass
+        except OSError:
+            pass
+        os.close(filler)
+        self.process.send_signal(signal.SIGCONT)
+        time.sleep(1)
+        self.assertEqual(self.runs(), [])
+        (disk / "filler").unlink()
+        self.wait(lambda: self.states("alice") == ["spawned"] * 3, 90)
+        self.wait(lambda: sorted(run[1] for run in self.runs()) == ["w0", "w1", "w2"])
+        self.kill()
+        self.fsck()
 
 
 class Sandboxed(SpawnCase):
