@@ -43,7 +43,7 @@ class Edges(RelayCase):
         draft.write_text("TO: bob\n\nx")
         self.wait(lambda: not draft.exists(), 45)
         self.assertEqual(self.inbox("bob"), [])
-        self.assertTrue(self.log_events("leftover_removed"))
+        self.wait(lambda: self.log_events("leftover_removed"))
 
     def test_links_pipes_and_directories_are_not_read(self):
         self.up()
