@@ -156,14 +156,16 @@ Status Root::make_dirs() {
 // Whole or not at all, also after a power cut: an empty one would be refused by the next start.
 Status Root::make_config() {
   if (WARREN_TRY(find_host_link(path_ + "/config.json"))) return Ok{};
-  constexpr const char* kDraft = ".config.json";
-  Fd config = WARREN_TRY(open_below(dir(), kDraft, O_WRONLY | O_CREAT | O_TRUNC));
+  std::string draft = fmt::format(".config.json.{}", ::getpid());  // another relay may start just now
+  Fd config = WARREN_TRY(open_below(dir(), draft, O_WRONLY | O_CREAT | O_TRUNC));
   WARREN_TRY(write_all(config.get(), as_bytes("{}\n")));
   if (::fsync(config.get()) != 0) return system_error(errno, "sync 'config.json'");
-  if (::renameat2(dir(), kDraft, dir(), "config.json", RENAME_NOREPLACE) == 0) return Ok{};
-  if (errno == EINVAL && ::renameat(dir(), kDraft, dir(), "config.json") == 0) return Ok{};
-  if (errno == EEXIST || errno == ENOENT) return Ok{};  // another relay that starts just now was faster
-  return system_error(errno, "make 'config.json'");
+  if (::renameat2(dir(), draft.c_str(), dir(), "config.json", RENAME_NOREPLACE) == 0) return Ok{};
+  int failed = errno;
+  if (failed == EINVAL && ::renameat(dir(), draft.c_str(), dir(), "config.json") == 0) return Ok{};
+  ::unlinkat(dir(), draft.c_str(), 0);
+  if (failed == EEXIST) return Ok{};  // it was faster
+  return system_error(failed, "make 'config.json'");
 }
 
 // The directory is locked too: somebody may remove `.lock`, and a second relay would make another. Some network

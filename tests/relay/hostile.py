@@ -219,7 +219,8 @@ class Places(RelayCase):
             finally:
                 for relay in relays:
                     relay.kill()
-            self.assertEqual(sum("up already" in relay.communicate()[1] for relay in relays), 3)
+            said = [relay.communicate()[1] for relay in relays]
+            self.assertEqual(sum("up already" in words for words in said), 3, said)
 
     def test_asking_whether_it_is_up_keeps_no_relay_from_starting(self):
         self.up()
