@@ -178,6 +178,8 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"deliveries", counts.deliveries},
                  {"dead_letters", counts.dead_letters}};
     if (!metrics.empty()) json["metrics"] = metrics;
+    Result<ProcessIdentity> process = serving_process(*ledger);
+    if (is_up && process.ok()) json["pid"] = process->pid;
     context.out.json(json);
     return exit;
   }
