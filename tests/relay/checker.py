@@ -65,8 +65,13 @@ class Agent(threading.Thread):
         except Exception as error:  # a thread's exception would be lost
             self.problems.append(repr(error))
 
+    def list_inbox(self):
+        """Twice, as the relay's page says: a large directory is not read at one moment."""
+        before = max(self.inbox.glob("*.msg"), default=None)
+        return [] if before is None else [file for file in sorted(self.inbox.glob("*.msg")) if file <= before]
+
     def take_all(self):
-        for file in sorted(self.inbox.glob("*.msg")):
+        for file in self.list_inbox():
             mine = self.inbox / f".{threading.get_ident()}"
             try:
                 headers, body = parse(file.read_bytes())
@@ -167,7 +172,8 @@ class Checker(RelayCase):
         for agent in agents:
             names = [file for file, _, _ in agent.got]
             if agent.agent != "blue":
-                self.assertEqual(names, sorted(names), f"{agent.agent}: names are not in the order of arrival")
+                late = [name for before, name in zip(names, names[1:]) if name < before]
+                self.assertEqual(late, [], f"{agent.agent}: names are not in the order of arrival")
             got[agent.agent] += agent.got
         journals = {name: self.journal(name) for name in SENDERS}
         for recipient in AGENTS:
