@@ -24,7 +24,7 @@ WAL_PAGES = 1000  # SQLite then starts its log anew, and appending no longer cha
 
 
 def body_of(agent, number):
-    size = int(hashlib.sha256(f"{agent}{number}".encode()).hexdigest()[:4], 16) % 12_000
+    size = int(hashlib.sha256(f"{agent}{number}".encode()).hexdigest()[:4], 16) % 6_000
     return f"{agent} {number} " + "x" * size + "."
 
 
@@ -43,7 +43,7 @@ def send_for_ever(root, agent, journal):
             write_message(root, agent, f"TO: {to}\n\n{body}")
         out.write(f"{number} {to}\n")
         number += 1
-        time.sleep(random.random() * 0.01)
+        time.sleep(random.random() * 0.03)
 
 
 def receive_for_ever(root, agent):
@@ -59,7 +59,7 @@ class Power(RelayCase):
     def setUp(self):
         super().setUp()
         self.image = self.dir / "image"
-        self.disk = self.make_disk(self.image, "disk", 256)
+        self.disk = self.make_disk(self.image, "disk", 1024)
         self.root = self.disk / "root"
         self.journals = self.dir / "journals"
         self.journals.mkdir()
@@ -70,7 +70,7 @@ class Power(RelayCase):
         if mebibytes:
             with open(image, "wb") as out:
                 out.truncate(mebibytes << 20)
-            subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "65536", "-J", "size=16", image], check=True)
+            subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "262144", "-J", "size=16", image], check=True)
         place = self.dir / name
         place.mkdir(exist_ok=True)
         # Nothing reaches the disk by the passing of time alone.
