@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/relay_commands.h"
+#include "relay/open_ledger.h"
 
 namespace warren::cli {
 
@@ -36,7 +37,8 @@ Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay
 
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use) {
-  return relay::Ledger::open(root.ledger_path(), use, context.clock);
+  relay::Config config = WARREN_TRY(root.read_config());
+  return relay::open_ledger(root, config, use, context.clock);
 }
 
 Result<Json> read_relay_stats(const relay::Root& root) {

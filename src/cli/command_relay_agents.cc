@@ -22,6 +22,7 @@ constexpr std::size_t kPromptBytes = std::size_t{1} << 20;  // the relay's own l
 Json agent_json(const relay::AgentRow& agent, const relay::Life* life) {
   Json json = {{"name", agent.name}, {"status", agent.status}, {"registered_at_us", agent.registered_at_us}};
   if (agent.last_seen_at_us != 0) json["last_seen_at_us"] = agent.last_seen_at_us;
+  if (!agent.home.empty()) json["home"] = printable(agent.home);
   if (life == nullptr) return json;
   json["spawner"] = life->spawner;
   json["cli"] = life->cli;
@@ -40,6 +41,7 @@ void show_agent(Context& context, const relay::AgentRow& agent, const relay::Lif
     context.out.print(" by {}", life->spawner);
     if (life->ended_at_us != 0) context.out.print(" ({})", printable(life->outcome));
   }
+  if (!agent.home.empty()) context.out.print(" at {}", printable(agent.home));
   context.out.print("\n");
 }
 
@@ -47,6 +49,10 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
+  if (ledger->homes() != nullptr) {  // people want to know where that is
+    std::map<std::string, std::string> labels = WARREN_TRY(ledger->homes()->labels());
+    for (relay::AgentRow& agent : agents) agent.home = labels[agent.home];
+  }
   std::vector<relay::Life> lives = WARREN_TRY(ledger->list_lives());
   std::map<std::string, const relay::Life*> newest;
   for (const relay::Life& life : lives) newest[life.name] = &life;

@@ -65,7 +65,8 @@ Result<Exit> request(Context& context, const Arguments& args, std::string_view w
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
   auto transaction = WARREN_TRY(ledger->begin());
-  WARREN_TRY(ledger->request(what, dump_json({{"dead_letter", letter.id}})));
+  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));  // whose relay has the file
+  WARREN_TRY(ledger->request(what, dump_json({{"dead_letter", letter.id}}), sender));
   WARREN_TRY(transaction.commit());
   WARREN_TRY(root->poke());
   return Exit::kOk;
@@ -101,6 +102,20 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   WARREN_TRY(ledger->backup_to(args.get("FILE")));
+  return Exit::kOk;
+}
+
+Result<Exit> run_adopt(Context& context, const Arguments& args) {
+  const std::string& name = args.get("NAME");
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
+  relay::Homes* homes = ledger->homes();
+  if (homes == nullptr) return Error(Code::kUnsupported, "this relay shares its ledger with no other");
+  WARREN_TRY(root->make_agent(name));
+  auto transaction = WARREN_TRY(ledger->begin());
+  std::int64_t left = WARREN_TRY(homes->adopt(name));
+  WARREN_TRY(transaction.commit());
+  if (left > 0) context.out.print("{} deliveries are under way where it was, and stay there\n", left);
   return Exit::kOk;
 }
 
@@ -172,6 +187,13 @@ std::vector<Command> make_relay_caretakers() {
                  .details = "",
                  .positionals = {{.name = "FILE", .help = "must not exist", .suggest = Suggest::kHostFiles}},
                  .handler = run_backup};
+  Command adopt{.name = "adopt",
+                .summary = "Make this relay the home of an agent that another one has",
+                .details =
+                    "Of relays that share a ledger, one is the home of an agent: it takes from its outbox and delivers "
+                    "to its inbox. From now on that is this one, and what waits for the agent comes here.",
+                .positionals = {{.name = "NAME", .help = "the agent"}},
+                .handler = run_adopt};
   Command check{.name = "fsck",
                 .summary = "Check that the ledger and the directories agree",
                 .details = "",
@@ -179,7 +201,7 @@ std::vector<Command> make_relay_caretakers() {
                             {.name = "deep", .help = "also read every attachment"},
                             json_option()},
                 .handler = run_fsck};
-  return {make_dead(), make_archive(), backup, check};
+  return {make_dead(), make_archive(), backup, adopt, check};
 }
 
 }  // namespace warren::cli

@@ -48,17 +48,22 @@ struct Serving {
   std::unique_ptr<net::HttpServer> endpoint;  // may be null; goes before the relay whose numbers it shows
 };
 
-Result<Serving> start_serving(const std::string& path, Clock& clock, const std::optional<std::string>& metrics) {
+struct ServeOptions {
+  std::optional<std::string> metrics;
+  std::string ledger;
+};
+
+Result<Serving> start_serving(const std::string& path, Clock& clock, const ServeOptions& options) {
   Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM}));
-  auto endpoint = WARREN_TRY(open_relay_endpoint(path, metrics));
-  auto relay = WARREN_TRY(relay::Relay::start(path, clock, launcher_options()));
+  auto endpoint = WARREN_TRY(open_relay_endpoint(path, options.metrics));
+  auto relay = WARREN_TRY(relay::Relay::start(path, clock, launcher_options(), options.ledger));
   if (endpoint != nullptr) serve_relay_metrics(*endpoint, *relay);
   return Serving{std::move(signals), std::move(relay), std::move(endpoint)};
 }
 
 // Serves until SIGINT or SIGTERM.
-Status serve(const std::string& path, Clock& clock, const std::optional<std::string>& metrics, Daemon* daemon) {
-  Result<Serving> started = start_serving(path, clock, metrics);
+Status serve(const std::string& path, Clock& clock, const ServeOptions& options, Daemon* daemon) {
+  Result<Serving> started = start_serving(path, clock, options);
   if (daemon != nullptr) daemon->report(started.ok() ? Status(Ok{}) : Status(started.error()));
   Serving serving = WARREN_TRY(std::move(started));
   Fd stop(::eventfd(0, EFD_CLOEXEC));
@@ -75,8 +80,9 @@ Status serve(const std::string& path, Clock& clock, const std::optional<std::str
 
 Result<Exit> run_up(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(relay_root_path(context, args));
+  ServeOptions options{args.find("metrics"), args.find("ledger").value_or("")};
   if (!args.has("daemon")) {
-    WARREN_TRY(serve(path, context.clock, args.find("metrics"), nullptr));
+    WARREN_TRY(serve(path, context.clock, options, nullptr));
     return Exit::kOk;
   }
   std::string absolute = path;
@@ -89,14 +95,15 @@ Result<Exit> run_up(Context& context, const Arguments& args) {
     WARREN_TRY(daemon.wait());
     return Exit::kOk;
   }
-  Status served = serve(absolute, context.clock, args.find("metrics"), &daemon);
+  Status served = serve(absolute, context.clock, options, &daemon);
   ::_exit(served.ok() ? 0 : 1);
 }
 
-Result<ProcessIdentity> serving_process(relay::Ledger& ledger) {
-  std::optional<std::string> text = WARREN_TRY(ledger.find_value("process"));
-  if (!text) return Error(Code::kNotFound, "the ledger does not say which process serves it");
-  Json json = WARREN_TRY(parse_json(*text));
+// Not from the ledger: a database may be away.
+Result<ProcessIdentity> serving_process(const relay::Root& root) {
+  std::string text = WARREN_TRY(root.read_holder());
+  if (text.empty()) return Error(Code::kBusy, "the relay is only just starting", "try again");
+  Json json = WARREN_TRY(parse_json(text));
   return ProcessIdentity{json.value("boot", ""), json.value("pid_namespace", std::int64_t{0}),
                          json.value("pid", std::int64_t{0}), json.value("started", std::int64_t{0})};
 }
@@ -105,8 +112,7 @@ Result<Exit> run_down(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   if (!root->is_locked_by_other())
     return Error(Code::kNotFound, fmt::format("no relay is up at {}", quote(root->path())));
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
-  ProcessIdentity process = WARREN_TRY(serving_process(*ledger));
+  ProcessIdentity process = WARREN_TRY(serving_process(*root));
   if (liveness_of(process) != Liveness::kAlive) {
     return Error(Code::kUnavailable, "the relay runs where its process cannot be signalled from here");
   }
@@ -155,9 +161,9 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
 }
 
 // Where the relay that is up serves its metrics, by what it says of itself; "" nowhere.
-std::string metrics_address(const relay::Root& root, relay::Ledger& ledger) {
+std::string metrics_address(const relay::Root& root) {
   Result<Json> stats = read_relay_stats(root);
-  Result<ProcessIdentity> process = serving_process(ledger);
+  Result<ProcessIdentity> process = serving_process(root);
   if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
   auto found = stats->find("metrics");
   return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
@@ -168,7 +174,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   if (args.has("MESSAGE")) return show_message(context, args, *ledger);
   bool is_up = root->is_locked_by_other();
-  std::string metrics = is_up ? metrics_address(*root, *ledger) : "";
+  std::string metrics = is_up ? metrics_address(*root) : "";
   Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
   relay::Counts counts = WARREN_TRY(ledger->count());
   if (args.has("json")) {
@@ -236,7 +242,11 @@ std::vector<Command> make_relay_servers() {
              .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
                          {.name = "metrics",
                           .value = "[ADDRESS:]PORT",
-                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"}},
+                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"},
+                         {.name = "ledger",
+                          .value = "URL",
+                          .help = "a PostgreSQL database that relays share: postgres://USER@HOST/DATABASE. Kept in "
+                                  "config.json"}},
              .handler = run_up};
   Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
   Command status{.name = "status",

@@ -17,7 +17,7 @@ namespace warren::cli {
 std::vector<Command> make_relay_servers();     // up, down, status, tail
 std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
 std::vector<Command> make_relay_agents();      // agents, spawn, release
-std::vector<Command> make_relay_caretakers();  // dead, archive, backup, fsck
+std::vector<Command> make_relay_caretakers();  // dead, archive, backup, adopt, fsck
 
 Command make_relay_top();
 

@@ -18,7 +18,6 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kRelayHeaders = 8;  // what the relay may add to a message
 constexpr std::uint64_t kInboxFileBytes = std::uint64_t{1} << 30;
 
 // What would become another header, or another name of one, when it is written.

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "pg/connection.h"
 #include "relay/names.h"
 
 namespace warren::relay {
@@ -55,6 +56,11 @@ Result<bool> set_observed(Config& config, const std::string& key, const Json& va
 }
 
 Status set(Config& config, const std::string& key, const Json& value) {
+  if (key == "ledger") {
+    if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'ledger' is the address of a database");
+    config.ledger = value.get<std::string>();
+    return pg::check_postgres_url(config.ledger).within("config.json: 'ledger'");
+  }
   if (key == "lead") {
     if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'lead' is the name of an agent");
     config.lead = value.get<std::string>();
@@ -89,6 +95,12 @@ Status set(Config& config, const std::string& key, const Json& value) {
 }
 
 }  // namespace
+
+Config::Config() = default;
+Config::Config(const Config&) = default;
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(Config&&) noexcept = default;
+Config::~Config() = default;
 
 Result<Config> parse_config(std::string_view json) {
   Json parsed = WARREN_TRY(parse_json(json).within("config.json"));

@@ -14,6 +14,13 @@
 namespace warren::relay {
 
 struct Config {
+  // Not inline: GCC 12 takes the strings in a Result<Config> for the error it might hold, and warns.
+  Config();
+  Config(const Config&);
+  Config(Config&&) noexcept;
+  Config& operator=(Config&&) noexcept;
+  ~Config();
+
   std::string lead;                                    // who gets what is sent to `Lead`; "": the agent of that name
   std::uint64_t message_bytes_max = 1U << 20;          // of a file in an outbox
   std::int64_t rate_per_second = 10'000;               // messages taken from one agent; 0: no limit
@@ -33,6 +40,7 @@ struct Config {
 
   std::uint64_t attachment_bytes_max = 1U << 30;         // of one attachment
   std::chrono::milliseconds attachment_keep{3'600'000};  // after nobody needs it any more
+  std::string ledger;                                    // postgres://…; "": ledger.db in the root
 };
 
 // kInvalid names the key.

@@ -18,11 +18,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "db/database.h"
-#include "db/statement.h"
-#include "db/transaction.h"
 #include "os/process.h"
 #include "relay/attachment.h"
+#include "relay/homes.h"
+#include "relay/ledger_engine.h"
 
 namespace warren::relay {
 
@@ -36,6 +35,7 @@ enum class DeliveryState {
   kStored,  // the recipient is inactive
   kHeld,    // nobody leads yet
   kDead,    // see dead_letters
+  kRouted,  // for an agent of another home, whose relay has not taken it yet
 };
 std::string_view name_of(DeliveryState state);
 Result<DeliveryState> parse_state(std::string_view word);
@@ -68,6 +68,12 @@ struct Delivery {
   std::int64_t deadline_ms = 0;  // wall time; 0: none
   std::string error;
   std::int64_t discovered_ns = 0;  // monotonic; not stored, 0 for what was read from the ledger
+  std::string home;                // of a shared ledger: whose relay delivers it; "": the one that records it
+};
+
+struct RoutedDelivery {
+  Delivery delivery;
+  std::optional<std::string> content;
 };
 
 struct AgentRow {
@@ -75,6 +81,7 @@ struct AgentRow {
   std::int64_t registered_at_us = 0;
   std::int64_t last_seen_at_us = 0;
   std::string status;  // active, inactive, terminated
+  std::string home;    // of a shared ledger: whose relay serves it
 };
 
 // Stored as the words of name_of().
@@ -161,15 +168,40 @@ struct Finished {
 
 enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
 
-// One thread; between processes SQLite keeps order. Changes belong in a transaction of the caller, so that many
-// messages share one.
+class Ledger;
+
+// Rolls back unless it was committed.
+class Transaction {
+ public:
+  explicit Transaction(Ledger& ledger) : ledger_(&ledger) {}
+  Transaction(Transaction&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)) {}
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+  Status commit();
+
+ private:
+  Ledger* ledger_;
+};
+
+// One thread; between processes SQLite or PostgreSQL keeps order. Changes belong in a transaction of the caller, so
+// that many messages share one.
 class Ledger {
  public:
-  static Result<std::unique_ptr<Ledger>> open(const std::string& path, LedgerUse use, Clock& clock);
+  // A file, or postgres://…: then `home` is the relay it is opened for.
+  static Result<std::unique_ptr<Ledger>> open(const std::string& where, LedgerUse use, Clock& clock, Home home = {});
 
-  Database& database() { return *db_; }
   Clock& clock() { return clock_; }
-  Result<Transaction> begin() { return Transaction::begin(*db_, Access::kWrite); }
+  Result<Transaction> begin();
+
+  // Of a ledger that several relays share, in ledger_shared.cc; else null, and the engine is never away.
+  Homes* homes() { return homes_.get(); }
+  LedgerEngine& engine() { return *db_; }
+  // Deliveries for agents of this home, oldest first; nobody else gets them while the transaction lasts.
+  Result<std::vector<RoutedDelivery>> claim_routed(std::size_t limit);
+  Status reroute(const Delivery& delivery);  // to the delivery's home
+  // What will be asked by find_message() and find_in_inbox() soon: on a database far away, one round trip for all.
+  void expect_messages(const std::vector<std::string>& ids);
+  void expect_in_inboxes(const std::vector<std::pair<std::string, std::string>>& files);  // agent and name
 
   Status add_message(const MessageRow& message);
   Status add_delivery(Delivery& delivery);  // sets its id
@@ -216,7 +248,8 @@ class Ledger {
   Result<std::vector<StoredMessage>> list_messages(const MessageFilter& filter);
   Result<Counts> count();
 
-  Status request(std::string_view type, std::string_view payload);
+  // By the relay that `agent` is at home with; without one, by this one.
+  Status request(std::string_view type, std::string_view payload, std::string_view agent = {});
   Result<std::vector<Operation>> open_operations();
   Status complete_operation(std::int64_t id);
 
@@ -248,8 +281,16 @@ class Ledger {
   Status backup_to(const std::string& path) { return db_->backup_to(path); }
 
  private:
-  Ledger(std::unique_ptr<Database> db, Clock& clock) : db_(std::move(db)), clock_(clock) {}
+  friend class Transaction;
+  Ledger(std::unique_ptr<LedgerEngine> db, Clock& clock) : db_(std::move(db)), clock_(clock) {}
+  Status share(LedgerUse use, Home home);
+  Status serve_home();
+  Status create_tables_patiently();
   Status create_tables();
+  Status commit();
+  void rollback();
+  const std::string& home() const { return homes_ ? homes_->id() : kNoHome; }
+  std::string scoped(std::string_view key) const;  // orchestrator_state is each home's own
   struct Prepared {
     Statement* statement;
     Sql sql;
@@ -262,12 +303,15 @@ class Ledger {
   Status create_attachment_tables();
   Status prepare_attachments();
   Status prepare_sweep();
-  static Delivery delivery_of(Rows& rows);
+  Status prepare_shared();
+  static Result<Delivery> delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
   Result<std::vector<Delivery>> all(Statement& statement);
 
-  std::unique_ptr<Database> db_;
+  inline static const std::string kNoHome;
+  std::unique_ptr<LedgerEngine> db_;
   Clock& clock_;
+  std::unique_ptr<Homes> homes_;
   Statement add_message_, add_delivery_, set_state_, set_retry_, release_, settle_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
       newest_;
@@ -276,7 +320,7 @@ class Ledger {
   Statement request_, operations_, complete_, find_value_, put_value_;
   Statement set_pid_, list_lives_, find_life_, next_life_, put_life_;
   Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
-  Statement integrity_, unsettled_, is_needed_;
+  Statement unsettled_, is_needed_, claim_routed_, reroute_;
   Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,

@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS lives (
     asked_at BIGINT NOT NULL,
     started_at BIGINT NOT NULL,
     ended_at BIGINT NOT NULL,
+    home TEXT NOT NULL,
     PRIMARY KEY (name, number)
 );
 CREATE TABLE IF NOT EXISTS continuity (
@@ -100,17 +101,18 @@ Status Ledger::prepare_agents() {
   const Prepared statements[] = {
       {&set_pid_, "UPDATE agents SET pid = ?2 WHERE name = ?1"},
       {&list_lives_,
-       "SELECT " WARREN_LIFE
-       " FROM lives l WHERE l.state = 'asked' OR l.number = (SELECT max(n.number) FROM lives n WHERE n.name"
-       " = l.name AND n.state NOT IN ('asked', 'failed')) ORDER BY l.name, l.number"},
+       "SELECT " WARREN_LIFE " FROM lives l WHERE l.home = ?1 AND (l.state = 'asked' OR l.number = (SELECT "
+                             "max(n.number) FROM lives n WHERE n.name"
+       " = l.name AND n.home = l.home AND n.state NOT IN ('asked', 'failed'))) ORDER BY l.name, l.number"},
       {&next_life_, "SELECT coalesce(max(number), 0) + 1 FROM lives WHERE name = ?1"},
       {&find_life_, "SELECT " WARREN_LIFE " FROM lives l WHERE l.message_id = ?1"},
       {&put_life_,
        "INSERT INTO lives(name, number, message_id, spawner, depth, cli, working_dir, boot, pid_namespace, pid, "
        "started,"
-       " token_sha256, state, releaser, outcome, asked_at, started_at, ended_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+       " token_sha256, state, releaser, outcome, asked_at, started_at, ended_at, home) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
+       "?7, "
        "?8,"
-       " ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (name, number) DO UPDATE SET working_dir ="
+       " ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT (name, number) DO UPDATE SET working_dir ="
        " excluded.working_dir, boot = excluded.boot, pid_namespace = excluded.pid_namespace, pid = excluded.pid, "
        "started"
        " = excluded.started, token_sha256 = excluded.token_sha256, state = excluded.state, releaser ="
@@ -133,7 +135,7 @@ Status Ledger::set_agent_pid(std::string_view name, std::int64_t pid) {
 
 Result<std::vector<Life>> Ledger::list_lives() {
   std::vector<Life> found;
-  Rows rows = list_lives_.rows();
+  Rows rows = list_lives_.bind(1, home()).rows();
   while (WARREN_TRY(rows.next())) {
     Life life = WARREN_TRY(life_of(rows));
     found.push_back(std::move(life));
@@ -172,6 +174,7 @@ Status Ledger::put_life(const Life& l) {
       .bind(16, l.asked_at_us)
       .bind(17, l.started_at_us)
       .bind(18, l.ended_at_us)
+      .bind(19, home())
       .run();
 }
 

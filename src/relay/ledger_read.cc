@@ -6,8 +6,9 @@
 
 namespace warren::relay {
 
-Delivery Ledger::delivery_of(Rows& rows) {
+Result<Delivery> Ledger::delivery_of(Rows& rows) {
   Delivery d;
+  d.state = WARREN_TRY(parse_state(rows.text(3)));
   d.id = rows.integer(0);
   d.message_id = rows.text(1);
   d.recipient = rows.text(2);
@@ -44,8 +45,7 @@ Result<std::vector<Delivery>> Ledger::all(Statement& statement) {
   std::vector<Delivery> found;
   Rows rows = statement.rows();
   while (WARREN_TRY(rows.next())) {
-    Delivery delivery = delivery_of(rows);
-    delivery.state = WARREN_TRY(parse_state(rows.text(3)));
+    Delivery delivery = WARREN_TRY(delivery_of(rows));
     found.push_back(std::move(delivery));
   }
   return found;
@@ -86,11 +86,12 @@ Result<std::vector<Delivery>> Ledger::due(const DueFilter& filter) {
   return all(due_.bind(1, filter.now_ms)
                  .bind(2, filter.after)
                  .bind(3, std::uint64_t{filter.limit})
-                 .bind(4, filter.attempts_min));
+                 .bind(4, filter.attempts_min)
+                 .bind(5, home()));
 }
 
 Result<std::optional<std::int64_t>> Ledger::next_due_ms(std::int64_t now_ms) {
-  Rows rows = next_due_.bind(1, now_ms).rows();
+  Rows rows = next_due_.bind(1, now_ms).bind(2, home()).rows();
   if (!WARREN_TRY(rows.next()) || rows.is_null(0)) return std::optional<std::int64_t>();
   return std::optional(rows.integer(0));
 }
@@ -101,6 +102,7 @@ Result<std::vector<Delivery>> Ledger::in_state(std::string_view recipient, Deliv
 }
 
 Result<std::int64_t> Ledger::newest_inbox_ns() {
+  if (homes_) return homes_->newest_ns();
   Rows rows = newest_.rows();
   if (!WARREN_TRY(rows.next())) return 0;
   return timestamp_of(rows.text(0)).value_or(0);
@@ -108,9 +110,12 @@ Result<std::int64_t> Ledger::newest_inbox_ns() {
 
 Result<std::vector<AgentRow>> Ledger::list_agents() {
   std::vector<AgentRow> found;
+  std::map<std::string, std::string> homes;
+  if (homes_) homes = WARREN_TRY(homes_->list());
   Rows rows = list_agents_.rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back({std::string(rows.text(0)), rows.integer(1), rows.integer(2), std::string(rows.text(3))});
+    if (auto at = homes.find(found.back().name); at != homes.end()) found.back().home = at->second;
   }
   return found;
 }
@@ -161,7 +166,7 @@ Result<Counts> Ledger::count() {
 
 Result<std::vector<Operation>> Ledger::open_operations() {
   std::vector<Operation> found;
-  Rows rows = operations_.rows();
+  Rows rows = (homes_ ? operations_.bind(1, home()) : operations_).rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back({rows.integer(0), std::string(rows.text(1)), std::string(rows.text(2))});
   }
@@ -169,19 +174,14 @@ Result<std::vector<Operation>> Ledger::open_operations() {
 }
 
 Result<std::optional<std::string>> Ledger::find_value(std::string_view key) {
-  Rows rows = find_value_.bind(1, key).rows();
+  std::string name = scoped(key);
+  Rows rows = find_value_.bind(1, name).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
   return std::optional(std::string(rows.text(0)));
 }
 
 Result<std::vector<std::string>> Ledger::check() {
-  std::vector<std::string> found;
-  {
-    Rows rows = integrity_.rows();
-    while (WARREN_TRY(rows.next())) {
-      if (rows.text(0) != "ok") found.push_back(fmt::format("ledger.db: {}", rows.text(0)));
-    }
-  }
+  std::vector<std::string> found = WARREN_TRY(db_->check());
   Rows rows = unsettled_.rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back(fmt::format("message {} is {}, but its deliveries say otherwise", rows.text(0), rows.text(1)));

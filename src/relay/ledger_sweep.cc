@@ -4,9 +4,10 @@
 namespace warren::relay {
 
 // "Unread" counts as open here: a file in an inbox has a row as long as it stands there.
-#define WARREN_IS_FINISHED                                                                                        \
-  "status IN ('completed', 'failed') AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id ="             \
-  " messages.message_id AND d.state IN ('pending', 'stored', 'held', 'delivered')) AND NOT EXISTS (SELECT 1 FROM" \
+#define WARREN_IS_FINISHED                                                                                            \
+  "status IN ('completed', 'failed') AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id ="                 \
+  " messages.message_id AND d.state IN ('pending', 'routed', 'stored', 'held', 'delivered')) AND NOT EXISTS (SELECT " \
+  "1 FROM"                                                                                                            \
   " dead_letters l WHERE l.message_id = messages.message_id AND l.closed_at IS NULL)"
 
 Status Ledger::prepare_sweep() {
@@ -19,7 +20,10 @@ Status Ledger::prepare_sweep() {
        "SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'pending' AND"
        " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id"
        " WHERE d.state IN ('stored', 'held') AND d.state IN ('stored', 'held', 'delivered') AND m.file_path LIKE ?1"
-       " UNION ALL SELECT 1 FROM dead_letters l JOIN messages m ON m.message_id = l.message_id WHERE l.closed_at IS"
+       " UNION ALL SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'routed' "
+       "AND"
+       " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM dead_letters l JOIN messages m ON m.message_id = l.message_id "
+       "WHERE l.closed_at IS"
        " NULL AND m.file_path LIKE ?1 LIMIT 1"},
       // Not the newest delivery: the next name in an inbox must sort behind it, also after a restart.
       {&list_finished_,

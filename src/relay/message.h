@@ -17,6 +17,7 @@ namespace warren::relay {
 inline constexpr int kPriorityDefault = 5;
 inline constexpr int kPriorityLowest = 9;
 inline constexpr std::size_t kHeaderCount = 64;
+inline constexpr std::size_t kRelayHeaders = 8;    // what the relay may add to a message
 inline constexpr std::size_t kHeaderBytes = 8192;  // of one line
 
 struct Header {

@@ -13,6 +13,7 @@
 #include "os/error.h"
 #include "os/process.h"
 #include "relay/names.h"
+#include "relay/open_ledger.h"
 
 namespace warren::relay {
 namespace {
@@ -27,9 +28,9 @@ std::uint64_t seed_of_process() {
 }  // namespace
 
 bool Plan::is_empty() const {
-  return messages.empty() && restaged.empty() && retried.empty() && changes.empty() && acks.empty() &&
-         filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() && operations.empty() &&
-         supervision.is_empty();
+  return messages.empty() && restaged.empty() && rerouted.empty() && retried.empty() && changes.empty() &&
+         acks.empty() && filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() &&
+         operations.empty() && supervision.is_empty();
 }
 
 Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch)
@@ -47,20 +48,23 @@ Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOp
 
 Relay::~Relay() = default;
 
-Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& clock, LauncherOptions launch) {
+Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& clock, LauncherOptions launch,
+                                            const std::string& ledger) {
   ::umask(077);  // the ledger's files are made by SQLite
   auto root = WARREN_TRY(Root::open(path, MakeRoot::kYes));
   WARREN_TRY(root->lock());
+  if (!ledger.empty()) WARREN_TRY(set_ledger(*root, ledger));
   Config config = WARREN_TRY(root->read_config());
   std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
-  relay->ledger_ = WARREN_TRY(Ledger::open(relay->root_->ledger_path(), LedgerUse::kServe, clock));
+  relay->ledger_ = WARREN_TRY(open_ledger(*relay->root_, relay->config_, LedgerUse::kServe, clock));
+  if (relay->ledger_->homes() != nullptr) relay->router_.set_home(relay->ledger_->homes()->id());
   relay->attachments_ =
       WARREN_TRY(Attachments::open(*relay->root_, *relay->ledger_, relay->config_, clock, relay->log_));
   relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
   WARREN_TRY(relay->recover().within("recover"));
   relay->housekeeper_ = WARREN_TRY(Housekeeper::start(
       *relay->root_, relay->config_, clock, relay->log_, relay->metrics_,
-      [path = relay->root_->ledger_path(), &clock] { return Ledger::open(path, LedgerUse::kRead, clock); }));
+      [relay = relay.get()] { return open_ledger(*relay->root_, relay->config_, LedgerUse::kRead, relay->clock_); }));
   relay->look_at_disk();
   relay->count_agents();
   return relay;
@@ -76,7 +80,8 @@ Status Relay::recover() {
   auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
   router_.set_subscriptions(std::move(subscriptions));
   WARREN_TRY(recover_agents());
-  newest_stamp_ns_ = WARREN_TRY(ledger_->newest_inbox_ns());
+  std::int64_t newest = WARREN_TRY(ledger_->newest_inbox_ns());
+  newest_stamp_ns_ = std::max(newest_stamp_ns_, newest);
   std::int64_t resumed = 0;
   for (DueFilter filter{.limit = kRecoverPage};;) {
     std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
@@ -90,9 +95,12 @@ Status Relay::recover() {
   ProcessIdentity self = current_process();
   Json process = {
       {"boot", self.boot}, {"pid_namespace", self.pid_namespace}, {"pid", self.pid}, {"started", self.started}};
+  holder_ = dump_json(process);
+  root_->note_holder(holder_).ignore("a full disk, say: then only `down` does not find us");
   WARREN_TRY(ledger_->put_value("process", dump_json(process)));
   WARREN_TRY(ledger_->put_value("started_at", std::to_string(clock_.now_us())));
   WARREN_TRY(transaction.commit());
+  routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
   add_agents();
   log_.note(Severity::kInfo, "started", {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
   return Ok{};
@@ -131,7 +139,9 @@ Status Relay::remove_orphans() {
 }
 
 void Relay::add_agent(const std::string& name, std::int64_t now_us) {
-  Status added = watcher_->add_agent(name);
+  Result<bool> is_ours = claim_agent(name, now_us);
+  if (is_ours.ok() && !*is_ours) return;
+  Status added = is_ours.ok() ? watcher_->add_agent(name) : Status(is_ours.error());
   if (!added.ok()) {
     log_.note(Severity::kError, "agent_failed", {{"agent", name}, {"error", added.error().message()}});
     return;
@@ -157,7 +167,7 @@ void Relay::add_agents() {
   std::set<std::string> there(names->begin(), names->end());
   std::vector<AgentRow> gone;
   for (const auto& [name, agent] : router_.agents()) {
-    if (!there.contains(name) && agent.status != "terminated") gone.push_back(agent);
+    if (!there.contains(name) && agent.status != "terminated" && !router_.is_remote(agent)) gone.push_back(agent);
   }
   for (AgentRow& agent : gone) {
     agent.status = "terminated";
@@ -190,12 +200,13 @@ std::string Relay::archive_path(std::string_view agent, std::string_view file) {
 
 std::int64_t Relay::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
-  std::int64_t at = std::min(retry_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX));
+  std::int64_t at = std::min({retry_at_ns_, news_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX)});
   at = std::min(at, supervisor_.wake_at_ns());
   if (has_news()) at = std::min(at, flush_at_ns_);
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
+  if (routed_wanted_ || agents_stale_ || must_recover_) at = 0;
   return at;
 }
 
@@ -217,7 +228,8 @@ Status Relay::sleep(int stop) {
   std::vector<pollfd> all{{stop, POLLIN, 0},
                           {watcher_->fd(), POLLIN, 0},
                           {mailroom_.syncs().fd(), POLLIN, 0},
-                          {attachments_->fd(), POLLIN, 0}};
+                          {attachments_->fd(), POLLIN, 0},
+                          {ledger_->engine().fd(), POLLIN, 0}};
   supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
   mailroom_.syncs().clear();
@@ -228,6 +240,7 @@ void Relay::on_poke() {
   operations_wanted_ = true;
   if (!root_->has_lost_lock()) return;
   Status locked = root_->lock();
+  if (locked.ok()) locked = root_->note_holder(holder_);
   if (locked.ok()) locked = watcher_->watch_lock();
   log_.audit("lock_removed", {{"made_again", locked.ok()}});
 }
@@ -242,6 +255,7 @@ Status Relay::run(int stop) {
     if (watcher_->take_agents_changed()) add_agents();
     if (watcher_->take_poke()) on_poke();
     take_hashed();
+    hear_news();
     bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
@@ -257,7 +271,7 @@ Status Relay::run(int stop) {
 void Relay::finish() {
   collect_synced(0);
   flush_at_ns_ = 0;
-  for (int tries = 0; tries < 3 && has_news(); ++tries) {
+  for (int tries = 0; tries < 3 && has_news() && !ledger_->engine().is_lost(); ++tries) {
     flush_at_ns_ = 0;
     round().ignore("what is not recorded now is found again by the next start");
   }

@@ -80,9 +80,11 @@ struct Subscription {
 };
 
 struct Plan {
+  std::optional<Transaction> transaction;  // begun early by a round that claims what other relays have for us
   std::vector<Candidate> candidates;
   std::vector<Outgoing> messages;
   std::vector<Restaged> restaged;  // waited in the ledger, and go now
+  std::vector<Restaged> rerouted;  // the same, to agents of other homes
   std::vector<Delivery> retried;   // staged long ago
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
@@ -106,7 +108,9 @@ struct Plan {
 class Relay {
  public:
   // Locks the root (kBusy if a relay is up), repairs it, opens the ledger and recovers.
-  static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock, LauncherOptions launch = {});
+  // `ledger` is the address of a PostgreSQL database, and is kept in config.json; "": what stands there.
+  static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock, LauncherOptions launch = {},
+                                              const std::string& ledger = "");
   ~Relay();
 
   // Serves until `stop` becomes readable. What was taken is finished first.
@@ -194,6 +198,20 @@ class Relay {
   void look_at_agents();
   bool has_mail(const std::string& agent) const;
 
+  // What several relays share: relay_shared.cc.
+  void hear_news();
+  Status refresh_ledger();
+  Status recover_in_doubt();
+  Status reload_agents();
+  Result<bool> claim_agent(const std::string& name, std::int64_t now_us);
+  void expect(const std::vector<Candidate>& candidates);
+  void expect(const std::vector<LeftInbox>& left, std::size_t count);
+  Status plan_routed(Plan& plan);
+  void plan_arrival(Plan& plan, RoutedDelivery arrival);
+  Status check_routes(const std::vector<Route>& routes, const Message& message) const;
+  Status record_body(Outgoing& outgoing);
+  void suspend(Plan plan, const Error& why);
+
   // Carrying out: relay_round.cc.
   Status stage(const Plan& plan);
   Status commit(Plan& plan, SyncBatch& staged);
@@ -259,8 +277,16 @@ class Relay {
   std::vector<std::string> doubtful_;              // staged for such commits
   int failures_ = 0;                               // rounds in a row that could not be carried out
   std::mt19937_64 random_;
-  std::int64_t outboxes_at_ns_ = 0;  // when their files are counted again
-  std::int64_t forget_at_ns_ = 0;    // not before: gently
+  std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked, whatever it told
+  bool routed_wanted_ = false;
+  bool agents_stale_ = false;
+  std::string holder_;         // what .lock says of us
+  bool names_wanted_ = false;  // agents whose names could not be claimed yet
+  bool must_recover_ = false;  // whether the last commit happened is not known
+  std::int64_t agents_version_ = 0;
+  std::set<std::string> refused_names_;  // at home elsewhere; noted already
+  std::int64_t outboxes_at_ns_ = 0;      // when their files are counted again
+  std::int64_t forget_at_ns_ = 0;        // not before: gently
   Metrics metrics_;
   DiskWatch disk_;
   std::unique_ptr<Housekeeper> housekeeper_;  // the last: its thread uses what is above
@@ -270,5 +296,8 @@ bool is_shortage(const Error& error);  // of descriptors or space: what failed i
 
 // What stands in the inbox: the message, headed by who sent it and its id.
 std::string render(const Message& message, std::string_view sender, std::string_view id);
+
+// The file's name: sorts by the stamp, and two messages never share one.
+std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns);
 
 }  // namespace warren::relay

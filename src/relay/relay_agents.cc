@@ -62,7 +62,8 @@ Status Relay::recover_agents() {
   for (const Life& life : lives) {
     if (life.state != LifeState::kAsked) router_.set_spawner(life.name, life.spawner);
   }
-  supervisor_.load(std::move(lives));
+  if (must_recover_) supervisor_.reload(std::move(lives));
+  else supervisor_.load(std::move(lives));
   return Ok{};
 }
 
@@ -423,7 +424,7 @@ void Relay::look_at_agents() {
   std::int64_t now = clock_.monotonic_ns();
   std::vector<AgentRow> idle;
   for (const auto& [name, agent] : router_.agents()) {
-    if (agent.status != "active" || supervisor_.has_process(name)) continue;
+    if (agent.status != "active" || supervisor_.has_process(name) || router_.is_remote(agent)) continue;
     std::int64_t since = active_ns_.try_emplace(name, now).first->second;
     if (now - since >= std::chrono::nanoseconds(config_.inactive).count() && has_mail(name)) idle.push_back(agent);
   }

@@ -44,10 +44,15 @@ std::string render(const Message& message, std::string_view sender, std::string_
   return write_message(shown);
 }
 
+std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns) {
+  return fmt::format("{:019}-{}.msg", stamp_ns, sha256_hex(as_bytes(message_id)).substr(0, 16));
+}
+
 Status Relay::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
     std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) break;
+    expect(found);
     Status planned = Ok{};
     std::vector<Candidate> held;  // by a large attachment: all that their senders sent after it waits too
     for (Candidate& candidate : found) {
@@ -201,6 +206,7 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     return Error(Code::kUnsupported, fmt::format("KIND {} is not for agents", quote(row.type)));
   }
   std::vector<Route> routes = WARREN_TRY(router_.resolve(row.target, row.agent));
+  WARREN_TRY(check_routes(routes, outgoing.message));
   if ((row.type == "ack" || row.type == "nack") && !outgoing.message.reference.empty()) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }
@@ -294,8 +300,7 @@ void Relay::assign_names(Plan& plan) {
       outgoing.row.id = make_message_id(kOrchestrator, make_message_stem(stamp, random_()));
       outgoing.deliveries.front().message_id = outgoing.row.id;
     }
-    std::string digest = sha256_hex(as_bytes(outgoing.row.id)).substr(0, 16);
-    std::string name = fmt::format("{:019}-{}.msg", stamp, digest);
+    std::string name = inbox_name(outgoing.row.id, stamp);
     for (Delivery& delivery : outgoing.deliveries) {
       delivery.inbox_name = name;
       delivery.discovered_ns = outgoing.discovered_ns;

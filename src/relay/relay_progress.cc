@@ -37,6 +37,7 @@ void Relay::tell(Plan& plan, std::string_view agent, Message message) {
   outgoing.discovered_ns = clock_.monotonic_ns();
   Delivery delivery;
   delivery.recipient = agent;
+  if (router_.is_remote(*known)) delivery.state = DeliveryState::kRouted;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
   outgoing.deliveries.push_back(std::move(delivery));
   ++plan.delivery_count;
@@ -88,8 +89,12 @@ Status Relay::plan_left(Plan& plan) {
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    auto just_now = delivered.find(staged_name(left_[i].file, left_[i].agent));
+  expect(left_, count);
+  std::size_t looked = 0;
+  Status asked = Ok{};
+  for (; looked < count; ++looked) {
+    LeftInbox& one = left_[looked];
+    auto just_now = delivered.find(staged_name(one.file, one.agent));
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
       if (!plan.read.insert(change.delivery.id).second) continue;
@@ -98,21 +103,26 @@ Status Relay::plan_left(Plan& plan) {
       change.is_read_at_once = true;
       continue;
     }
-    std::optional<Delivery> found = WARREN_TRY(ledger_->find_in_inbox(left_[i].agent, left_[i].file));
+    Result<std::optional<Delivery>> answer = ledger_->find_in_inbox(one.agent, one.file);
+    if (!answer.ok()) {
+      asked = std::move(answer).take_error();
+      break;
+    }
+    std::optional<Delivery>& found = *answer;
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
     if (unsynced_.contains(found->id)) {
-      later.push_back(std::move(left_[i]));
+      later.push_back(std::move(one));
       continue;
     }
     if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second) continue;  // told by event, and seen
     if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back({std::move(*found), DeliveryState::kRead});
   }
-  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
+  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(looked));  // these are in the plan
   if (!later.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   left_.insert(left_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
-  return Ok{};
+  return asked;
 }
 
 // One page of one inbox whose events may have been lost: what the ledger has as delivered and is not there was read.
@@ -143,6 +153,10 @@ Result<Message> Relay::load(std::string_view message_id) {
                       config_.message_bytes_max);
   }
   if (!file.ok() && is_shortage(file.error())) return file.error();
+  if (!file.ok() && ledger_->homes() != nullptr) {  // it came through another home
+    std::optional<std::string> body = WARREN_TRY(ledger_->homes()->find_body(message_id));
+    if (body) return parse_message(*body, kHeaderCount + kRelayHeaders);
+  }
   if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
   if (sha256_hex(as_bytes(file->content)) != stored->message.checksum) {
     return Error(Code::kCorrupt, "the file was changed after it was accepted");
@@ -152,11 +166,13 @@ Result<Message> Relay::load(std::string_view message_id) {
 
 Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
-  if (!message.ok() && is_shortage(message.error())) return message.error();
+  bool is_away = !message.ok() && ledger_->engine().is_lost();
+  if (is_away || (!message.ok() && is_shortage(message.error()))) return message.error();
   Result<Readiness> ready = message.ok() ? attachments_->check(*message, "") : Readiness::kReady;
   if (ready.ok() && *ready == Readiness::kWaits) return ready;
   if (!ready.ok()) {
-    if (is_shortage(ready.error()) || ready.error().code() == Code::kIo) return ready;  // no fault of the message
+    if (ledger_->engine().is_lost() || is_shortage(ready.error()) || ready.error().code() == Code::kIo)
+      return ready;  // no fault of the message
     message = ready.error();
   }
   if (!message.ok()) {
@@ -169,6 +185,12 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   delivery.state = DeliveryState::kPending;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
   std::string content = render(*message, sender, delivery.message_id);
+  if (router_.is_remote(delivery.recipient)) {
+    delivery.home = router_.find_agent(delivery.recipient)->home;
+    plan.rerouted.push_back({std::move(delivery), std::move(content)});
+    return Readiness::kReady;
+  }
+  if (ledger_->homes() != nullptr) delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
   plan.restaged.push_back({std::move(delivery), std::move(content)});
   return Readiness::kReady;
 }
@@ -181,7 +203,7 @@ Status Relay::plan_waiting(Plan& plan) {
     std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
-    if (agent != nullptr && agent->status == "active") {
+    if (agent != nullptr && agent->status == "active" && !router_.is_remote(*agent)) {
       auto stored = WARREN_TRY(ledger_->in_state(name, DeliveryState::kStored, 0, kPage));
       auto held = WARREN_TRY(ledger_->in_state(name, DeliveryState::kHeld, 0, kPage));
       found = std::max(stored.size(), held.size());
@@ -225,7 +247,7 @@ Status Relay::plan_operations(Plan& plan) {
     if (operation.type == "spawn" && !is_asked_here(operation)) continue;
     Result<Readiness> done = plan_operation(plan, operation);
     if (done.ok() && *done == Readiness::kWaits) continue;
-    if (!done.ok() && is_shortage(done.error())) return done.error();
+    if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
     if (!done.ok()) {
       log_.note(Severity::kWarning, "operation_failed",
                 {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});

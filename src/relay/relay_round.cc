@@ -28,8 +28,10 @@ Result<bool> Relay::round() {
   for (const LeftInbox& one : left) note_active(one.agent);
   left_.insert(left_.end(), left.begin(), left.end());
   Plan plan;
-  Status planned = clear_doubt();
+  Status planned = refresh_ledger();
+  if (planned.ok()) planned = clear_doubt();
   if (planned.ok()) planned = plan_waiting(plan);
+  if (planned.ok()) planned = plan_routed(plan);
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
   if (planned.ok()) planned = plan_candidates(plan);
@@ -45,7 +47,12 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = stage(plan);
   if (planned.ok()) planned = commit(plan, *mailroom_.begin_sync_staged());
   if (!planned.ok()) {
-    abandon(std::move(plan), planned.error());
+    if (ledger_->homes() != nullptr && ledger_->homes()->is_fenced()) return planned.error();
+    if (ledger_->engine().is_in_doubt()) {
+      suspend(std::move(plan), planned.error());
+    } else {
+      abandon(std::move(plan), planned.error());
+    }
     return true;
   }
   failures_ = 0;
@@ -71,6 +78,7 @@ Status Relay::stage(const Plan& plan) {
 
 Status Relay::record_message(Outgoing& outgoing) {
   if (outgoing.row.direction != "again") WARREN_TRY(ledger_->add_message(outgoing.row));
+  if (ledger_->homes() != nullptr) WARREN_TRY(record_body(outgoing));
   for (Delivery& delivery : outgoing.deliveries) WARREN_TRY(ledger_->add_delivery(delivery));
   WARREN_TRY(attachments_->record(outgoing.message, outgoing.row.id));
   if (outgoing.row.status != "failed") return Ok{};
@@ -90,6 +98,10 @@ Status Relay::record_change(const Change& change) {
 
 Status Relay::record_rest(const Plan& plan) {
   for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->release(restaged.delivery));
+  for (const Restaged& rerouted : plan.rerouted) {
+    WARREN_TRY(ledger_->homes()->put_body(rerouted.delivery.message_id, rerouted.content));
+    WARREN_TRY(ledger_->reroute(rerouted.delivery));
+  }
   for (const AgentRow& agent : plan.agents) WARREN_TRY(ledger_->put_agent(agent));
   for (const std::string& agent : plan.seen) WARREN_TRY(ledger_->touch_agent(agent));
   for (const Subscription& one : plan.subscriptions) {
@@ -102,13 +114,17 @@ Status Relay::record_rest(const Plan& plan) {
 
 // Rows are written while the staged files are synced, and committed when they are.
 Status Relay::commit(Plan& plan, SyncBatch& staged) {
-  auto transaction = WARREN_TRY(ledger_->begin());
+  if (!plan.transaction) {
+    auto transaction = WARREN_TRY(ledger_->begin());
+    plan.transaction.emplace(std::move(transaction));
+  }
+  if (ledger_->homes() != nullptr) ledger_->homes()->note_newest_ns(newest_stamp_ns_);
   for (const Change& change : plan.changes) WARREN_TRY(record_change(change));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
-  Status committed = transaction.commit();
+  Status committed = plan.transaction->commit();
   is_doubtful_ = !committed.ok();
   return committed;
 }
@@ -133,7 +149,6 @@ void Relay::withdraw(const Delivery& delivery) {
 void Relay::retry(Delivery delivery, std::string_view why) {
   std::int64_t now = now_ms();
   if (delivery.deadline_ms != 0 && now >= delivery.deadline_ms) {
-    mailroom_.unstage(delivery);
     changes_.push_back({std::move(delivery), DeliveryState::kDead, std::string(why)});
     return;
   }
@@ -162,6 +177,10 @@ void Relay::publish_one(const Delivery& delivery, std::vector<Delivery>& done) {
 
 void Relay::publish(Plan& plan) {
   std::vector<Delivery> done;
+  for (const Change& change :
+       plan.changes) {  // not before it is recorded: without its file it would count as delivered
+    if (change.state == DeliveryState::kDead) mailroom_.unstage(change.delivery);
+  }
   for (const Delivery& delivery : plan.retried) publish_one(delivery, done);
   if (plan.has_more_retries) {  // they are older than what is new
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
@@ -203,6 +222,8 @@ void Relay::collect_synced(std::size_t unsynced_max) {
 
 // Nothing was recorded: everything is as before, and is tried again after a while.
 void Relay::abandon(Plan plan, const Error& why) {
+  plan.transaction.reset();
+  routed_wanted_ = routed_wanted_ || ledger_->homes() != nullptr;
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }

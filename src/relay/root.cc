@@ -193,6 +193,18 @@ bool Root::is_locked_by_other() const {
   return ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // let go with the descriptor
 }
 
+Status Root::note_holder(std::string_view who) const {
+  if (::ftruncate(lock_.get(), 0) != 0 || ::lseek(lock_.get(), 0, SEEK_SET) != 0) {
+    return system_error(errno, "empty '.lock'");
+  }
+  return write_all(lock_.get(), as_bytes(who)).within("'.lock'");
+}
+
+Result<std::string> Root::read_holder() const {
+  ReadFile file = WARREN_TRY(read_below(dir(), ".lock", kConfigBytes));
+  return std::move(file.content);
+}
+
 Status Root::poke() const {
   Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR));
   if (::futimens(file.get(), nullptr) != 0) return system_error(errno, "touch '.lock'");

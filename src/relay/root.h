@@ -42,6 +42,8 @@ class Root {
   Status lock();
   bool has_lost_lock() const;  // somebody removed the file: lock() again makes another
   bool is_locked_by_other() const;
+  Status note_holder(std::string_view who) const;  // in .lock, for those who have no ledger to ask
+  Result<std::string> read_holder() const;
   Status poke() const;  // makes a running relay look for requests: touches .lock
 
   Result<Config> read_config() const { return read_config_in(dir()); }

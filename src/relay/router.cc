@@ -12,6 +12,11 @@ const AgentRow* Router::find_agent(std::string_view name) const {
   return found == agents_.end() ? nullptr : &found->second;
 }
 
+bool Router::is_remote(std::string_view name) const {
+  const AgentRow* agent = find_agent(name);
+  return agent != nullptr && is_remote(*agent);
+}
+
 std::string Router::find_lead() const {
   std::string name = lead_.empty() ? std::string(kLead) : lead_;
   const AgentRow* agent = find_agent(name);
@@ -24,6 +29,7 @@ Result<Route> Router::route_to(std::string_view name) const {
   if (agent == nullptr || agent->status == "terminated") {
     return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(name)));
   }
+  if (is_remote(*agent)) return Route{agent->name, DeliveryState::kRouted};  // its home knows whether it is active
   return Route{agent->name, agent->status == "active" ? DeliveryState::kPending : DeliveryState::kStored};
 }
 
@@ -31,7 +37,9 @@ Result<std::vector<Route>> Router::resolve(std::string_view to, std::string_view
   std::vector<Route> routes;
   if (to == "*") {
     for (const auto& [name, agent] : agents_) {
-      if (name != sender && agent.status == "active") routes.push_back({name});
+      if (name != sender && agent.status == "active") {
+        routes.push_back({name, is_remote(agent) ? DeliveryState::kRouted : DeliveryState::kPending});
+      }
     }
     if (routes.empty()) return Error(Code::kNotFound, "there is no other active agent");
     return routes;

@@ -14,7 +14,7 @@ namespace warren::relay {
 
 struct Route {
   std::string recipient;
-  DeliveryState state = DeliveryState::kPending;  // or kStored, kHeld
+  DeliveryState state = DeliveryState::kPending;  // or kStored, kHeld, kRouted
 };
 
 // A copy of what the ledger has on agents and channels, for the one thread that routes.
@@ -24,6 +24,11 @@ class Router {
 
   // kNotFound: no such agent, or nobody subscribes. kInvalid: no name at all. Never empty.
   Result<std::vector<Route>> resolve(std::string_view to, std::string_view sender) const;
+
+  // Agents of other homes are routed to theirs.
+  void set_home(std::string home) { home_ = std::move(home); }
+  bool is_remote(const AgentRow& agent) const { return !agent.home.empty() && agent.home != home_; }
+  bool is_remote(std::string_view name) const;
 
   void put_agent(const AgentRow& agent) { agents_[agent.name] = agent; }
   const AgentRow* find_agent(std::string_view name) const;
@@ -42,6 +47,7 @@ class Router {
   Result<Route> route_to(std::string_view agent) const;
 
   std::string lead_;
+  std::string home_;
   std::map<std::string, AgentRow, std::less<>> agents_;
   std::map<std::string, std::set<std::string>> channels_;
   std::map<std::string, std::string, std::less<>> spawners_;

@@ -90,7 +90,7 @@ TEST_F(SweeperTest, WhatADeliveryOrADeadLetterNeedsStays) {
     EXPECT_EQ(*sweeper().sweep_archive("2023-02-01", kNever), is_needed ? 1U : 2U) << name_of(state);
     EXPECT_EQ(exists("archive/" + day + "/alice/1-aaaaaaaa.msg"), is_needed) << name_of(state);
     EXPECT_FALSE(exists("archive/" + day + "/alice/2-bbbbbbbb.msg"));
-    ASSERT_OK(ledger->database().execute("DELETE FROM messages; DELETE FROM deliveries; DELETE FROM dead_letters"));
+    ASSERT_OK(ledger->engine().execute("DELETE FROM messages; DELETE FROM deliveries; DELETE FROM dead_letters"));
     ASSERT_OK(sweeper().sweep_archive("2023-02-01", kNever));
   }
 }

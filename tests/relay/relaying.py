@@ -55,6 +55,7 @@ def query(root, sql, *values):
 
 class RelayCase(unittest.TestCase):
     config = None
+    ledger = None  # the address of a PostgreSQL database, for cases that are run on one as well
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="warren-relay-"))
@@ -68,10 +69,14 @@ class RelayCase(unittest.TestCase):
 
     def up(self, **options):
         started = self.log_events("started")
-        self.process = subprocess.Popen([WARREN, "relay", "up", "--root", self.root], stderr=subprocess.PIPE, **options)
+        self.process = self.start(self.root, **options)
         self.wait(lambda: len(self.log_events("started")) > len(started) and self.command("status", "--json", code=None).returncode == 0
                   and json.loads(self.command("status", "--json").stdout)["up"])
         return started
+
+    def start(self, root, **options):
+        words = ["--ledger", self.ledger] if self.ledger else []
+        return subprocess.Popen([WARREN, "relay", "up", "--root", root, *words], stderr=subprocess.PIPE, **options)
 
     def kill(self, how=signal.SIGKILL):
         if self.process is None:

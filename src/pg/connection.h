@@ -1,0 +1,164 @@
+// One connection to one PostgreSQL database: the only way the rest of Warren meets PostgreSQL.
+//
+// Statements are queued and sent together (libpq's pipeline): a transaction of hundreds of changes costs one round
+// trip, and what failed is said by the first call that waits for an answer, at the latest by commit(). A connection
+// that was lost stays lost until reconnect(), so that nobody takes half of an old state for the new one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+struct pg_conn;
+struct pg_result;
+
+namespace warren::pg {
+
+struct Libpq;
+
+// A parameter. Not copied: it must live until queue() or ask() returns.
+struct Value {
+  enum class Kind { kNull, kNumber, kText, kBytes };
+  Kind kind = Kind::kNull;
+  std::string_view bytes;  // of a number its digits, with a NUL behind them; text must be clean (see clean_text)
+};
+
+// The rows one statement gave.
+class Reply {
+ public:
+  Reply() = default;
+  Reply(const Libpq& pq, pg_result* result) : pq_(&pq), result_(result) {}
+  Reply(Reply&& other) noexcept;
+  Reply& operator=(Reply&& other) noexcept;
+  ~Reply();
+
+  int row_count() const;
+  std::int64_t changed() const;  // rows that were inserted, updated or deleted
+  bool is_null(int row, int column) const;
+  std::string_view text(int row, int column) const;  // good as long as the reply
+  std::int64_t integer(int row, int column) const;   // true counts as 1
+  std::string bytes(int row, int column) const;      // of a bytea
+  pg_result* get() const { return result_; }
+
+ private:
+  const Libpq* pq_ = nullptr;
+  pg_result* result_ = nullptr;
+};
+
+struct Notification {
+  std::string channel;
+  std::string payload;
+  bool is_own = false;
+};
+
+struct ConnectionOptions {
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds answer_timeout{60'000};  // without an answer for so long, the connection counts as lost
+  bool is_read_only = false;
+};
+
+// One thread.
+class Connection {
+ public:
+  static Result<std::unique_ptr<Connection>> open(std::string url, ConnectionOptions options);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  std::string name() const { return name_; }  // where it leads, without a password
+
+  bool is_lost() const { return handle_ == nullptr; }
+  Status reconnect();  // a new session: what it listened to is forgotten
+  // The connection was lost between sending COMMIT and its answer: whether it happened, only the tables tell. Until
+  // the next begin().
+  bool is_in_doubt() const { return in_doubt_; }
+
+  // Any number of statements, in a transaction or as one. Waits.
+  Status execute(const std::string& script);
+
+  // A statement with $1, $2, … that is run often. It is sent to the server when it is first used.
+  int add_statement(std::string sql);
+  Status prepare_all();  // now: for errors in SQL to show at once
+
+  // Without waiting: what is queued is sent when it is much, or when somebody waits. `id`, if given, is set to the
+  // first column of the first row when the answer comes: by commit() at the latest, so it must live until then or until
+  // rollback().
+  Status queue(int statement, std::span<const Value> values, std::int64_t* id = nullptr);
+  // Waits for it and for everything queued before.
+  Result<Reply> ask(int statement, std::span<const Value> values);
+  // Without waiting: the answer stands in the result after the next call that waits, or the result stays empty.
+  Result<std::shared_ptr<std::optional<Reply>>> ask_ahead(int statement, std::span<const Value> values);
+  Status wait_for_all() { return handle_ == nullptr ? Status(not_connected()) : settle(nullptr); }
+
+  Status begin();
+  Status commit();
+  void rollback();
+
+  // Readable when something came.
+  int fd() const;
+  // An error: the connection is lost.
+  Result<std::vector<Notification>> take_notifications();
+
+ private:
+  struct Prepared {
+    std::string sql;
+    std::string name;
+    std::uint64_t session = 0;  // in which the server has it
+  };
+  enum class What { kPrepare, kQueued, kAsked, kCommit };
+  struct Expected {
+    What what;
+    int statement = -1;
+    std::int64_t* id = nullptr;
+    std::shared_ptr<std::optional<Reply>> ahead;  // shared with who asked
+  };
+
+  Connection(const Libpq& pq, std::string url, ConnectionOptions options);
+  Status connect();
+  Status start(std::chrono::steady_clock::time_point until);
+  Status introduce();
+  Status run_script(const std::string& script);
+  Status send_text(const char* sql, What what);
+  Status send_prepare(int statement);
+  Status flush();
+  Status wait(short events, std::chrono::steady_clock::time_point until);
+  Status settle(Reply* reply);
+  Result<pg_result*> next_result();
+  std::optional<Error> take(const Expected& expected, Reply* reply);
+  std::optional<Error> error_in(const pg_result* result) const;
+  Error lose(std::string_view why);
+  void drop();
+  Error not_connected() const;
+
+  const Libpq& pq_;
+  std::string url_;
+  ConnectionOptions options_;
+  std::string name_;
+  pg_conn* handle_ = nullptr;
+  std::uint64_t session_ = 0;
+  std::vector<Prepared> statements_;
+  std::deque<Expected> expected_;  // sent, not answered
+  bool in_transaction_ = false;
+  bool is_committing_ = false;
+  bool in_doubt_ = false;
+  std::vector<const char*> pointers_;  // of the parameters being sent
+  std::vector<int> lengths_;
+  std::vector<int> formats_;
+};
+
+// Whether text names a PostgreSQL database: postgres://… or postgresql://…
+bool is_postgres_url(std::string_view text);
+Status check_postgres_url(const std::string& url);
+
+// PostgreSQL keeps neither NUL nor broken UTF-8 in text: each such byte becomes U+FFFD. Nothing when the text is clean.
+std::optional<std::string> clean_text(std::string_view text);
+
+}  // namespace warren::pg

@@ -1,0 +1,99 @@
+#include <charconv>
+#include <utility>
+
+#include "pg/connection.h"
+#include "pg/libpq.h"
+
+namespace warren::pg {
+namespace {
+
+int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
+
+// How many bytes of well-formed UTF-8 stand at the beginning; 0 for none, also for a NUL.
+std::size_t rune_bytes(std::string_view text) {
+  auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  auto is_next = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return at(i) >= low && at(i) <= high;
+  };
+  unsigned first = at(0);
+  if (first > 0 && first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return is_next(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    unsigned low = first == 0xE0 ? 0xA0 : 0x80;
+    unsigned high = first == 0xED ? 0x9F : 0xBF;
+    return is_next(1, low, high) && is_next(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    unsigned low = first == 0xF0 ? 0x90 : 0x80;
+    unsigned high = first == 0xF4 ? 0x8F : 0xBF;
+    return is_next(1, low, high) && is_next(2) && is_next(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<std::string> clean_text(std::string_view text) {
+  std::size_t clean = 0;
+  while (clean < text.size()) {
+    std::size_t step = rune_bytes(text.substr(clean));
+    if (step == 0) break;
+    clean += step;
+  }
+  if (clean == text.size()) return std::nullopt;
+  std::string out(text.substr(0, clean));
+  for (std::size_t at = clean; at < text.size();) {
+    std::size_t step = rune_bytes(text.substr(at));
+    if (step == 0) out += "\xEF\xBF\xBD";
+    else out += text.substr(at, step);
+    at += step == 0 ? 1 : step;
+  }
+  return out;
+}
+
+Reply::Reply(Reply&& other) noexcept : pq_(other.pq_), result_(std::exchange(other.result_, nullptr)) {}
+
+Reply& Reply::operator=(Reply&& other) noexcept {
+  std::swap(pq_, other.pq_);
+  std::swap(result_, other.result_);
+  return *this;
+}
+
+Reply::~Reply() {
+  if (result_ != nullptr) pq_->PQclear(result_);
+}
+
+int Reply::row_count() const { return result_ == nullptr ? 0 : pq_->PQntuples(result_); }
+
+std::int64_t Reply::changed() const {
+  std::string_view digits = result_ == nullptr ? "" : pq_->PQcmdTuples(result_);
+  std::int64_t count = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  return count;
+}
+
+bool Reply::is_null(int row, int column) const { return pq_->PQgetisnull(result_, row, column) != 0; }
+
+std::string_view Reply::text(int row, int column) const {
+  return {pq_->PQgetvalue(result_, row, column), static_cast<std::size_t>(pq_->PQgetlength(result_, row, column))};
+}
+
+std::int64_t Reply::integer(int row, int column) const {
+  std::string_view digits = text(row, column);
+  if (digits == "t") return 1;
+  std::int64_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+std::string Reply::bytes(int row, int column) const {
+  std::string_view hex = text(row, column);
+  if (!hex.starts_with("\\x")) return std::string(hex);
+  hex.remove_prefix(2);
+  std::string out;
+  out.reserve(hex.size() / 2);
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  return out;
+}
+
+}  // namespace warren::pg

@@ -1,0 +1,22 @@
+// Where a root's ledger is: ledger.db beside the agents, or a PostgreSQL database that config.json names.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "relay/config.h"
+#include "relay/ledger.h"
+#include "relay/root.h"
+
+namespace warren::relay {
+
+// A root that shares a ledger has an id, in `.home`: made by whoever serves it first.
+Result<std::unique_ptr<Ledger>> open_ledger(const Root& root, const Config& config, LedgerUse use, Clock& clock);
+
+// Writes the address into config.json, where every command finds it. kConflict: the root has a ledger already, which
+// would be forgotten. The caller holds the root's lock.
+Status set_ledger(const Root& root, const std::string& url);
+
+}  // namespace warren::relay

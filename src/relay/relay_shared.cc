@@ -1,0 +1,216 @@
+// A ledger that several relays share: what they have for each other, and what happens when it is away.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "relay/attachment.h"
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kNewsNs = 5'000'000'000;  // how long a lost notification may go unnoticed
+constexpr std::size_t kArrivals = 128;
+
+int priority_of(const RoutedDelivery& arrival) {
+  if (!arrival.content) return 0;
+  Result<Message> message = parse_message(*arrival.content, kHeaderCount + kRelayHeaders);
+  return message.ok() ? message->priority : 0;
+}
+
+}  // namespace
+
+// A connection that was lost is noticed here or by the round, which makes a new one.
+void Relay::hear_news() {
+  if (ledger_->homes() == nullptr || ledger_->engine().is_lost()) return;
+  Result<News> news = ledger_->engine().take_news();
+  bool is_due = clock_.monotonic_ns() >= news_at_ns_;
+  if (is_due || news_at_ns_ == INT64_MAX) news_at_ns_ = clock_.monotonic_ns() + kNewsNs;
+  if (!news.ok()) {
+    agents_stale_ = routed_wanted_ = true;
+    return;
+  }
+  routed_wanted_ = routed_wanted_ || news->is_for_us || is_due;
+  operations_wanted_ = operations_wanted_ || news->is_for_us || is_due;
+  agents_stale_ = agents_stale_ || news->concerns_agents || is_due;
+}
+
+// First in every round. What the round then finds out is of one session: a connection that is lost on the way fails
+// the whole round.
+Status Relay::refresh_ledger() {
+  if (ledger_->homes() == nullptr) return Ok{};
+  if (ledger_->engine().is_lost()) {
+    WARREN_TRY(ledger_->engine().reconnect());
+    log_.note(Severity::kInfo, "ledger_is_back");
+    agents_stale_ = routed_wanted_ = operations_wanted_ = true;
+  }
+  if (must_recover_) WARREN_TRY(recover_in_doubt().within("recover"));
+  if (agents_stale_) WARREN_TRY(reload_agents());
+  // What is held for whoever leads is older than what is routed to them.
+  if (routed_wanted_ && !router_.find_lead().empty()) to_release_.insert(std::string(kLead));
+  return Ok{};
+}
+
+// As after a restart: what happened is what the ledger says.
+Status Relay::recover_in_doubt() {
+  {  // waits until the commit in question is over
+    auto transaction = WARREN_TRY(ledger_->begin());
+    WARREN_TRY(transaction.commit());
+  }
+  collect_synced(0);
+  changes_.clear();
+  failing_.clear();
+  doubtful_.clear();
+  WARREN_TRY(recover());
+  retry_at_ns_ = 0;
+  must_recover_ = false;
+  return Ok{};
+}
+
+// Of our own agents we know more than the ledger.
+Status Relay::reload_agents() {
+  std::int64_t version = WARREN_TRY(ledger_->homes()->agents_version());
+  if (version != agents_version_) {
+    std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
+    auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
+    for (const AgentRow& agent : agents) {
+      const AgentRow* known = router_.find_agent(agent.name);
+      bool was_ours = known != nullptr && !router_.is_remote(*known);
+      bool is_ours = !router_.is_remote(agent);
+      if (was_ours && is_ours) continue;
+      if (was_ours) watcher_->remove_agent(agent.name);
+      bool may_be_free = refused_names_.contains(agent.name) && (is_ours || agent.status == "terminated");
+      names_wanted_ = names_wanted_ || is_ours || may_be_free;
+      if (is_ours) to_release_.insert(agent.name);
+      router_.put_agent(agent);
+    }
+    router_.set_subscriptions(std::move(subscriptions));
+    agents_version_ = version;
+  }
+  agents_stale_ = false;
+  if (std::exchange(names_wanted_, false)) add_agents();
+  return Ok{};
+}
+
+// Whether an agent's directory here makes it ours: not when it is at home with another relay.
+Result<bool> Relay::claim_agent(const std::string& name, std::int64_t now_us) {
+  Homes* homes = ledger_->homes();
+  if (homes == nullptr) return true;
+  const AgentRow* known = router_.find_agent(name);
+  bool is_there = known != nullptr && known->status != "terminated";
+  bool is_known_here = known != nullptr && !router_.is_remote(*known);
+  if (is_known_here && (is_there || supervisor_.was_released(name))) return true;
+  bool is_ours = false;
+  AgentRow agent{name, now_us, 0, "active", homes->id()};
+  if (!is_there) {
+    names_wanted_ = true;  // unless it works now
+    auto transaction = WARREN_TRY(ledger_->begin());
+    is_ours = WARREN_TRY(homes->claim(name));
+    if (is_ours) WARREN_TRY(ledger_->put_agent(agent));
+    WARREN_TRY(transaction.commit());
+    names_wanted_ = false;
+  }
+  if (!is_ours) {
+    if (refused_names_.insert(name).second) log_.audit("name_is_taken", {{"agent", name}});
+    return false;
+  }
+  refused_names_.erase(name);
+  router_.put_agent(agent);
+  to_release_.insert(name);
+  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
+  return true;
+}
+
+void Relay::expect(const std::vector<Candidate>& candidates) {
+  if (ledger_->homes() == nullptr) return;
+  std::vector<std::string> ids;
+  for (const Candidate& one : candidates) ids.push_back(make_message_id(one.agent, stem_of(one.file)));
+  ledger_->expect_messages(ids);
+}
+
+void Relay::expect(const std::vector<LeftInbox>& left, std::size_t count) {
+  if (ledger_->homes() == nullptr) return;
+  std::vector<std::pair<std::string, std::string>> files;
+  for (std::size_t i = 0; i < count; ++i) files.emplace_back(left[i].agent, left[i].file);
+  ledger_->expect_in_inboxes(files);
+}
+
+Status Relay::plan_routed(Plan& plan) {
+  if (!routed_wanted_ || !to_release_.empty()) return Ok{};  // what waited here is older
+  auto transaction = WARREN_TRY(ledger_->begin());
+  std::vector<RoutedDelivery> arrivals = WARREN_TRY(ledger_->claim_routed(kArrivals));
+  routed_wanted_ = arrivals.size() == kArrivals;
+  if (arrivals.empty()) return Ok{};
+  plan.transaction.emplace(std::move(transaction));
+  std::vector<std::pair<int, std::size_t>> order;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) order.emplace_back(priority_of(arrivals[i]), i);
+  std::sort(order.begin(), order.end());
+  for (const auto& [priority, i] : order) plan_arrival(plan, std::move(arrivals[i]));
+  return Ok{};
+}
+
+void Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
+  Delivery& delivery = arrival.delivery;
+  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+  const AgentRow* agent = router_.find_agent(delivery.recipient);
+  std::optional<Error> refused;
+  if (!arrival.content) refused = Error(Code::kNotFound, "file_disappeared");
+  if (agent == nullptr || agent->status == "terminated") {
+    refused = Error(Code::kNotFound, fmt::format("there is no agent {}", quote(delivery.recipient)));
+  }
+  ++plan.delivery_count;
+  if (refused) {
+    nack(plan, sender, delivery.message_id, *refused);
+    plan.acks.push_back({std::move(delivery), DeliveryState::kDead, refused->message()});
+  } else if (router_.is_remote(*agent)) {
+    delivery.home = agent->home;
+    plan.rerouted.push_back({std::move(delivery), *std::move(arrival.content)});
+  } else if (agent->status == "inactive") {
+    Message told{.kind = "status", .reference = delivery.message_id, .others = {{"STATE", "stored"}}};
+    told.body = fmt::format("{} is inactive\n", quote(delivery.recipient));
+    tell(plan, sender, std::move(told));
+    plan.acks.push_back({std::move(delivery), DeliveryState::kStored});
+  } else {
+    delivery.state = DeliveryState::kPending;
+    delivery.deadline_ms = now_ms() + config_.deadline.count();
+    delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
+    plan.restaged.push_back({std::move(delivery), *std::move(arrival.content)});
+  }
+}
+
+// An attachment is a file of this relay's root.
+Status Relay::check_routes(const std::vector<Route>& routes, const Message& message) const {
+  auto is_abroad = [](const Route& route) { return route.state == DeliveryState::kRouted; };
+  auto abroad = std::find_if(routes.begin(), routes.end(), is_abroad);
+  Result<std::vector<Attachment>> attached = attachments_of(message);
+  if (abroad == routes.end() || !attached.ok() || attached->empty()) return Ok{};
+  return Error(Code::kUnsupported,
+               fmt::format("attachments do not reach {}, who is at home with another relay", quote(abroad->recipient)));
+}
+
+// What is not delivered at once may be delivered by another home, which does not have the sender's file.
+Status Relay::record_body(Outgoing& outgoing) {
+  bool is_needed = false;
+  for (Delivery& delivery : outgoing.deliveries) {
+    is_needed = is_needed || delivery.state != DeliveryState::kPending;
+    if (delivery.state == DeliveryState::kRouted) delivery.home = router_.find_agent(delivery.recipient)->home;
+  }
+  if (!is_needed) return Ok{};
+  return ledger_->homes()->put_body(outgoing.row.id, render(outgoing.message, outgoing.row.agent, outgoing.row.id));
+}
+
+// The connection was lost while the round was being committed. Whether it happened is found out as after a crash:
+// staged files and senders' files stay as they are, and once the ledger is back, it says which of them count.
+void Relay::suspend(Plan plan, const Error& why) {
+  if (!must_recover_) log_.note(Severity::kWarning, "commit_in_doubt", {{"messages", plan.messages.size()}});
+  must_recover_ = true;
+  is_doubtful_ = false;
+  plan.changes.clear();
+  plan.messages.clear();  // so that nothing is unstaged
+  plan.restaged.clear();
+  abandon(std::move(plan), why);
+}
+
+}  // namespace warren::relay
