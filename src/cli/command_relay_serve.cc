@@ -184,7 +184,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"deliveries", counts.deliveries},
                  {"dead_letters", counts.dead_letters}};
     if (!metrics.empty()) json["metrics"] = metrics;
-    Result<ProcessIdentity> process = serving_process(*ledger);
+    Result<ProcessIdentity> process = serving_process(*root);
     if (is_up && process.ok()) json["pid"] = process->pid;
     context.out.json(json);
     return exit;

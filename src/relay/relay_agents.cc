@@ -62,7 +62,7 @@ Status Relay::recover_agents() {
   for (const Life& life : lives) {
     if (life.state != LifeState::kAsked) router_.set_spawner(life.name, life.spawner);
   }
-  if (must_recover_) supervisor_.reload(std::move(lives));
+  if (must_recover_) supervisor_.reconcile(std::move(lives));
   else supervisor_.load(std::move(lives));
   return Ok{};
 }

@@ -54,20 +54,6 @@ void Supervisor::reconcile(std::vector<Life> lives) {
   }
 }
 
-void Supervisor::reload(std::vector<Life> lives) {
-  asked_.clear();
-  for (Life& life : lives) {
-    auto known = kept_.find(life.name);
-    bool is_known = known != kept_.end() && known->second.life.number == life.number;
-    if (life.state == LifeState::kAsked || !is_known) {
-      load({std::move(life)});
-    } else if (known->second.life.state != life.state) {
-      if (!life.has_process()) std::erase_if(ends_, [&](const Ended& end) { return end.name == life.name; });
-      apply({std::move(life)});
-    }
-  }
-}
-
 const Life* Supervisor::find(std::string_view name) const {
   auto found = kept_.find(name);
   return found == kept_.end() ? nullptr : &found->second.life;

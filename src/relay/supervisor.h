@@ -54,8 +54,6 @@ class Supervisor {
 
   // At start: processes that live are adopted; those that do not are among ends().
   void load(std::vector<Life> lives);
-  // Later, when it is not known whether what a round decided was recorded: what was is taken over.
-  void reload(std::vector<Life> lives);
 
   // The same later, by what the ledger says.
   void reconcile(std::vector<Life> lives);
