@@ -102,7 +102,7 @@ Status Ledger::prepare_agents() {
       {&set_pid_, "UPDATE agents SET pid = ?2 WHERE name = ?1"},
       {&list_lives_,
        "SELECT " WARREN_LIFE " FROM lives l WHERE l.home = ?1 AND (l.state = 'asked' OR l.number = (SELECT "
-                             "max(n.number) FROM lives n WHERE n.name"
+       "max(n.number) FROM lives n WHERE n.name"
        " = l.name AND n.home = l.home AND n.state NOT IN ('asked', 'failed'))) ORDER BY l.name, l.number"},
       {&next_life_, "SELECT coalesce(max(number), 0) + 1 FROM lives WHERE name = ?1"},
       {&find_life_, "SELECT " WARREN_LIFE " FROM lives l WHERE l.message_id = ?1"},
