@@ -275,7 +275,7 @@ class Side:
         self.process = None
 
     def up(self):
-        self.process = self.case.start(self.root)
+        self.process = self.case.serve(self.root)
 
     def kill(self, how=signal.SIGKILL):
         if self.process is None:

@@ -69,12 +69,12 @@ class RelayCase(unittest.TestCase):
 
     def up(self, **options):
         started = self.log_events("started")
-        self.process = self.start(self.root, **options)
+        self.process = self.serve(self.root, **options)
         self.wait(lambda: len(self.log_events("started")) > len(started) and self.command("status", "--json", code=None).returncode == 0
                   and json.loads(self.command("status", "--json").stdout)["up"])
         return started
 
-    def start(self, root, **options):
+    def serve(self, root, **options):
         words = ["--ledger", self.ledger] if self.ledger else []
         return subprocess.Popen([WARREN, "relay", "up", "--root", root, *words], stderr=subprocess.PIPE, **options)
 
