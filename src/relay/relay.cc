@@ -102,7 +102,8 @@ Status Relay::recover() {
   WARREN_TRY(transaction.commit());
   routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
   add_agents();
-  log_.note(Severity::kInfo, "started", {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
+  log_.note(Severity::kInfo, must_recover_ ? "recovered" : "started",
+            {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
   return Ok{};
 }
 
@@ -206,7 +207,7 @@ std::int64_t Relay::wake_at_ns() const {
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
-  if (routed_wanted_ || agents_stale_ || must_recover_) at = 0;
+  if ((routed_wanted_ && to_release_.empty()) || agents_stale_ || must_recover_) at = 0;
   return at;
 }
 

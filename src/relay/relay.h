@@ -204,6 +204,7 @@ class Relay {
   Status recover_in_doubt();
   Status reload_agents();
   Result<bool> claim_agent(const std::string& name, std::int64_t now_us);
+  Result<bool> claim_name(const AgentRow& agent);
   void expect(const std::vector<Candidate>& candidates);
   void expect(const std::vector<LeftInbox>& left, std::size_t count);
   Status plan_routed(Plan& plan);

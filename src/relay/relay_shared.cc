@@ -94,6 +94,14 @@ Status Relay::reload_agents() {
   return Ok{};
 }
 
+Result<bool> Relay::claim_name(const AgentRow& agent) {
+  auto transaction = WARREN_TRY(ledger_->begin());
+  bool is_ours = WARREN_TRY(ledger_->homes()->claim(agent.name));
+  if (is_ours) WARREN_TRY(ledger_->put_agent(agent));
+  WARREN_TRY(transaction.commit());
+  return is_ours;
+}
+
 // Whether an agent's directory here makes it ours: not when it is at home with another relay.
 Result<bool> Relay::claim_agent(const std::string& name, std::int64_t now_us) {
   Homes* homes = ledger_->homes();
@@ -102,17 +110,10 @@ Result<bool> Relay::claim_agent(const std::string& name, std::int64_t now_us) {
   bool is_there = known != nullptr && known->status != "terminated";
   bool is_known_here = known != nullptr && !router_.is_remote(*known);
   if (is_known_here && (is_there || supervisor_.was_released(name))) return true;
-  bool is_ours = false;
   AgentRow agent{name, now_us, 0, "active", homes->id()};
-  if (!is_there) {
-    names_wanted_ = true;  // unless it works now
-    auto transaction = WARREN_TRY(ledger_->begin());
-    is_ours = WARREN_TRY(homes->claim(name));
-    if (is_ours) WARREN_TRY(ledger_->put_agent(agent));
-    WARREN_TRY(transaction.commit());
-    names_wanted_ = false;
-  }
-  if (!is_ours) {
+  Result<bool> claimed = is_there ? Result<bool>(false) : claim_name(agent);
+  if (!claimed.ok()) names_wanted_ = true;  // once the ledger is back
+  if (!WARREN_TRY(std::move(claimed))) {
     if (refused_names_.insert(name).second) log_.audit("name_is_taken", {{"agent", name}});
     return false;
   }

@@ -1,6 +1,6 @@
 // The directories of a relay: made, checked and repaired, and always reached by descriptor.
 //
-//   ledger.db  config.json  .lock  relay.log  audit.log
+//   ledger.db (or .home, of a root whose ledger is elsewhere)  config.json  .lock  relay.log  audit.log
 //   agents/NAME/{outbox/.pending, inbox/.done, meta.json}   archive/DATE/NAME/   tmp/deliveries/
 //   attachments/{.pending, .rejected, XX/HASH}
 //
