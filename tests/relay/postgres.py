@@ -384,7 +384,7 @@ class TwoRelays(RelayCase):
         letter = json.loads(self.command("dead", "list", "--json").stdout)[0]["id"]
         self.on(self.right).command("dead", "redeliver", str(letter))  # asked there, done by the sender's relay
         self.wait(lambda: [body for _, body in self.inbox_at(self.right, "nobody")] == [b"late"])
-        self.assertEqual(self.state(nobody), {"nobody": "delivered"})
+        self.wait(lambda: self.state(nobody) == {"nobody": "delivered"})
         self.finish()
 
     def test_a_name_belongs_to_one_home_until_another_adopts_it(self):
