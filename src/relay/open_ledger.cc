@@ -47,8 +47,8 @@ Result<std::string> get_home(const Root& root, LedgerUse use) {
   if (!file.ok() && file.error().code() == Code::kNotFound) {
     return Error(Code::kNotFound, "this root has not been served yet", "`warren relay up` does");
   }
-  ReadFile read = WARREN_TRY(std::move(file).within("'.home'"));
-  std::string id = read.content.substr(0, read.content.find('\n'));
+  if (!file.ok()) return std::move(file).take_error().within("'.home'");
+  std::string id = file->content.substr(0, file->content.find('\n'));
   bool is_right = !id.empty() && id.find_first_not_of("0123456789abcdef") == id.npos;
   if (!is_right) return Error(Code::kCorrupt, "'.home' does not hold the id of a relay");
   return id;
