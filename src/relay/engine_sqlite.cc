@@ -9,7 +9,7 @@ namespace warren::relay {
 namespace {
 
 // A round changes a few rows in each of a dozen trees: small pages make its commit small. Measured at 1,000 messages a
-// second: 32 KB written for each instead of 79, and 0.46 ms from sender to inbox instead of 0.63.
+// second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
 constexpr std::int64_t kLogBytes = std::int64_t{16} << 20;
 
