@@ -92,8 +92,9 @@ class PostgresEngine final : public LedgerEngine {
   PostgresEngine(std::unique_ptr<pg::Connection> connection, std::string home)
       : connection_(std::move(connection)), home_(std::move(home)) {}
 
-  Result<Statement> prepare(Sql sql) override {
-    std::string text = postgres_sql(sql.text());
+  Result<Statement> prepare(Sql sql) override { return add(postgres_sql(sql.text())); }
+  Result<Statement> prepare_insert(Sql sql) override { return add(postgres_sql(sql.text()) + " RETURNING id"); }
+  Result<Statement> add(std::string text) {
     std::size_t parameters = 0;
     while (text.find(fmt::format("${}", parameters + 1)) != text.npos) ++parameters;
     int number = connection_->add_statement(std::move(text));

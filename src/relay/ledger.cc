@@ -136,6 +136,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
   WARREN_TRY(ledger->prepare_attachments());
   WARREN_TRY(ledger->prepare_sweep());
   if (is_shared) WARREN_TRY(ledger->share(use, std::move(home)));
+  else if (use == LedgerUse::kServe) WARREN_TRY(ledger->prepare_bodies());
   return ledger;
 }
 
@@ -163,9 +164,6 @@ Status Ledger::prepare_messages() {
       {&add_message_,
        "INSERT INTO messages(message_id, agent_name, direction, file_path, file_size, file_mtime_ns, file_inode,"
        " checksum, status, message_type, target, discovered_at, last_error) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"},
-      {&add_delivery_,
-       "INSERT INTO deliveries(message_id, recipient, state, inbox_name, receipt, attempts, next_at, deadline,"
-       " last_error, updated_at, home) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING id"},
       {&set_state_, "UPDATE deliveries SET state = ?2, last_error = ?3, updated_at = ?4 WHERE id = ?1"},
       {&set_retry_,
        "UPDATE deliveries SET state = 'pending', attempts = ?2, next_at = ?3, deadline = ?4, last_error = ?5,"
@@ -176,8 +174,10 @@ Status Ledger::prepare_messages() {
       {&settle_,
        "UPDATE messages SET processed_at = ?2, status = CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE"
        " d.message_id = ?1 AND d.state = 'dead') THEN 'failed' ELSE 'completed' END WHERE message_id = ?1 AND NOT"
-       " EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = ?1 AND d.state IN ('pending', 'stored', 'held',"
-       " 'routed'))"},
+       " EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = ?1 AND (d.state = 'pending' OR d.state = 'stored' OR"
+       " d.state = 'held' OR d.state = 'routed'))"},
+      {&states_, "SELECT state FROM deliveries WHERE message_id = ?1"},
+      {&finish_, "UPDATE messages SET processed_at = ?2, status = ?3 WHERE message_id = ?1"},
       {&add_dead_, "INSERT INTO dead_letters(message_id, recipient, reason, died_at) VALUES (?,?,?,?)"},
       {&close_dead_, "UPDATE dead_letters SET closed_at = ?2, resolution = ?3 WHERE id = ?1 AND closed_at IS NULL"},
       {&find_message_, "SELECT " WARREN_MESSAGE " FROM messages WHERE message_id = ?"},
@@ -195,6 +195,9 @@ Status Ledger::prepare_messages() {
                    " state IN ('stored', 'held', 'delivered') ORDER BY id LIMIT ?4"},
       {&newest_, "SELECT inbox_name FROM deliveries WHERE id = (SELECT max(id) FROM deliveries)"},
   };
+  add_delivery_ = WARREN_TRY(db_->prepare_insert(
+      "INSERT INTO deliveries(message_id, recipient, state, inbox_name, receipt, attempts, next_at, deadline,"
+      " last_error, updated_at, home) VALUES (?,?,?,?,?,?,?,?,?,?,?)"));
   return prepare_all(statements);
 }
 
@@ -218,7 +221,6 @@ Status Ledger::prepare_others() {
       {&count_messages_, "SELECT status, count(*) FROM messages GROUP BY status"},
       {&count_deliveries_, "SELECT state, count(*) FROM deliveries GROUP BY state"},
       {&count_dead_, "SELECT count(*) FROM dead_letters WHERE closed_at IS NULL"},
-      {&request_, "INSERT INTO pending_operations(operation_type, payload, created_at) VALUES (?,?,?) RETURNING id"},
       {&operations_,
        "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL ORDER BY id LIMIT 256"},
       {&complete_, "UPDATE pending_operations SET completed_at = ?2 WHERE id = ?1"},
@@ -235,6 +237,8 @@ Status Ledger::prepare_others() {
        "INSERT INTO orchestrator_state(key, value, updated_at) VALUES (?,?,?) ON CONFLICT(key) DO UPDATE SET value ="
        " excluded.value, updated_at = excluded.updated_at"},
   };
+  request_ = WARREN_TRY(
+      db_->prepare_insert("INSERT INTO pending_operations(operation_type, payload, created_at) VALUES (?,?,?)"));
   return prepare_all(statements);
 }
 
@@ -321,12 +325,25 @@ Status Ledger::release(const Delivery& d) {
       .run();
 }
 
-Status Ledger::settle_message(std::string_view message_id) {
+// As settle_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
+Result<bool> Ledger::settle_message(std::string_view message_id) {
   if (homes_) {
     homes_->note_settled(message_id);
-    return Ok{};
+    return true;
   }
-  return settle_.bind(1, message_id).bind(2, clock_.now_us()).run();
+  bool is_dead = false;
+  bool is_waiting = false;
+  Rows rows = states_.bind(1, message_id).rows();
+  while (WARREN_TRY(rows.next())) {
+    DeliveryState state = WARREN_TRY(parse_state(rows.text(0)));
+    if (state == DeliveryState::kPending) return false;
+    is_dead = is_dead || state == DeliveryState::kDead;
+    is_waiting = is_waiting || state == DeliveryState::kStored || state == DeliveryState::kHeld;
+  }
+  if (is_waiting) return true;
+  std::string_view status = is_dead ? "failed" : "completed";
+  WARREN_TRY(finish_.bind(1, message_id).bind(2, clock_.now_us()).bind(3, status).run());
+  return true;
 }
 
 Status Ledger::bury(const Delivery& delivery, std::string_view reason) {

@@ -3,7 +3,7 @@
 //
 // Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
 // them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
-// started), continuity, and those of attachments. docs/design/relay.md.
+// started), continuity, unsynced_bodies, and those of attachments. docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -178,8 +178,10 @@ class Transaction {
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();
   Status commit();
+  Status commit_unsynced();  // see LedgerEngine
 
  private:
+  Status end(Status committed);
   Ledger* ledger_;
 };
 
@@ -208,8 +210,8 @@ class Ledger {
   Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
   Status set_retry(const Delivery& delivery);
   Status release(const Delivery& delivery);  // pending again, for its recipient of now
-  // A message is completed when no delivery of it is open, failed when one of them died.
-  Status settle_message(std::string_view message_id);
+  // A message is completed when no delivery of it is open, failed when one of them died. False: one is pending.
+  Result<bool> settle_message(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
   Status bury_message(std::string_view message_id, std::string_view reason);
   Status close_dead_letter(std::int64_t id, std::string_view resolution);
@@ -271,6 +273,12 @@ class Ledger {
   Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
   Status shift_unreferenced(std::int64_t us);
 
+  // What is delivered without having been synced first: ledger_bodies.cc. Not of a shared ledger.
+  Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
+  Result<std::optional<std::string>> find_body(const Delivery& delivery);
+  Status drop_body(const Delivery& delivery);
+  Status drop_bodies();
+
   // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
   Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with most unread ones
   Result<bool> has_needed_below(std::string_view directory);                     // files, as is_needed()
@@ -287,7 +295,9 @@ class Ledger {
   Status serve_home();
   Status create_tables_patiently();
   Status create_tables();
+  Status prepare_commit();
   Status commit();
+  Status commit_unsynced();
   void rollback();
   const std::string& home() const { return homes_ ? homes_->id() : kNoHome; }
   std::string scoped(std::string_view key) const;  // orchestrator_state is each home's own
@@ -301,6 +311,7 @@ class Ledger {
   Status create_agent_tables();  // ledger_agents.cc
   Status prepare_agents();
   Status create_attachment_tables();
+  Status prepare_bodies();
   Status prepare_attachments();
   Status prepare_sweep();
   Status prepare_shared();
@@ -325,6 +336,8 @@ class Ledger {
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
       remove_operations_;
+  Statement put_body_, find_body_, drop_body_, drop_bodies_;
+  Statement states_, finish_;
 };
 
 }  // namespace warren::relay

@@ -92,7 +92,7 @@ class Statement {
   // To the end, dropping rows. Within a transaction PostgreSQL may tell of a failure later, with the next rows or by
   // commit().
   Status run() { return of_->run(nullptr); }
-  // With RETURNING: `id` is set by the time commit() returns, and must live until then or until the rollback.
+  // Of an insert: `id` is set by the time commit() returns, and must live until then or until the rollback.
   Status run_for(std::int64_t& id) { return of_->run(&id); }
   Rows rows() { return Rows(*of_); }
   Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
@@ -117,9 +117,14 @@ class LedgerEngine {
  public:
   virtual ~LedgerEngine() = default;
   virtual Result<Statement> prepare(Sql sql) = 0;
-  virtual Status execute(Sql sql) = 0;  // any number of statements, no values
+  virtual Result<Statement> prepare_insert(Sql sql) = 0;  // of one row; run_for() gives its column `id`
+  virtual Status execute(Sql sql) = 0;                    // any number of statements, no values
   virtual Status begin() = 0;
   virtual Status commit() = 0;
+  // As commit(), but a power cut may still take it back, with all later ones, until sync() has been called since.
+  virtual Status commit_unsynced() { return commit(); }
+  virtual Status sync() { return Ok{}; }    // any thread
+  virtual Status resync() { return Ok{}; }  // after sync() failed: writes to another place what may be lost
   virtual void rollback() = 0;
   virtual Status check_statements() { return Ok{}; }     // that all that were prepared make sense
   virtual Result<std::vector<std::string>> check() = 0;  // what is wrong with the storage itself

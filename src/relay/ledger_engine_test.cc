@@ -29,7 +29,7 @@ class SqliteEngineTest : public ::testing::Test {
   void SetUp() override {
     engine = std::move(open_sqlite(dir.file("ledger.db"), EngineUse::kCreate)).value();
     ASSERT_OK(engine->execute("CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, s TEXT, b BLOB)"));
-    insert = std::move(engine->prepare("INSERT INTO t(s, b) VALUES (?1, ?2) RETURNING id")).value();
+    insert = std::move(engine->prepare_insert("INSERT INTO t(s, b) VALUES (?1, ?2)")).value();
     count = std::move(engine->prepare("SELECT count(*) FROM t")).value();
   }
   ::warren::testing::TempDir dir;

@@ -9,11 +9,14 @@ Transaction::~Transaction() {
   if (ledger_ != nullptr) ledger_->rollback();
 }
 
-Status Transaction::commit() {
-  Status done = ledger_->commit();
-  if (done.ok()) ledger_ = nullptr;
-  return done;
+Status Transaction::end(Status committed) {
+  if (committed.ok()) ledger_ = nullptr;
+  return committed;
 }
+
+Status Transaction::commit() { return end(ledger_->commit()); }
+
+Status Transaction::commit_unsynced() { return end(ledger_->commit_unsynced()); }
 
 Result<Transaction> Ledger::begin() {
   WARREN_TRY(db_->begin());
@@ -22,16 +25,27 @@ Result<Transaction> Ledger::begin() {
   return transaction;
 }
 
-Status Ledger::commit() {
-  if (homes_) {
-    WARREN_TRY(homes_->before_commit());
-    for (const std::string& id : homes_->settled()) {
-      WARREN_TRY(homes_->lock_message(id));
-      WARREN_TRY(settle_.bind(1, id).bind(2, clock_.now_us()).run());
-      WARREN_TRY(homes_->drop_body(id));
-    }
+Status Ledger::prepare_commit() {
+  if (!homes_) return Ok{};
+  WARREN_TRY(homes_->before_commit());
+  for (const std::string& id : homes_->settled()) {
+    WARREN_TRY(homes_->lock_message(id));
+    WARREN_TRY(settle_.bind(1, id).bind(2, clock_.now_us()).run());
+    WARREN_TRY(homes_->drop_body(id));
   }
+  return Ok{};
+}
+
+Status Ledger::commit() {
+  WARREN_TRY(prepare_commit());
   WARREN_TRY(db_->commit());
+  if (homes_) homes_->after_end();
+  return Ok{};
+}
+
+Status Ledger::commit_unsynced() {
+  WARREN_TRY(prepare_commit());
+  WARREN_TRY(db_->commit_unsynced());
   if (homes_) homes_->after_end();
   return Ok{};
 }

@@ -30,17 +30,26 @@ Result<Fd> Mailroom::open_sparingly(int dir, const std::string& relative, int fl
   Result<Fd> opened = open_below(dir, relative, flags);
   if (opened.ok() || opened.error().code() != Code::kLimit) return opened;
   WARREN_TRY(sync_staged());
-  WARREN_TRY(sync_published());
   dirs_.clear();
   return open_below(dir, relative, flags);
 }
 
-Status Mailroom::stage(const Delivery& delivery, std::string_view content) {
-  if (open_.size() >= kOpenAtOnce) WARREN_TRY(sync_staged());
+Result<Fd> Mailroom::write_staged(const Delivery& delivery, std::string_view content) {
   std::string name = staged_name(delivery.inbox_name, delivery.recipient);
   Fd file = WARREN_TRY(open_sparingly(root_.deliveries(), name, O_WRONLY | O_CREAT | O_TRUNC));
   WARREN_TRY(write_all(file.get(), as_bytes(content)).within(fmt::format("write {}", quote(name))));
+  return file;
+}
+
+Status Mailroom::stage(const Delivery& delivery, std::string_view content) {
+  if (open_.size() >= kOpenAtOnce) WARREN_TRY(sync_staged());
+  Fd file = WARREN_TRY(write_staged(delivery, content));
   open_.push_back(std::move(file));
+  return Ok{};
+}
+
+Status Mailroom::stage_unsynced(const Delivery& delivery, std::string_view content) {
+  WARREN_TRY(write_staged(delivery, content));
   return Ok{};
 }
 
@@ -80,33 +89,22 @@ Result<int> Mailroom::dir(const std::string& relative) {
 }
 
 Status Mailroom::publish(const Delivery& delivery) {
-  std::string inbox = fmt::format("agents/{}/inbox", delivery.recipient);
-  auto known = changed_.find(inbox);
-  if (known == changed_.end()) {
-    if (changed_.size() >= kDirsAtOnce) WARREN_TRY(sync_published());
-    Fd opened = WARREN_TRY(open_sparingly(root_.dir(), inbox, O_RDONLY | O_DIRECTORY));
-    known = changed_.emplace(inbox, std::move(opened)).first;
-  }
+  if (dirs_.size() >= kDirsAtOnce) dirs_.clear();
+  int inbox = WARREN_TRY(dir(fmt::format("agents/{}/inbox", delivery.recipient)));
   std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
-  if (::renameat(root_.deliveries(), staged.c_str(), known->second.get(), delivery.inbox_name.c_str()) == 0)
-    return Ok{};
+  if (::renameat(root_.deliveries(), staged.c_str(), inbox, delivery.inbox_name.c_str()) == 0) return Ok{};
   int failed = errno;
   if (failed == ENOENT && !is_staged(delivery)) return Ok{};  // it was renamed before a crash
   return system_error(failed, fmt::format("deliver to {}", quote(delivery.recipient)));
 }
 
-Status Mailroom::sync_published() {
-  std::map<std::string, Fd> inboxes = std::exchange(changed_, {});
-  std::vector<int> numbers;
-  for (const auto& [name, inbox] : inboxes) numbers.push_back(inbox.get());
-  return syncs_.sync(numbers).within("inboxes");
-}
-
-std::shared_ptr<SyncBatch> Mailroom::begin_sync_published() {
-  std::map<std::string, Fd> inboxes = std::exchange(changed_, {});
-  std::vector<Fd> files;
-  for (auto& [name, inbox] : inboxes) files.push_back(std::move(inbox));
-  return syncs_.begin(std::move(files));
+bool Mailroom::is_published(const Delivery& delivery, std::string_view content) const {
+  std::string path = fmt::format("agents/{}/inbox/{}", delivery.recipient, delivery.inbox_name);
+  Result<ReadFile> read = read_below(root_.dir(), path, content.size());
+  if (read.ok() && read->content == content) return true;
+  return open_below(root_.dir(), fmt::format("agents/{}/inbox/.done/{}", delivery.recipient, delivery.inbox_name),
+                    O_PATH)
+      .ok();
 }
 
 Status Mailroom::archive(std::string_view agent, const std::string& file, const std::string& path) {

@@ -1,8 +1,9 @@
-// Puts files into inboxes, durably and each once.
+// Puts files into inboxes, each once.
 //
-// A file is first staged in tmp/deliveries and synced; then the ledger's transaction says that it is to be delivered;
-// then it is renamed into the inbox. So after a crash a pending delivery whose staged file is gone has happened, even
-// if the receiver has taken it since, and one whose file is there has not.
+// A file is first staged in tmp/deliveries; then the ledger's transaction says that it is to be delivered; then it is
+// renamed into the inbox. So when the relay was killed, a pending delivery whose staged file is gone has happened, even
+// if the receiver has taken it since, and one whose file is there has not. For this to hold after a power cut as well,
+// either the staged file is synced before the transaction, or the transaction has its content.
 #pragma once
 
 #include <map>
@@ -24,17 +25,17 @@ class Mailroom {
  public:
   explicit Mailroom(Root& root) : root_(root) {}
 
-  // Writes the file; durable after sync_staged().
+  // Writes the file; durable after sync_staged(). Or never: then the ledger must have the content.
   Status stage(const Delivery& delivery, std::string_view content);
+  Status stage_unsynced(const Delivery& delivery, std::string_view content);
   std::shared_ptr<SyncBatch> begin_sync_staged();  // does not wait: see syncs()
   Status sync_staged();
   void unstage(const Delivery& delivery);
 
   // Renames into the inbox. kNotFound: the recipient's inbox is gone.
   Status publish(const Delivery& delivery);
-  // Of every inbox that publish() changed since. An error concerns them all. begin_… does not wait: see syncs().
-  Status sync_published();
-  std::shared_ptr<SyncBatch> begin_sync_published();
+  // Whether the recipient has exactly that, or has put it aside.
+  bool is_published(const Delivery& delivery, std::string_view content) const;
   SyncPool& syncs() { return syncs_; }
 
   bool is_staged(const Delivery& delivery) const;
@@ -49,13 +50,13 @@ class Mailroom {
 
  private:
   Result<int> dir(const std::string& relative);
+  Result<Fd> write_staged(const Delivery& delivery, std::string_view content);
   Result<Fd> open_sparingly(int dir, const std::string& relative, int flags);
 
   Root& root_;
   SyncPool syncs_;
-  std::vector<Fd> open_;               // staged, not synced yet
-  std::map<std::string, Fd> dirs_;     // inboxes, outboxes and archives of this round
-  std::map<std::string, Fd> changed_;  // inboxes to sync
+  std::vector<Fd> open_;            // staged, not synced yet
+  std::map<std::string, Fd> dirs_;  // inboxes, outboxes and archives of this round
 };
 
 std::string staged_name(std::string_view inbox_name, std::string_view recipient);

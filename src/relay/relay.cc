@@ -20,12 +20,24 @@ namespace {
 
 constexpr std::size_t kRecoverPage = 1024;
 
+// Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
+// left in it, synced or not.
+std::string file_life(int dir) {
+  struct ::stat facts {};
+  if (::fstat(dir, &facts) != 0) return "";
+  return fmt::format("{} {} {}", current_process().boot, facts.st_dev, facts.st_ino);
+}
+
 std::uint64_t seed_of_process() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
 }
 
 }  // namespace
+
+bool Plan::must_be_durable() const {
+  return !supervision.is_empty() || !operations.empty() || !closed.empty() || !restaged.empty();
+}
 
 bool Plan::is_empty() const {
   return messages.empty() && restaged.empty() && rerouted.empty() && retried.empty() && changes.empty() &&
@@ -39,9 +51,11 @@ Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOp
       clock_(clock),
       log_(root_->dir(), config_.log_bytes_max, clock, {config_.log_level, config_.log_files}),
       mailroom_(*root_),
+      archivist_(*root_),
       router_(config_.lead),
       launcher_(*root_, config_.spawn, std::move(launch)),
       supervisor_(config_.spawn, clock),
+      fresh_(*root_, mailroom_.syncs(), clock),
       random_(seed_of_process()),
       metrics_(clock),
       disk_(root_->dir(), config_.disk_alert_percent, log_, metrics_) {}
@@ -57,6 +71,9 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   Config config = WARREN_TRY(root->read_config());
   std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
   relay->ledger_ = WARREN_TRY(open_ledger(*relay->root_, relay->config_, LedgerUse::kServe, clock));
+  relay->syncer_ = std::make_unique<LedgerSyncer>(
+      [relay = relay.get()] { return relay->ledger_->engine().sync(); },
+      [relay = relay.get()](const std::vector<Filing>& filings) { relay->file(filings); });
   if (relay->ledger_->homes() != nullptr) relay->router_.set_home(relay->ledger_->homes()->id());
   relay->attachments_ =
       WARREN_TRY(Attachments::open(*relay->root_, *relay->ledger_, relay->config_, clock, relay->log_));
@@ -82,15 +99,20 @@ Status Relay::recover() {
   WARREN_TRY(recover_agents());
   std::int64_t newest = WARREN_TRY(ledger_->newest_inbox_ns());
   newest_stamp_ns_ = std::max(newest_stamp_ns_, newest);
+  std::string life = file_life(root_->deliveries());
+  std::optional<std::string> former = WARREN_TRY(ledger_->find_value("file_life"));
+  bool is_after_power_cut = former && *former != life;
+  keeps_bodies_ = false;  // of what recovery itself tells, since it drops them all in the end
   std::int64_t resumed = 0;
   for (DueFilter filter{.limit = kRecoverPage};;) {
     std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
     if (page.empty()) break;
-    WARREN_TRY(recover_page(page));
+    WARREN_TRY(recover_page(page, is_after_power_cut));
     filter.after = page.back().id;
     resumed += static_cast<std::int64_t>(page.size());
   }
   WARREN_TRY(remove_orphans());
+  if (is_after_power_cut) WARREN_TRY(mend_inboxes());
   auto transaction = WARREN_TRY(ledger_->begin());
   ProcessIdentity self = current_process();
   Json process = {
@@ -99,7 +121,10 @@ Status Relay::recover() {
   root_->note_holder(holder_).ignore("a full disk, say: then only `down` does not find us");
   WARREN_TRY(ledger_->put_value("process", dump_json(process)));
   WARREN_TRY(ledger_->put_value("started_at", std::to_string(clock_.now_us())));
+  WARREN_TRY(ledger_->put_value("file_life", life));
+  WARREN_TRY(ledger_->drop_bodies());
   WARREN_TRY(transaction.commit());
+  keeps_bodies_ = ledger_->homes() == nullptr;
   routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
   add_agents();
   log_.note(Severity::kInfo, must_recover_ ? "recovered" : "started",
@@ -109,12 +134,20 @@ Status Relay::recover() {
 
 // Renaming again what was renamed already does nothing: see Mailroom. Whoever wanted a receipt gets it now: had it been
 // sent before, the delivery would not be pending.
-Status Relay::recover_page(const std::vector<Delivery>& page) {
-  std::vector<Delivery> done;
-  for (const Delivery& delivery : page) publish_one(delivery, done);
-  WARREN_TRY(mailroom_.sync_published());
-  metrics_.add(Tally::kDelivered, done.size());
-  for (const Delivery& delivery : done) changes_.push_back({delivery});
+//
+// Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
+// cut they may be lost or empty, so whatever the recipient does not have is staged anew.
+Status Relay::recover_page(const std::vector<Delivery>& page, bool is_after_power_cut) {
+  for (const Delivery& delivery : page) {
+    std::optional<std::string> body = WARREN_TRY(ledger_->find_body(delivery));
+    if (!body) continue;
+    bool is_to_come = is_after_power_cut ? !mailroom_.is_published(delivery, *body) : mailroom_.is_staged(delivery);
+    if (is_to_come) WARREN_TRY(mailroom_.stage(delivery, *body));
+  }
+  WARREN_TRY(mailroom_.sync_staged());
+  for (const Delivery& delivery : page) publish_one(delivery);
+  collect_fresh(Wait::kForAll);
+  metrics_.add(Tally::kDelivered, changes_.size());
   Plan plan;
   WARREN_TRY(plan_changes(plan));
   assign_names(plan);
@@ -202,7 +235,7 @@ std::string Relay::archive_path(std::string_view agent, std::string_view file) {
 std::int64_t Relay::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
   std::int64_t at = std::min({retry_at_ns_, news_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX)});
-  at = std::min(at, supervisor_.wake_at_ns());
+  at = std::min({at, supervisor_.wake_at_ns(), fresh_.wake_at_ns()});
   if (has_news()) at = std::min(at, flush_at_ns_);
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
@@ -226,14 +259,13 @@ void Relay::take_hashed() {
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::vector<pollfd> all{{stop, POLLIN, 0},
-                          {watcher_->fd(), POLLIN, 0},
-                          {mailroom_.syncs().fd(), POLLIN, 0},
-                          {attachments_->fd(), POLLIN, 0},
-                          {ledger_->engine().fd(), POLLIN, 0}};
+  std::vector<pollfd> all{
+      {stop, POLLIN, 0},          {watcher_->fd(), POLLIN, 0},     {mailroom_.syncs().fd(), POLLIN, 0},
+      {syncer_->fd(), POLLIN, 0}, {attachments_->fd(), POLLIN, 0}, {ledger_->engine().fd(), POLLIN, 0}};
   supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
   mailroom_.syncs().clear();
+  syncer_->clear();
   return Ok{};
 }
 
@@ -270,12 +302,13 @@ Status Relay::run(int stop) {
 }
 
 void Relay::finish() {
-  collect_synced(0);
+  collect_fresh(Wait::kForAll);
   flush_at_ns_ = 0;
   for (int tries = 0; tries < 3 && has_news() && !ledger_->engine().is_lost(); ++tries) {
     flush_at_ns_ = 0;
     round().ignore("what is not recorded now is found again by the next start");
   }
+  syncer_->wait_filed(asked_).ignore("files stay in their outboxes, and the next start finds that they were taken");
   log_.note(Severity::kInfo, "stopped", Json::object());
 }
 

@@ -23,9 +23,11 @@
 #include "relay/attachments.h"
 #include "relay/config.h"
 #include "relay/disk_watch.h"
+#include "relay/fresh_deliveries.h"
 #include "relay/housekeeper.h"
 #include "relay/launcher.h"
 #include "relay/ledger.h"
+#include "relay/ledger_syncer.h"
 #include "relay/log.h"
 #include "relay/mailroom.h"
 #include "relay/message.h"
@@ -45,6 +47,7 @@ struct Outgoing {
   Message message;
   std::vector<Delivery> deliveries;
   std::int64_t discovered_ns = 0;  // monotonic; 0: before this start
+  std::string unsynced;            // what was staged without being synced, for the ledger
 };
 
 // A delivery that has moved on.
@@ -56,21 +59,9 @@ struct Change {
   bool is_read_at_once = false;  // was read before it was recorded as delivered
 };
 
-struct Filing {
-  std::string agent;
-  std::string file;
-  std::string path;
-};
-
 struct Restaged {
   Delivery delivery;
   std::string content;
-};
-
-// Renamed into inboxes that are being synced; recorded as delivered once they are.
-struct Published {
-  std::shared_ptr<SyncBatch> batch;
-  std::vector<Delivery> deliveries;
 };
 
 struct Subscription {
@@ -102,6 +93,7 @@ struct Plan {
   Supervision supervision;  // of agents that the relay starts
 
   bool is_empty() const;
+  bool must_be_durable() const;  // before it is carried out
 };
 
 // One thread.
@@ -122,7 +114,7 @@ class Relay {
  private:
   Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
   Status recover();
-  Status recover_page(const std::vector<Delivery>& page);
+  Status recover_page(const std::vector<Delivery>& page, bool is_after_power_cut);
   Status remove_orphans();
   void add_agents();
   void add_agent(const std::string& name, std::int64_t now_us);
@@ -136,6 +128,14 @@ class Relay {
     return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty();
   }
   std::int64_t wake_at_ns() const;
+
+  // After a power cut: relay_mend.cc.
+  Status mend_inboxes();
+  Status mend_dir(const std::string& agent, const std::string& path, bool is_done);
+  Status mend_known(int dir, const Delivery& delivery, bool is_done);
+  Status restore(int dir, const Delivery& delivery, std::string_view content);
+  bool will_come_again(const Message& message) const;
+  void recognise(Outgoing& outgoing);
 
   // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.
   Status plan_candidates(Plan& plan);
@@ -214,14 +214,18 @@ class Relay {
   void suspend(Plan plan, const Error& why);
 
   // Carrying out: relay_round.cc.
-  Status stage(const Plan& plan);
+  Status stage(Plan& plan);
+  Status stage_message(Outgoing& outgoing);
   Status commit(Plan& plan, SyncBatch& staged);
   Status record_message(Outgoing& outgoing);
   Status record_change(const Change& change);
+  Status settle(const std::vector<Change>& changes);
   Status record_rest(const Plan& plan);
   void publish(Plan& plan);
-  void collect_synced(std::size_t unsynced_max);  // waits for the oldest beyond that many
-  void publish_one(const Delivery& delivery, std::vector<Delivery>& done);
+  Status settle_syncs();
+  void file(const std::vector<Filing>& filings);  // in the syncer's thread
+  void collect_fresh(Wait wait);
+  void publish_one(const Delivery& delivery);
   void abandon(Plan plan, const Error& why);
   void withdraw(const Delivery& delivery);
   Status clear_doubt();
@@ -232,7 +236,7 @@ class Relay {
   void observe_messages(const Plan& plan);
   void observe_changes(const std::vector<Change>& changes);
   void observe_requests(const Plan& plan);
-  void observe_delivered(const std::vector<Delivery>& done);
+  void observe_published(const Delivery& delivery);
   void observe_failure(const Error& why);
   void observe_outboxes();
   void count_agents();
@@ -249,14 +253,17 @@ class Relay {
   Clock& clock_;
   Log log_;
   Mailroom mailroom_;
+  Mailroom archivist_;  // of the syncer's thread
   Router router_;
   Launcher launcher_;
   Supervisor supervisor_;
   std::unique_ptr<Ledger> ledger_;
+  std::uint64_t asked_ = 0;                   // for a sync
+  std::map<std::string, std::string> taken_;  // after a power cut: what was taken though the ledger does not know it
   std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
-  std::deque<Published> syncing_;
-  std::unordered_set<std::int64_t> unsynced_;         // their deliveries
+  FreshDeliveries fresh_;
+  bool keeps_bodies_ = false;                         // whether small files need not be synced before the commit
   std::vector<Change> changes_;                       // to be recorded by the next round
   std::vector<LeftInbox> left_;                       // the same, of inboxes
   std::vector<AgentRow> agent_changes_;               // the same, of agents
@@ -290,7 +297,8 @@ class Relay {
   std::int64_t forget_at_ns_ = 0;        // not before: gently
   Metrics metrics_;
   DiskWatch disk_;
-  std::unique_ptr<Housekeeper> housekeeper_;  // the last: its thread uses what is above
+  std::unique_ptr<LedgerSyncer> syncer_;  // the last two: their threads use what is above
+  std::unique_ptr<Housekeeper> housekeeper_;
 };
 
 bool is_shortage(const Error& error);  // of descriptors or space: what failed is tried again, as it was

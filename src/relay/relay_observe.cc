@@ -65,6 +65,8 @@ void Relay::observe_changes(const std::vector<Change>& changes) {
     else if (change.state == DeliveryState::kAcked) metrics_.add(Tally::kAcked);
     else if (change.state == DeliveryState::kNacked) metrics_.add(Tally::kNacked);
     else if (is_dead) metrics_.add(Tally::kDeadLetters);
+    bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
+    if (is_delivered || change.is_read_at_once) metrics_.add(Tally::kDelivered);
     if (!is_logged && !is_dead) continue;
     Json details = {{"message", change.delivery.message_id}, {"recipient", change.delivery.recipient}};
     if (!change.delivery.inbox_name.empty()) details["file"] = change.delivery.inbox_name;
@@ -97,20 +99,12 @@ void Relay::observe_requests(const Plan& plan) {
 
 // How long it took: for what is new since it was first seen, for what had failed since the ledger knows it. What waited
 // for its recipient to be active says nothing about the relay.
-void Relay::observe_delivered(const std::vector<Delivery>& done) {
-  metrics_.add(Tally::kDelivered, done.size());
-  std::int64_t now_ns = clock_.monotonic_ns();
-  for (const Delivery& delivery : done) {
-    if (delivery.discovered_ns != 0) {
-      metrics_.note_latency(now_ns - delivery.discovered_ns);
-    } else if (delivery.attempts > 0) {
-      Result<std::optional<StoredMessage>> message = ledger_->find_message(delivery.message_id);
-      if (message.ok() && *message) {
-        metrics_.note_latency((clock_.now_us() - (*message)->message.discovered_at_us) * 1000);
-      }
-    }
-  }
-  housekeeper_->note_change();
+void Relay::observe_published(const Delivery& delivery) {
+  if (delivery.discovered_ns != 0) return metrics_.note_latency(clock_.monotonic_ns() - delivery.discovered_ns);
+  if (delivery.attempts == 0) return;
+  Result<std::optional<StoredMessage>> message = ledger_->find_message(delivery.message_id);
+  if (!message.ok() || !*message) return;
+  metrics_.note_latency((clock_.now_us() - (*message)->message.discovered_at_us) * 1000);
 }
 
 void Relay::observe_failure(const Error& why) {

@@ -279,7 +279,9 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
   std::optional<Delivery> found = WARREN_TRY(
       reference.find('/') == reference.npos ? ledger_->find_in_inbox(agent, file) : ledger_->find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
-  if (unsynced_.contains(found->id)) collect_synced(0);  // delivered before it is acknowledged
+  if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
+    changes_.push_back({std::move(*fresh)});  // delivered before it is acknowledged
+  }
   bool is_ack = outgoing.row.type == "ack";
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
   if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
@@ -305,6 +307,7 @@ void Relay::assign_names(Plan& plan) {
       delivery.inbox_name = name;
       delivery.discovered_ns = outgoing.discovered_ns;
     }
+    if (!taken_.empty()) recognise(outgoing);
     if (outgoing.row.direction == "inbox") {
       outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
     }

@@ -81,7 +81,6 @@ Status Relay::plan_changes(Plan& plan) {
 // What left an inbox was read. It may be recorded as pending still, by a change of this very round.
 Status Relay::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), kLeftAtOnce);
-  std::vector<LeftInbox> later;  // their deliveries are not recorded yet
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
     const Change& change = plan.changes[i];
@@ -93,7 +92,17 @@ Status Relay::plan_left(Plan& plan) {
   std::size_t looked = 0;
   Status asked = Ok{};
   for (; looked < count; ++looked) {
-    LeftInbox& one = left_[looked];
+    const LeftInbox& one = left_[looked];
+    if (std::optional<Delivery> fresh = fresh_.take(one.agent, one.file)) {
+      plan.read.insert(fresh->id);
+      if (fresh->wants_receipt) {
+        note_receipt(plan, *fresh, name_of(DeliveryState::kDelivered), "");
+        note_receipt(plan, *fresh, name_of(DeliveryState::kRead), "");
+      }
+      plan.changes.push_back(
+          {.delivery = std::move(*fresh), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
+      continue;
+    }
     auto just_now = delivered.find(staged_name(one.file, one.agent));
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
@@ -111,17 +120,11 @@ Status Relay::plan_left(Plan& plan) {
     std::optional<Delivery>& found = *answer;
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
-    if (unsynced_.contains(found->id)) {
-      later.push_back(std::move(one));
-      continue;
-    }
     if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second) continue;  // told by event, and seen
     if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back({std::move(*found), DeliveryState::kRead});
   }
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(looked));  // these are in the plan
-  if (!later.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
-  left_.insert(left_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   return asked;
 }
 
@@ -226,9 +229,10 @@ Status Relay::plan_retries(Plan& plan) {
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
   plan.has_more_retries = plan.retried.size() == kPage;
-  std::unordered_set<std::int64_t> moved = unsynced_;  // since what the ledger has
+  std::unordered_set<std::int64_t> moved;  // since what the ledger has
   for (const Change& change : changes_) moved.insert(change.delivery.id);
-  std::erase_if(plan.retried, [&](const Delivery& delivery) { return moved.contains(delivery.id); });
+  std::erase_if(plan.retried,
+                [&](const Delivery& delivery) { return moved.contains(delivery.id) || fresh_.contains(delivery); });
   for (const Delivery& delivery : plan.retried) failing_.erase(delivery.recipient);
   std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
   .value_or(INT64_MAX);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
-constexpr std::size_t kUnsynced = 4;  // rounds whose inboxes are being synced, at most
-constexpr int kBackoffSteps = 9;      // 100 ms doubled so often is above the most
+constexpr int kBackoffSteps = 9;               // 100 ms doubled so often is above the most
+constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
 std::int64_t backoff_ms(int attempts, std::uint64_t random) {
   std::int64_t whole = std::min(kBackoffMaxMs, kBackoffMs << std::min(attempts, kBackoffSteps));
@@ -22,13 +22,14 @@ std::int64_t backoff_ms(int attempts, std::uint64_t random) {
 }  // namespace
 
 Result<bool> Relay::round() {
-  collect_synced(kUnsynced);
   std::vector<LeftInbox> left = watcher_->take_left();
   if (left_.empty() && !left.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   for (const LeftInbox& one : left) note_active(one.agent);
   left_.insert(left_.end(), left.begin(), left.end());
+  collect_fresh(Wait::kNo);
   Plan plan;
-  Status planned = refresh_ledger();
+  Status planned = settle_syncs();
+  if (planned.ok()) planned = refresh_ledger();
   if (planned.ok()) planned = clear_doubt();
   if (planned.ok()) planned = plan_waiting(plan);
   if (planned.ok()) planned = plan_routed(plan);
@@ -62,16 +63,23 @@ Result<bool> Relay::round() {
   return true;
 }
 
-Status Relay::stage(const Plan& plan) {
-  for (const Outgoing& outgoing : plan.messages) {
-    bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
-                                 [](const Delivery& d) { return d.state == DeliveryState::kPending; });
-    if (!is_staged) continue;
-    std::string content = render(outgoing.message, outgoing.row.agent, outgoing.row.id);
-    for (const Delivery& delivery : outgoing.deliveries) {
-      if (delivery.state == DeliveryState::kPending) WARREN_TRY(mailroom_.stage(delivery, content));
-    }
+// Small files need not be synced: the ledger has what is in them until they are, or were read.
+Status Relay::stage_message(Outgoing& outgoing) {
+  bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
+                               [](const Delivery& d) { return d.state == DeliveryState::kPending; });
+  if (!is_staged) return Ok{};
+  std::string content = render(outgoing.message, outgoing.row.agent, outgoing.row.id);
+  bool is_kept = keeps_bodies_ && content.size() <= kBodyBytes;
+  for (const Delivery& delivery : outgoing.deliveries) {
+    if (delivery.state != DeliveryState::kPending) continue;
+    WARREN_TRY(is_kept ? mailroom_.stage_unsynced(delivery, content) : mailroom_.stage(delivery, content));
   }
+  if (is_kept) outgoing.unsynced = std::move(content);
+  return Ok{};
+}
+
+Status Relay::stage(Plan& plan) {
+  for (Outgoing& outgoing : plan.messages) WARREN_TRY(stage_message(outgoing));
   for (const Restaged& restaged : plan.restaged) WARREN_TRY(mailroom_.stage(restaged.delivery, restaged.content));
   return Ok{};
 }
@@ -80,6 +88,11 @@ Status Relay::record_message(Outgoing& outgoing) {
   if (outgoing.row.direction != "again") WARREN_TRY(ledger_->add_message(outgoing.row));
   if (ledger_->homes() != nullptr) WARREN_TRY(record_body(outgoing));
   for (Delivery& delivery : outgoing.deliveries) WARREN_TRY(ledger_->add_delivery(delivery));
+  if (!outgoing.unsynced.empty()) {
+    auto staged = std::find_if(outgoing.deliveries.begin(), outgoing.deliveries.end(),
+                               [](const Delivery& d) { return d.state == DeliveryState::kPending; });
+    WARREN_TRY(ledger_->put_body(*staged, outgoing.unsynced));
+  }
   WARREN_TRY(attachments_->record(outgoing.message, outgoing.row.id));
   if (outgoing.row.status != "failed") return Ok{};
   return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
@@ -92,8 +105,20 @@ Status Relay::record_change(const Change& change) {
   } else {
     WARREN_TRY(ledger_->set_state(change.delivery, change.state, change.error));
   }
-  bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
-  return settles || change.is_read_at_once ? ledger_->settle_message(change.delivery.message_id) : Status(Ok{});
+  return Ok{};
+}
+
+// Each message once, however many of its deliveries have moved on.
+Status Relay::settle(const std::vector<Change>& changes) {
+  std::unordered_set<std::string_view> settled;
+  for (const Change& change : changes) {
+    bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
+    if (change.is_retry || (!settles && !change.is_read_at_once)) continue;
+    if (!settled.insert(change.delivery.message_id).second) continue;
+    if (WARREN_TRY(ledger_->settle_message(change.delivery.message_id)))
+      WARREN_TRY(ledger_->drop_body(change.delivery));
+  }
+  return Ok{};
 }
 
 Status Relay::record_rest(const Plan& plan) {
@@ -112,7 +137,8 @@ Status Relay::record_rest(const Plan& plan) {
   return record_agents(plan);
 }
 
-// Rows are written while the staged files are synced, and committed when they are.
+// Rows are written while the staged files are synced, and committed when they are. The commit itself is synced behind
+// our back, unless more hangs on it than files that can be made again.
 Status Relay::commit(Plan& plan, SyncBatch& staged) {
   if (!plan.transaction) {
     auto transaction = WARREN_TRY(ledger_->begin());
@@ -122,11 +148,35 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   for (const Change& change : plan.changes) WARREN_TRY(record_change(change));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
+  WARREN_TRY(settle(plan.changes));
+  WARREN_TRY(settle(plan.acks));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
-  Status committed = plan.transaction->commit();
+  Status committed = plan.transaction->commit_unsynced();
   is_doubtful_ = !committed.ok();
-  return committed;
+  if (!committed.ok()) return committed;
+  asked_ = syncer_->ask(plan.filings);
+  if (plan.must_be_durable()) syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
+  return Ok{};
+}
+
+// A sync that failed: until everything is durable in another way, nothing new is taken.
+Status Relay::settle_syncs() {
+  std::optional<Error> failure = syncer_->failure();
+  if (!failure) return Ok{};
+  log_.note(Severity::kError, "ledger_sync_failed", {{"error", failure->message()}});
+  WARREN_TRY(ledger_->engine().resync().within("sync the ledger"));
+  syncer_->settle();
+  return Ok{};
+}
+
+void Relay::file(const std::vector<Filing>& filings) {
+  for (const Filing& filing : filings) {
+    Status filed = archivist_.archive(filing.agent, filing.file, filing.path);
+    if (filed.ok()) continue;
+    log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
+  }
+  archivist_.forget_dirs();
 }
 
 // A commit that failed (its sync, say) may have reached the disk, and would count after a crash. So what it promised
@@ -165,10 +215,13 @@ void Relay::retry(Delivery delivery, std::string_view why) {
 }
 
 // While an earlier delivery to a recipient is to be tried again, later ones wait with it: order is kept.
-void Relay::publish_one(const Delivery& delivery, std::vector<Delivery>& done) {
+void Relay::publish_one(const Delivery& delivery) {
   if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier one");
   Status published = mailroom_.publish(delivery);
-  if (published.ok()) return done.push_back(delivery);
+  if (published.ok()) {
+    observe_published(delivery);
+    return fresh_.add(delivery);
+  }
   log_.note(
       Severity::kWarning, "delivery_failed",
       {{"message", delivery.message_id}, {"recipient", delivery.recipient}, {"error", published.error().message()}});
@@ -176,47 +229,35 @@ void Relay::publish_one(const Delivery& delivery, std::vector<Delivery>& done) {
 }
 
 void Relay::publish(Plan& plan) {
-  std::vector<Delivery> done;
   for (const Change& change :
        plan.changes) {  // not before it is recorded: without its file it would count as delivered
     if (change.state == DeliveryState::kDead) mailroom_.unstage(change.delivery);
   }
-  for (const Delivery& delivery : plan.retried) publish_one(delivery, done);
+  for (const Delivery& delivery : plan.retried) publish_one(delivery);
   if (plan.has_more_retries) {  // they are older than what is new
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
-  for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery, done);
+  for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
-      if (delivery.state == DeliveryState::kPending) publish_one(delivery, done);
+      if (delivery.state == DeliveryState::kPending) publish_one(delivery);
     }
-  }
-  for (const Filing& filing : plan.filings) {
-    Status filed = mailroom_.archive(filing.agent, filing.file, filing.path);
-    if (filed.ok()) continue;
-    log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
   }
   mailroom_.forget_dirs();
-  for (const Delivery& delivery : done) unsynced_.insert(delivery.id);
-  syncing_.push_back({mailroom_.begin_sync_published(), std::move(done)});
 }
 
-void Relay::collect_synced(std::size_t unsynced_max) {
-  while (!syncing_.empty()) {
-    Published& oldest = syncing_.front();
-    if (syncing_.size() <= unsynced_max && !mailroom_.syncs().is_over(*oldest.batch)) return;
-    Status synced = mailroom_.syncs().wait(*oldest.batch);
+void Relay::collect_fresh(Wait wait) {
+  for (Settled& one : fresh_.collect(wait)) {
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
-    if (synced.ok()) observe_delivered(oldest.deliveries);
-    for (Delivery& delivery : oldest.deliveries) {
-      unsynced_.erase(delivery.id);
-      if (synced.ok()) {
-        changes_.push_back({std::move(delivery)});
-      } else {
-        retry(std::move(delivery), synced.error().message());
-      }
+    if (!one.synced.ok()) {
+      retry(std::move(one.delivery), one.synced.error().message());
+    } else if (one.is_read) {
+      changes_.push_back(
+          {.delivery = std::move(one.delivery), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
+    } else {
+      flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
+      changes_.push_back({std::move(one.delivery)});
     }
-    syncing_.pop_front();
   }
 }
 

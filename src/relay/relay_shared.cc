@@ -59,7 +59,7 @@ Status Relay::recover_in_doubt() {
     auto transaction = WARREN_TRY(ledger_->begin());
     WARREN_TRY(transaction.commit());
   }
-  collect_synced(0);
+  collect_fresh(Wait::kForAll);
   changes_.clear();
   failing_.clear();
   doubtful_.clear();

@@ -1,0 +1,112 @@
+#include "relay/fresh_deliveries.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "relay/mailroom.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kRestNs = 20'000'000;
+constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
+constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
+constexpr std::size_t kBatchesAtOnce = 4;
+
+// Of descriptors, or the disk's fault. Anything else is the receiver's doing: then it has seen the file.
+bool is_our_trouble(const Error& error) { return error.code() == Code::kLimit || error.code() == Code::kIo; }
+
+}  // namespace
+
+void FreshDeliveries::add(Delivery delivery) {
+  std::string key = staged_name(delivery.inbox_name, delivery.recipient);
+  resting_.push_back({clock_.monotonic_ns() + kRestNs, key});
+  all_.insert_or_assign(std::move(key), std::move(delivery));
+}
+
+bool FreshDeliveries::contains(const Delivery& delivery) const {
+  return all_.contains(staged_name(delivery.inbox_name, delivery.recipient));
+}
+
+std::optional<Delivery> FreshDeliveries::take(std::string_view recipient, std::string_view inbox_name) {
+  auto found = all_.extract(staged_name(inbox_name, recipient));
+  return found ? std::optional(std::move(found.mapped())) : std::nullopt;
+}
+
+std::int64_t FreshDeliveries::wake_at_ns() const { return resting_.empty() ? INT64_MAX : resting_.front().until_ns; }
+
+bool FreshDeliveries::is_due(Wait wait) {
+  while (!resting_.empty() && !all_.contains(resting_.front().key)) resting_.pop_front();
+  if (resting_.empty()) return false;
+  return wait == Wait::kForAll || all_.size() > kMost || resting_.front().until_ns <= clock_.monotonic_ns();
+}
+
+std::vector<Settled> FreshDeliveries::collect(Wait wait) {
+  std::vector<Settled> over;
+  while (is_due(wait)) {
+    if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
+    begin(wait, over);
+  }
+  while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(over);
+  return over;
+}
+
+Result<Fd> FreshDeliveries::open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const {
+  auto inbox = inboxes.find(delivery.recipient);
+  if (inbox == inboxes.end()) {
+    Fd opened = WARREN_TRY(root_.open_inbox(delivery.recipient));
+    inbox = inboxes.emplace(delivery.recipient, std::move(opened)).first;
+  }
+  int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file(::openat(inbox->second.get(), delivery.inbox_name.c_str(), flags));
+  if (!file.is_open()) return system_error(errno, fmt::format("sync {}", quote(delivery.inbox_name)));
+  return file;
+}
+
+void FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
+  Syncing syncing;
+  std::vector<Fd> files;
+  std::map<std::string, Fd> inboxes;
+  while (files.size() < kFilesAtOnce && is_due(wait)) {
+    std::string key = std::move(resting_.front().key);
+    resting_.pop_front();
+    auto found = all_.find(key);
+    Result<Fd> file = open(found->second, inboxes);
+    if (file.ok()) {
+      files.push_back(std::move(file).take_value());
+      syncing.keys.push_back(std::move(key));
+      continue;
+    }
+    bool is_ours = is_our_trouble(file.error());
+    if (is_ours && !files.empty()) {  // after these are closed there are descriptors
+      resting_.push_front({0, std::move(key)});
+      break;
+    }
+    over.push_back({std::move(found->second), !is_ours, is_ours ? Status(file.error()) : Status(Ok{})});
+    all_.erase(found);
+  }
+  if (files.empty()) return;
+  for (auto& [agent, inbox] : inboxes) files.push_back(std::move(inbox));
+  syncing.batch = syncs_.begin(std::move(files));
+  syncing_.push_back(std::move(syncing));
+}
+
+void FreshDeliveries::end_oldest(std::vector<Settled>& over) {
+  Syncing oldest = std::move(syncing_.front());
+  syncing_.pop_front();
+  Status synced = syncs_.wait(*oldest.batch);
+  for (const std::string& key : oldest.keys) {
+    auto found = all_.extract(key);
+    if (found) over.push_back({std::move(found.mapped()), false, synced});
+  }
+}
+
+}  // namespace warren::relay

@@ -1,0 +1,73 @@
+// Deliveries whose files were renamed into inboxes a moment ago and may not be on the disk yet.
+//
+// Most of them are read within milliseconds, and what was read needs no sync. So a file is left alone for a little
+// while; when it is still there then, it is synced together with its inbox, and only now counts as delivered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "relay/ledger.h"
+#include "relay/root.h"
+#include "relay/sync_pool.h"
+
+namespace warren::relay {
+
+// How a fresh delivery ended.
+struct Settled {
+  Delivery delivery;
+  bool is_read = false;  // its file left the inbox
+  Status synced = Ok{};  // else, whether it is there durably
+};
+
+enum class Wait { kNo, kForAll };
+
+// One thread.
+class FreshDeliveries {
+ public:
+  FreshDeliveries(const Root& root, SyncPool& syncs, Clock& clock) : root_(root), syncs_(syncs), clock_(clock) {}
+
+  void add(Delivery delivery);
+  bool contains(const Delivery& delivery) const;
+  // It was read, or acknowledged: no longer our concern.
+  std::optional<Delivery> take(std::string_view recipient, std::string_view inbox_name);
+
+  // Begins to sync what has rested long enough, and gives what is over.
+  std::vector<Settled> collect(Wait wait);
+  std::int64_t wake_at_ns() const;  // monotonic; the pool tells when syncs are over
+
+ private:
+  struct Resting {
+    std::int64_t until_ns;
+    std::string key;
+  };
+  struct Syncing {
+    std::shared_ptr<SyncBatch> batch;
+    std::vector<std::string> keys;
+  };
+
+  bool is_due(Wait wait);
+  void begin(Wait wait, std::vector<Settled>& over);
+  void end_oldest(std::vector<Settled>& over);
+  Result<Fd> open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const;
+
+  const Root& root_;
+  SyncPool& syncs_;
+  Clock& clock_;
+  std::unordered_map<std::string, Delivery> all_;  // by staged_name()
+  std::deque<Resting> resting_;                    // oldest first; may name some that are gone from all_
+  std::deque<Syncing> syncing_;
+};
+
+}  // namespace warren::relay

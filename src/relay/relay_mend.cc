@@ -1,0 +1,105 @@
+// After a power cut. Files that were never synced may be in inboxes without their content; and of what happened last,
+// the directories may know what the ledger does not.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "relay/names.h"
+#include "relay/relay.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kUnsyncedNs = 120'000'000'000;  // longer ago than any system waits before it writes to the disk
+constexpr std::size_t kHashDigits = 16;
+
+// By recipient and message: the name of an inbox file ends with a hash of the message's id.
+std::string taken_key(std::string_view recipient, std::string_view file) {
+  std::string_view stem = stem_of(file);
+  return fmt::format("{} {}", recipient, stem.substr(stem.size() - std::min(stem.size(), kHashDigits)));
+}
+
+}  // namespace
+
+Status Relay::mend_inboxes() {
+  for (const auto& [name, agent] : router_.agents()) {
+    if (router_.is_remote(agent)) continue;
+    WARREN_TRY(mend_dir(name, fmt::format("{}/inbox", name), false));
+    WARREN_TRY(mend_dir(name, fmt::format("{}/inbox/.done", name), true));
+  }
+  return Ok{};
+}
+
+Status Relay::mend_dir(const std::string& agent, const std::string& path, bool is_done) {
+  Result<Fd> dir = open_below(root_->agents(), path, O_RDONLY | O_DIRECTORY);
+  if (!dir.ok()) return Ok{};  // add_agents() makes it, or says why not
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir->get()));
+  for (const HostEntry& entry : entries) {
+    bool is_recent = timestamp_of(entry.name).value_or(0) > newest_stamp_ns_ - kUnsyncedNs;
+    if (!is_message_file(entry.name) || !is_recent) continue;
+    Result<ReadFile> read = read_below(dir->get(), entry.name, config_.message_bytes_max);
+    Result<Message> message =
+        read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
+    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_in_inbox(agent, entry.name));
+    if (delivery) {
+      if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
+    } else if (is_done) {
+      taken_.emplace(taken_key(agent, entry.name), entry.name);
+    } else if (!message.ok() || will_come_again(*message)) {
+      log_.note(Severity::kWarning, "unrecorded_file_removed", {{"agent", agent}, {"file", entry.name}});
+      ::unlinkat(dir->get(), entry.name.c_str(), 0);
+    }
+  }
+  return Ok{};
+}
+
+// Its message is in an outbox still, or is one of ours.
+bool Relay::will_come_again(const Message& message) const {
+  const std::string* id = message.find("ID");
+  std::size_t slash = id == nullptr ? std::string::npos : id->find('/');
+  if (slash == std::string::npos) return false;
+  std::string sender = id->substr(0, slash);
+  if (sender == kOrchestrator) return true;
+  std::string path = fmt::format("{}/outbox/{}.msg", sender, id->substr(slash + 1));
+  return is_agent_name(sender) && open_below(root_->agents(), path, O_PATH).ok();
+}
+
+Status Relay::mend_known(int dir, const Delivery& delivery, bool is_done) {
+  Result<Message> message = load(delivery.message_id);
+  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+  if (message.ok()) return restore(dir, delivery, render(*message, sender, delivery.message_id));
+  if (is_shortage(message.error())) return message.error();
+  log_.note(Severity::kWarning, "torn_file",
+            {{"agent", delivery.recipient}, {"file", delivery.inbox_name}, {"error", message.error().message()}});
+  if (!is_done) ::unlinkat(dir, delivery.inbox_name.c_str(), 0);
+  return Ok{};
+}
+
+Status Relay::restore(int dir, const Delivery& delivery, std::string_view content) {
+  WARREN_TRY(mailroom_.stage(delivery, content));
+  WARREN_TRY(mailroom_.sync_staged());
+  std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
+  if (::renameat(root_->deliveries(), staged.c_str(), dir, delivery.inbox_name.c_str()) == 0) return Ok{};
+  return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
+}
+
+// A message that was taken by its recipient before the cut is recorded as read, and not delivered again.
+void Relay::recognise(Outgoing& outgoing) {
+  bool is_open = false;
+  for (Delivery& delivery : outgoing.deliveries) {
+    auto found = taken_.find(taken_key(delivery.recipient, delivery.inbox_name));
+    if (found != taken_.end() && delivery.state == DeliveryState::kPending) {
+      delivery.state = DeliveryState::kRead;
+      delivery.inbox_name = found->second;
+      taken_.erase(found);
+    }
+    is_open = is_open || delivery.state != DeliveryState::kRead;
+  }
+  if (!is_open) outgoing.row.status = "completed";
+}
+
+}  // namespace warren::relay
