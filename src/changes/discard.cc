@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/link_counts.h"
 #include "changes/selection.h"
 #include "changes/upper_edit.h"
 #include "fs/list_dir.h"
@@ -62,7 +63,7 @@ class Discarder {
       WARREN_TRY(remove_dirs_below(change.path));
     }
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
-    if (!is_removed) return Ok{};
+    if (!is_removed || node->is_nameless) return Ok{};
     return settle_place(*node);
   }
 
@@ -227,7 +228,9 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   chosen.complete_for_discard();
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
+  WARREN_TRY(links.settle(overlay, base));
   WARREN_TRY(unit->commit());
   return chosen.list();
 }

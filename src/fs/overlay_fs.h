@@ -217,6 +217,7 @@ class OverlayFs final : public FileSystem {
   Status replace(const Side& from, const Side& to);
   Status exchange(const Side& from, const Side& to);
   Status hide_base_below(const Side& moved, const Side& to);
+  Status lose_covered_link(const Side& to, Timestamp at);
   void settle_moved(const Side& from, const Side& to);
 
   UpperLayer& upper_;
