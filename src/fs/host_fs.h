@@ -75,6 +75,7 @@ class HostFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
+  Result<Fd> open_backing(Inode node) override;
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode) override { return Ok{}; }
 

@@ -63,6 +63,13 @@ Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes 
   return done;
 }
 
+Result<Fd> HostFs::open_backing(Inode node) {
+  FdPtr fd = WARREN_TRY(open_file(node));
+  Fd copy(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) return system_error(errno, "open a file of the base");
+  return copy;
+}
+
 Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
   FdPtr fd = WARREN_TRY(open_file(node));
   struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
