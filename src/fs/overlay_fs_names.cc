@@ -347,6 +347,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   WARREN_TRY(remove_own(top, name, entry, own));
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below, base_path));
+  else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // of where it came from
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, base_path, changed.mtime);
