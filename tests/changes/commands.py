@@ -657,6 +657,20 @@ class HardLinks(Case):
         self.apply()
         self.finish()
 
+    def test_one_that_lost_its_name_and_gets_another_is_no_orphan(self):
+        self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: (top / "c").rename(top / "z"))
+        self.w.fsck()
+        self.assertEqual(self.w.lines(), ["D f /c", "R f /a -> /z"])
+        self.apply()
+        self.finish()
+
+    def test_one_that_the_agent_gives_a_second_name_is_no_conflict(self):
+        self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: os.link(top / "c", top / "n"))
+        self.w.fsck()
+        self.apply()
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged[0]), [])
+        self.assertEqual(self.w.lines(), [])
+
     def test_a_changed_mode_alone_is_seen(self):
         self.do(lambda top: (top / "a").chmod(0o600), lambda top: (top / "a").unlink())
         self.assertEqual(self.w.lines(), ["D f /a", "M f /c"])
