@@ -11,22 +11,15 @@
 
 #include "base/path.h"
 #include "changes/intent.h"
+#include "changes/link_counts.h"
 #include "changes/perform.h"
+#include "changes/staging.h"
 #include "changes/upper_edit.h"
 #include "os/host_files.h"
 #include "store/apply_log.h"
 
 namespace warren {
 namespace {
-
-constexpr std::string_view kStaging = ".warren-apply-";
-
-// Part of the name of our staging directories: other agents may lie over the same base.
-Result<std::string> tag_of(Store& store) {
-  std::optional<struct stat> info = WARREN_TRY(find_host_file(store.path()));
-  if (!info) return Error(Code::kUnsupported, "an agent without a file cannot be applied");
-  return fmt::format("{}{:x}-{:x}-", kStaging, info->st_dev, info->st_ino);
-}
 
 // Takes what was applied out of the upper layer, and the intent with it.
 class Dropper {
@@ -38,6 +31,8 @@ class Dropper {
     WARREN_TRY(follow_renames());
     WARREN_TRY(uncover_above());
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
+    WARREN_TRY(follow_written_nodes());
+    WARREN_TRY(follow_touched_links());
     for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
       WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
     }
@@ -47,23 +42,39 @@ class Dropper {
   std::vector<std::string> take_changed() { return std::move(changed_); }
 
  private:
+  using Moves = std::map<std::string, std::string, std::less<>>;
+
+  // Where the base has it after the renames; nullopt if they did not concern it.
+  static std::optional<std::string> moved_to(const Moves& moves, const std::string& base_path, std::string_view from) {
+    for (std::string_view at = from; at != "/"; at = split_parent(at).parent) {
+      auto moved = moves.find(at);
+      if (moved != moves.end()) return moved->second + base_path.substr(at.size());
+    }
+    return std::nullopt;
+  }
+
   // What stays in the upper layer comes from where the base has it by now.
   Status follow_renames() {
-    std::map<std::string, std::string, std::less<>> now;
+    Moves moves;
     for (const AppliedChange& change : intent_.changes) {
-      if (change.kind == TreeChangeKind::kRenamed) now.emplace(change.base_path, change.path);
+      if (change.kind == TreeChangeKind::kRenamed) moves.emplace(change.base_path, change.path);
     }
-    if (now.empty()) return Ok{};
+    if (moves.empty()) return Ok{};
     for (const auto& [upper, row] : tree_.origins()) {
       if (row.base_path.empty() || row.base_path == "/") continue;
-      for (std::string_view at = row.base_path; at != "/"; at = split_parent(at).parent) {
-        auto moved = now.find(at);
-        if (moved == now.end()) continue;
-        Origin follows = row;
-        follows.base_path = moved->second + row.base_path.substr(at.size());
-        WARREN_TRY(overlay_.upper.put_origin(follows));
-        break;
-      }
+      std::optional<std::string> now = moved_to(moves, row.base_path, row.base_path);
+      if (!now) continue;
+      Origin follows = row;
+      follows.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_origin(follows));
+    }
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<std::string> now = moved_to(moves, link.base_path, split_parent(link.base_path).parent);
+      if (!now) continue;
+      WARREN_TRY(overlay_.upper.remove_lost_link(link.base_path));
+      link.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
     }
     return Ok{};
   }
@@ -74,10 +85,43 @@ class Dropper {
     for (const AppliedChange& change : intent_.changes) {
       for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) {
         const UpperNode* node = tree_.find(at);
-        if (node != nullptr && node->replaces_dir) dirs.emplace(at);
+        bool is_opaque = node != nullptr && node->origin != nullptr && node->origin->base_path.empty();
+        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(at);
       }
     }
     for (const std::string& dir : dirs) WARREN_TRY(edit_.uncover(dir, dir));
+    return Ok{};
+  }
+
+  // A node that was written in place is now that under each of its names, also under those that the agent deleted.
+  Status follow_written_nodes() {
+    std::set<Inode> written;
+    for (const AppliedChange& change : intent_.changes) {
+      bool is_written = change.kind != TreeChangeKind::kDeleted && change.type == S_IFREG && !change.base_path.empty();
+      if (!is_written) continue;
+      std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+      if (now) written.insert(now->inode);
+    }
+    for (const UpperGap& gap : tree_.gaps()) {
+      bool is_same = gap.there && gap.row->seen && gap.row->seen->inode == gap.there->inode;
+      if (!is_same || !written.contains(gap.there->inode)) continue;
+      WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, *gap.there));
+    }
+    return Ok{};
+  }
+
+  // What the steps wrote to a node is there under its other names too, and that is no change by others.
+  Status follow_touched_links() {
+    std::set<std::uint64_t> touched;
+    for (const Step& step : intent_.steps) touched.insert({step.old_node.inode, step.new_node.inode});
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<Attributes> now = WARREN_TRY(base_.find(link.base_path));
+      bool is_ours = now && now->inode == link.base && touched.contains(host_inode_of(link.base));
+      if (!is_ours || now->ctime <= link.at) continue;
+      link.at = now->ctime;
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
+    }
     return Ok{};
   }
 
@@ -132,26 +176,16 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   Dropper dropper(overlay, intent, tree, base);
   WARREN_TRY(dropper.run());
+  WARREN_TRY(links.settle(overlay, base));
   WARREN_TRY(remove_apply_intent(agent.store()));
   WARREN_TRY(unit->commit());
   return dropper.take_changed();
 }
 
 Status forget_intent(Agent& agent) { return remove_apply_intent(agent.store()); }
-
-Result<std::string> make_staging(HostTree& base, Store& store) {
-  std::string tag = WARREN_TRY(tag_of(store));
-  for (int tries = 0;; ++tries) {
-    std::string name = fmt::format(
-        "{}{:x}", tag, static_cast<std::uint64_t>(store.clock().now_us()) + static_cast<std::uint64_t>(tries));
-    Status made = base.make_dir("/" + name, 0700);
-    if (made.ok()) return name;
-    if (made.error().code() != Code::kExists || tries == 100)
-      return std::move(made).take_error().within("stage the changes in the base");
-  }
-}
 
 // After a failure in the middle: the base as it was, and then the reason.
 Error take_back(Agent& agent, HostTree& base, const Intent& intent, Error why) {
@@ -163,27 +197,26 @@ Error take_back(Agent& agent, HostTree& base, const Intent& intent, Error why) {
   Status forgotten = forget_intent(agent);
   if (!forgotten.ok()) return std::move(forgotten).take_error();
   if (left->empty()) {
-    base.remove_tree("/" + intent.staging).ignore("the next command removes it");
+    Staging::remove(base, intent.staging, intent.tops).ignore("the next command removes it");
     return why;
   }
   return std::move(why).with_hint(fmt::format("{} could not be put back: the old one is in {} in the base",
                                               quote(left->front()), quote(intent.staging)));
 }
 
-Status remove_leftovers(HostTree& base, Store& store) {
-  std::string tag = WARREN_TRY(tag_of(store));
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(base.top()));
-  for (const HostEntry& entry : entries) {
-    if (entry.name.starts_with(tag)) WARREN_TRY(base.remove_tree("/" + entry.name));
+// Without it nobody could tell what is done from what is not.
+Status check_mounted(HostTree& base, const Intent& intent) {
+  for (const std::string& top : intent.tops) {
+    if (WARREN_TRY(base.find(join_path(top, intent.staging)))) continue;
+    return Error(Code::kUnavailable,
+                 fmt::format("an apply was cut off that had written to the filesystem at {} in the base, which is not "
+                             "there now",
+                             quote(top)),
+                 fmt::format("mount it again; if it is gone for good, make an empty directory {} there, and what can "
+                             "be put back will be",
+                             quote(intent.staging)));
   }
   return Ok{};
-}
-
-Result<bool> has_leftovers(HostTree& base, Store& store) {
-  std::string tag = WARREN_TRY(tag_of(store));
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(base.top()));
-  return std::any_of(entries.begin(), entries.end(),
-                     [&](const HostEntry& entry) { return entry.name.starts_with(tag); });
 }
 
 }  // namespace
@@ -195,12 +228,12 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   WARREN_TRY(base->lock());
   std::optional<std::string> other = WARREN_TRY(find_apply_intent(agent.store()));
   if (other) return Error(Code::kBusy, "an apply of this agent was cut off", "`warren diff` finishes it first");
-  std::string staging = WARREN_TRY(make_staging(*base, agent.store()));
+  Staging staging = WARREN_TRY(Staging::make(*base, agent.store()));
   Stager stager(*overlay, *base, options.set_id);
   Result<Intent> intent = Planner(*base, stager, staging).plan(changes, options.contents);
   Status noted = intent.ok() ? put_apply_intent(agent.store(), as_bytes(encode(*intent))) : Status(Ok{});
   if (!intent.ok() || !noted.ok()) {
-    base->remove_tree("/" + staging).ignore("the next command removes it");
+    Staging::remove(*base, staging.name(), staging.tops()).ignore("the next command removes it");
     return intent.ok() ? std::move(noted).take_error() : std::move(intent).take_error();
   }
   Status done = perform(*base, *intent);
@@ -209,7 +242,7 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   ApplyReport report;
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *intent));
   report.notes = stager.notes();
-  base->remove_tree("/" + staging).ignore("the next command removes it");
+  Staging::remove(*base, staging.name(), staging.tops()).ignore("the next command removes it");
   return report;
 }
 
@@ -219,7 +252,7 @@ Result<bool> needs_recovery(Agent& agent) {
   std::optional<std::string> intent = WARREN_TRY(find_apply_intent(agent.store()));
   if (intent) return true;
   auto base = WARREN_TRY(HostTree::open(overlay->base_path));
-  bool has_any = WARREN_TRY(has_leftovers(*base, agent.store()));
+  bool has_any = WARREN_TRY(Staging::has_leftovers(*base, agent.store()));
   return has_any && base->lock().ok();  // else an apply is under way, and they are its own
 }
 
@@ -230,10 +263,11 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
   WARREN_TRY(base->lock());
   std::optional<std::string> bytes = WARREN_TRY(find_apply_intent(agent.store()));
   if (!bytes) {
-    WARREN_TRY(remove_leftovers(*base, agent.store()));
+    WARREN_TRY(Staging::remove_leftovers(*base, agent.store()));
     return std::optional<Recovery>();
   }
   Intent intent = WARREN_TRY(decode_intent(*bytes));
+  WARREN_TRY(check_mounted(*base, intent));
   Recovery recovery;
   recovery.staging = intent.staging;
   Status done = perform(*base, intent);
@@ -245,7 +279,9 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
     recovery.left = WARREN_TRY(undo(*base, intent));
     WARREN_TRY(forget_intent(agent));
   }
-  if (recovery.left.empty()) base->remove_tree("/" + intent.staging).ignore("the next command removes it");
+  if (recovery.left.empty()) {
+    Staging::remove(*base, intent.staging, intent.tops).ignore("the next command removes it");
+  }
   return std::optional(std::move(recovery));
 }
 

@@ -1,6 +1,7 @@
 #include "changes/changes.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/path.h"
@@ -20,6 +21,8 @@ class Lister {
     auto view = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
     UpperTree tree = WARREN_TRY(UpperTree::read(overlay_, base_));
     tree_ = &tree;
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) lost_.emplace(link.base_path, link);
     claim_renamed();
     WARREN_TRY(list_root());
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
@@ -103,7 +106,10 @@ class Lister {
 
   Status list_new(const UpperNode& node) {
     WARREN_TRY(list_covered(node));
-    changes_.push_back(begin(TreeChangeKind::kAdded, node));
+    TreeChange change = begin(TreeChangeKind::kAdded, node);
+    bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
+    if (is_second_name) change.seen.reset();  // that is what the base has under the first
+    changes_.push_back(std::move(change));
     return Ok{};
   }
 
@@ -118,9 +124,16 @@ class Lister {
     change.base_path = place;
     change.before = WARREN_TRY(base_.find(place));  // anew: the base keeps no number for ever
     if (!change.before) return Ok{};
+    consider_lost(change);
     WARREN_TRY(compare(change, node));
     if (change.is_content_changed || change.is_metadata_changed) changes_.push_back(std::move(change));
     return Ok{};
+  }
+
+  void consider_lost(TreeChange& change) const {
+    auto lost = lost_.find(change.base_path);
+    change.is_lost_link = lost != lost_.end() && lost->second.base == change.before->inode;
+    if (change.is_lost_link) change.known_at = std::max(change.known_at, lost->second.at);
   }
 
   Status list_replaced_dir(const UpperNode& node) {
@@ -158,6 +171,7 @@ class Lister {
       change.base_path = change.place = gone.place;
       change.before = gone.node;
       change.known_at = known_at;
+      consider_lost(change);
       const Whiteout* row = tree_->find_whiteout(gone.path);
       if (row != nullptr) change.seen = row->seen;
       change.path = std::move(gone.path);
@@ -175,7 +189,7 @@ class Lister {
     change.known_at = node.node.ctime;
     if (node.origin != nullptr) {
       change.seen = node.origin->seen;
-      change.has_hidden_names = node.origin->hidden_names > 0;
+      change.has_hidden_names = node.origin->hidden_names > (node.is_nameless ? 1U : 0U);
     } else if (const Whiteout* row = tree_->find_whiteout(node.path)) {
       change.seen = row->seen;
     }
@@ -224,8 +238,9 @@ class Lister {
   TreeFinder base_;
   TreeFinder merged_;
   const UpperTree* tree_ = nullptr;
-  std::unordered_set<std::string> claimed_;  // base paths of files that were renamed
-  std::unordered_set<std::string> renamed_;  // their paths now
+  std::unordered_map<std::string, LostLink> lost_;  // by base path
+  std::unordered_set<std::string> claimed_;         // base paths of files that were renamed
+  std::unordered_set<std::string> renamed_;         // their paths now
   std::vector<TreeChange> changes_;
 };
 

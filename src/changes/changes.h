@@ -37,6 +37,9 @@ struct TreeChange {
   // The base's node as the agent knew it, and when nothing says so, a time at which it knew it.
   std::optional<Attributes> seen;
   Timestamp known_at;
+  // One of several names that the base's node had, which this one no longer means: what happens to the others moves the
+  // node's ctime.
+  bool is_lost_link = false;
   bool has_hidden_names = false;  // other names in the base mean the same node, and must go on doing so
 
   const Attributes& node() const { return after ? *after : *before; }

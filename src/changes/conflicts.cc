@@ -53,7 +53,8 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   }
   if (!change.seen) {
     // A directory is what is in it, and that is looked at name by name; its own time moves with any of them.
-    bool is_older = change.before->ctime <= change.known_at;
+    Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
+    bool is_older = changed_at <= change.known_at;
     if (is_older || change.before->is_directory()) return std::optional<std::string>();
     return std::optional(describe(change));
   }

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/link_counts.h"
 #include "changes/selection.h"
 #include "changes/upper_edit.h"
 #include "fs/list_dir.h"
@@ -62,7 +63,7 @@ class Discarder {
       WARREN_TRY(remove_dirs_below(change.path));
     }
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
-    if (!is_removed) return Ok{};
+    if (!is_removed || node->is_nameless) return Ok{};
     return settle_place(*node);
   }
 
@@ -79,12 +80,7 @@ class Discarder {
   Status settle_place(const UpperNode& node) {
     if (!node.there) return Ok{};
     auto moved = still_elsewhere_.find(node.place);
-    if (moved == still_elsewhere_.end()) {
-      // One of several names of the base's node: what was noted of its loss goes with a whiteout.
-      bool is_linked = !node.there->is_directory() && node.there->nlink > 1;
-      if (is_linked) WARREN_TRY(edit_.add_whiteout(node.path, node.place, *node.there));
-      return edit_.remove_whiteout(node.path);
-    }
+    if (moved == still_elsewhere_.end()) return edit_.remove_whiteout(node.path);
     const TreeChange& renamed = all_[moved->second];
     return edit_.add_whiteout(node.path, node.place, renamed.seen ? *renamed.seen : *node.there);
   }
@@ -172,6 +168,7 @@ class Discarder {
   Status uncover(const std::string& path, const std::string& place) {
     if (path == "/" || !uncovered_.insert(path).second) return Ok{};
     const UpperNode* node = tree_.find(path);
+    if (node != nullptr && !edit_.has(path)) return Ok{};  // dropped with a directory above: it hides nothing any more
     bool is_gone = node == nullptr && is_deleted(path);
     if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
     if (is_gone) {
@@ -227,7 +224,9 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   chosen.complete_for_discard();
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
+  WARREN_TRY(links.settle(overlay, base));
   WARREN_TRY(unit->commit());
   return chosen.list();
 }

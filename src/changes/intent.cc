@@ -1,15 +1,18 @@
 #include "changes/intent.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace warren {
 namespace {
 
 constexpr std::string_view kMagic = "warren-apply-1\n";
+constexpr std::string_view kMagicWithTops = "warren-apply-2\n";  // as long as the other
 
 // Numbers have eight bytes, the lowest first; texts have their length before them.
 class Writer {
  public:
+  explicit Writer(std::string_view magic) : out_(magic) {}
   void number(std::uint64_t value) {
     for (int i = 0; i < 8; ++i) out_ += static_cast<char>((value >> (8 * i)) & 0xffU);
   }
@@ -43,17 +46,19 @@ class Writer {
   std::string take() { return std::move(out_); }
 
  private:
-  std::string out_{kMagic};
+  std::string out_;
 };
 
 // After the first mistake everything reads as nothing; is_good() says whether there was one.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {
-    is_good_ = rest_.starts_with(kMagic);
+    has_tops_ = rest_.starts_with(kMagicWithTops);
+    is_good_ = has_tops_ || rest_.starts_with(kMagic);
     rest_.remove_prefix(std::min(rest_.size(), kMagic.size()));
   }
   bool is_good() const { return is_good_; }
+  bool has_tops() const { return has_tops_; }
   bool is_at_end() const { return rest_.empty(); }
 
   std::uint64_t number() {
@@ -123,6 +128,7 @@ class Reader {
 
   std::string_view rest_;
   bool is_good_ = true;
+  bool has_tops_ = false;
 };
 
 void write_step(Writer& out, const Step& step) {
@@ -174,7 +180,7 @@ bool read_change(Reader& in, AppliedChange& change) {
 }  // namespace
 
 std::string encode(const Intent& intent) {
-  Writer out;
+  Writer out(intent.tops.empty() ? kMagic : kMagicWithTops);
   out.text(intent.staging);
   out.number(intent.steps.size());
   for (const Step& step : intent.steps) write_step(out, step);
@@ -189,6 +195,9 @@ std::string encode(const Intent& intent) {
     out.time(change.mtime);
     out.time(change.ctime);
   }
+  if (intent.tops.empty()) return out.take();
+  out.number(intent.tops.size());
+  for (const std::string& top : intent.tops) out.text(top);
   return out.take();
 }
 
@@ -202,6 +211,11 @@ Result<Intent> decode_intent(std::string_view bytes) {
   }
   for (std::uint64_t left = in.count(); left > 0 && is_good; --left) {
     is_good = read_change(in, intent.changes.emplace_back());
+  }
+  std::uint64_t tops = in.has_tops() ? in.count() : 0;
+  for (; tops > 0 && in.is_good(); --tops) intent.tops.push_back(in.text());
+  for (const Step& step : intent.steps) {
+    is_good = is_good && std::max(step.slot, step.backup) / kSlotsPerTop <= intent.tops.size();
   }
   if (!is_good || !in.is_good() || !in.is_at_end()) return Error(Code::kCorrupt, "wr_apply holds no intent of ours");
   return intent;

@@ -1,9 +1,9 @@
 // What an apply will do, written down before it does it: enough to go on after a crash, and to go back.
 //
-// New content waits in a staging directory in the base's top, and what it replaces is kept there until the
-// end, each under the number of its slot. First everything that leaves its name goes to a slot, deepest
-// first, by the names the base has; then everything comes to its new name, from the top down. So a chain or
-// a circle of renames needs no order. Each step tells by looking whether it was done.
+// New content waits in a staging directory in the base's top (or that of its own filesystem), and what it replaces is
+// kept there until the end, each under the number of its slot. First everything that leaves its name goes to a slot,
+// deepest first, by the names the base has; then everything comes to its new name, from the top down. So a chain or a
+// circle of renames needs no order. Each step tells by looking whether it was done.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,12 @@
 #include "os/host_tree.h"
 
 namespace warren {
+
+// What the names of staging directories begin with.
+inline constexpr std::string_view kStagingPrefix = ".warren-apply-";
+
+// HostFs folds the host's number into its own; these bits are the host's.
+inline std::uint64_t host_inode_of(Inode node) { return node.value & ((std::uint64_t{1} << 56) - 1); }
 
 // Stored. Never renumber.
 enum class StepKind : std::uint8_t {
@@ -57,10 +63,15 @@ struct AppliedChange {
 struct Intent {
   std::string staging;  // name in the base's top
   std::vector<Step> steps;
+  // Directories of the base in which other filesystems begin that are written to. Each has a staging directory of the
+  // same name; the n-th one, counted from 1, has the slots from n * kSlotsPerTop on.
+  std::vector<std::string> tops;
   std::vector<AppliedChange> changes;
 
   bool operator==(const Intent&) const = default;
 };
+
+inline constexpr std::uint64_t kSlotsPerTop = std::uint64_t{1} << 40;
 
 std::string encode(const Intent& intent);
 Result<Intent> decode_intent(std::string_view bytes);  // kCorrupt

@@ -38,8 +38,33 @@ TEST(Intent, WithoutAnyStepComesBackToo) {
   EXPECT_EQ(*back, Intent{});
 }
 
-TEST(Intent, CutOffAnywhereIsCorrupt) {
-  std::string bytes = encode(example());
+Intent over_two_filesystems() {
+  Intent intent = example();
+  intent.tops = {"/mnt/a\n", "/mnt/b"};
+  intent.steps[0].slot = 2 * kSlotsPerTop + 1;
+  return intent;
+}
+
+TEST(Intent, ComesBackWithTheFilesystemsItConcerns) {
+  Result<Intent> back = decode_intent(encode(over_two_filesystems()));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, over_two_filesystems());
+}
+
+TEST(Intent, ASlotOnAFilesystemThatIsNotListedIsCorrupt) {
+  Intent intent = over_two_filesystems();
+  intent.tops.pop_back();
+  EXPECT_FALSE(decode_intent(encode(intent)).ok());
+}
+
+class IntentCut : public testing::TestWithParam<bool> {
+ protected:
+  Intent intent() const { return GetParam() ? over_two_filesystems() : example(); }
+};
+INSTANTIATE_TEST_SUITE_P(Each, IntentCut, testing::Bool());
+
+TEST_P(IntentCut, AnywhereIsCorrupt) {
+  std::string bytes = encode(intent());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     Result<Intent> back = decode_intent(std::string_view(bytes).substr(0, size));
     ASSERT_FALSE(back.ok()) << size;
@@ -48,13 +73,13 @@ TEST(Intent, CutOffAnywhereIsCorrupt) {
   EXPECT_FALSE(decode_intent(bytes + "x").ok());
 }
 
-TEST(Intent, AWrongByteNeverBreaksTheReader) {
-  std::string bytes = encode(example());
+TEST_P(IntentCut, OrAWrongByteNeverBreaksTheReader) {
+  std::string bytes = encode(intent());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
     Result<Intent> back = decode_intent(damaged);
-    EXPECT_TRUE(!back.ok() || *back != example()) << at;
+    EXPECT_TRUE(!back.ok() || *back != intent()) << at;
   }
 }
 

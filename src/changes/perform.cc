@@ -61,7 +61,8 @@ class Performer {
           !done.ok() && (done.error().code() == Code::kNotFound || done.error().code() == Code::kNotDirectory);
       if (!is_gone) WARREN_TRY(std::move(done));  // one that was taken out itself is synced where it went
     }
-    return base_.sync_dir("/" + intent_.staging);
+    for (const std::string& top : tops_of(intent_)) WARREN_TRY(base_.sync_dir(join_path(top, intent_.staging)));
+    return Ok{};
   }
 
  private:
@@ -202,12 +203,27 @@ constexpr std::size_t kSyncedOneByOne = 64;
 
 }  // namespace
 
-std::string slot_path(const Intent& intent, std::uint64_t slot) { return fmt::format("/{}/{}", intent.staging, slot); }
+Status sync_all(HostTree& base, const Intent& intent) {
+  for (const std::string& top : tops_of(intent)) WARREN_TRY(base.sync_all(top));
+  return Ok{};
+}
+
+std::vector<std::string> tops_of(const Intent& intent) {
+  std::vector<std::string> tops{"/"};
+  tops.insert(tops.end(), intent.tops.begin(), intent.tops.end());
+  return tops;
+}
+
+std::string slot_path(const Intent& intent, std::uint64_t slot) {
+  std::uint64_t top = slot / kSlotsPerTop;
+  std::string_view dir = top == 0 ? std::string_view("/") : intent.tops.at(top - 1);
+  return fmt::format("{}/{}", join_path(dir, intent.staging), slot % kSlotsPerTop);
+}
 
 Status perform(HostTree& base, const Intent& intent) {
   Performer performer(base, intent);
   for (const Step& step : intent.steps) WARREN_TRY(performer.perform(step));
-  return intent.steps.size() > kSyncedOneByOne ? base.sync_all() : performer.sync();
+  return intent.steps.size() > kSyncedOneByOne ? sync_all(base, intent) : performer.sync();
 }
 
 Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent) {
@@ -217,7 +233,7 @@ Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent) {
     bool is_back = WARREN_TRY(performer.undo(*step));
     if (!is_back) left.push_back(step->path);
   }
-  WARREN_TRY(intent.steps.size() > kSyncedOneByOne ? base.sync_all() : performer.sync());
+  WARREN_TRY(intent.steps.size() > kSyncedOneByOne ? sync_all(base, intent) : performer.sync());
   return left;
 }
 

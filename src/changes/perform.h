@@ -10,6 +10,11 @@
 
 namespace warren {
 
+// Every directory with a staging directory, the base's top first.
+std::vector<std::string> tops_of(const Intent& intent);
+
+Status sync_all(HostTree& base, const Intent& intent);  // each of their filesystems
+
 // "/.warren-apply-…/7"
 std::string slot_path(const Intent& intent, std::uint64_t slot);
 

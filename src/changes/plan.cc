@@ -14,27 +14,29 @@
 namespace warren {
 namespace {
 
-// HostFs folds the host's number into its own; these bits are the host's.
-constexpr std::uint64_t kHostBits = (std::uint64_t{1} << 56) - 1;
-
 bool is_what_was_listed(const struct stat& info, const Attributes& node) {
   if ((info.st_mode & S_IFMT) != (node.mode & S_IFMT)) return false;
   if (S_ISDIR(info.st_mode)) return true;
-  bool is_same_number = (info.st_ino & kHostBits) == (node.inode.value & kHostBits);
+  bool is_same_number = host_inode_of(Inode{info.st_ino}) == host_inode_of(node.inode);
   return is_same_number && static_cast<std::uint64_t>(info.st_size) == node.size &&
          info.st_mtim.tv_sec == node.mtime.seconds && info.st_mtim.tv_nsec == node.mtime.nanoseconds;
 }
 
-Error other_device(std::string_view path) {
-  return {Code::kCrossDevice, fmt::format("{} is on another filesystem than the base's top", quote(path)),
-          "apply works within one filesystem; `warren apply --to DIR` writes the changes elsewhere"};
+Error in_the_way(std::string_view path, std::string_view what) {
+  return {Code::kCrossDevice, fmt::format("{} {}", quote(path), what),
+          "leave this change out by naming the others, or unmount it first; `warren apply --to DIR` writes the changes "
+          "elsewhere"};
 }
 
+// A node that is written in place may have another name that is replaced: first the name goes, while the node is what
+// it was.
 int phase_of(const Step& step) {
   if (step.kind == StepKind::kTakeOut) return 0;
-  bool closes_dir =
-      step.kind == StepKind::kSetMetadata && step.old_node.type == S_IFDIR && (step.before.mode & 0200U) != 0;
-  return closes_dir ? 2 : 1;
+  bool is_dir = step.old_node.type == S_IFDIR;
+  bool is_in_place = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
+  if (is_in_place && !is_dir) return 2;
+  bool closes_dir = is_in_place && (step.before.mode & 0200U) != 0;
+  return closes_dir ? 3 : 1;
 }
 
 }  // namespace
@@ -45,27 +47,50 @@ Result<HostNode> Planner::known_node(const TreeChange& change) {
     return Error(Code::kConflict, fmt::format("{} was changed in the base at this moment", quote(change.base_path)),
                  "try again");
   }
-  if (info->st_dev != base_.device()) return other_device(change.base_path);
   return HostNode::of(*info);
 }
 
-// The nearest directory above that is there already.
-Status Planner::check_parent(std::string_view path) {
-  std::string at(split_parent(path).parent);
-  while (true) {
+// The nearest directory above that is there already, by the name that the base has for it now.
+Result<std::string> Planner::dir_around(std::string_view path) {
+  for (std::string at(split_parent(path).parent);; at = std::string(split_parent(at).parent)) {
     auto moved = renamed_dirs_.find(at);
-    std::optional<struct stat> info = WARREN_TRY(base_.find(moved != renamed_dirs_.end() ? moved->second : at));
-    if (info) return info->st_dev == base_.device() ? Status(Ok{}) : Status(other_device(at));
-    if (at == "/") return Ok{};
-    at = std::string(split_parent(at).parent);
+    std::string there = moved != renamed_dirs_.end() ? moved->second : at;
+    std::optional<struct stat> info = WARREN_TRY(base_.find(there));
+    if (info && S_ISDIR(info->st_mode)) return there;
+    if (at == "/") return at;
   }
+}
+
+// What is kept on another filesystem is found by its path: no directory above it may move.
+Result<std::uint64_t> Planner::new_slot(std::string_view dir) {
+  std::string top = WARREN_TRY(staging_.top_of(dir));
+  for (std::string_view at = top; at != "/"; at = split_parent(at).parent) {
+    if (leaving_dirs_.contains(std::string(at))) {
+      return in_the_way(at, "is to be moved, and another filesystem that is to be changed is mounted in it");
+    }
+  }
+  std::uint64_t slot = WARREN_TRY(staging_.new_slot(dir));
+  intent_.tops = staging_.tops();
+  return slot;
+}
+
+Result<bool> Planner::is_mount_point(std::string_view base_path) {
+  if (base_path == "/") return true;
+  std::uint64_t own = WARREN_TRY(base_.get_mount(base_path));
+  std::uint64_t around = WARREN_TRY(base_.get_mount(split_parent(base_path).parent));
+  return own != around;
+}
+
+Status Planner::check_movable(std::string_view base_path) {
+  bool is_fixed = WARREN_TRY(is_mount_point(base_path));
+  if (!is_fixed) return Ok{};
+  return in_the_way(base_path, "is a mount point, which can be neither deleted nor renamed");
 }
 
 Result<HostNode> Planner::stage(const TreeChange& change, std::uint64_t slot, const std::string* content) {
   std::string at = slot_path(intent_, slot);
   WARREN_TRY(stager_.write(change, at, content));
   struct stat info = WARREN_TRY(base_.get(at));
-  if (info.st_dev != base_.device()) return other_device("/" + intent_.staging);
   return HostNode::of(info);
 }
 
@@ -74,6 +99,8 @@ void Planner::count_deleted(const std::vector<TreeChange>& changes) {
     if (change.kind == TreeChangeKind::kDeleted && change.before->is_directory()) deleted_dirs_[change.base_path] = 0;
     bool is_moved_dir = change.kind == TreeChangeKind::kRenamed && change.after->is_directory();
     if (is_moved_dir) renamed_dirs_.emplace(change.path, change.base_path);
+    bool is_dir = change.before && change.before->is_directory();
+    if (is_dir && (is_moved_dir || change.kind == TreeChangeKind::kDeleted)) leaving_dirs_.insert(change.base_path);
   }
   for (const TreeChange& change : changes) {
     if (change.kind != TreeChangeKind::kDeleted) continue;
@@ -122,8 +149,10 @@ Status Planner::add(const TreeChange& change, const std::string* content) {
 
 Status Planner::add_deleted(const TreeChange& change) {
   std::string parent(split_parent(change.base_path).parent);
+  WARREN_TRY(check_movable(change.base_path));
   if (deleted_dirs_.contains(parent)) return Ok{};  // goes with it
-  Step step{.kind = StepKind::kTakeOut, .path = change.base_path, .slot = next_slot_++};
+  Step step{.kind = StepKind::kTakeOut, .path = change.base_path};
+  step.slot = WARREN_TRY(new_slot(parent));
   step.old_node = WARREN_TRY(known_node(change));
   auto dir = deleted_dirs_.find(change.base_path);
   step.nodes = dir == deleted_dirs_.end() ? 0 : dir->second;
@@ -132,14 +161,26 @@ Status Planner::add_deleted(const TreeChange& change) {
 }
 
 Status Planner::add_renamed(const TreeChange& change, const std::string* content) {
-  WARREN_TRY(check_parent(change.path));
-  Step out{.kind = StepKind::kTakeOut, .path = change.base_path, .slot = next_slot_++};
+  WARREN_TRY(check_movable(change.base_path));
+  std::string from(split_parent(change.base_path).parent);
+  std::string to = WARREN_TRY(dir_around(change.path));
+  std::string from_top = WARREN_TRY(staging_.top_of(from));
+  std::string to_top = WARREN_TRY(staging_.top_of(to));
+  bool is_crossing = from_top != to_top;
+  if (is_crossing && change.after->is_directory()) {
+    return in_the_way(change.path, "is a directory that was renamed from another filesystem");
+  }
+  Step out{.kind = StepKind::kTakeOut, .path = change.base_path};
+  out.slot = WARREN_TRY(new_slot(from));
   out.old_node = WARREN_TRY(known_node(change));
   intent_.steps.push_back(out);
-  if (change.is_content_changed || content != nullptr) return add_new(change, content);
+  bool is_other_content = change.is_content_changed || content != nullptr;
+  bool stays_same_node = change.has_hidden_names && change.after->is_file();
+  if (is_crossing || (is_other_content && !stays_same_node)) return add_new(change, content);
   Step in{.kind = StepKind::kPutIn, .path = change.path, .slot = out.slot};
   in.new_node = out.old_node;
   intent_.steps.push_back(std::move(in));
+  if (is_other_content) return add_overwrite(change, out.old_node, content);
   if (change.is_metadata_changed) return add_metadata(change, out.old_node);
   return Ok{};
 }
@@ -155,10 +196,14 @@ Status Planner::add_metadata(const TreeChange& change, const HostNode& old_node)
 
 Status Planner::add_modified(const TreeChange& change, const std::string* content) {
   HostNode old_node = WARREN_TRY(known_node(change));
-  WARREN_TRY(check_parent(change.path));
   if (!change.is_content_changed && content == nullptr) return add_metadata(change, old_node);
-  if (change.has_hidden_names && change.after->is_file()) return add_overwrite(change, old_node, content);
-  Step step{.kind = StepKind::kReplace, .path = change.path, .slot = next_slot_++, .backup = next_slot_++};
+  bool is_fixed = WARREN_TRY(is_mount_point(change.base_path));
+  bool stays_same_node = change.has_hidden_names || is_fixed;
+  if (stays_same_node && change.after->is_file()) return add_overwrite(change, old_node, content);
+  std::string dir(split_parent(change.base_path).parent);
+  Step step{.kind = StepKind::kReplace, .path = change.path};
+  step.slot = WARREN_TRY(new_slot(dir));
+  step.backup = WARREN_TRY(new_slot(dir));
   step.old_node = old_node;
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
   intent_.steps.push_back(std::move(step));
@@ -167,7 +212,10 @@ Status Planner::add_modified(const TreeChange& change, const std::string* conten
 
 // The old content is copied too: it is written over.
 Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content) {
-  Step step{.kind = StepKind::kOverwrite, .path = change.path, .slot = next_slot_++, .backup = next_slot_++};
+  std::string dir(split_parent(change.base_path).parent);
+  Step step{.kind = StepKind::kOverwrite, .path = change.path};
+  step.slot = WARREN_TRY(new_slot(dir));
+  step.backup = WARREN_TRY(new_slot(dir));
   step.old_node = old_node;
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
   Fd from = WARREN_TRY(base_.open_file(change.base_path, O_RDONLY));
@@ -189,8 +237,9 @@ Status Planner::add_new(const TreeChange& change, const std::string* content) {
     if (is_dir) staged_dirs_.emplace(change.path, std::move(at));
     return Ok{};
   }
-  WARREN_TRY(check_parent(change.path));
-  Step step{.kind = StepKind::kPutIn, .path = change.path, .slot = next_slot_++};
+  std::string dir = WARREN_TRY(dir_around(change.path));
+  Step step{.kind = StepKind::kPutIn, .path = change.path};
+  step.slot = WARREN_TRY(new_slot(dir));
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
   if (is_dir) staged_dirs_.emplace(change.path, slot_path(intent_, step.slot));
   intent_.steps.push_back(std::move(step));
@@ -202,24 +251,27 @@ void Planner::sort_steps() {
     int phase_a = phase_of(a);
     int phase_b = phase_of(b);
     if (phase_a != phase_b) return phase_a < phase_b;
-    return phase_a == 1 ? a.path < b.path : a.path > b.path;
+    return phase_a == 1 || phase_a == 2 ? a.path < b.path : a.path > b.path;
   });
 }
 
 Status Planner::sync() {
   constexpr std::size_t kOneByOne = 32;
-  if (intent_.steps.size() > kOneByOne || !staged_dirs_.empty()) return base_.sync_all();
+  if (intent_.steps.size() > kOneByOne || !staged_dirs_.empty()) return sync_all(base_, intent_);
   for (const Step& step : intent_.steps) {
     for (std::uint64_t slot : {step.slot, step.backup}) {
       std::optional<struct stat> info = WARREN_TRY(base_.find(slot_path(intent_, slot)));
       if (!info || !S_ISREG(info->st_mode)) continue;
       Result<Fd> fd = base_.open_file(slot_path(intent_, slot), O_RDONLY);
-      if (!fd.ok()) return base_.sync_all();  // a mode that keeps ourselves out
+      if (!fd.ok()) return sync_all(base_, intent_);  // a mode that keeps ourselves out
       if (::fsync(fd->get()) != 0) return system_error(errno, "sync new content");
     }
   }
-  WARREN_TRY(base_.sync_dir("/" + intent_.staging));
-  return base_.sync_dir("/");
+  for (const std::string& top : tops_of(intent_)) {
+    WARREN_TRY(base_.sync_dir(join_path(top, intent_.staging)));
+    WARREN_TRY(base_.sync_dir(top));
+  }
+  return Ok{};
 }
 
 }  // namespace warren

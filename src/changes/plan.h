@@ -4,27 +4,29 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
 #include "changes/changes.h"
 #include "changes/intent.h"
 #include "changes/stage.h"
+#include "changes/staging.h"
 #include "os/host_tree.h"
 
 namespace warren {
 
 using MergedContents = std::map<std::string, std::string>;  // by path: what goes to the base instead
 
-// For one apply. Only the staging directory is written, which the caller has made.
+// For one apply. Only the staging directories are written.
 class Planner {
  public:
-  Planner(HostTree& base, Stager& stager, std::string staging) : base_(base), stager_(stager) {
-    intent_.staging = std::move(staging);
+  Planner(HostTree& base, Stager& stager, Staging& staging) : base_(base), stager_(stager), staging_(staging) {
+    intent_.staging = staging.name();
   }
 
   // `changes` by path and complete (Selection::complete_for_apply). kConflict when the base is no longer what
-  // was listed, kCrossDevice when a part of it is on another filesystem. What was staged is on the disk.
+  // was listed, kCrossDevice when a mount point is in the way. What was staged is on the disk.
   Result<Intent> plan(const std::vector<TreeChange>& changes, const MergedContents& contents);
 
  private:
@@ -36,7 +38,10 @@ class Planner {
   Status add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content);
   Status add_metadata(const TreeChange& change, const HostNode& old_node);
   Result<HostNode> known_node(const TreeChange& change);
-  Status check_parent(std::string_view path);
+  Result<std::string> dir_around(std::string_view path);
+  Result<std::uint64_t> new_slot(std::string_view dir);
+  Result<bool> is_mount_point(std::string_view base_path);
+  Status check_movable(std::string_view base_path);
   Result<HostNode> stage(const TreeChange& change, std::uint64_t slot, const std::string* content);
   void count_deleted(const std::vector<TreeChange>& changes);
   void sort_steps();
@@ -44,11 +49,12 @@ class Planner {
 
   HostTree& base_;
   Stager& stager_;
+  Staging& staging_;
   Intent intent_;
-  std::uint64_t next_slot_ = 1;
   std::unordered_map<std::string, std::uint64_t> deleted_dirs_;  // base path → nodes that go with it
   std::unordered_map<std::string, std::string> staged_dirs_;     // path of a new directory → where it is staged
   std::unordered_map<std::string, std::string> renamed_dirs_;    // path → base path
+  std::unordered_set<std::string> leaving_dirs_;                 // base paths of those that are deleted or renamed
 };
 
 }  // namespace warren

@@ -39,6 +39,12 @@ Result<bool> UpperEdit::remove(std::string_view path) {
   const UpperNode* node = tree_.find(path);
   std::optional<Inode> inode = find(path);
   if (!inode || path == "/") return false;
+  if (node != nullptr && node->is_nameless) {
+    WARREN_TRY(overlay_.upper.remove_origin(*inode));
+    WARREN_TRY(overlay_.upper.let_go(*inode));
+    removed_.emplace(path);
+    return true;
+  }
   std::optional<Inode> parent = find(split_parent(path).parent);
   if (!parent) return Error(Code::kInternal, "a name without its directory: " + quote(path));
   FileSystem& fs = overlay_.upper.fs();

@@ -25,6 +25,9 @@ class UpperEdit {
   // A directory that must stay even when it is empty: it is a change of its own.
   void keep_dir(std::string_view path) { kept_.emplace(path); }
 
+  // Whether the upper layer has the path by now.
+  bool has(std::string_view path) const { return find(path).has_value(); }
+
   // Removes the name, and the node with its last one. A directory only if it is empty, without whiteouts
   // and not kept; else it stays, and this says false.
   Result<bool> remove(std::string_view path);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/path.h"
+#include "changes/intent.h"
 #include "fs/list_dir.h"
 
 namespace warren {
@@ -12,6 +13,7 @@ Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base)
   WARREN_TRY(tree.load_rows(overlay.upper));
   WARREN_TRY(tree.walk(overlay.upper, base));
   WARREN_TRY(tree.find_gaps(base));
+  WARREN_TRY(tree.find_nameless(overlay, base));
   return tree;
 }
 
@@ -85,7 +87,7 @@ Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
       bool shows_place =
           node.base_path == node.place || (node.origin != nullptr && node.origin->base_path == node.place);
       if (node.there && !shows_place) hidden_.insert(node.place);
-      if (node.base_path && node.base_path != node.place) moved_.insert(*node.base_path);
+      if (node.base_path && node.base_path != node.place) moved_.emplace(*node.base_path, node.path);
       if (node.node.is_directory()) pending.push_back(node);
       by_path_.emplace(node.path, nodes_.size());
       names_[node.node.inode].push_back(nodes_.size());
@@ -124,6 +126,66 @@ Status UpperTree::find_gaps(TreeFinder& base) {
     gaps_.push_back(std::move(gap));
   }
   return Ok{};
+}
+
+// Every name in the base of the nodes that are wanted, and that the merged tree shows.
+Result<UpperTree::Places> UpperTree::search_base(const AgentOverlay& overlay, TreeFinder& base,
+                                                 const Places& wanted) const {
+  Places found;
+  std::vector<std::string> pending{"/"};
+  while (!pending.empty()) {
+    std::string dir = std::move(pending.back());
+    pending.pop_back();
+    std::optional<Attributes> there = WARREN_TRY(base.find(dir));
+    if (!there || !there->is_directory()) continue;
+    Result<std::vector<DirEntry>> entries = list_dir(overlay.base, there->inode, DirDetail::kNames);
+    if (!entries.ok() && entries.error().code() == Code::kDenied) continue;  // then the agent cannot see into it either
+    if (!entries.ok()) return std::move(entries).take_error();
+    for (const DirEntry& entry : *entries) {
+      if (dir == "/" && entry.name.starts_with(kStagingPrefix)) continue;
+      std::string place = join_path(dir, entry.name);
+      bool is_name = wanted.contains(entry.inode) && !is_gone(place);
+      if (is_name) found[entry.inode].push_back(place);
+      if (S_ISDIR(entry.type)) pending.push_back(std::move(place));
+    }
+  }
+  return found;
+}
+
+// A copy whose own name is gone is still what the base's other names for the node show: it stands under the first.
+Status UpperTree::find_nameless(const AgentOverlay& overlay, TreeFinder& base) {
+  Places wanted;
+  for (const auto& [upper, row] : origins_) {
+    bool may_show = row.hidden_names > 0 && row.seen && !row.seen->is_directory() && !names_.contains(upper);
+    if (may_show) wanted[row.seen->inode];
+  }
+  if (wanted.empty()) return Ok{};
+  Places found = WARREN_TRY(search_base(overlay, base, wanted));
+  for (auto& [upper, row] : origins_) {
+    auto places = row.seen && !names_.contains(upper) ? found.find(row.seen->inode) : found.end();
+    if (places == found.end()) continue;
+    row.base_path = *std::min_element(places->second.begin(), places->second.end());
+    UpperNode node;
+    node.path = path_of(row.base_path);
+    node.node = WARREN_TRY(overlay.upper.fs().get_attributes(upper));
+    node.place = row.base_path;
+    node.there = WARREN_TRY(base.find(row.base_path));
+    node.origin = &row;
+    node.parent_changed = node.node.ctime;
+    node.is_nameless = true;
+    by_path_.emplace(node.path, nodes_.size());
+    names_[upper].push_back(nodes_.size());
+    nodes_.push_back(std::move(node));
+  }
+  return Ok{};
+}
+
+std::string UpperTree::path_of(std::string_view base_path) const {
+  for (std::string_view at = split_parent(base_path).parent; at != "/"; at = split_parent(at).parent) {
+    auto moved = moved_.find(std::string(at));
+    if (moved != moved_.end()) return moved->second + std::string(base_path.substr(at.size()));
+  }
+  return std::string(base_path);
 }
 
 bool UpperTree::is_gone(std::string_view base_path) const {

@@ -29,6 +29,9 @@ struct UpperNode {
   // A directory that shows nothing of the base but stands where the base has one: it took its place.
   bool replaces_dir = false;
   Timestamp parent_changed;  // ctime of its directory
+  // It has no name in the upper layer, and no directory there: the path is one of the names that the base still has for
+  // the node it is a copy of.
+  bool is_nameless = false;
 
   // What its children are set against: the base's directory that it shows or took the place of.
   const std::string* counterpart() const { return base_path ? &*base_path : replaces_dir ? &place : nullptr; }
@@ -46,7 +49,8 @@ struct UpperGap {
 // Nothing here follows changes: good for the unit in which it was read.
 class UpperTree {
  public:
-  // Begin a unit of the upper layer first. O(names and rows of the upper layer).
+  // Begin a unit of the upper layer first. O(names and rows of the upper layer); O(names of the base) when a copy has
+  // lost its own name and the base has others for it.
   static Result<UpperTree> read(const AgentOverlay& overlay, TreeFinder& base);
 
   const std::vector<UpperNode>& nodes() const { return nodes_; }  // parents before children; without the root
@@ -64,6 +68,8 @@ class UpperTree {
   bool is_gone(std::string_view base_path) const;
   // Whether a directory of the upper layer shows this directory of the base from another path.
   bool is_moved_dir(std::string_view base_path) const { return moved_.contains(std::string(base_path)); }
+  // Where the merged tree has a name of the base, if it shows it.
+  std::string path_of(std::string_view base_path) const;
   // The names in the upper layer of a node that has several.
   const std::vector<std::size_t>& names_of(Inode upper) const { return names_.at(upper); }
 
@@ -72,6 +78,9 @@ class UpperTree {
   Status walk(UpperLayer& upper, TreeFinder& base);
   Result<UpperNode> look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base);
   Status find_gaps(TreeFinder& base);
+  using Places = std::unordered_map<Inode, std::vector<std::string>>;
+  Result<Places> search_base(const AgentOverlay& overlay, TreeFinder& base, const Places& wanted) const;
+  Status find_nameless(const AgentOverlay& overlay, TreeFinder& base);
   std::optional<std::string> place_of(std::string_view path, const UpperNode** dir) const;
 
   Attributes root_;
@@ -82,9 +91,9 @@ class UpperTree {
   std::unordered_map<std::string, std::size_t> by_path_;
   std::unordered_map<Inode, std::vector<std::size_t>> names_;
   std::vector<UpperGap> gaps_;
-  std::unordered_set<std::string> hidden_;  // names of the base that show nothing of it any more
-  std::unordered_set<std::string> shown_;   // every base path in origins_
-  std::unordered_set<std::string> moved_;   // directories of the base shown from another path
+  std::unordered_set<std::string> hidden_;              // names of the base that show nothing of it any more
+  std::unordered_set<std::string> shown_;               // every base path in origins_
+  std::unordered_map<std::string, std::string> moved_;  // directories of the base → the other path they are shown from
 };
 
 }  // namespace warren

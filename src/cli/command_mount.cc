@@ -59,6 +59,8 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   options.no_exec = args.has("no-exec");
   options.auto_unmount = args.has("auto-unmount");
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
+  options.session.passthrough = args.has("passthrough");
+  options.warn = [&](const std::string& message) { context.err.line("warren: " + message); };
   WARREN_TRY(serve_agent(options, args.has("foreground") ? Foreground::kYes : Foreground::kNo, context.clock));
   return Exit::kOk;
 }
@@ -93,6 +95,8 @@ Command make_mount() {
                        .value = "GID",
                        .help = "show this group as the group of everything",
                        .kind = ValueKind::kUserId},
+                      {.name = "passthrough",
+                       .help = "read large files as fast as from the base; opening any file costs more"},
                       {.name = "read-only", .letter = 'r', .help = "nothing can be changed through the mount"},
                       json_option()},
           .subcommands = {},

@@ -29,6 +29,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
   options.has_network = !args.has("no-network");
+  options.passthrough = args.has("passthrough");
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
   options.tells_walls = args.has("walls");
@@ -73,6 +74,8 @@ Command make_run() {
                    .is_list = true},
                   {.name = "no-network", .help = "no network but its own loopback"},
                   {.name = "no-default-allows", .help = "nothing but the base is writable (~/.cache and others are)"},
+                  {.name = "passthrough",
+                   .help = "read large files as fast as from the base; opening any file costs more"},
                   {.name = "keep", .help = "keep the session, also if nothing changed"},
                   {.name = "discard", .help = "throw the session away at the end, with everything in it"},
                   {.name = "walls", .help = "say which walls stand, before the command starts"}},

@@ -124,8 +124,8 @@ Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
 
 class RunServer {
  public:
-  RunServer(const SessionDir& session, const Plan& plan, Clock& clock)
-      : session_(session), plan_(plan), clock_(clock) {}
+  RunServer(const SessionDir& session, const Plan& plan, const ServerOptions& options, Clock& clock)
+      : session_(session), plan_(plan), options_(options), clock_(clock) {}
 
   // The sandbox first: after it there are threads. The agent is opened while the sandbox builds itself.
   Status start() {
@@ -143,7 +143,10 @@ class RunServer {
     Fd requests = WARREN_TRY(sandbox_->take_requests());
     SessionOptions shown = session_options({}, {});
     shown.has_mounts = has_places_inside(plan_, plan_.base);
+    shown.passthrough = options_.passthrough;
     mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, shown));
+    std::string problem = mounted_->passthrough_problem();
+    if (!problem.empty()) options_.warn(passthrough_warning(problem));
     WARREN_TRY(sandbox_->open());
     listener_ = WARREN_TRY(listen_for_commands(session_));
     return Ok{};
@@ -246,6 +249,7 @@ class RunServer {
 
   const SessionDir& session_;
   const Plan& plan_;
+  const ServerOptions& options_;
   Clock& clock_;
   Fd serving_;
   Fd signals_;
@@ -262,12 +266,13 @@ class RunServer {
 
 }  // namespace
 
-Status start_run_server(const SessionDir& session, const Plan& plan, Fd& held, Clock& clock) {
+Status start_run_server(const SessionDir& session, const Plan& plan, const ServerOptions& options, Fd& held,
+                        Clock& clock) {
   Daemon daemon = WARREN_TRY(Daemon::start());
   if (!daemon.is_child()) return daemon.wait();
   held = Fd();
   ::setsid();  // from here on no key ends us
-  RunServer server(session, plan, clock);
+  RunServer server(session, plan, options, clock);
   Status started = server.start();
   daemon.report(started);
   if (started.ok()) server.serve();

@@ -2,6 +2,7 @@
 // sandbox, and lets commands in. It ends when the last of them has left.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,15 @@
 
 namespace warren::cli {
 
+struct ServerOptions {
+  bool passthrough = false;
+  std::function<void(const std::string&)> warn;  // called in the process that goes on, before this one returns
+};
+
 // Starts it in the background, and returns when the session can be joined. `held` is the session's lock: the server
 // must not keep it. Makes the agent file if the session is new. Call it before any thread is made.
-Status start_run_server(const SessionDir& session, const Plan& plan, Fd& held, Clock& clock);
+Status start_run_server(const SessionDir& session, const Plan& plan, const ServerOptions& options, Fd& held,
+                        Clock& clock);
 
 // What a command needs to come in. While it lives the session does; leave() before the end says whether
 // everything is written down.

@@ -169,7 +169,9 @@ class Run {
   Status start(Fd& held) {
     Plan plan = WARREN_TRY(plan_walls());
     if (!is_new_) WARREN_TRY(open_overlay(context_, session_->file(), Use::kRead));  // finishes an apply cut off
-    WARREN_TRY(start_run_server(*session_, plan, held, context_.clock));
+    ServerOptions how{.passthrough = options_.passthrough,
+                      .warn = [this](const std::string& message) { context_.err.line("warren: " + message); }};
+    WARREN_TRY(start_run_server(*session_, plan, how, held, context_.clock));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
     return Error(Code::kUnavailable, "the session's server ended at once");
@@ -203,11 +205,13 @@ class Run {
   // The walls are those of the one who started it.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
-                          !options_.has_network || options_.default_allows == DefaultAllows::kNone;
+                          !options_.has_network || options_.default_allows == DefaultAllows::kNone ||
+                          options_.passthrough;
     if (asks_for_walls && options_.dialect == Dialect::kWarren) {
       return Error(Code::kInvalid,
                    fmt::format("session {} is running, and its walls stand until it ends", quote(session_->id())),
-                   "--allow, --read, --hide, --no-network and --no-default-allows are for the one who starts it");
+                   "--allow, --read, --hide, --no-network, --no-default-allows and --passthrough are for the one who "
+                   "starts it");
     }
     if (options_.base) return check_base(joined_->base());
     return Ok{};

@@ -42,6 +42,7 @@ struct RunOptions {
   std::vector<std::string> hide;
   DefaultAllows default_allows = DefaultAllows::kWarren;
   bool has_network = true;
+  bool passthrough = false;
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;  // empty: the user's shell
   bool tells_walls = false;

@@ -63,6 +63,10 @@ SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<s
   return {.uid = uid.value_or(::geteuid()), .gid = gid.value_or(::getegid())};
 }
 
+std::string passthrough_warning(const std::string& problem) {
+  return fmt::format("--passthrough: {}; files are read as without it", problem);
+}
+
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
   auto served = std::make_unique<ServedAgent>();
   // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
@@ -80,6 +84,8 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                                                 .read_only = options.read_only,
                                                 .no_exec = options.no_exec},
                                                options.session));
+  std::string problem = served->mounted_->passthrough_problem();
+  if (!problem.empty() && options.warn) options.warn(passthrough_warning(problem));
   served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
                                                    .agent = options.agent_path,
                                                    .dir = served->mounted_->dir(),

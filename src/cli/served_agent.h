@@ -1,6 +1,7 @@
 // An agent, open and mounted on a directory by this process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,11 @@ struct ServeOptions {
   bool no_exec = false;
   bool auto_unmount = false;
   SessionOptions session;
+  std::function<void(const std::string&)> warn;  // of what works, but otherwise than asked; empty: nobody hears it
 };
+
+// What to tell of a mount without the passthrough that was asked for.
+std::string passthrough_warning(const std::string& problem);
 
 // A user who is not root sees everything as their own, unless told otherwise: nobody else can enter their
 // mount, and an agent that came from elsewhere, with other numbers in it, is still theirs to use.

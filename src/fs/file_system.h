@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "fs/change_listener.h"
 #include "fs/types.h"
+#include "os/fd.h"
 
 namespace warren {
 
@@ -104,6 +105,10 @@ class FileSystem {
   // Copies up to `length` bytes, ending at the source's end; ranges of one file must not overlap.
   virtual Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                            std::uint64_t length) = 0;
+
+  // The host's file that is this node's whole content, to be read, until the node is changed. Not open where there is
+  // none, which is the rule.
+  virtual Result<Fd> open_backing(Inode) { return Fd(); }
 
   // flush: what a close promises (nothing). sync: after it, a crash loses nothing of this node.
   virtual Status flush(Inode node) = 0;

@@ -1,14 +1,10 @@
 #include "fs/host_fs.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <limits>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/statvfs.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -26,13 +22,12 @@ constexpr std::uint64_t kHostBit = kBaseBit;
 constexpr int kOwnBits = 56;  // of a number that are the host's own
 constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
 
-constexpr std::size_t kUsualXattrBytes = 1024;  // tried first
+constexpr std::uint64_t kTags = 63;
+
 constexpr std::size_t kOpenDirs = 256;
 constexpr std::size_t kOpenFiles = 128;
 // Nodes that nobody retains are kept up to here, for callers between a lookup and what they do next.
 constexpr std::size_t kNodesKept = 262'144;
-
-Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone from the host", node.value)}; }
 
 Timestamp timestamp(const timespec& time) { return {time.tv_sec, static_cast<std::int32_t>(time.tv_nsec)}; }
 
@@ -50,13 +45,6 @@ class NoUnit final : public Unit {
  public:
   Status commit() override { return Ok{}; }
 };
-
-Result<struct stat> stat_at(int dir, const char* name) {
-  struct stat info {};
-  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
-  if (::fstatat(dir, name, &info, flags) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
-  return info;
-}
 
 }  // namespace
 
@@ -93,7 +81,6 @@ HostFs::HostFs(Fd root, const struct stat& root_info)
   root_node_->host_inode = root_info.st_ino;
   root_node_->type = S_IFDIR;
   nodes_[kRootInode] = root_node_;
-  devices_[root_device_] = 0;
 }
 
 HostFs::~HostFs() = default;
@@ -137,6 +124,15 @@ bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
   return std::any_of(hidden_.begin(), hidden_.end(), [&](const Identity& one) { return one.inode == host_inode; });
 }
 
+Error HostFs::stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone from the host", node.value)}; }
+
+Result<struct stat> HostFs::stat_at(int dir, const char* name) {
+  struct stat info {};
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
+  if (::fstatat(dir, name, &info, flags) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  return info;
+}
+
 Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is only read"}; }
 
 // The host's number, if it fits and nobody else has it.
@@ -146,9 +142,8 @@ Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
   auto known = folded_.find({device, host_inode});
   if (known != folded_.end()) return known->second;
   if (is_own) return Inode{kHostBit | host_inode};
-  std::uint64_t index = devices_.emplace(device, devices_.size()).first->second;
   // One of 63 tags says that the number is not the host's own, and keeps devices apart.
-  std::uint64_t tag = 1 + index % 63;
+  std::uint64_t tag = tag_of(device);
   std::uint64_t low = host_inode <= kOwnMask ? host_inode : fold(host_inode) & kOwnMask;
   Inode number{kHostBit | (tag << kOwnBits) | low};
   auto is_taken = [&](Inode candidate) {
@@ -159,6 +154,19 @@ Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
   }
   folded_[{device, host_inode}] = number;
   return number;
+}
+
+// By the device's own number, so that it does not depend on who is looked at first; the next one where two would share
+// it.
+std::uint64_t HostFs::tag_of(std::uint64_t device) {
+  auto known = tags_.find(device);
+  if (known != tags_.end()) return known->second;
+  std::uint64_t tag = fold(device) % kTags;
+  auto is_taken = [&] {
+    return std::any_of(tags_.begin(), tags_.end(), [&](const auto& one) { return one.second == tag + 1; });
+  };
+  for (std::uint64_t tries = 0; tries < kTags && is_taken(); ++tries) tag = (tag + 1) % kTags;
+  return tags_[device] = tag + 1;
 }
 
 HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const struct stat& info) {
@@ -326,125 +334,6 @@ void HostFs::forget(Inode node, std::uint64_t count) {
   known.retained -= std::min(known.retained, count);
 }
 
-Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
-  std::lock_guard guard(mutex_);
-  NodePtr found = WARREN_TRY(find_node(node));
-  if (found->type == S_IFDIR) return Error(Code::kIsDirectory, "it is a directory");
-  if (found->type != S_IFREG) return Error(Code::kInvalid, "it is not a regular file");
-  if (FdPtr kept = files_.find(node)) {
-    if (found->retained > 0) return kept;
-    // Deleted or replaced on the host while we have it open: what was looked up is gone.
-    struct stat info = WARREN_TRY(stat_at(kept->get(), ""));
-    if (info.st_nlink > 0) return kept;
-    files_.drop(node);
-  }
-  FdPtr dir = WARREN_TRY(open_dir_fd(found->parent));
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  Fd fd(::openat(dir->get(), found->name.c_str(), kFlags | O_NOATIME));
-  if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags));
-  if (!fd.is_open()) {
-    if (errno == ENOENT || errno == ELOOP) return stale(node);
-    return system_error(errno, fmt::format("open {} in the base", quote(found->name)));
-  }
-  struct stat info = WARREN_TRY(stat_at(fd.get(), ""));
-  if (info.st_dev != found->device || info.st_ino != found->host_inode) return stale(node);
-  return files_.add(node, std::move(fd));
-}
-
-Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
-  FdPtr fd = WARREN_TRY(open_file(node));
-  constexpr ssize_t kReadMost = 0x7ffff000;  // more than that the system does not read at once
-  std::size_t done = 0;
-  while (done < out.size() && offset + done <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-    ssize_t got = ::pread(fd->get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error(errno, "read a file of the base");
-    done += static_cast<std::size_t>(got);
-    if (done < out.size() && got < kReadMost) break;  // the end
-  }
-  return done;
-}
-
-Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
-  FdPtr fd = WARREN_TRY(open_file(node));
-  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
-  Error none(Code::kNoData, "there is no data from there on");
-  if (offset >= static_cast<std::uint64_t>(info.st_size)) return none;
-  off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_DATA);
-  if (at < 0 && errno == ENXIO) return none;
-  if (at < 0) return offset;  // where holes are not known, everything is data
-  return static_cast<std::uint64_t>(at);
-}
-
-Result<std::uint64_t> HostFs::seek_hole(Inode node, std::uint64_t offset) {
-  FdPtr fd = WARREN_TRY(open_file(node));
-  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
-  std::uint64_t size = static_cast<std::uint64_t>(info.st_size);
-  if (offset >= size) return Error(Code::kNoData, "it is behind the end");
-  off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_HOLE);
-  return at < 0 ? size : static_cast<std::uint64_t>(at);
-}
-
-// The directory by its descriptor, the name behind it: the calls for attributes take no descriptor of a
-// directory, and must not follow a link.
-Result<std::string> HostFs::path_by_fd(const NodePtr& node, FdPtr& keep) {
-  keep = WARREN_TRY(open_dir_fd(node->type == S_IFDIR ? node : node->parent));
-  if (node->type == S_IFDIR) return fmt::format("/proc/self/fd/{}/.", keep->get());
-  return fmt::format("/proc/self/fd/{}/{}", keep->get(), node->name);
-}
-
-namespace {
-
-// What an agent may see and keep. The others mean something to the host alone.
-bool is_shown_xattr(std::string_view name) { return name.starts_with("user.") || name == "security.capability"; }
-
-}  // namespace
-
-Result<std::string> HostFs::get_xattr(Inode node, std::string_view name) {
-  Error none(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  std::lock_guard guard(mutex_);
-  NodePtr found = WARREN_TRY(find_node(node));
-  if (!is_shown_xattr(name)) return none;
-  FdPtr keep;
-  std::string path = WARREN_TRY(path_by_fd(found, keep));
-  std::string value(kUsualXattrBytes, '\0');
-  std::string wanted(name);
-  ssize_t length = ::lgetxattr(path.c_str(), wanted.c_str(), value.data(), value.size());
-  if (length < 0 && errno == ERANGE) {
-    value.resize(limits::kXattrValueBytes);
-    length = ::lgetxattr(path.c_str(), wanted.c_str(), value.data(), value.size());
-  }
-  if (length < 0 && (errno == ENODATA || errno == EOPNOTSUPP || errno == EPERM)) return none;
-  if (length < 0 && errno == ENOENT) return stale(node);
-  if (length < 0) return system_error(errno, fmt::format("read the attribute {}", quote(name)));
-  value.resize(static_cast<std::size_t>(length));
-  return value;
-}
-
-Result<std::vector<std::string>> HostFs::list_xattrs(Inode node) {
-  std::lock_guard guard(mutex_);
-  NodePtr found = WARREN_TRY(find_node(node));
-  FdPtr keep;
-  std::string path = WARREN_TRY(path_by_fd(found, keep));
-  std::string list(kUsualXattrBytes, '\0');
-  ssize_t length = ::llistxattr(path.c_str(), list.data(), list.size());
-  if (length < 0 && errno == ERANGE) {
-    list.resize(limits::kXattrValueBytes);
-    length = ::llistxattr(path.c_str(), list.data(), list.size());
-  }
-  if (length < 0 && errno == ENOENT) return stale(node);
-  if (length < 0 && errno != EOPNOTSUPP) return system_error(errno, "list attributes");
-  std::vector<std::string> names;
-  std::string_view rest = std::string_view(list).substr(0, length < 0 ? 0 : static_cast<std::size_t>(length));
-  while (!rest.empty()) {
-    std::string_view name = rest.substr(0, rest.find('\0'));
-    if (is_shown_xattr(name)) names.emplace_back(name);
-    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 Result<FileSystemStats> HostFs::stats() {
   struct statvfs info {};
   if (::fstatvfs(root_.get(), &info) != 0) return system_error(errno, "ask for the space of the base");
@@ -454,72 +343,6 @@ Result<FileSystemStats> HostFs::stats() {
                          .available_bytes = info.f_bavail * info.f_frsize,
                          .used_inodes = info.f_files - info.f_ffree,
                          .capacity_inodes = info.f_files};
-}
-
-// Everything at once: the host gives no cookie that outlives its stream. Cookies are places in the sorted
-// list, which a stream of its own has.
-class HostDirStream final : public DirStream {
- public:
-  HostDirStream(HostFs& fs, Inode dir, std::vector<DirEntry> entries)
-      : fs_(fs), dir_(dir), entries_(std::move(entries)) {}
-
-  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
-    std::vector<DirEntry> page;
-    std::size_t at = cookie < 3 ? 0 : static_cast<std::size_t>(cookie - 2);
-    for (; at < entries_.size() && page.size() < max; ++at) {
-      DirEntry entry = entries_[at];
-      if (detail == DirDetail::kAttributes) {
-        Result<Attributes> attributes = fs_.lookup(dir_, entry.name);
-        if (!attributes.ok() && attributes.error().code() == Code::kNotFound) continue;
-        if (!attributes.ok()) return std::move(attributes).error();
-        entry.inode = attributes->inode;
-        entry.attributes = *attributes;
-      }
-      page.push_back(std::move(entry));
-    }
-    return page;
-  }
-
- private:
-  HostFs& fs_;
-  Inode dir_;
-  std::vector<DirEntry> entries_;
-};
-
-Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
-  std::lock_guard guard(mutex_);
-  NodePtr node = WARREN_TRY(find_dir(dir));
-  FdPtr path = WARREN_TRY(open_dir_fd(node));
-  watch(node);
-  int fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
-  if (fd < 0 && errno == EPERM) fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return system_error(errno, "open a directory of the base");
-  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), &::closedir);
-  if (!stream) {
-    ::close(fd);
-    return system_error(ENOMEM, "read a directory of the base");
-  }
-  std::vector<DirEntry> entries;
-  for (errno = 0; dirent* entry = ::readdir(stream.get()); errno = 0) {
-    std::string_view name = entry->d_name;
-    if (name == "." || name == ".." || is_hidden_name(*node, name)) continue;
-    std::uint32_t type = DTTOIF(entry->d_type);
-    // Without a type, or where it may be hidden, the name must be looked at.
-    Inode number;
-    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino)) {
-      Result<struct stat> info = stat_at(path->get(), entry->d_name);
-      if (!info.ok() || is_hidden(*info)) continue;
-      type = info->st_mode & S_IFMT;
-      number = number_of(info->st_dev, info->st_ino);
-    } else {
-      number = number_of(node->device, entry->d_ino);
-    }
-    entries.push_back({.cookie = 0, .name = std::string(name), .inode = number, .type = type, .attributes = {}});
-  }
-  if (errno != 0) return system_error(errno, "read a directory of the base");
-  std::sort(entries.begin(), entries.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].cookie = i + 3;
-  return std::unique_ptr<DirStream>(std::make_unique<HostDirStream>(*this, dir, std::move(entries)));
 }
 
 void HostFs::watch(const NodePtr& dir) {

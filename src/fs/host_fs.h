@@ -75,6 +75,7 @@ class HostFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
+  Result<Fd> open_backing(Inode node) override;
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode) override { return Ok{}; }
 
@@ -131,6 +132,8 @@ class HostFs final : public FileSystem {
   bool is_hidden_name(const Node& dir, std::string_view name) const;
   bool may_be_hidden(std::uint64_t host_inode) const;
   static Error read_only();
+  static Error stale(Inode node);
+  static Result<struct stat> stat_at(int dir, const char* name);  // "": the directory itself
 
   // Under mutex_.
   Result<NodePtr> find_node(Inode node);               // kStale
@@ -139,6 +142,7 @@ class HostFs final : public FileSystem {
   Result<struct stat> stat_node(const NodePtr& node);  // kStale if something else is there now
   NodePtr know(const NodePtr& parent, std::string_view name, const struct stat& info);
   Inode number_of(std::uint64_t device, std::uint64_t host_inode);
+  std::uint64_t tag_of(std::uint64_t device);
   void sweep();
   void watch(const NodePtr& dir);
 
@@ -154,8 +158,8 @@ class HostFs final : public FileSystem {
   std::mutex mutex_;
   NodePtr root_node_;
   std::unordered_map<Inode, NodePtr> nodes_;
-  std::map<Identity, Inode> folded_;  // numbers that are not the host's own
-  std::map<std::uint64_t, std::uint64_t> devices_;
+  std::map<Identity, Inode> folded_;             // numbers that are not the host's own
+  std::map<std::uint64_t, std::uint64_t> tags_;  // of devices other than the root's
   OpenFiles dirs_;
   OpenFiles files_;
   std::unique_ptr<HostWatch> watch_;

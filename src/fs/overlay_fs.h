@@ -66,6 +66,7 @@ class OverlayFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
+  Result<Fd> open_backing(Inode node) override;  // of what was not copied
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode node) override;
 
@@ -217,6 +218,7 @@ class OverlayFs final : public FileSystem {
   Status replace(const Side& from, const Side& to);
   Status exchange(const Side& from, const Side& to);
   Status hide_base_below(const Side& moved, const Side& to);
+  Status lose_covered_link(const Side& to, Timestamp at);
   void settle_moved(const Side& from, const Side& to);
 
   UpperLayer& upper_;

@@ -45,6 +45,13 @@ Result<Inode> OverlayFs::file_for_change(Inode node, std::uint64_t begin, std::u
   return node_for_change(node, begin, end, kEverything);
 }
 
+Result<Fd> OverlayFs::open_backing(Inode node) {
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  if (where.upper || !where.base) return Fd();
+  return base_.open_backing(*where.base);
+}
+
 Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   std::vector<ByteRange> ranges;
   std::optional<Inode> top;

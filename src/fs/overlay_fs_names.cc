@@ -303,8 +303,12 @@ Result<Attributes> OverlayFs::link(Inode node, Inode new_parent, std::string_vie
     }
   }
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, UINT64_MAX));
-  Attributes made =
-      WARREN_TRY(make(new_parent, new_name, [&](Inode parent) { return upper().link(top, parent, new_name); }));
+  Attributes made = WARREN_TRY(make(new_parent, new_name, [&](Inode parent) -> Result<Attributes> {
+    Attributes before = WARREN_TRY(upper().get_attributes(top));
+    Attributes linked = WARREN_TRY(upper().link(top, parent, new_name));
+    if (before.nlink == 0) WARREN_TRY(upper_.let_go(top));  // it has a name again
+    return linked;
+  }));
   made.inode = node;
   if (Copy* copy = find_copy(node)) made.nlink += copy->hidden_names;
   return made;
@@ -343,6 +347,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   WARREN_TRY(remove_own(top, name, entry, own));
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below, base_path));
+  else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // of where it came from
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, base_path, changed.mtime);

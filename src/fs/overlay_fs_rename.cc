@@ -103,6 +103,7 @@ Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
   Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper().link(copy.upper, parent, side.name));
+  if (before.nlink == 0) WARREN_TRY(upper_.let_go(copy.upper));  // it has a name again
   WARREN_TRY(upper_.restore(parent, parent_before));
   WARREN_TRY(upper_.restore(copy.upper, before));
   std::uint32_t hidden = copy.hidden_names - std::min(copy.hidden_names, 1U);
@@ -119,6 +120,15 @@ Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
   if (!to.in_base || !to.in_base->is_directory() || opaque_.contains(number)) return Ok{};
   WARREN_TRY(upper_.put_origin({.upper = number, .base_path = "", .seen = {}, .hidden_names = 0}));
   opaque_.insert(number);
+  return Ok{};
+}
+
+// What the base has under a name that something else takes has one name less from now on.
+Status OverlayFs::lose_covered_link(const Side& to, Timestamp at) {
+  if (!to.in_base || to.in_base->is_directory() || to.in_base->nlink <= 1) return Ok{};
+  std::string base_path = base_path_of(to.parent, to.name);
+  WARREN_TRY(upper_.put_lost_link({.base_path = base_path, .base = to.in_base->inode, .at = at}));
+  lose_name(to.in_base->inode, base_path, at);
   return Ok{};
 }
 
@@ -144,6 +154,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
   Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
+  WARREN_TRY(lose_covered_link(to, changed.mtime));
   WARREN_TRY(unit->commit());
   if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
   settle_moved(from, to);
@@ -167,6 +178,9 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   WARREN_TRY(upper_.move_whiteouts_below(kBetween, new_path));
   WARREN_TRY(hide_base_below(from, to));
   WARREN_TRY(hide_base_below(to, from));
+  Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
+  WARREN_TRY(lose_covered_link(from, changed.mtime));
+  WARREN_TRY(lose_covered_link(to, changed.mtime));
   WARREN_TRY(unit->commit());
   settle_moved(from, to);
   settle_moved(to, from);

@@ -103,6 +103,8 @@ class UpperLayer {
   virtual Status remove_whiteout(std::string_view path) = 0;  // fine if there is none
   virtual Status cover_whiteout(std::string_view path) = 0;   // the same, but a link that was lost stays so
   virtual Result<std::vector<LostLink>> list_lost_links() = 0;
+  virtual Status put_lost_link(const LostLink& link) = 0;  // replaces one of the same path
+  virtual Status remove_lost_link(std::string_view base_path) = 0;
   virtual Status move_whiteouts_below(std::string_view from, std::string_view to) = 0;
   virtual Status remove_whiteouts_below(std::string_view dir) = 0;
   virtual Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) = 0;  // names

@@ -11,6 +11,7 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,6 +21,15 @@ namespace warren {
 namespace {
 
 constexpr std::chrono::microseconds kLookAgain{30};
+
+// Newer than Debian 12's header. From <linux/fuse.h> of Linux 6.9.
+struct BackingMap {
+  std::int32_t fd;
+  std::uint32_t flags;
+  std::uint64_t padding;
+};
+constexpr unsigned long kBackingOpen = _IOW(229, 1, BackingMap);
+constexpr unsigned long kBackingClose = _IOW(229, 2, std::uint32_t);
 
 }  // namespace
 
@@ -94,6 +104,18 @@ void Channel::answer(const Request& request, Bytes first, Bytes second) {
 void Channel::refuse(const Request& request, int error_number) {
   fuse_out_header header{.len = sizeof header, .error = -error_number, .unique = request.header().unique};
   while (::write(device_.get(), &header, sizeof header) < 0 && errno == EINTR) continue;
+}
+
+Result<std::int32_t> Channel::open_backing(const Fd& file) {
+  BackingMap map{.fd = file.get(), .flags = 0, .padding = 0};
+  int number = ::ioctl(device_.get(), kBackingOpen, &map);
+  if (number <= 0) return system_error(number == 0 ? EINVAL : errno, "let the kernel read a file past us");
+  return number;
+}
+
+void Channel::close_backing(std::int32_t backing) {
+  auto number = static_cast<std::uint32_t>(backing);
+  ::ioctl(device_.get(), kBackingClose, &number);
 }
 
 void Channel::notify(Notice notice, Bytes first, std::string_view name) {

@@ -88,6 +88,11 @@ class Channel {
   void refuse(const Request& request, int error_number);
   void notify(Notice notice, Bytes first, std::string_view name = {});
 
+  // Makes a file known to the kernel as one that others are read from; its number for open answers, never 0. The kernel
+  // asks for CAP_SYS_ADMIN, and that the file is on no filesystem that lies on another.
+  Result<std::int32_t> open_backing(const Fd& file);
+  void close_backing(std::int32_t backing);
+
   // Ends the connection; what programs still hold open fails from then on.
   void close() { device_ = Fd(); }
 

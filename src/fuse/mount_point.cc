@@ -6,10 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -28,6 +26,7 @@
 #include "fuse/channel.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "os/mount_table.h"
 #include "os/pipe.h"
 
 extern char** environ;
@@ -145,21 +144,6 @@ Result<Fd> mount_as_user(const std::string& dir, const MountOptions& options) {
   return receive_fd(ours.get());
 }
 
-// The mount table writes blanks and the like as \040.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    bool octal = text[i] == '\\' && i + 3 < text.size();
-    if (octal) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options) {
@@ -242,20 +226,10 @@ bool is_in_use(const std::string& dir) {
 }
 
 Result<std::vector<MountedFs>> list_warren_mounts() {
-  std::ifstream table("/proc/self/mountinfo");
-  if (!table) return system_error(errno, "read /proc/self/mountinfo");
+  std::vector<MountEntry> table = WARREN_TRY(read_mount_table());
   std::vector<MountedFs> mounts;
-  // "36 35 98:0 /root /mount/point options optional... - type source super-options"
-  for (std::string line; std::getline(table, line);) {
-    std::istringstream words(line);
-    std::string skipped;
-    std::string dir;
-    words >> skipped >> skipped >> skipped >> skipped >> dir;
-    while (words >> skipped && skipped != "-") continue;
-    std::string type;
-    std::string source;
-    words >> type >> source;
-    if (type == kType) mounts.push_back({.dir = unescaped(dir), .source = unescaped(source)});
+  for (MountEntry& entry : table) {
+    if (entry.type == kType) mounts.push_back({.dir = std::move(entry.dir), .source = std::move(entry.source)});
   }
   return mounts;
 }

@@ -70,6 +70,8 @@ Result<std::unique_ptr<Mounted>> Mounted::serve(FileSystem& fs, Fd device, std::
 
 Mounted::~Mounted() { unmount(); }
 
+std::string Mounted::passthrough_problem() const { return session_->passthrough_problem(); }
+
 void Mounted::unmount() {
   if (!server_.joinable()) return;
   pollfd ended{ended_.get(), POLLIN, 0};

@@ -38,6 +38,8 @@ class Mounted {
   void unmount();
 
   const std::string& dir() const { return dir_; }
+  // Why files are not read past us though that was asked for; "" where they are, or nobody asked.
+  std::string passthrough_problem() const;
 
  private:
   enum class Owner { kUs, kSomebodyElse };

@@ -4,8 +4,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <thread>
 
+#include <fcntl.h>
 #include <linux/fuse.h>
 
 #include "os/error.h"
@@ -22,6 +25,14 @@ constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
 constexpr std::uint64_t kLongSeconds = 86'400;
 constexpr std::uint64_t kShortSeconds = 1;
 constexpr std::uint32_t kMinorWithAllNames = 44;
+
+// Newer than Debian 12's header. From <linux/fuse.h> of Linux 6.9: a flag, and a field behind flags2.
+constexpr std::uint64_t kInitPassthrough = std::uint64_t{1} << 37;
+constexpr std::uint32_t kStackDepth = 1;  // files of ordinary filesystems; other filesystems may still lie on ours
+void set_stack_depth(fuse_init_out& out) {
+  constexpr std::size_t kAt = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
+  std::memcpy(reinterpret_cast<std::byte*>(&out) + kAt, &kStackDepth, sizeof kStackDepth);
+}
 
 constexpr int kWakeSignal = SIGUSR2;
 
@@ -91,6 +102,8 @@ bool Session::is_slow(const Request& request) {
       Result<Attributes> from = fs_.get_attributes(Inode{request.node()});
       return !from.ok() || from->size > kInlineBytes;
     }
+    case FUSE_OPEN:
+    case FUSE_SETATTR: return may_wait_for_readers(request);
     case FUSE_WRITE: return request.rest().size() > kInlineBytes;
     case FUSE_READ: {
       Result<const fuse_read_in*> in = request.body<fuse_read_in>();
@@ -98,6 +111,16 @@ bool Session::is_slow(const Request& request) {
     }
     default: return false;
   }
+}
+
+bool Session::may_wait_for_readers(const Request& request) {
+  if (!passthrough_ || !passthrough_->is_in_use(Inode{request.node()})) return false;
+  if (request.opcode() == FUSE_OPEN) {
+    Result<const fuse_open_in*> in = request.body<fuse_open_in>();
+    return in.ok() && ((*in)->flags & O_ACCMODE) != O_RDONLY;
+  }
+  Result<const fuse_setattr_in*> in = request.body<fuse_setattr_in>();
+  return in.ok() && ((*in)->valid & FATTR_SIZE) != 0;
 }
 
 void Session::dispatch(Buffer& buffer, Bytes received) {
@@ -134,7 +157,8 @@ void Session::handle(Handler handler, const Request& request, Buffer& scratch) {
 }
 
 // What is not here is answered with ENOSYS, after which the kernel does not ask again: files and
-// closing them need no request of their own (OPEN, FLUSH), nor does CREATE, which as MKNOD spares a RELEASE.
+// closing them need no request of their own (OPEN without passthrough, FLUSH), nor does CREATE, which as MKNOD spares a
+// RELEASE.
 Session::Handler Session::handler_of(std::uint32_t opcode) {
   switch (opcode) {
     case FUSE_INIT: return &Session::init;
@@ -160,6 +184,8 @@ Session::Handler Session::handler_of(std::uint32_t opcode) {
     case FUSE_SETXATTR: return &Session::set_xattr;
     case FUSE_LISTXATTR: return &Session::list_xattrs;
     case FUSE_REMOVEXATTR: return &Session::remove_xattr;
+    case FUSE_OPEN: return &Session::open;
+    case FUSE_RELEASE: return &Session::release;
     case FUSE_READ: return &Session::read;
     case FUSE_WRITE: return &Session::write;
     case FUSE_FSYNC: return &Session::sync;
@@ -185,6 +211,7 @@ Status Session::init(const Request& request, Buffer&) {
   wanted |= hears_changes_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
+  if (options_.passthrough) wanted |= kInitPassthrough;
   wanted &= offered;
   knows_all_names_notice_ = in->minor >= kMinorWithAllNames && !options_.has_mounts;
   entry_seconds_ = hears_changes_ && knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
@@ -200,9 +227,21 @@ Status Session::init(const Request& request, Buffer&) {
   out.max_write = kIoBytesMax;
   out.max_pages = kIoBytesMax / 4096;
   out.time_gran = 1;
+  bool can_pass = (wanted & kInitPassthrough) != 0;
+  if (can_pass) set_stack_depth(out);
   channel_.answer(request, bytes_of(out));
+  if (can_pass) begin_passthrough();
+  else if (options_.passthrough) passthrough_problem_ = "this kernel cannot do it; Linux 6.9 and later can";
   if (when_ready_) when_ready_();
   return Ok{};
+}
+
+void Session::begin_passthrough() {
+  auto tried = std::make_unique<Passthrough>(fs_, channel_);
+  Status allowed = tried->probe();
+  if (allowed.ok()) passthrough_ = std::move(tried);
+  else if (allowed.error().code() == Code::kNotPermitted) passthrough_problem_ = "the kernel allows it to root only";
+  else passthrough_problem_ = allowed.error().message();
 }
 
 Status Session::destroy(const Request& request, Buffer&) {

@@ -22,6 +22,7 @@
 #include "fuse/buffers.h"
 #include "fuse/channel.h"
 #include "fuse/kernel_nodes.h"
+#include "fuse/passthrough.h"
 #include "fuse/workers.h"
 
 struct fuse_attr;
@@ -35,6 +36,8 @@ struct SessionOptions {
   std::optional<std::uint32_t> gid;
   // Something is mounted on names in it. The kernel takes that away when it is told that every name may have changed.
   bool has_mounts = false;
+  // Large files that are still the base's are read by the kernel itself, where it allows that.
+  bool passthrough = false;
 };
 
 class Session final : private ChangeListener {
@@ -49,6 +52,9 @@ class Session final : private ChangeListener {
   // Serves until the filesystem is unmounted or stop() is called. Call it once.
   Status serve();
 
+  // Why there is no passthrough though it was asked for; "" where there is. Once `when_ready` was called.
+  const std::string& passthrough_problem() const { return passthrough_problem_; }
+
   // From another thread; returns when serve() is about to. Programs that still have files open here
   // get errors from then on.
   void stop();
@@ -60,6 +66,8 @@ class Session final : private ChangeListener {
   void dispatch(Buffer& buffer, Bytes received);
   static Handler handler_of(std::uint32_t opcode);
   bool is_slow(const Request& request);
+  bool may_wait_for_readers(const Request& request);
+  void begin_passthrough();
   void handle(Handler handler, const Request& request, Buffer& scratch);
 
   // Session and mount.
@@ -99,6 +107,8 @@ class Session final : private ChangeListener {
   Status answer_sized(const Request& request, std::uint32_t size, Bytes value);
 
   // Content.
+  Status open(const Request& request, Buffer& scratch);
+  Status release(const Request& request, Buffer& scratch);
   Status read(const Request& request, Buffer& scratch);
   Status write(const Request& request, Buffer& scratch);
   Status sync(const Request& request, Buffer& scratch);
@@ -124,6 +134,8 @@ class Session final : private ChangeListener {
   std::function<void()> when_ready_;
   bool knows_all_names_notice_ = false;
   bool hears_changes_ = false;
+  std::unique_ptr<Passthrough> passthrough_;  // null: files need no opening
+  std::string passthrough_problem_;
   std::uint64_t entry_seconds_ = 0;
   std::uint64_t attribute_seconds_ = 0;
   KernelNodes kernel_nodes_;

@@ -1,6 +1,8 @@
 // The part of Session that is about attributes and content.
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -65,8 +67,37 @@ Status Session::get_attributes(const Request& request, Buffer&) {
   return answer_attributes(request, attributes);
 }
 
+Status Session::open(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_open_in>());
+  if (!passthrough_) {
+    channel_.refuse(request, ENOSYS);
+    return Ok{};
+  }
+  bool is_to_read = (in->flags & O_ACCMODE) == O_RDONLY;
+  Passthrough::Opened opened = WARREN_TRY(is_to_read ? passthrough_->open_to_read(node_of(request))
+                                                     : passthrough_->open_to_write(node_of(request)));
+  fuse_open_out out{};
+  out.fh = opened.handle;
+  out.open_flags = opened.flags;
+  // Where older headers have nothing, newer ones have the number of the file behind it.
+  static_assert(offsetof(fuse_open_out, open_flags) + 2 * sizeof(std::int32_t) == sizeof out);
+  std::memcpy(reinterpret_cast<std::byte*>(&out) + sizeof out - sizeof opened.backing, &opened.backing,
+              sizeof opened.backing);
+  channel_.answer(request, bytes_of(out));
+  return Ok{};
+}
+
+Status Session::release(const Request& request, Buffer&) {
+  const auto* in = WARREN_TRY(request.body<fuse_release_in>());
+  if (passthrough_) passthrough_->release(node_of(request), in->fh);
+  channel_.answer(request, {});
+  return Ok{};
+}
+
 Status Session::set_attributes(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_setattr_in>());
+  bool waits = passthrough_ && (in->valid & FATTR_SIZE) != 0;
+  if (waits) WARREN_TRY(passthrough_->wait_to_change(node_of(request)));
   AttributeChanges changes;
   if ((in->valid & FATTR_MODE) != 0) changes.mode = in->mode & 07777;
   if ((in->valid & FATTR_UID) != 0) changes.uid = in->uid;

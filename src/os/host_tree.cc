@@ -77,9 +77,7 @@ bool HostNode::is_same(const struct stat& info) const { return of(info) == *this
 
 Result<std::unique_ptr<HostTree>> HostTree::open(const std::string& path) {
   Fd top = WARREN_TRY(open_host_dir(path));
-  struct stat info {};
-  if (::fstat(top.get(), &info) != 0) return failed("look at", path);
-  return std::unique_ptr<HostTree>(new HostTree(std::move(top), info.st_dev));
+  return std::unique_ptr<HostTree>(new HostTree(std::move(top)));
 }
 
 Status HostTree::lock() {
@@ -129,6 +127,15 @@ Result<struct stat> HostTree::get(std::string_view path) {
   std::optional<struct stat> info = WARREN_TRY(find(path));
   if (!info) return Error(Code::kNotFound, fmt::format("{} is not there", quote(path)));
   return *info;
+}
+
+Result<std::uint64_t> HostTree::get_mount(std::string_view path) {
+  Place at{top_.get(), ""};
+  if (path != "/") at = WARREN_TRY(place(path));
+  struct statx info {};
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH;
+  if (::statx(at.dir, at.name.c_str(), flags, STATX_MNT_ID, &info) != 0) return failed("look at", path);
+  return std::uint64_t{info.stx_mnt_id};
 }
 
 Status HostTree::rename(std::string_view from, std::string_view to, HostReplace replace) {
@@ -263,8 +270,9 @@ Status HostTree::sync_dir(std::string_view path) {
   return failed("sync", path);
 }
 
-Status HostTree::sync_all() {
-  if (::syncfs(top_.get()) == 0) return Ok{};
+Status HostTree::sync_all(std::string_view dir) {
+  int fd = WARREN_TRY(open_dir(dir));
+  if (::syncfs(fd) == 0) return Ok{};
   return system_error(errno, "sync the filesystem");
 }
 

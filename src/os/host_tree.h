@@ -54,13 +54,13 @@ class HostTree {
   static Result<std::unique_ptr<HostTree>> open(const std::string& path);  // follows links: the user's own
 
   int top() const { return top_.get(); }
-  std::uint64_t device() const { return device_; }
 
   // For one process at a time, until this goes. kBusy.
   Status lock();
 
   Result<std::optional<struct stat>> find(std::string_view path);  // nullopt also where a parent is missing
   Result<struct stat> get(std::string_view path);                  // kNotFound
+  Result<std::uint64_t> get_mount(std::string_view path);          // the mount it is on: only within one can be renamed
 
   Status rename(std::string_view from, std::string_view to, HostReplace replace);
   Status link(std::string_view from, std::string_view to);
@@ -82,20 +82,19 @@ class HostTree {
   Result<bool> set_metadata(std::string_view path, const HostMetadata& to);
 
   Status sync_dir(std::string_view path);
-  Status sync_all();  // the whole filesystem
+  Status sync_all(std::string_view dir = "/");  // the whole filesystem that the directory is on
 
  private:
   struct Place {
     int dir;
     std::string name;
   };
-  HostTree(Fd top, std::uint64_t device) : top_(std::move(top)), device_(device) {}
+  explicit HostTree(Fd top) : top_(std::move(top)) {}
   Result<int> open_dir(std::string_view dir);
   Result<Place> place(std::string_view path);
   Status set_xattrs(const std::string& link, const HostXattrs& to, std::string_view path);
 
   Fd top_;
-  std::uint64_t device_;
   std::map<std::string, Fd, std::less<>> dirs_;  // open by path; dropped when a directory moves
 };
 

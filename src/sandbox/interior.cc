@@ -31,6 +31,7 @@ using Place = Plan::Place;
 constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
 constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
 constexpr const char* kNothing = "/dev/.hidden";  // what is laid over a hidden file
+constexpr std::size_t kListedMax = 8192;          // names, a mount each
 constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
 
 // Of the machine, not of a process; each tells or changes something that is nobody's business inside.
@@ -74,6 +75,23 @@ Result<std::vector<std::string>> machine_entries_of_proc() {
     if (!is_left_alone) found.push_back("/proc/" + entry.name);
   }
   return found;
+}
+
+// Up to `max` of them; none if it cannot be listed.
+std::vector<std::string> list_names(const Fd& dir, std::size_t max) {
+  std::vector<std::string> names;
+  int again = ::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = again < 0 ? nullptr : ::fdopendir(again);
+  if (stream == nullptr) return names;
+  errno = 0;
+  const dirent* entry = ::readdir(stream);
+  for (; entry != nullptr && names.size() < max; entry = ::readdir(stream)) {
+    std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (entry == nullptr && errno != 0) names.clear();
+  ::closedir(stream);
+  return names;
 }
 
 }  // namespace
@@ -172,6 +190,7 @@ Status Interior::add_place(const Place& place) {
   switch (place.kind) {
     case Kind::kBase: return Ok{};  // mount_base
     case Kind::kHidden: return hide(place);
+    case Kind::kListed: return list(place);
     case Kind::kAllowed:
     case Kind::kReadable: return attach_source(place);
     case Kind::kScratch: break;
@@ -208,6 +227,48 @@ Status Interior::hide(const Place& place) {
   Fd cover = WARREN_TRY(mounts::make_filesystem("tmpfs", is_written ? "mode=0755" : "mode=0", attributes));
   if (is_written) covers_.push_back(place.path);
   return mounts::attach(cover, place.path);
+}
+
+// The names of a directory, each with what the host has there, in a directory that the host cannot change. Names that
+// are hidden are not in it. Where we may not list it, or it has too many names, the covers have to do.
+Status Interior::list(const Place& place) {
+  Result<Fd> dir = open_host_dir(place.path);
+  if (!dir.ok()) return Ok{};
+  std::vector<std::string> names = list_names(*dir, kListedMax + 1);
+  if (names.empty() || names.size() > kListedMax) return Ok{};
+  struct stat info {};
+  if (::fstat(dir->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(place.path)));
+  std::string options = fmt::format("mode={:o}", info.st_mode & 07777U);
+  if (::geteuid() == 0) options += fmt::format(",uid={},gid={}", info.st_uid, info.st_gid);
+  Fd anew = WARREN_TRY(mounts::make_filesystem("tmpfs", options, kPlain));
+  WARREN_TRY(mounts::attach(anew, place.path));
+  covers_.push_back(place.path);
+  for (const std::string& name : names) {
+    std::string path = join_path(place.path, name);
+    if (!is_hidden_file(path)) WARREN_TRY(add_entry(*dir, name, path));
+  }
+  return Ok{};
+}
+
+bool Interior::is_hidden_file(const std::string& path) const {
+  return std::any_of(plan_.places.begin(), plan_.places.end(), [&](const Place& place) {
+    return place.kind == Kind::kHidden && !place.is_directory && place.path == path;
+  });
+}
+
+// What cannot be had (it is gone by now, or a mount whose server is dead) is left out.
+Status Interior::add_entry(const Fd& dir, const std::string& name, const std::string& path) {
+  Result<Fd> tree = mounts::clone_entry(dir, name);
+  struct stat info {};
+  if (!tree.ok() || ::fstat(tree->get(), &info) != 0) return Ok{};
+  if (S_ISLNK(info.st_mode)) {
+    Result<std::string> target = read_host_link_below(dir.get(), name);
+    if (!target.ok()) return Ok{};
+    if (::symlink(target->c_str(), path.c_str()) != 0) return system_error(errno, fmt::format("make {}", quote(path)));
+    return Ok{};
+  }
+  WARREN_TRY(mounts::make_target(path, S_ISDIR(info.st_mode)));
+  return mounts::attach(*tree, path);
 }
 
 // A directory that something is mounted on cannot be renamed, but the one above it can: then the next run of the

@@ -41,6 +41,9 @@ class Interior {
   Status mount_dev();
   Status add_place(const Plan::Place& place);
   Status hide(const Plan::Place& place);
+  Status list(const Plan::Place& place);
+  Status add_entry(const Fd& dir, const std::string& name, const std::string& path);
+  bool is_hidden_file(const std::string& path) const;
   bool has_places_inside(const std::string& path) const;
   Status pin_parents(const std::string& path);
   Status attach_source(const Plan::Place& place);
@@ -49,7 +52,7 @@ class Interior {
   Fd fuse_;
   std::vector<Source> devices_;
   std::vector<Source> sources_;
-  std::vector<std::string> covers_;  // hidden directories that something else was put into
+  std::vector<std::string> covers_;  // directories of our own that something else was put into
   std::vector<std::string> pinned_;
 };
 

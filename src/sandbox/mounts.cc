@@ -35,6 +35,13 @@ Result<Fd> clone_tree(const std::string& path, Depth depth) {
   return tree;
 }
 
+Result<Fd> clone_entry(const Fd& dir, const std::string& name) {
+  unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  Fd tree(::open_tree(dir.get(), name.c_str(), flags));
+  if (!tree.is_open()) return system_error(errno, fmt::format("take {} along", quote(name)));
+  return tree;
+}
+
 Status set_attributes(const std::string& path, std::uint64_t attributes, Depth depth) {
   return set(AT_FDCWD, path.c_str(), recursion(depth), attributes, path);
 }

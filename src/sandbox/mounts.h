@@ -22,6 +22,9 @@ enum class Depth { kOne, kTree };
 // A detached copy of what is mounted at `path`.
 Result<Fd> clone_tree(const std::string& path, Depth depth);
 
+// Of a name in an open directory, with everything mounted below. A link is not followed.
+Result<Fd> clone_entry(const Fd& dir, const std::string& name);
+
 Status set_attributes(const std::string& path, std::uint64_t attributes, Depth depth);
 Status set_attributes(const Fd& tree, std::uint64_t attributes, Depth depth);
 

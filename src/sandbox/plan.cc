@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "os/host_files.h"
+#include "sandbox/aliases.h"
 
 namespace warren {
 namespace {
@@ -87,7 +88,7 @@ Result<Found> get_place(const std::string& path, std::string_view option) {
 // Collects the places; a later one with the same path does not replace an earlier one.
 class Planner {
  public:
-  explicit Planner(const PlanOptions& options) : options_(options) {}
+  Planner(const PlanOptions& options, const Aliases& aliases) : options_(options), aliases_(aliases) {}
 
   Result<Plan> make() {
     plan_.has_network = options_.has_network;
@@ -97,6 +98,7 @@ class Planner {
     add_defaults();
     add_scratch();
     keep_name_service();
+    list_parents_of_files();
     auto depth = [](const Place& place) { return std::count(place.path.begin(), place.path.end(), '/'); };
     std::stable_sort(plan_.places.begin(), plan_.places.end(),
                      [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
@@ -119,12 +121,15 @@ class Planner {
     for (const std::string& path : options_.guarded) {
       std::optional<Found> found = find_place(path);
       if (!found) continue;
-      if (is_within(plan_.base, found->path)) {
-        return Error(Code::kInvalid, fmt::format("--base: {} is where agent files are kept, and no agent may see those",
-                                                 quote(options_.base)));
+      for (Found& place : with_aliases(*std::move(found))) {
+        if (is_within(plan_.base, place.path)) {
+          return Error(Code::kInvalid,
+                       fmt::format("--base: {} is where agent files are kept, and no agent may see those",
+                                   quote(options_.base)));
+        }
+        guarded_.push_back(place.path);
+        add(std::move(place), Kind::kHidden);
       }
-      guarded_.push_back(found->path);
-      add(*std::move(found), Kind::kHidden);
     }
     return Ok{};
   }
@@ -135,7 +140,7 @@ class Planner {
       if (found.path == plan_.base) {
         return Error(Code::kInvalid, fmt::format("--hide: {} is the base", quote(path)));
       }
-      add(std::move(found), Kind::kHidden);
+      for (Found& place : with_aliases(std::move(found))) add(std::move(place), Kind::kHidden);
     }
     for (const std::string& path : options_.allow) WARREN_TRY(add_opened(path, "--allow", Kind::kAllowed));
     for (const std::string& path : options_.read) WARREN_TRY(add_opened(path, "--read", Kind::kReadable));
@@ -193,10 +198,20 @@ class Planner {
   void hide_by_default(const std::string& path) {
     std::optional<Found> found = find_place(path);
     if (!found) return;
-    for (const std::string& opened : opened_) {
-      if (is_within(found->path, opened) && !is_guarded(opened)) return;
+    for (Found& place : with_aliases(*std::move(found))) {
+      bool is_asked_for = std::any_of(opened_.begin(), opened_.end(), [&](const std::string& opened) {
+        return is_within(place.path, opened) && !is_guarded(opened);
+      });
+      if (!is_asked_for) add(std::move(place), Kind::kHidden);
     }
-    add(*std::move(found), Kind::kHidden);
+  }
+
+  // The place, and where else mounts show it.
+  std::vector<Found> with_aliases(Found found) const {
+    std::vector<Found> all{std::move(found)};
+    for (Aliases::Alias& alias : aliases_.of(all.front().path))
+      all.push_back({std::move(alias.path), alias.is_directory});
+    return all;
   }
 
   // Opening a home as a whole is no word about the secrets in it.
@@ -222,13 +237,34 @@ class Planner {
     if (dir != "/run") add({std::move(dir), true}, Kind::kReadable);
   }
 
+  // A cover on a file goes with the file when the host replaces it. So the directory is built anew, without it.
+  // Not where the agent may write: what it makes there must be the host's.
+  void list_parents_of_files() {
+    std::vector<std::string> parents;
+    for (const Place& file : plan_.places) {
+      if (file.kind != Kind::kHidden || file.is_directory || is_within(file.path, plan_.base)) continue;
+      std::string parent(split_parent(file.path).parent);
+      const Place* around = nearest_around(file.path);
+      bool is_as_on_host = around == nullptr || around->kind == Kind::kReadable;
+      bool is_known = std::find(parents.begin(), parents.end(), parent) != parents.end();
+      if (parent != "/" && is_as_on_host && !is_known) parents.push_back(std::move(parent));
+    }
+    for (std::string& parent : parents) plan_.places.push_back({std::move(parent), Kind::kListed});
+  }
+
+  const Place* nearest_around(const std::string& path) const {
+    const Place* nearest = nullptr;
+    for (const Place& place : plan_.places) {
+      if (place.path == path || place.kind == Kind::kListed || !is_within(path, place.path)) continue;
+      if (nearest == nullptr || place.path.size() > nearest->path.size()) nearest = &place;
+    }
+    return nearest;
+  }
+
   // Where nothing is hidden above it, everything can be read; and in the base the overlay's view is meant.
   void drop_readable_already() {
     auto is_covered = [&](const Place& readable) {
-      const Place* nearest = nullptr;
-      for (const Place& place : plan_.places) {
-        if (place.path != readable.path && is_within(readable.path, place.path)) nearest = &place;
-      }
+      const Place* nearest = nearest_around(readable.path);
       return nearest != nullptr && (nearest->kind == Kind::kHidden || nearest->kind == Kind::kScratch);
     };
     std::vector<Place> kept;
@@ -250,6 +286,7 @@ class Planner {
   }
 
   const PlanOptions& options_;
+  const Aliases& aliases_;
   Plan plan_;
   std::vector<std::string> guarded_;
   std::vector<std::string> opened_;
@@ -265,7 +302,10 @@ std::vector<std::string> Plan::paths_of(Kind kind) const {
   return paths;
 }
 
-Result<Plan> make_plan(const PlanOptions& options) { return Planner(options).make(); }
+Result<Plan> make_plan(const PlanOptions& options) {
+  Aliases aliases = WARREN_TRY(Aliases::read().within("look for other names of what is hidden"));
+  return Planner(options, aliases).make();
+}
 
 bool is_within(const std::string& path, const std::string& dir) {
   if (dir == "/") return true;

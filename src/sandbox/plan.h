@@ -30,7 +30,14 @@ struct PlanOptions {
 };
 
 struct Plan {
-  enum class Kind { kScratch, kHidden, kAllowed, kReadable, kBase };
+  enum class Kind {
+    kScratch,
+    kHidden,
+    kAllowed,
+    kReadable,
+    kBase,
+    kListed,  // a directory with a hidden file in it: its names are those it has when the run begins
+  };
   struct Place {
     std::string path;  // canonical
     Kind kind = Kind::kHidden;
@@ -38,7 +45,7 @@ struct Plan {
   };
 
   std::string base;           // canonical
-  std::vector<Place> places;  // what lies inside another comes after it
+  std::vector<Place> places;  // what lies inside another comes after it; a kListed one may have the path of another
   bool has_network = true;
 
   std::vector<std::string> paths_of(Kind kind) const;

@@ -1,5 +1,6 @@
 #include "sandbox/plan.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -144,6 +145,25 @@ TEST_F(PlanTest, WhatMakesNoSenseIsRefused) {
   refuses(Code::kInvalid, with([&](PlanOptions& o) { o.hide = {base_}; }));
   refuses(Code::kInvalid, with([&](PlanOptions& o) { o.read = {home_ + "/.agentfs/run/s"}; }));
   refuses(Code::kNotFound, with([&](PlanOptions& o) { o.hide = {root_ + "/none"}; }));
+}
+
+TEST_F(PlanTest, ADirectoryWithAHiddenFileIsListedWhereItShowsAndNobodyMayWriteIntoIt) {
+  std::vector<std::string> none;
+  EXPECT_EQ(plan().paths_of(Kind::kListed), none);  // it is in /tmp, which is another one inside
+  options_.read = {home_};
+  EXPECT_EQ(plan().paths_of(Kind::kListed), std::vector{home_});
+  std::vector<Plan::Place> places = plan().places;
+  auto at = [&](Kind kind) {
+    return std::find_if(places.begin(), places.end(),
+                        [&](const Plan::Place& place) { return place.path == home_ && place.kind == kind; });
+  };
+  EXPECT_LT(at(Kind::kReadable), at(Kind::kListed));
+  options_.read.clear();
+  options_.allow = {home_};
+  EXPECT_EQ(plan().paths_of(Kind::kListed), none);
+  options_.allow.clear();
+  options_.base = home_;
+  EXPECT_EQ(plan().paths_of(Kind::kListed), none);
 }
 
 TEST_F(PlanTest, TheSameTwiceIsTheSame) {

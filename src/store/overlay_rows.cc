@@ -67,6 +67,7 @@ struct OverlayRows::Statements {
   Statement list_lost;
   Statement lose_link;
   Statement restore_link;
+  Statement remove_lost;
   Statement list_origins;
   Statement list_ranges;
   Statement find_ancestor;
@@ -181,6 +182,7 @@ Status OverlayRows::prepare_whiteout_changes() {
       db.prepare("INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec) VALUES (?, ?, ?, ?)"));
   sql_->restore_link = WARREN_TRY(
       db.prepare("DELETE FROM wr_lost_link WHERE base_path = (SELECT base_path FROM wr_whiteout WHERE path = ?)"));
+  sql_->remove_lost = WARREN_TRY(db.prepare("DELETE FROM wr_lost_link WHERE base_path = ?"));
   sql_->remove_seen = WARREN_TRY(db.prepare("DELETE FROM wr_whiteout WHERE path = ?"));
   sql_->list_below =
       WARREN_TRY(db.prepare("SELECT w.path, w.created_at, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, "
@@ -266,6 +268,14 @@ Result<std::vector<LostLink>> OverlayRows::list_lost_links() {
   }
   return lost;
 }
+
+Status OverlayRows::put_lost_link(const LostLink& link) {
+  WARREN_TRY(remove_lost_link(link.base_path));
+  sql_->lose_link.bind(1, link.base_path).bind(2, link.base.value);
+  return sql_->lose_link.bind(3, link.at.seconds).bind(4, std::int64_t{link.at.nanoseconds}).run();
+}
+
+Status OverlayRows::remove_lost_link(std::string_view base_path) { return sql_->remove_lost.bind(1, base_path).run(); }
 
 Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
   struct Moving {

@@ -33,6 +33,8 @@ class OverlayRows final : public UpperLayer {
   Status remove_whiteout(std::string_view path) override;
   Status cover_whiteout(std::string_view path) override;
   Result<std::vector<LostLink>> list_lost_links() override;
+  Status put_lost_link(const LostLink& link) override;
+  Status remove_lost_link(std::string_view base_path) override;
   Status move_whiteouts_below(std::string_view from, std::string_view to) override;
   Status remove_whiteouts_below(std::string_view dir) override;
   Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) override;

@@ -17,7 +17,7 @@ import overlaid
 from overlaid import mounted
 
 # With the step in which N goes on: some calls come very often, and most of them are alike.
-CALLS = {"renameat2": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
+CALLS = {"renameat2": 1, "renameat": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
          "chmod": 1, "pwrite64": 1 if mounted.FULL else 9, "fdatasync": 1, "ftruncate": 1 if mounted.FULL else 3}
 
 
@@ -26,6 +26,13 @@ def fill(base):
         overlaid.write(base / name, f"old {name}\n" * 20)
     os.link(base / "a", base / "other-name-of-a")
     os.symlink("a", base / "link")
+    (base / "mnt").mkdir()
+
+
+def fill_mounted(base):
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", base / "mnt"], check=True)
+    for name in ["changed", "gone", "renamed", "moved"]:
+        overlaid.write(base / "mnt" / name, f"old {name}\n" * 20)
 
 
 def change(point):
@@ -49,6 +56,10 @@ def change(point):
     os.symlink("elsewhere", p / "link")
     os.unlink(p / "file-to-dir")
     overlaid.write(p / "file-to-dir/inside", "x")
+    overlaid.write(p / "mnt/changed", "new\n" * 100)
+    os.unlink(p / "mnt/gone")
+    os.rename(p / "mnt/renamed", p / "mnt/other")
+    os.rename(p / "mnt/moved", p / "moved-out")
 
 
 class Crash(unittest.TestCase):
@@ -56,6 +67,8 @@ class Crash(unittest.TestCase):
         world = overlaid.World()
         world.__enter__()
         fill(world.base)
+        world.points.append(world.base / "mnt")
+        fill_mounted(world.base)
         world.init()
         merged = world.change(lambda point: (change(point), overlaid.snapshot(point))[1])
         return world, overlaid.snapshot(world.base), merged

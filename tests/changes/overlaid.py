@@ -87,6 +87,19 @@ def snapshot(top, with_times=False):
     return seen
 
 
+def links(top):
+    """Which names below a directory are one file: the groups, and each name's number of links."""
+    top = os.fsencode(top)
+    groups, counts = {}, {}
+    for directory, _, files in os.walk(top):
+        for name in files:
+            path = os.path.join(directory, name)
+            info = os.lstat(path)
+            counts[path[len(top):]] = info.st_nlink
+            groups.setdefault(info.st_ino, []).append(path[len(top):])
+    return sorted(sorted(names) for names in groups.values() if len(names) > 1), counts
+
+
 def differences(a, b):
     return [f"{name!r}: {a.get(name)} / {b.get(name)}" for name in sorted({*a, *b}) if a.get(name) != b.get(name)]
 

@@ -287,6 +287,135 @@ class Escape:
             self.attempt("read", home / path)
         self.assertEqual(self.shell(f"cat {home}/.netrc").stdout, "")
 
+    def test_secrets_are_hidden_under_every_name_that_mounts_give_them(self):
+        home, root = self.world.home, self.world.root
+        for name in ("other home", "keys", "over", "key", "netrc"):
+            (root / name).touch() if name in ("key", "netrc") else (root / name).mkdir()
+        self.world.mounts = [
+            ["--bind", home, root / "other home"],  # the directory around, with a blank in its name
+            ["--bind", home / ".ssh", root / "keys"],
+            ["--bind", home / ".aws" / "secret", root / "key"],  # something below a hidden directory
+            ["--bind", home / ".netrc", root / "netrc"],
+            ["--bind", home, self.world.base / "dir"],  # inside the base
+            ["--bind", home / ".ssh", root / "over"],  # something else is mounted over it
+            ["--bind", self.world.canary, root / "over"]]
+        self.shell("true")  # makes .agentfs
+        others = [root / "other home", self.world.base / "dir", home]
+        secrets = [f"{other}/{name}" for other in others for name in (".ssh/secret", ".aws/secret", ".netrc")]
+        secrets += [root / "keys" / "secret", root / "key", root / "netrc"]
+        for path in secrets:
+            done = self.shell(f"cat '{path}'")
+            self.assertEqual(done.stdout, "", path)
+        self.assertEqual(self.shell(f"ls -A '{root}/other home/.agentfs' {root}/keys").stdout.count("secret"), 0)
+        self.assertEqual(self.shell(f"ls -A '{root}/other home/.agentfs'").stdout, "")
+        self.assertEqual(self.shell(f"cat {root}/over/file").stdout, "canary\n", "what is not hidden was hidden")
+
+    def test_a_name_of_agent_files_that_a_mount_gives_is_refused(self):
+        self.shell("echo x > f")
+        (self.world.root / "agents").mkdir()
+        self.world.mounts = [["--bind", self.world.home / ".agentfs", self.world.root / "agents"]]
+        for option in ("--allow", "--read", "--base"):
+            done = self.world.run(option, self.world.root / "agents" / "run", "--", "true")
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("where agent files are kept", done.stderr)
+
+    def test_a_name_that_a_mount_gives_can_be_asked_for(self):
+        (self.world.root / "keys").mkdir()
+        self.world.mounts = [["--bind", self.world.home / ".ssh", self.world.root / "keys"]]
+        keys = self.world.root / "keys"
+        done = self.world.run("--session", "s", "--read", keys, "--", "cat", keys / "secret", self.world.home / ".ssh/secret")
+        self.assertEqual(done.stdout, "secret\n", done.stderr)
+        done = self.world.run("--session", "s", "--read", keys, "--hide", self.world.home / ".ssh", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("--hide name the same path", done.stderr)
+
+    def test_a_hidden_file_stays_hidden_when_the_host_replaces_it(self):
+        home, root = self.world.home, self.world.root
+        nested = home / ".config" / "git"
+        nested.mkdir(parents=True)
+        (root / "other").mkdir()
+        (root / "asked").write_text("secret\n")
+        (nested / "credentials").write_text("secret\n")
+        (nested / "config").write_text("config\n")
+        (home / "plain").write_text("plain\n")
+        (home / "link").symlink_to("plain")
+        if self.uid:
+            for path in [root / "asked", *home.rglob("*")]:
+                os.chown(path, self.uid, self.uid, follow_symlinks=False)
+        self.world.mounts = [["--bind", home, root / "other"]]
+        hidden = [home / ".netrc", nested / "credentials", root / "asked"]
+        names = " ".join(map(str, [*hidden, root / "other" / ".netrc", root / "other" / ".config/git/credentials"]))
+        look = f"cat {names} 2>/dev/null; cat {home}/link {nested}/config; echo real > {home}/.cache/new; echo end"
+        process = self.world.start("run", "--session", "h", "--hide", root / "asked", "--", "sh", "-c",
+                                   f"while read line; do {look}; done", stdin=subprocess.PIPE, text=True, bufsize=1)
+
+        def seen():
+            process.stdin.write("look\n")
+            lines = []
+            while not lines or lines[-1] not in ("end\n", ""):
+                lines.append(process.stdout.readline())
+            return lines[:-1]
+
+        shown = ["plain\n", "config\n"]
+        with process:
+            try:
+                self.assertEqual(seen(), shown)
+                for path in hidden:
+                    fresh = path.with_name("fresh")
+                    fresh.write_text("secret\n")
+                    os.chmod(fresh, 0o644)
+                    fresh.rename(path)
+                self.assertEqual(seen(), shown)
+                for path in hidden:
+                    path.unlink()
+                self.assertEqual(seen(), shown)
+                for path in hidden:
+                    path.write_text("secret\n")
+                    os.chmod(path, 0o644)
+                self.assertEqual(seen(), shown)
+                self.assertEqual((home / ".cache" / "new").read_text(), "real\n")
+                self.assertEqual((home / ".netrc").read_text(), "secret\n")
+            finally:
+                process.stdin.close()
+        self.assertEqual(process.returncode, 0)
+
+    def test_a_directory_with_a_hidden_file_is_otherwise_as_on_the_host(self):
+        home = self.world.home
+        home.chmod(0o750)
+        names = ["with blank", "new\nline", "comma,=", os.fsdecode(b"\xff")]
+        for name in names:
+            (home / name).write_text("x\n")
+            (home / f"dir {name}").mkdir()
+            (home / f"dir {name}" / "in").write_text("in\n")
+        os.mkfifo(home / "fifo")
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(home / "socket"))
+        (home / "dangling").symlink_to("nowhere")
+        (home / "away").symlink_to("/etc")
+        if self.uid:
+            for path in home.rglob("*"):
+                os.chown(path, self.uid, self.uid, follow_symlinks=False)
+        self.shell("true")  # makes .agentfs
+        script = ("import os, stat, sys; d = sys.argv[1]; e = {}\n"
+                  "for n in os.listdir(d):\n i = os.lstat(d + '/' + n)\n"
+                  " e[os.fsencode(n)] = (i.st_mode, i.st_uid, i.st_size if stat.S_ISREG(i.st_mode) else 0,"
+                  " os.readlink(d + '/' + n) if stat.S_ISLNK(i.st_mode) else '')\n"
+                  "i = os.stat(d); e[b''] = (i.st_mode, i.st_uid, i.st_gid); print(sorted(e.items()))")
+        outside = subprocess.run([sandboxed.PYTHON, "-c", script, home], stdout=subprocess.PIPE, text=True, check=True)
+        inside = self.world.inside("s", sandboxed.PYTHON, "-c", script, home)
+        hidden = (b".agentfs", b".ssh", b".aws", b".netrc")
+        shown = [one for one in eval(outside.stdout) if one[0] not in hidden]
+        self.assertEqual([one for one in eval(inside) if one[0] not in hidden], shown)
+        self.assertEqual(self.shell(f"cat {home}/dir*/in").stdout, "in\n" * len(names))
+        self.assertNotEqual(self.shell(f"echo x > {home}/new").returncode, 0)
+        self.assertNotEqual(self.shell(f"mkdir {home}/newdir").returncode, 0)
+        self.assertNotEqual(self.shell(f"echo x > '{home}/with blank'").returncode, 0)
+        for line in self.shell("cat /proc/self/mountinfo", errors="surrogateescape").stdout.split("\n")[:-1]:
+            where, options = line.split()[4:6]
+            is_sealed = where.startswith(str(home)) and where != str(home / ".cache")
+            self.assertTrue(not is_sealed or "ro" in options.split(","), line)
+        self.assertFalse((home / "new").exists())
+
     def test_secrets_stay_hidden_when_the_home_is_the_base_and_is_rearranged(self):
         nested = self.world.home / ".config" / "gh"
         nested.mkdir(parents=True)

@@ -6,6 +6,7 @@ The program is the one the environment variable WARREN names. Everything lives i
 import hashlib
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import stat
@@ -41,6 +42,7 @@ def checksum(root):
 class World:
     def __init__(self, uid=0):
         self.uid = uid
+        self.mounts = []  # words for mount(8), done in a mount namespace of each command's own before it starts
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="warren-run-", dir="/var/lib")).resolve()
         self.home, self.base, self.canary = self.root / "home", self.root / "project", self.root / "canary"
 
@@ -86,15 +88,18 @@ class World:
             if not path.exists():
                 path.symlink_to(program())
         words = [str(path), *map(str, args)]
-        if not self.uid:
+        mounts = list(self.mounts)
+        if self.uid:
+            node = self.root / "fuse"
+            if not node.exists():
+                os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 229))
+                os.chmod(node, 0o666)
+            mounts.append(["--bind", node, "/dev/fuse"])
+            words = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--", *words]
+        if not mounts:
             return words
-        node = self.root / "fuse"
-        if not node.exists():
-            os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(10, 229))
-            os.chmod(node, 0o666)
-        script = 'mount --bind "$1" /dev/fuse && shift && exec "$@"'
-        drop = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--"]
-        return ["unshare", "-m", "sh", "-c", script, "sh", str(node), *drop, *words]
+        script = " && ".join(shlex.join(["mount", *map(str, mount)]) for mount in mounts)
+        return ["unshare", "-m", "sh", "-c", script + ' && exec "$@"', "sh", *words]
 
     def start(self, *args, name="warren", **options):
         options = {"cwd": self.base, "env": self.environment(), "stdin": subprocess.DEVNULL,

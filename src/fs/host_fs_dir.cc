@@ -1,0 +1,82 @@
+#include "fs/host_fs.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "os/error.h"
+
+namespace warren {
+
+// Everything at once: the host gives no cookie that outlives its stream. Cookies are places in the sorted
+// list, which a stream of its own has.
+class HostDirStream final : public DirStream {
+ public:
+  HostDirStream(HostFs& fs, Inode dir, std::vector<DirEntry> entries)
+      : fs_(fs), dir_(dir), entries_(std::move(entries)) {}
+
+  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    std::vector<DirEntry> page;
+    std::size_t at = cookie < 3 ? 0 : static_cast<std::size_t>(cookie - 2);
+    for (; at < entries_.size() && page.size() < max; ++at) {
+      DirEntry entry = entries_[at];
+      if (detail == DirDetail::kAttributes) {
+        Result<Attributes> attributes = fs_.lookup(dir_, entry.name);
+        if (!attributes.ok() && attributes.error().code() == Code::kNotFound) continue;
+        if (!attributes.ok()) return std::move(attributes).error();
+        entry.inode = attributes->inode;
+        entry.attributes = *attributes;
+      }
+      page.push_back(std::move(entry));
+    }
+    return page;
+  }
+
+ private:
+  HostFs& fs_;
+  Inode dir_;
+  std::vector<DirEntry> entries_;
+};
+
+Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
+  std::lock_guard guard(mutex_);
+  NodePtr node = WARREN_TRY(find_dir(dir));
+  FdPtr path = WARREN_TRY(open_dir_fd(node));
+  watch(node);
+  int fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
+  if (fd < 0 && errno == EPERM) fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(errno, "open a directory of the base");
+  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), &::closedir);
+  if (!stream) {
+    ::close(fd);
+    return system_error(ENOMEM, "read a directory of the base");
+  }
+  std::vector<DirEntry> entries;
+  for (errno = 0; dirent* entry = ::readdir(stream.get()); errno = 0) {
+    std::string_view name = entry->d_name;
+    if (name == "." || name == ".." || is_hidden_name(*node, name)) continue;
+    std::uint32_t type = DTTOIF(entry->d_type);
+    // Without a type, or where it may be hidden, the name must be looked at.
+    Inode number;
+    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino)) {
+      Result<struct stat> info = stat_at(path->get(), entry->d_name);
+      if (!info.ok() || is_hidden(*info)) continue;
+      type = info->st_mode & S_IFMT;
+      number = number_of(info->st_dev, info->st_ino);
+    } else {
+      number = number_of(node->device, entry->d_ino);
+    }
+    entries.push_back({.cookie = 0, .name = std::string(name), .inode = number, .type = type, .attributes = {}});
+  }
+  if (errno != 0) return system_error(errno, "read a directory of the base");
+  std::sort(entries.begin(), entries.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].cookie = i + 3;
+  return std::unique_ptr<DirStream>(std::make_unique<HostDirStream>(*this, dir, std::move(entries)));
+}
+
+}  // namespace warren
