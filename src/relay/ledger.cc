@@ -246,6 +246,10 @@ Status Ledger::prepare_shared() {
       {&reroute_,
        "UPDATE deliveries SET state = 'routed', home = ?2, attempts = 0, next_at = 0, deadline = ?3, last_error = NULL,"
        " updated_at = ?4 WHERE id = ?1"},
+      // In one: an agent that is registered just now must not be seen without its home, and so be taken for ours.
+      {&list_agents_,
+       "SELECT name, registered_at, last_seen_at, status, coalesce(home, '') FROM agents LEFT JOIN agent_homes ON agent"
+       " = name ORDER BY name"},
       {&operations_,
        "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL AND id IN (SELECT"
        " operation_id FROM operation_homes WHERE home = ?1) ORDER BY id LIMIT 256"},
