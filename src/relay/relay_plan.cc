@@ -104,6 +104,9 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   }
   outgoing.message = std::move(message).take_value();
   Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  if (ready.ok() && *ready == Readiness::kReady) {
+    ready = publish_attachments(outgoing.message, candidate.agent, candidate.agent);
+  }
   if (!ready.ok()) {
     if (is_shortage(ready.error())) return ready.error();
     if (ready.error().code() == Code::kIo) look_again(candidate, ready.error());
@@ -218,7 +221,6 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     return Error(Code::kUnsupported, fmt::format("KIND {} is not for agents", quote(row.type)));
   }
   std::vector<Route> routes = WARREN_TRY(router_.resolve(row.target, row.agent));
-  WARREN_TRY(check_routes(routes, outgoing.message));
   if ((row.type == "ack" || row.type == "nack") && !outgoing.message.reference.empty()) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }
