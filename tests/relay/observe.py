@@ -378,7 +378,7 @@ class Retention(Observe):
         self.assertTrue(young.exists() and fresh.exists())
         self.wait(lambda: len(list(done.iterdir())) == 2, 60)
         self.assertTrue((done / "notes").exists())
-        self.wait(lambda: self.stats().get("ledger_messages_removed", 0) >= 300, 60)
+        self.wait(lambda: self.stats().get("ledger_messages_removed", 0) >= 300, 180)
         for gone in (read[0], read[299]):
             self.assertIsNone(self.state(gone))
         self.assertEqual(self.state(unread), {"dave": "delivered"})

@@ -154,11 +154,17 @@ class Power(RelayCase):
             self.wait(rests.exists, 60)
         self.freeze(groups)
         copy = self.dir / "copy"
-        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        self.wait(lambda: self.copy_of_a_moment(copy), 120)
         sent = {agent: [line.split() for line in (self.journals / agent).read_text().splitlines()] for agent in SENDERS}
         (self.journals / f"{BY_COMMAND}.pause").unlink(missing_ok=True)
         self.thaw(groups)
         return copy, sent
+
+    def copy_of_a_moment(self, copy):
+        """Whether nothing was written to the disk while it was copied: the kernel writes when it likes, and other programs
+        of this machine may sync all there is."""
+        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        return subprocess.run(["cmp", "-s", self.image, copy]).returncode == 0
 
     def examine(self, copy, sent):
         place = self.make_disk(copy, "after")
