@@ -41,7 +41,7 @@ class Edges(RelayCase):
         self.agent("alice", "bob")
         draft = self.root / "agents/alice/outbox/.pending/1706123456789012345-a1b2c3d4.msg"
         draft.write_text("TO: bob\n\nx")
-        self.wait(lambda: not draft.exists(), 45)
+        self.wait(lambda: not draft.exists(), 120)
         self.assertEqual(self.inbox("bob"), [])
         self.wait(lambda: self.log_events("leftover_removed"))
 
