@@ -99,20 +99,11 @@ Result<Exit> run_up(Context& context, const Arguments& args) {
   ::_exit(served.ok() ? 0 : 1);
 }
 
-// Not from the ledger: a database may be away.
-Result<ProcessIdentity> serving_process(const relay::Root& root) {
-  std::string text = WARREN_TRY(root.read_holder());
-  if (text.empty()) return Error(Code::kBusy, "the relay is only just starting", "try again");
-  Json json = WARREN_TRY(parse_json(text));
-  return ProcessIdentity{json.value("boot", ""), json.value("pid_namespace", std::int64_t{0}),
-                         json.value("pid", std::int64_t{0}), json.value("started", std::int64_t{0})};
-}
-
 Result<Exit> run_down(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   if (!root->is_locked_by_other())
     return Error(Code::kNotFound, fmt::format("no relay is up at {}", quote(root->path())));
-  ProcessIdentity process = WARREN_TRY(serving_process(*root));
+  ProcessIdentity process = WARREN_TRY(root->find_holder());  // not from the ledger, which may be away
   if (liveness_of(process) != Liveness::kAlive) {
     return Error(Code::kUnavailable, "the relay runs where its process cannot be signalled from here");
   }
@@ -163,17 +154,30 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
 // Where the relay that is up serves its metrics, by what it says of itself; "" nowhere.
 std::string metrics_address(const relay::Root& root) {
   Result<Json> stats = read_relay_stats(root);
-  Result<ProcessIdentity> process = serving_process(root);
+  Result<ProcessIdentity> process = root.find_holder();
   if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
   auto found = stats->find("metrics");
   return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
+// A database that is away can tell nothing, but a relay may well be up and wait for it.
+Result<Exit> show_ledger_away(Context& context, const Arguments& args, bool is_up, const Error& why) {
+  if (args.has("json")) context.out.json({{"up", is_up}, {"ledger", "away"}, {"error", printable(why.message())}});
+  return Error(Code::kUnavailable, fmt::format("{}: {}",
+                                               is_up ? "the relay is up and waits for its ledger"
+                                                     : "no relay is up, and its ledger"
+                                                       " is away",
+                                               why.message()));
+}
+
 Result<Exit> run_status(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
-  if (args.has("MESSAGE")) return show_message(context, args, *ledger);
   bool is_up = root->is_locked_by_other();
+  Result<std::unique_ptr<relay::Ledger>> opened = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
+  bool is_away = !opened.ok() && opened.error().code() == Code::kUnavailable;
+  if (is_away && !args.has("MESSAGE")) return show_ledger_away(context, args, is_up, opened.error());
+  auto ledger = WARREN_TRY(std::move(opened));
+  if (args.has("MESSAGE")) return show_message(context, args, *ledger);
   std::string metrics = is_up ? metrics_address(*root) : "";
   Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
   relay::Counts counts = WARREN_TRY(ledger->count());
@@ -184,7 +188,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"deliveries", counts.deliveries},
                  {"dead_letters", counts.dead_letters}};
     if (!metrics.empty()) json["metrics"] = metrics;
-    Result<ProcessIdentity> process = serving_process(*root);
+    Result<ProcessIdentity> process = root->find_holder();
     if (is_up && process.ok()) json["pid"] = process->pid;
     context.out.json(json);
     return exit;

@@ -51,7 +51,46 @@ Code code_of(std::string_view state) {
 
 void drop_notice(void*, const PGresult*) {}
 
+// "FATAL:  28P01: what it is": where the five characters stand, from `from` on.
+std::size_t find_state(std::string_view text, std::size_t from) {
+  constexpr std::string_view kBefore = ":  ";
+  for (std::size_t at = text.find(kBefore, from); at != text.npos; at = text.find(kBefore, at + 1)) {
+    std::string_view word = text.substr(at + kBefore.size(), 7);
+    bool is_state = word.size() == 7 && word.substr(5) == ": ";
+    for (char c : word.substr(0, 5)) is_state = is_state && ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'));
+    if (is_state) return at + kBefore.size();
+  }
+  return text.npos;
+}
+
+bool is_passing(std::string_view state) {
+  return state.starts_with("08") || state.starts_with("53") || state.starts_with("57");
+}
+
+// Of what the library itself says, and so without a state. It speaks English, since we choose no locale.
+Code code_of_words(std::string_view text) {
+  auto has = [&](std::string_view words) { return text.find(words) != text.npos; };
+  if (has("invalid ") || has("could not match")) return Code::kInvalid;  // something in the address
+  bool is_about_tls = has("certificate") || (has("SSL") && !has("SSL SYSCALL"));
+  return is_about_tls || has("no password supplied") || has("authentication") ? Code::kDenied : Code::kUnavailable;
+}
+
 }  // namespace
+
+// Of several addresses that were tried, one that answered counts more than those that did not.
+Error connect_error(std::string_view text) {
+  std::string shown(text.substr(0, text.find("\nLOCATION:")));
+  Code code = code_of_words(text);
+  bool has_state = false;
+  for (std::size_t at = find_state(shown, 0); at != shown.npos; at = find_state(shown, at)) {
+    std::string state = shown.substr(at, 5);
+    shown.erase(at, 7);
+    if (has_state && is_passing(state)) continue;
+    code = is_passing(state) ? Code::kUnavailable : code_of(state);
+    has_state = true;
+  }
+  return {code, fmt::format("PostgreSQL: {}", one_line(shown))};
+}
 
 Connection::Connection(const Libpq& pq, std::string url, ConnectionOptions options)
     : pq_(pq), url_(std::move(url)), options_(options) {}
@@ -125,13 +164,17 @@ Status Connection::start(Instant until) {
   handle_ = pq_.PQconnectStartParams(keys, values, 1);
   if (handle_ == nullptr) return Error(Code::kLimit, "PostgreSQL: out of memory");
   pq_.PQsetNoticeReceiver(handle_, drop_notice, nullptr);
+  pq_.PQsetErrorVerbosity(handle_, PQERRORS_VERBOSE);  // until it stands: only so it tells what the server answered
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING; next != PGRES_POLLING_OK;) {
     if (pq_.PQstatus(handle_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) {
-      return lose(pq_.PQerrorMessage(handle_));
+      Error why = connect_error(pq_.PQerrorMessage(handle_));
+      drop();
+      return why;
     }
     WARREN_TRY(wait(next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until));
     next = pq_.PQconnectPoll(handle_);
   }
+  pq_.PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
   ++session_;
   name_ = fmt::format(" at {}/{}", pq_.PQhost(handle_), pq_.PQdb(handle_));
   return Ok{};

@@ -158,6 +158,10 @@ class Connection {
 bool is_postgres_url(std::string_view text);
 Status check_postgres_url(const std::string& url);
 
+// What the library says of a connection that did not come about, with SQLSTATEs in it (PQERRORS_VERBOSE).
+// kUnavailable: trying again later may help. Else it does not: a password, a database, a certificate.
+Error connect_error(std::string_view text);
+
 // PostgreSQL keeps neither NUL nor broken UTF-8 in text: each such byte becomes U+FFFD. Nothing when the text is clean.
 std::optional<std::string> clean_text(std::string_view text);
 

@@ -48,5 +48,48 @@ TEST(Connection, AServerThatIsNotThereIsUnavailable) {
   EXPECT_EQ(error_of(connection), Code::kUnavailable);
 }
 
+TEST(ConnectError, TellsWhatPassesFromWhatDoesNot) {
+  struct Row {
+    const char* said;
+    Code code;
+  };
+  const Row rows[] = {
+      {"connection to server at \"db\" (10.0.0.1), port 5432 failed: Connection refused\n\tIs the server running on "
+       "that"
+       " host and accepting TCP/IP connections?\n",
+       Code::kUnavailable},
+      {"could not translate host name \"db\" to address: Temporary failure in name resolution\n", Code::kUnavailable},
+      {"connection to server on socket \"/s\" failed: FATAL:  57P03: the database system is starting up\nLOCATION:  "
+       "ProcessStartupPacket, postmaster.c:2362\n",
+       Code::kUnavailable},
+      {"connection to server at \"db\", port 5432 failed: FATAL:  53300: sorry, too many clients already\n",
+       Code::kUnavailable},
+      {"connection to server at \"db\", port 5432 failed: SSL SYSCALL error: EOF detected\n", Code::kUnavailable},
+      {"connection to server at \"db\", port 5432 failed: server closed the connection unexpectedly\n",
+       Code::kUnavailable},
+      {"connection to server at \"db\", port 5432 failed: FATAL:  28P01: password authentication failed for user"
+       " \"relay\"\nLOCATION:  auth_failed, auth.c:326\n",
+       Code::kDenied},
+      {"connection to server at \"db\", port 5432 failed: FATAL:  28000: no pg_hba.conf entry for host\n",
+       Code::kDenied},
+      {"connection to server at \"db\", port 5432 failed: FATAL:  3D000: database \"x\" does not exist\n",
+       Code::kNotFound},
+      {"connection to server at \"db\" (::1), port 5432 failed: Connection refused\nconnection to server at \"db\""
+       " (127.0.0.1), port 5432 failed: FATAL:  3D000: database \"x\" does not exist\n",
+       Code::kNotFound},
+      {"connection to server at \"db\", port 5432 failed: server does not support SSL, but SSL was required\n",
+       Code::kDenied},
+      {"connection to server at \"db\", port 5432 failed: SSL error: certificate verify failed\n", Code::kDenied},
+      {"invalid integer value \"x\" for connection option \"port\"\n", Code::kInvalid},
+      {"connection to server at \"db\", port 5432 failed: fe_sendauth: no password supplied\n", Code::kDenied},
+  };
+  for (const Row& row : rows) EXPECT_EQ(connect_error(row.said).code(), row.code) << row.said;
+}
+
+TEST(ConnectError, SaysItInOneLineWithoutNumbers) {
+  Error error = connect_error("it failed: FATAL:  28P01: no entry\nLOCATION:  auth_failed, auth.c:326\n");
+  EXPECT_EQ(error.message(), "PostgreSQL: it failed: FATAL:  no entry");
+}
+
 }  // namespace
 }  // namespace warren::pg

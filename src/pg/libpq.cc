@@ -21,45 +21,9 @@ Result<Libpq> load() {
   }
   Libpq pq;
   const char* missing = nullptr;
-#define WARREN_PQ(name) find(library, #name, pq.name, missing)
-  WARREN_PQ(PQconnectStartParams);
-  WARREN_PQ(PQconnectPoll);
-  WARREN_PQ(PQconninfoParse);
-  WARREN_PQ(PQconninfoFree);
-  WARREN_PQ(PQfinish);
-  WARREN_PQ(PQstatus);
-  WARREN_PQ(PQerrorMessage);
-  WARREN_PQ(PQhost);
-  WARREN_PQ(PQdb);
-  WARREN_PQ(PQserverVersion);
-  WARREN_PQ(PQparameterStatus);
-  WARREN_PQ(PQbackendPID);
-  WARREN_PQ(PQsocket);
-  WARREN_PQ(PQsetnonblocking);
-  WARREN_PQ(PQexec);
-  WARREN_PQ(PQenterPipelineMode);
-  WARREN_PQ(PQexitPipelineMode);
-  WARREN_PQ(PQpipelineSync);
-  WARREN_PQ(PQsendPrepare);
-  WARREN_PQ(PQsendQueryParams);
-  WARREN_PQ(PQsendQueryPrepared);
-  WARREN_PQ(PQflush);
-  WARREN_PQ(PQisBusy);
-  WARREN_PQ(PQconsumeInput);
-  WARREN_PQ(PQgetResult);
-  WARREN_PQ(PQnotifies);
-  WARREN_PQ(PQfreemem);
-  WARREN_PQ(PQclear);
-  WARREN_PQ(PQresultStatus);
-  WARREN_PQ(PQresultErrorField);
-  WARREN_PQ(PQcmdStatus);
-  WARREN_PQ(PQcmdTuples);
-  WARREN_PQ(PQntuples);
-  WARREN_PQ(PQgetisnull);
-  WARREN_PQ(PQgetvalue);
-  WARREN_PQ(PQgetlength);
-  WARREN_PQ(PQsetNoticeReceiver);
-#undef WARREN_PQ
+#define WARREN_PQ_FIND(name) find(library, #name, pq.name, missing);
+  WARREN_PQ_FUNCTIONS(WARREN_PQ_FIND)
+#undef WARREN_PQ_FIND
   if (missing != nullptr) {
     return Error(Code::kUnavailable, fmt::format("PostgreSQL's client library has no {}", missing),
                  "version 14 or newer is needed");

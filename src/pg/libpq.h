@@ -10,46 +10,21 @@
 
 namespace warren::pg {
 
+// What we use of it, by name.
+// clang-format off
+#define WARREN_PQ_FUNCTIONS(X) \
+  X(PQconnectStartParams) X(PQconnectPoll) X(PQconninfoParse) X(PQconninfoFree) X(PQfinish) X(PQstatus) \
+  X(PQerrorMessage) X(PQhost) X(PQdb) X(PQserverVersion) X(PQparameterStatus) X(PQbackendPID) X(PQsocket) \
+  X(PQsetnonblocking) X(PQexec) X(PQenterPipelineMode) X(PQexitPipelineMode) X(PQpipelineSync) X(PQsendPrepare) \
+  X(PQsendQueryParams) X(PQsendQueryPrepared) X(PQflush) X(PQisBusy) X(PQconsumeInput) X(PQgetResult) \
+  X(PQnotifies) X(PQfreemem) X(PQclear) X(PQresultStatus) X(PQresultErrorField) X(PQcmdStatus) X(PQcmdTuples) \
+  X(PQntuples) X(PQgetisnull) X(PQgetvalue) X(PQgetlength) X(PQsetErrorVerbosity) X(PQsetNoticeReceiver)
+// clang-format on
+
 struct Libpq {
-#define WARREN_PQ(name) decltype(&::name) name = nullptr
-  WARREN_PQ(PQconnectStartParams);
-  WARREN_PQ(PQconnectPoll);
-  WARREN_PQ(PQconninfoParse);
-  WARREN_PQ(PQconninfoFree);
-  WARREN_PQ(PQfinish);
-  WARREN_PQ(PQstatus);
-  WARREN_PQ(PQerrorMessage);
-  WARREN_PQ(PQhost);
-  WARREN_PQ(PQdb);
-  WARREN_PQ(PQserverVersion);
-  WARREN_PQ(PQparameterStatus);
-  WARREN_PQ(PQbackendPID);
-  WARREN_PQ(PQsocket);
-  WARREN_PQ(PQsetnonblocking);
-  WARREN_PQ(PQexec);
-  WARREN_PQ(PQenterPipelineMode);
-  WARREN_PQ(PQexitPipelineMode);
-  WARREN_PQ(PQpipelineSync);
-  WARREN_PQ(PQsendPrepare);
-  WARREN_PQ(PQsendQueryParams);
-  WARREN_PQ(PQsendQueryPrepared);
-  WARREN_PQ(PQflush);
-  WARREN_PQ(PQisBusy);
-  WARREN_PQ(PQconsumeInput);
-  WARREN_PQ(PQgetResult);
-  WARREN_PQ(PQnotifies);
-  WARREN_PQ(PQfreemem);
-  WARREN_PQ(PQclear);
-  WARREN_PQ(PQresultStatus);
-  WARREN_PQ(PQresultErrorField);
-  WARREN_PQ(PQcmdStatus);
-  WARREN_PQ(PQcmdTuples);
-  WARREN_PQ(PQntuples);
-  WARREN_PQ(PQgetisnull);
-  WARREN_PQ(PQgetvalue);
-  WARREN_PQ(PQgetlength);
-  WARREN_PQ(PQsetNoticeReceiver);
-#undef WARREN_PQ
+#define WARREN_PQ_POINTER(name) decltype(&::name) name = nullptr;
+  WARREN_PQ_FUNCTIONS(WARREN_PQ_POINTER)
+#undef WARREN_PQ_POINTER
 };
 
 // Loaded once for the process. kUnavailable says what to install.

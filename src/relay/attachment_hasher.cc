@@ -44,11 +44,11 @@ Status AttachmentHasher::want(const std::string& hash) {
 }
 
 std::vector<Hashed> AttachmentHasher::take() {
-  eventfd_t count = 0;
-  ::eventfd_read(event_.get(), &count);
   std::vector<Hashed> done;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex_);  // with the event: one that is left without results would never be read
+    eventfd_t count = 0;
+    ::eventfd_read(event_.get(), &count);
     done = std::exchange(done_, {});
   }
   for (const Hashed& one : done) wanted_.erase(one.hash);
@@ -69,8 +69,8 @@ void AttachmentHasher::work() {
     {
       std::lock_guard lock(mutex_);
       done_.push_back({std::move(hash), std::move(found)});
+      ::eventfd_write(event_.get(), 1);
     }
-    ::eventfd_write(event_.get(), 1);
   }
 }
 

@@ -157,20 +157,42 @@ Result<bool> AttachmentStore::renew(std::string_view hash, std::uint64_t size) c
   return true;
 }
 
-Result<std::string> AttachmentStore::copy_in(int file, std::uint64_t size_bytes_max) const {
+Result<std::string> AttachmentStore::place(const std::function<Result<std::string>(int draft)>& fill) const {
   if (::mkdirat(dir_, ".pending", 0700) != 0 && errno != EEXIST) return system_error(errno, "make '.pending'");
   Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
   std::string name = WARREN_TRY(random_name());
   Fd draft = WARREN_TRY(open_below(pending.get(), name, O_WRONLY | O_CREAT | O_EXCL));
-  Result<Streamed> read = stream(file, draft.get(), size_bytes_max, kNeverStop);
-  Status done = read.ok() ? check_size(*read, size_bytes_max) : Status(read.error());
-  if (done.ok()) done = sync(draft.get());
-  if (done.ok()) done = publish(pending.get(), name, read->hash);
+  Result<std::string> hash = fill(draft.get());
+  Status done = hash.ok() ? sync(draft.get()) : Status(hash.error());
+  if (done.ok()) done = publish(pending.get(), name, *hash);
   if (!done.ok()) {
     ::unlinkat(pending.get(), name.c_str(), 0);
     return std::move(done).take_error();
   }
-  return read->hash;
+  return hash;
+}
+
+Result<std::string> AttachmentStore::copy_in(int file, std::uint64_t size_bytes_max) const {
+  return place([&](int draft) -> Result<std::string> {
+    Streamed read = WARREN_TRY(stream(file, draft, size_bytes_max, kNeverStop));
+    WARREN_TRY(check_size(read, size_bytes_max));
+    return read.hash;
+  });
+}
+
+Status AttachmentStore::add_pieces(const std::string& hash, const std::function<Result<std::string>()>& next) const {
+  WARREN_TRY(place([&](int draft) -> Result<std::string> {
+    Sha256 digest;
+    for (;;) {
+      std::string piece = WARREN_TRY(next());
+      if (piece.empty()) break;
+      digest.update(as_bytes(piece));
+      WARREN_TRY(write_all(draft, as_bytes(piece)));
+    }
+    if (hex_of(digest.finish()) == hash) return hash;
+    return Error(Code::kCorrupt, fmt::format("what came is not attachment {}", reference_of(hash)));
+  }));
+  return Ok{};
 }
 
 Status AttachmentStore::publish(int pending, const std::string& draft, const std::string& hash) const {

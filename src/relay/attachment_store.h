@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ class AttachmentStore {
   // Puts in what can be read from `file`, durably, and returns its hash. What is there already is not copied again, if
   // `file` is a regular one, and not collected for another while. kTooLarge.
   Result<std::string> add(int file, std::uint64_t size_bytes_max) const;
+  // Puts in what `next` gives until it gives nothing, durably. kCorrupt: that is not what `hash` says, and is not kept.
+  Status add_pieces(const std::string& hash, const std::function<Result<std::string>()>& next) const;
   // Writes the content to `out`. kCorrupt: what was written is not what it should have been.
   Status copy_to(std::string_view hash, int out) const;
 
@@ -64,6 +67,8 @@ class AttachmentStore {
                               std::int64_t ctime_ns) const;
 
  private:
+  // `fill` writes a draft and says which hash it has; then the draft takes its place.
+  Result<std::string> place(const std::function<Result<std::string>(int draft)>& fill) const;
   Result<bool> renew(std::string_view hash, std::uint64_t size) const;
   Result<std::string> copy_in(int file, std::uint64_t size_bytes_max) const;
   Status publish(int pending, const std::string& draft, const std::string& hash) const;

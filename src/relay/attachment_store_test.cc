@@ -194,6 +194,26 @@ TEST_F(AttachmentStoreTest, ARemovalThatWasInterruptedIsUndone) {
   EXPECT_EQ(count(".pending"), 0U);
 }
 
+TEST_F(AttachmentStoreTest, WhatComesInPiecesIsKeptOnlyIfItIsWhatItShouldBe) {
+  std::vector<std::string> pieces = {"first ", "second"};
+  std::size_t at = 0;
+  auto next = [&]() -> Result<std::string> { return at < pieces.size() ? pieces[at++] : std::string(); };
+  std::string hash = sha256_hex(as_bytes("first second"));
+  ASSERT_OK(store->add_pieces(hash, next));
+  EXPECT_EQ(*read_host_file(path(hash), 100), "first second");
+  pieces = {"first ", "third"};
+  at = 0;
+  EXPECT_EQ(error_of(store->add_pieces(std::string(64, '0'), next)), Code::kCorrupt);
+  auto fails = []() -> Result<std::string> { return Error(Code::kUnavailable, "away"); };
+  EXPECT_EQ(error_of(store->add_pieces(std::string(64, '0'), fails)), Code::kUnavailable);
+  EXPECT_EQ(error_of(store->open(std::string(64, '0'))), Code::kNotFound);
+  EXPECT_EQ(count(".pending"), 0U);
+  std::string empty = sha256_hex({});
+  at = pieces.size();
+  ASSERT_OK(store->add_pieces(empty, next));
+  EXPECT_EQ(*read_host_file(path(empty), 100), "");
+}
+
 TEST_F(AttachmentStoreTest, TheHasherAnswersEachOnceAndStopsInTheMiddle) {
   std::string good = add(std::string(2 << 20, 'x'));
   std::string gone(64, '0');

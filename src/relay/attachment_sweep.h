@@ -29,7 +29,8 @@ class AttachmentSweep {
   // One step, if it is time; false when there is nothing to do now. Nobody else may be about to refer to something.
   bool step();
   std::int64_t at_ns() const { return at_ns_; }  // monotonic: when step() has something to do
-  void want(std::int64_t keep_ms);               // one now, with a keep time of its own
+  bool is_running() const { return is_running_; }
+  void want(std::int64_t keep_ms);  // one now, with a keep time of its own
 
  private:
   struct Pass {

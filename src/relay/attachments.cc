@@ -19,6 +19,7 @@ Result<std::unique_ptr<Attachments>> Attachments::open(const Root& root, Ledger&
   std::unique_ptr<Attachments> out(new Attachments(root, ledger, config, clock, log));
   out->hasher_ = WARREN_TRY(AttachmentHasher::open(out->store_));
   WARREN_TRY(out->store_.finish_removals().within("attachments"));
+  if (ledger.homes() != nullptr) WARREN_TRY(out->open_carrier(root));
   return out;
 }
 
@@ -85,6 +86,7 @@ Error Attachments::reject(const std::string& hash, Error why) {
 
 std::set<std::string> Attachments::take_hashed() {
   std::set<std::string> ready;
+  if (carrier_) take_carried(ready);
   if (hasher_->is_idle()) return ready;
   for (Hashed& one : hasher_->take()) {
     auto waiting = waiters_.extract(one.hash);
@@ -105,7 +107,14 @@ bool Attachments::is_waiting(const std::string& waiter) const {
 Status Attachments::record(const Message& message, std::string_view message_id) {
   Result<std::vector<Attachment>> all = attachments_of(message);
   if (!all.ok()) return Ok{};  // it was refused for that
-  for (const Attachment& attachment : *all) {
+  return record(*all, message_id);
+}
+
+Status Attachments::record(const std::vector<Attachment>& attachments, std::string_view message_id) {
+  for (const Attachment& attachment : attachments) {
+    if (published_.erase(attachment.hash) > 0 && !WARREN_TRY(carried_->hold(attachment.hash))) {
+      return Error(Code::kBusy, fmt::format("attachment {} is to be published anew", reference_of(attachment.hash)));
+    }
     auto verified = verified_.extract(attachment.hash);  // if this is rolled back, it is hashed once more
     if (!verified.empty()) {
       AttachmentRow row{attachment.hash, verified.mapped(), true, 0};
@@ -119,7 +128,12 @@ Status Attachments::record(const Message& message, std::string_view message_id) 
 bool Attachments::sweep() {
   if (!hasher_->is_idle()) return false;
   hashed_.clear();  // of messages that were taken back
-  return sweep_.step();
+  bool has_worked = sweep_.step();
+  if (carrier_ && carrier_->is_idle() && has_worked && !sweep_.is_running()) {
+    Status dropped = drop_carried();
+    if (!dropped.ok()) log_.note(Severity::kError, "sweep_failed", {{"error", dropped.error().message()}});
+  }
+  return has_worked;
 }
 
 }  // namespace warren::relay

@@ -18,6 +18,8 @@
 #include "relay/attachment_hasher.h"
 #include "relay/attachment_store.h"
 #include "relay/attachment_sweep.h"
+#include "relay/carried.h"
+#include "relay/carrier.h"
 #include "relay/config.h"
 #include "relay/ledger.h"
 #include "relay/log.h"
@@ -43,8 +45,20 @@ class Attachments {
   std::set<std::string> take_hashed();
   bool is_waiting(const std::string& waiter) const;
 
+  // For a ledger that several relays share (attachments_carried.cc); kWaits as above.
+  // That all are where the relays of other recipients can take them from.
+  Result<Readiness> publish(const Message& message, const std::string& waiter);
+  Result<Readiness> publish_for_others(const std::string& hash);  // who ask for it
+  // As check(), but what is not here is fetched.
+  Result<Readiness> check_or_fetch(const Message& message, const std::string& waiter);
+  // Once the round that is being planned is over, the ledger need not have them for this relay.
+  void note_arrived(const std::vector<Attachment>& attachments);
+  int carrier_fd() const { return carrier_ ? carrier_->fd() : -1; }  // as fd()
+
   // In the round's transaction, also of a message that is refused: its dead letter may be tried again.
+  // kBusy: what was published for it is gone again, and is to be published anew.
   Status record(const Message& message, std::string_view message_id);
+  Status record(const std::vector<Attachment>& attachments, std::string_view message_id);
 
   // One bounded step of looking for what nobody needs any more; false when there is nothing to do now. Not while a file
   // in an outbox may refer to something.
@@ -63,6 +77,11 @@ class Attachments {
   Result<Readiness> check_one(const std::string& hash, const std::string& waiter);
   Result<Readiness> judge(const std::string& hash, const AttachmentStore::Verified& found);
   Error reject(const std::string& hash, Error why);
+  Status open_carrier(const Root& root);
+  Result<Readiness> publish_one(const std::string& hash, const std::string& waiter);
+  Result<Readiness> fetch_one(const std::string& hash, const std::string& waiter);
+  void take_carried(std::set<std::string>& ready);
+  Status drop_carried();
 
   const Config& config_;
   Clock& clock_;
@@ -74,6 +93,11 @@ class Attachments {
   std::map<std::string, FileIdentity> verified_;                     // what the ledger does not know yet
   std::map<std::string, Result<AttachmentStore::Verified>> hashed_;  // results that nobody has asked for yet
   std::map<std::string, std::set<std::string>> waiters_;             // these three by hash
+  std::unique_ptr<CarriedAttachments> carried_;                      // null, and what follows empty: nothing is shared
+  std::unique_ptr<Carrier> carrier_;
+  std::set<std::string> published_;      // hashes, for messages that are not recorded yet
+  std::map<std::string, Error> failed_;  // hash → why it could not be published or fetched
+  std::set<std::string> arrived_;        // hashes
 };
 
 }  // namespace warren::relay

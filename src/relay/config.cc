@@ -78,6 +78,8 @@ Status set(Config& config, const std::string& key, const Json& value) {
     config.deadline = std::chrono::milliseconds(WARREN_TRY(number(key, value, 1)));
   } else if (key == "attachment_bytes_max") {
     config.attachment_bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 1)));
+  } else if (key == "attachment_carry_bytes_max") {
+    config.attachment_carry_bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 0)));
   } else if (key == "attachment_keep_ms") {
     config.attachment_keep = std::chrono::milliseconds(WARREN_TRY(number(key, value, 0)));
   } else if (key == "log_bytes_max") {

@@ -39,6 +39,7 @@ struct Config {
   std::chrono::milliseconds inactive{0};  // after so long with unread mail an agent counts as inactive; 0: never
 
   std::uint64_t attachment_bytes_max = 1U << 30;         // of one attachment
+  std::uint64_t attachment_carry_bytes_max = 1U << 28;   // of one that goes through a shared ledger; 0: none does
   std::chrono::milliseconds attachment_keep{3'600'000};  // after nobody needs it any more
   std::string ledger;                                    // postgres://…; "": ledger.db in the root
 };

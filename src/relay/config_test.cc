@@ -31,6 +31,7 @@ TEST(RelayConfigTest, EveryKeySetsWhatItSays) {
   EXPECT_EQ(parse_config(R"({"deadline_ms": 7})")->deadline, std::chrono::milliseconds(7));
   EXPECT_EQ(parse_config(R"({"log_bytes_max": 7000})")->log_bytes_max, 7000U);
   EXPECT_EQ(parse_config(R"({"attachment_bytes_max": 7})")->attachment_bytes_max, 7U);
+  EXPECT_EQ(parse_config(R"({"attachment_carry_bytes_max": 0})")->attachment_carry_bytes_max, 0U);
   EXPECT_EQ(parse_config(R"({"attachment_keep_ms": 7})")->attachment_keep, std::chrono::milliseconds(7));
 }
 
@@ -40,9 +41,10 @@ struct Range {
 };
 
 TEST(RelayConfigTest, NumbersAreWholeAndInTheirRange) {
-  for (const Range& range : {Range{"message_bytes_max", 1}, Range{"rate_per_second", 0}, Range{"settle_ms", 1},
-                             Range{"rescan_ms", 100}, Range{"deadline_ms", 1}, Range{"log_bytes_max", 4096},
-                             Range{"attachment_bytes_max", 1}, Range{"attachment_keep_ms", 0}}) {
+  for (const Range& range :
+       {Range{"message_bytes_max", 1}, Range{"rate_per_second", 0}, Range{"settle_ms", 1}, Range{"rescan_ms", 100},
+        Range{"deadline_ms", 1}, Range{"log_bytes_max", 4096}, Range{"attachment_bytes_max", 1},
+        Range{"attachment_carry_bytes_max", 0}, Range{"attachment_keep_ms", 0}}) {
     auto with = [&](std::string_view value) { return parse_config(fmt::format(R"({{"{}": {}}})", range.key, value)); };
     EXPECT_OK(with(std::to_string(range.least)));
     EXPECT_OK(with("1099511627776"));

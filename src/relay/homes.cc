@@ -64,7 +64,6 @@ Status Homes::prepare(LedgerEngine& engine) {
        " ledger_versions.version + 1"},
       {&version_, "SELECT version FROM ledger_versions WHERE name = 'agents'"},
       {&notify_, "SELECT pg_notify(?1, '')"},
-      {&list_, "SELECT agent, home FROM agent_homes"},
       {&labels_, "SELECT id, label FROM relay_homes"},
       {&find_, "SELECT home FROM agent_homes WHERE agent = ?1"},
       {&claim_,
@@ -135,15 +134,12 @@ Result<std::int64_t> Homes::agents_version() {
   return found.value_or(0);
 }
 
-Result<std::map<std::string, std::string>> Homes::pairs(Statement& statement) {
+Result<std::map<std::string, std::string>> Homes::labels() {
   std::map<std::string, std::string> found;
-  Rows rows = statement.rows();
+  Rows rows = labels_.rows();
   while (WARREN_TRY(rows.next())) found.emplace(rows.text(0), rows.text(1));
   return found;
 }
-
-Result<std::map<std::string, std::string>> Homes::list() { return pairs(list_); }
-Result<std::map<std::string, std::string>> Homes::labels() { return pairs(labels_); }
 
 Result<std::optional<std::string>> Homes::find(std::string_view agent) {
   Rows rows = find_.bind(1, agent).rows();

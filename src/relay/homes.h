@@ -58,7 +58,6 @@ class Homes {
   Result<std::int64_t> newest_ns();  // of the inbox names this home ever gave
   Result<std::int64_t> agents_version();
 
-  Result<std::map<std::string, std::string>> list();    // agent → home
   Result<std::map<std::string, std::string>> labels();  // home → label
   Result<std::optional<std::string>> find(std::string_view agent);
   // False: the name belongs to another home, where it is not terminated.
@@ -75,7 +74,6 @@ class Homes {
  private:
   Homes(Home home, Clock& clock) : home_(std::move(home)), clock_(clock) {}
   Status prepare(LedgerEngine& engine);
-  Result<std::map<std::string, std::string>> pairs(Statement& statement);
 
   Home home_;
   Clock& clock_;
@@ -88,7 +86,7 @@ class Homes {
   std::int64_t written_newest_ns_ = 0;
 
   Statement begin_serving_, fence_, put_newest_, newest_, put_version_, version_, notify_;
-  Statement list_, labels_, find_, claim_, move_, move_deliveries_, under_way_;
+  Statement labels_, find_, claim_, move_, move_deliveries_, under_way_;
   Statement put_body_, find_body_, drop_body_, own_operation_, lock_message_;
 };
 

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "os/host_files.h"
 #include "pg/connection.h"
+#include "relay/carried.h"
 #include "relay/names.h"
 
 namespace warren::relay {
@@ -146,6 +147,7 @@ Status Ledger::create_tables() {
   WARREN_TRY(db_->execute(kTables));
   WARREN_TRY(create_agent_tables());
   WARREN_TRY(create_attachment_tables());
+  if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
   return transaction.commit();
 }
 
@@ -246,10 +248,17 @@ Status Ledger::prepare_shared() {
   const Prepared statements[] = {
       {&claim_routed_,
        "SELECT " WARREN_DELIVERY ", (SELECT content FROM message_bodies b WHERE b.message_id = deliveries.message_id)"
-       " FROM deliveries WHERE home = ?1 AND state = 'routed' ORDER BY id LIMIT ?2 FOR UPDATE SKIP LOCKED"},
+       " FROM deliveries WHERE home = ?1 AND state = 'routed' AND strpos(?3, ',' || recipient || ',') = 0 AND "
+       "strpos(?3,"
+       " ',' || split_part(message_id, '/', 1) || '>' || recipient || ',') = 0 ORDER BY id LIMIT ?2 FOR UPDATE SKIP"
+       " LOCKED"},
       {&reroute_,
        "UPDATE deliveries SET state = 'routed', home = ?2, attempts = 0, next_at = 0, deadline = ?3, last_error = NULL,"
        " updated_at = ?4 WHERE id = ?1"},
+      // In one: an agent that is registered just now must not be seen without its home, and so be taken for ours.
+      {&list_agents_,
+       "SELECT name, registered_at, last_seen_at, status, coalesce(home, '') FROM agents LEFT JOIN agent_homes ON agent"
+       " = name ORDER BY name"},
       {&operations_,
        "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL AND id IN (SELECT"
        " operation_id FROM operation_homes WHERE home = ?1) ORDER BY id LIMIT 256"},

@@ -199,7 +199,8 @@ class Ledger {
   Homes* homes() { return homes_.get(); }
   LedgerEngine& engine() { return *db_; }
   // Deliveries for agents of this home, oldest first; nobody else gets them while the transaction lasts.
-  Result<std::vector<RoutedDelivery>> claim_routed(std::size_t limit);
+  // `passed_over` are names between commas: of recipients, and of pairs SENDER>RECIPIENT.
+  Result<std::vector<RoutedDelivery>> claim_routed(std::string_view passed_over, std::size_t limit);
   Status reroute(const Delivery& delivery);  // to the delivery's home
   // What will be asked by find_message() and find_in_inbox() soon: on a database far away, one round trip for all.
   void expect_messages(const std::vector<std::string>& ids);
@@ -235,7 +236,8 @@ class Ledger {
   // Every life that is asked for, and of each agent the newest of those that had a process.
   Result<std::vector<Life>> list_lives();
   Result<std::optional<Life>> find_life(std::string_view message_id);
-  Result<std::int64_t> next_life(std::string_view name);  // its number
+  Result<std::int64_t> next_life(std::string_view name);                        // its number
+  Result<std::optional<std::string>> find_home_of_life(std::string_view name);  // whose relay started it last
   Status put_life(const Life& life);
   // The newest, or the one of that version.
   Result<std::optional<SavedState>> find_state(std::string_view agent, std::optional<std::int64_t> version = {});
@@ -252,6 +254,7 @@ class Ledger {
 
   // By the relay that `agent` is at home with; without one, by this one.
   Status request(std::string_view type, std::string_view payload, std::string_view agent = {});
+  Status request_at(std::string_view home, std::string_view type, std::string_view payload);
   Result<std::vector<Operation>> open_operations();
   Status complete_operation(std::int64_t id);
 
@@ -272,6 +275,7 @@ class Ledger {
   Status remove_reference(const AttachmentReference& reference);
   Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
   Status shift_unreferenced(std::int64_t us);
+  Result<std::vector<std::string>> list_homes_with(std::string_view hash);  // others than this one, that have the file
 
   // What is delivered without having been synced first: ledger_bodies.cc. Not of a shared ledger.
   Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
@@ -329,11 +333,11 @@ class Ledger {
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;
-  Statement set_pid_, list_lives_, find_life_, next_life_, put_life_;
+  Statement set_pid_, list_lives_, find_life_, next_life_, put_life_, home_of_life_;
   Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
   Statement unsettled_, is_needed_, claim_routed_, reroute_;
   Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
-  Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_;
+  Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
       remove_operations_;
   Statement put_body_, find_body_, drop_body_, drop_bodies_;

@@ -105,6 +105,7 @@ Status Ledger::prepare_agents() {
        "max(n.number) FROM lives n WHERE n.name"
        " = l.name AND n.home = l.home AND n.state NOT IN ('asked', 'failed'))) ORDER BY l.name, l.number"},
       {&next_life_, "SELECT coalesce(max(number), 0) + 1 FROM lives WHERE name = ?1"},
+      {&home_of_life_, "SELECT home FROM lives WHERE name = ?1 AND state <> 'failed' ORDER BY number DESC LIMIT 1"},
       {&find_life_, "SELECT " WARREN_LIFE " FROM lives l WHERE l.message_id = ?1"},
       {&put_life_,
        "INSERT INTO lives(name, number, message_id, spawner, depth, cli, working_dir, boot, pid_namespace, pid, "
@@ -153,6 +154,12 @@ Result<std::optional<Life>> Ledger::find_life(std::string_view message_id) {
 Result<std::int64_t> Ledger::next_life(std::string_view name) {
   std::optional<std::int64_t> number = WARREN_TRY(next_life_.bind(1, name).find_integer());
   return number.value_or(1);
+}
+
+Result<std::optional<std::string>> Ledger::find_home_of_life(std::string_view name) {
+  Rows rows = home_of_life_.bind(1, name).rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
+  return std::optional(std::string(rows.text(0)));
 }
 
 Status Ledger::put_life(const Life& l) {

@@ -69,6 +69,7 @@ Status Ledger::prepare_attachments() {
        " d.state NOT IN ('read', 'acked', 'nacked', 'dead')) OR EXISTS (SELECT 1 FROM dead_letters l WHERE"
        " l.message_id = r.message_id AND l.closed_at IS NULL) THEN 1 ELSE 0 END FROM attachment_references r WHERE"
        " r.home = ?4 AND (hash, message_id) > (?1, ?2) ORDER BY hash, message_id LIMIT ?3"},
+      {&homes_with_, "SELECT home FROM attachments WHERE hash = ?1 AND home <> ?2 AND is_verified = 1 ORDER BY home"},
       {&shift_unreferenced_,
        "UPDATE attachments SET unreferenced_since = unreferenced_since + ?1 WHERE unreferenced_since <> 0 AND home = "
        "?2"},
@@ -129,5 +130,12 @@ Result<std::vector<AttachmentReference>> Ledger::list_references(const Attachmen
 }
 
 Status Ledger::shift_unreferenced(std::int64_t us) { return shift_unreferenced_.bind(1, us).bind(2, home()).run(); }
+
+Result<std::vector<std::string>> Ledger::list_homes_with(std::string_view hash) {
+  std::vector<std::string> found;
+  Rows rows = homes_with_.bind(1, hash).bind(2, home()).rows();
+  while (WARREN_TRY(rows.next())) found.emplace_back(rows.text(0));
+  return found;
+}
 
 }  // namespace warren::relay

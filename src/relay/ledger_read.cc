@@ -110,12 +110,10 @@ Result<std::int64_t> Ledger::newest_inbox_ns() {
 
 Result<std::vector<AgentRow>> Ledger::list_agents() {
   std::vector<AgentRow> found;
-  std::map<std::string, std::string> homes;
-  if (homes_) homes = WARREN_TRY(homes_->list());
   Rows rows = list_agents_.rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back({std::string(rows.text(0)), rows.integer(1), rows.integer(2), std::string(rows.text(3))});
-    if (auto at = homes.find(found.back().name); at != homes.end()) found.back().home = at->second;
+    if (homes_) found.back().home = rows.text(4);
   }
   return found;
 }

@@ -87,10 +87,10 @@ std::string Ledger::scoped(std::string_view key) const {
   return homes_ ? fmt::format("{}@{}", key, home()) : std::string(key);
 }
 
-Result<std::vector<RoutedDelivery>> Ledger::claim_routed(std::size_t limit) {
+Result<std::vector<RoutedDelivery>> Ledger::claim_routed(std::string_view passed_over, std::size_t limit) {
   constexpr int kContent = 10;  // behind the columns of a delivery
   std::vector<RoutedDelivery> found;
-  Rows rows = claim_routed_.bind(1, home()).bind(2, std::uint64_t{limit}).rows();
+  Rows rows = claim_routed_.bind(1, home()).bind(2, std::uint64_t{limit}).bind(3, passed_over).rows();
   while (WARREN_TRY(rows.next())) {
     RoutedDelivery one;
     one.delivery = WARREN_TRY(delivery_of(rows));
@@ -118,12 +118,17 @@ Status Ledger::reroute(const Delivery& d) {
 }
 
 Status Ledger::request(std::string_view type, std::string_view payload, std::string_view agent) {
-  std::int64_t id = 0;
-  WARREN_TRY(request_.bind(1, type).bind(2, payload).bind(3, clock_.now_us()).run_for(id));
+  std::optional<std::string> home;
+  if (homes_) home = WARREN_TRY(homes_->find(agent));
+  return request_at(home.value_or(this->home()), type, payload);
+}
+
+Status Ledger::request_at(std::string_view home, std::string_view type, std::string_view payload) {
+  std::optional<std::int64_t> id =
+      WARREN_TRY(request_.bind(1, type).bind(2, payload).bind(3, clock_.now_us()).find_integer());
   if (!homes_) return Ok{};
-  std::optional<std::string> home = WARREN_TRY(homes_->find(agent));  // and thereby the id is known
-  homes_->wake(home.value_or(homes_->id()));
-  return homes_->own_operation(id, home.value_or(homes_->id()));
+  homes_->wake(home);
+  return homes_->own_operation(id.value_or(0), home);
 }
 
 }  // namespace warren::relay

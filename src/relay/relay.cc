@@ -70,21 +70,32 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   if (!ledger.empty()) WARREN_TRY(set_ledger(*root, ledger));
   Config config = WARREN_TRY(root->read_config());
   std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
-  relay->ledger_ = WARREN_TRY(open_ledger(*relay->root_, relay->config_, LedgerUse::kServe, clock));
-  relay->syncer_ = std::make_unique<LedgerSyncer>(
-      [relay = relay.get()] { return relay->ledger_->engine().sync(); },
-      [relay = relay.get()](const std::vector<Filing>& filings) { relay->file(filings); });
-  if (relay->ledger_->homes() != nullptr) relay->router_.set_home(relay->ledger_->homes()->id());
-  relay->attachments_ =
-      WARREN_TRY(Attachments::open(*relay->root_, *relay->ledger_, relay->config_, clock, relay->log_));
-  relay->watcher_ = WARREN_TRY(Watcher::open(*relay->root_, relay->config_, clock, relay->log_));
-  WARREN_TRY(relay->recover().within("recover"));
-  relay->housekeeper_ = WARREN_TRY(Housekeeper::start(
-      *relay->root_, relay->config_, clock, relay->log_, relay->metrics_,
-      [relay = relay.get()] { return open_ledger(*relay->root_, relay->config_, LedgerUse::kRead, relay->clock_); }));
-  relay->look_at_disk();
-  relay->count_agents();
+  relay->root_->note_holder(current_process()).ignore("a full disk, say: then only `down` does not find us");
+  Status opened = relay->open();
+  bool may_wait = !relay->config_.ledger.empty() && !opened.ok() && opened.error().code() == Code::kUnavailable;
+  if (may_wait) relay->note_ledger_away(opened.error());
+  else WARREN_TRY(std::move(opened));
   return relay;
+}
+
+// What the ledger is needed for. A connection that is lost on the way is made again by the first round.
+Status Relay::open() {
+  syncer_.reset();  // of a ledger that could not be opened whole
+  ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
+  syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
+                                           [this](const std::vector<Filing>& filings) { file(filings); });
+  if (ledger_->homes() != nullptr) router_.set_home(ledger_->homes()->id());
+  attachments_ = WARREN_TRY(Attachments::open(*root_, *ledger_, config_, clock_, log_));
+  watcher_ = WARREN_TRY(Watcher::open(*root_, config_, clock_, log_));
+  Status recovered = recover().within("recover");
+  must_recover_ = ledger_->engine().is_lost();
+  if (!must_recover_) WARREN_TRY(std::move(recovered));
+  housekeeper_ = WARREN_TRY(Housekeeper::start(*root_, config_, clock_, log_, metrics_, [this] {
+    return open_ledger(*root_, config_, LedgerUse::kRead, clock_);
+  }));
+  look_at_disk();
+  count_agents();
+  return Ok{};
 }
 
 Status Relay::recover() {
@@ -117,8 +128,6 @@ Status Relay::recover() {
   ProcessIdentity self = current_process();
   Json process = {
       {"boot", self.boot}, {"pid_namespace", self.pid_namespace}, {"pid", self.pid}, {"started", self.started}};
-  holder_ = dump_json(process);
-  root_->note_holder(holder_).ignore("a full disk, say: then only `down` does not find us");
   WARREN_TRY(ledger_->put_value("process", dump_json(process)));
   WARREN_TRY(ledger_->put_value("started_at", std::to_string(clock_.now_us())));
   WARREN_TRY(ledger_->put_value("file_life", life));
@@ -127,7 +136,7 @@ Status Relay::recover() {
   keeps_bodies_ = ledger_->homes() == nullptr;
   routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
   add_agents();
-  log_.note(Severity::kInfo, must_recover_ ? "recovered" : "started",
+  log_.note(Severity::kInfo, std::exchange(has_recovered_, true) ? "recovered" : "started",
             {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
   return Ok{};
 }
@@ -240,7 +249,7 @@ std::int64_t Relay::wake_at_ns() const {
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
-  if ((routed_wanted_ && to_release_.empty()) || agents_stale_ || must_recover_) at = 0;
+  if (routed_wanted_ || agents_stale_ || must_recover_) at = 0;
   return at;
 }
 
@@ -252,16 +261,22 @@ void Relay::take_hashed() {
       continue;
     }
     waiting_releases_.clear();
+    waiting_arrivals_.clear();
     operations_wanted_ = true;
+    routed_wanted_ = ledger_->homes() != nullptr;
   }
 }
 
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::vector<pollfd> all{
-      {stop, POLLIN, 0},          {watcher_->fd(), POLLIN, 0},     {mailroom_.syncs().fd(), POLLIN, 0},
-      {syncer_->fd(), POLLIN, 0}, {attachments_->fd(), POLLIN, 0}, {ledger_->engine().fd(), POLLIN, 0}};
+  std::vector<pollfd> all{{stop, POLLIN, 0},
+                          {watcher_->fd(), POLLIN, 0},
+                          {mailroom_.syncs().fd(), POLLIN, 0},
+                          {syncer_->fd(), POLLIN, 0},
+                          {attachments_->fd(), POLLIN, 0},
+                          {attachments_->carrier_fd(), POLLIN, 0},
+                          {ledger_->engine().fd(), POLLIN, 0}};
   supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
   mailroom_.syncs().clear();
@@ -273,12 +288,13 @@ void Relay::on_poke() {
   operations_wanted_ = true;
   if (!root_->has_lost_lock()) return;
   Status locked = root_->lock();
-  if (locked.ok()) locked = root_->note_holder(holder_);
+  if (locked.ok()) locked = root_->note_holder(current_process());
   if (locked.ok()) locked = watcher_->watch_lock();
   log_.audit("lock_removed", {{"made_again", locked.ok()}});
 }
 
 Status Relay::run(int stop) {
+  if (!WARREN_TRY(wait_for_ledger(stop))) return Ok{};
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
     metrics_.set_busy_since(clock_.monotonic_ns());

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "relay/attachment.h"
 #include "relay/attachments.h"
 #include "relay/config.h"
 #include "relay/disk_watch.h"
@@ -64,6 +65,12 @@ struct Restaged {
   std::string content;
 };
 
+// What a delivery that came from elsewhere, or waited, brings along.
+struct Attached {
+  std::string message_id;
+  std::vector<Attachment> attachments;
+};
+
 struct Subscription {
   std::string channel;
   std::string agent;
@@ -76,6 +83,7 @@ struct Plan {
   std::vector<Outgoing> messages;
   std::vector<Restaged> restaged;  // waited in the ledger, and go now
   std::vector<Restaged> rerouted;  // the same, to agents of other homes
+  std::vector<Attached> attached;  // of those that are restaged, rerouted or stored
   std::vector<Delivery> retried;   // staged long ago
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
@@ -100,7 +108,8 @@ struct Plan {
 class Relay {
  public:
   // Locks the root (kBusy if a relay is up), repairs it, opens the ledger and recovers.
-  // `ledger` is the address of a PostgreSQL database, and is kept in config.json; "": what stands there.
+  // `ledger` is the address of a PostgreSQL database, and is kept in config.json; "": what stands there. If that is
+  // away, run() waits for it first; what no waiting cures (a password, say) is an error at once.
   static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock, LauncherOptions launch = {},
                                               const std::string& ledger = "");
   ~Relay();
@@ -113,6 +122,10 @@ class Relay {
 
  private:
   Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
+  Status open();
+  bool is_open() const { return housekeeper_ != nullptr; }
+  Result<bool> wait_for_ledger(int stop);  // false: it is to stop
+  void note_ledger_away(const Error& why);
   Status recover();
   Status recover_page(const std::vector<Delivery>& page, bool is_after_power_cut);
   Status remove_orphans();
@@ -177,6 +190,13 @@ class Relay {
   Status plan_start(Plan& plan, const Operation& operation);
   Result<Child> start_agent(Life& life);
   Status plan_release(Plan& plan, const Outgoing& outgoing);
+  Result<std::string> find_home_of_life(const std::string& name);
+  Status plan_release_for(Plan& plan, const Json& payload);
+  struct Releaser {
+    std::string agent;
+    std::string message_id;  // that asks for it
+  };
+  Status release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by);
   void release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why);
   Status plan_continuity(Plan& plan, const Outgoing& outgoing);
   Status plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request);
@@ -190,6 +210,7 @@ class Relay {
   std::string find_superior(const std::string& name) const;
   Status check_token(const Outgoing& outgoing);
   Error denied(const Outgoing& outgoing, std::string why);
+  Error denied(std::string_view message_id, std::string_view kind, std::string why);
   Status record_agents(const Plan& plan);
   Status look_up_agents();
   void carry_out(Plan& plan);
@@ -208,8 +229,10 @@ class Relay {
   void expect(const std::vector<Candidate>& candidates);
   void expect(const std::vector<LeftInbox>& left, std::size_t count);
   Status plan_routed(Plan& plan);
-  void plan_arrival(Plan& plan, RoutedDelivery arrival);
-  Status check_routes(const std::vector<Route>& routes, const Message& message) const;
+  Status plan_arrival(Plan& plan, RoutedDelivery arrival);
+  Result<Readiness> plan_attachments(Plan& plan, const Delivery& delivery, const Message& message);
+  Result<Readiness> publish_attachments(const Message& message, const std::string& sender, const std::string& waiter);
+  std::set<std::string> list_passed_over() const;
   Status record_body(Outgoing& outgoing);
   void suspend(Plan plan, const Error& why);
 
@@ -287,10 +310,12 @@ class Relay {
   std::mt19937_64 random_;
   std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked, whatever it told
   bool routed_wanted_ = false;
+  std::set<std::string> waiting_arrivals_;  // SENDER>RECIPIENT: what they wait for is being fetched
+  std::set<std::string> passed_over_;       // when routed deliveries were last claimed; recipients as well
   bool agents_stale_ = false;
-  std::string holder_;         // what .lock says of us
-  bool names_wanted_ = false;  // agents whose names could not be claimed yet
-  bool must_recover_ = false;  // whether the last commit happened is not known
+  bool has_recovered_ = false;  // ever, in this process
+  bool names_wanted_ = false;   // agents whose names could not be claimed yet
+  bool must_recover_ = false;   // whether the last commit happened is not known
   std::int64_t agents_version_ = 0;
   std::set<std::string> refused_names_;  // at home elsewhere; noted already
   std::int64_t outboxes_at_ns_ = 0;      // when their files are counted again
@@ -300,6 +325,8 @@ class Relay {
   std::unique_ptr<LedgerSyncer> syncer_;  // the last two: their threads use what is above
   std::unique_ptr<Housekeeper> housekeeper_;
 };
+
+std::string text_in(const Json& payload, const char* key);  // of an operation; "" if there is none
 
 bool is_shortage(const Error& error);  // of descriptors or space: what failed is tried again, as it was
 

@@ -32,9 +32,7 @@ Result<std::string> make_token() {
 
 std::string message_of(const Operation& operation) {
   Result<Json> payload = parse_json(operation.payload);
-  bool is_ours =
-      payload.ok() && payload->is_object() && payload->contains("message") && (*payload)["message"].is_string();
-  return is_ours ? (*payload)["message"].get<std::string>() : "";
+  return payload.ok() ? text_in(*payload, "message") : "";
 }
 
 // As text that every ledger takes: what is not UTF-8 is escaped.
@@ -55,6 +53,11 @@ Json meta_of(const Life& life) {
 }
 
 }  // namespace
+
+std::string text_in(const Json& payload, const char* key) {
+  bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
+  return is_text ? payload[key].get<std::string>() : "";
+}
 
 Status Relay::recover_agents() {
   ::signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, it would hide how children end
@@ -78,7 +81,11 @@ std::optional<Life> Relay::find_life(const Plan& plan, std::string_view name) co
 }
 
 Error Relay::denied(const Outgoing& outgoing, std::string why) {
-  log_.audit("denied", {{"message", outgoing.row.id}, {"kind", outgoing.row.type}, {"error", why}});
+  return denied(outgoing.row.id, outgoing.row.type, std::move(why));
+}
+
+Error Relay::denied(std::string_view message_id, std::string_view kind, std::string why) {
+  log_.audit("denied", {{"message", message_id}, {"kind", kind}, {"error", why}});
   return {Code::kDenied, std::move(why)};
 }
 
@@ -230,9 +237,35 @@ void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std
 
 Status Relay::plan_release(Plan& plan, const Outgoing& outgoing) {
   ReleaseRequest request = WARREN_TRY(parse_release_request(outgoing.message.body));
-  const std::string& releaser = outgoing.row.agent;
+  std::string home = WARREN_TRY(find_home_of_life(request.name));
+  if (home.empty()) return release_here(plan, request, {outgoing.row.agent, outgoing.row.id});
+  Json payload = {{"message", outgoing.row.id}, {"releaser", outgoing.row.agent}, {"name", request.name}};
+  payload["reason"] = text_of(request.reason);
+  plan.supervision.releases.push_back({std::move(home), dump_json(payload)});
+  return Ok{};
+}
+
+// The home whose relay started the agent, unless that is ours, or nobody's.
+Result<std::string> Relay::find_home_of_life(const std::string& name) {
+  if (ledger_->homes() == nullptr || supervisor_.has_process(name) || supervisor_.is_asked(name)) return std::string();
+  std::string home = WARREN_TRY(ledger_->find_home_of_life(name))
+  .value_or("");
+  return home == ledger_->homes()->id() ? "" : home;
+}
+
+// Asked of the relay of another home, by a message there; its sender is told from here.
+Status Relay::plan_release_for(Plan& plan, const Json& payload) {
+  Releaser releaser{text_in(payload, "releaser"), text_in(payload, "message")};
+  Status done = release_here(plan, {text_in(payload, "name"), text_in(payload, "reason")}, releaser);
+  if (!done.ok() && ledger_->engine().is_lost()) return done;
+  if (!done.ok()) nack(plan, releaser.agent, releaser.message_id, done.error());
+  return Ok{};
+}
+
+Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by) {
+  const std::string& releaser = by.agent;
   if (!may_command(releaser, request.name)) {
-    return denied(outgoing,
+    return denied(by.message_id, "release",
                   fmt::format("only who leads, or one of those who started {}, may release it", quote(request.name)));
   }
   if (supervisor_.is_asked(request.name))
@@ -337,6 +370,9 @@ Status Relay::check_token(const Outgoing& outgoing) {
 
 Status Relay::record_agents(const Plan& plan) {
   for (const std::string& payload : plan.supervision.intents) WARREN_TRY(ledger_->request("spawn", payload));
+  for (const ReleaseElsewhere& one : plan.supervision.releases) {
+    WARREN_TRY(ledger_->request_at(one.home, "release", one.payload));
+  }
   for (const Life& life : plan.supervision.lives) {
     WARREN_TRY(ledger_->put_life(life));
     if (life.state != LifeState::kAsked && life.state != LifeState::kFailed) {

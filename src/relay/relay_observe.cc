@@ -123,7 +123,7 @@ void Relay::observe_outboxes() {
 void Relay::set_metrics_address(std::string where) {
   log_.note(Severity::kInfo, "metrics", {{"address", where}});
   metrics_.set_address(std::move(where));
-  housekeeper_->note_change();
+  if (is_open()) housekeeper_->note_change();
 }
 
 void Relay::count_agents() {

@@ -104,6 +104,9 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   }
   outgoing.message = std::move(message).take_value();
   Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  if (ready.ok() && *ready == Readiness::kReady) {
+    ready = publish_attachments(outgoing.message, candidate.agent, candidate.agent);
+  }
   if (!ready.ok()) {
     if (is_shortage(ready.error())) return ready.error();
     if (ready.error().code() == Code::kIo) look_again(candidate, ready.error());
@@ -126,11 +129,23 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
     plan.filings.push_back({candidate.agent, candidate.file, known.path});
     return true;
   }
-  std::string path = fmt::format("{}.conflict-{}", outgoing.row.path, outgoing.row.checksum.substr(0, 16));
-  plan.filings.push_back({candidate.agent, candidate.file, path});
+  std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
+  plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
+  std::string id = outgoing.row.id + mark;
+  std::optional<StoredMessage> told = WARREN_TRY(ledger_->find_message(id));
+  bool is_told = told || plan.ids.contains(id);
+  if (is_told) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
   nack(plan, candidate.agent, outgoing.row.id,
        Error(Code::kConflict, "another message had this name before; this one was not sent"));
+  if (outgoing.row.checksum.empty()) return true;  // too large to be read, and so to be known again
+  Outgoing refused = outgoing;  // recorded under a name of its own: killed before it is filed, its sender is told once
+  refused.row.id = id;
+  refused.row.path += mark;
+  refused.row.status = "completed";
+  refused.row.error = "another message had its name before";
+  plan.ids.insert(std::move(id));
+  plan.messages.push_back(std::move(refused));
   return true;
 }
 
@@ -206,7 +221,6 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     return Error(Code::kUnsupported, fmt::format("KIND {} is not for agents", quote(row.type)));
   }
   std::vector<Route> routes = WARREN_TRY(router_.resolve(row.target, row.agent));
-  WARREN_TRY(check_routes(routes, outgoing.message));
   if ((row.type == "ack" || row.type == "nack") && !outgoing.message.reference.empty()) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }

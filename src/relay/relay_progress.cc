@@ -171,7 +171,7 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   Result<Message> message = load(delivery.message_id);
   bool is_away = !message.ok() && ledger_->engine().is_lost();
   if (is_away || (!message.ok() && is_shortage(message.error()))) return message.error();
-  Result<Readiness> ready = message.ok() ? attachments_->check(*message, "") : Readiness::kReady;
+  Result<Readiness> ready = message.ok() ? plan_attachments(plan, delivery, *message) : Readiness::kReady;
   if (ready.ok() && *ready == Readiness::kWaits) return ready;
   if (!ready.ok()) {
     if (ledger_->engine().is_lost() || is_shortage(ready.error()) || ready.error().code() == Code::kIo)
@@ -272,6 +272,15 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
     attachments_->want_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
     return Readiness::kReady;
   }
+  if (operation.type == "release") {
+    WARREN_TRY(plan_release_for(plan, payload));
+    return Readiness::kReady;
+  }
+  if (operation.type == "carry") {
+    std::string hash = text_in(payload, "attachment");
+    if (!is_attachment_hash(hash)) return Error(Code::kInvalid, "no attachment is named");
+    return attachments_->publish_for_others(hash);
+  }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "no dead letter is named");
   }
@@ -295,8 +304,9 @@ Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
     return restage(plan, std::move(*delivery));
   }
   Message message = WARREN_TRY(load(letter.message_id));
-  if (WARREN_TRY(attachments_->check(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
+  if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
+  if (WARREN_TRY(publish_attachments(message, sender, "")) == Readiness::kWaits) return Readiness::kWaits;
   std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
   Outgoing outgoing;
   outgoing.row.id = letter.message_id;

@@ -127,6 +127,7 @@ Status Relay::record_rest(const Plan& plan) {
     WARREN_TRY(ledger_->homes()->put_body(rerouted.delivery.message_id, rerouted.content));
     WARREN_TRY(ledger_->reroute(rerouted.delivery));
   }
+  for (const Attached& one : plan.attached) WARREN_TRY(attachments_->record(one.attachments, one.message_id));
   for (const AgentRow& agent : plan.agents) WARREN_TRY(ledger_->put_agent(agent));
   for (const std::string& agent : plan.seen) WARREN_TRY(ledger_->touch_agent(agent));
   for (const Subscription& one : plan.subscriptions) {

@@ -1,6 +1,8 @@
 // A ledger that several relays share: what they have for each other, and what happens when it is away.
 #include <algorithm>
 
+#include <poll.h>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -13,6 +15,9 @@ namespace {
 
 constexpr std::int64_t kNewsNs = 5'000'000'000;  // how long a lost notification may go unnoticed
 constexpr std::size_t kArrivals = 128;
+constexpr std::int64_t kAwayMs = 100;  // between tries to reach a ledger that was away at the start, doubled each time
+constexpr std::int64_t kAwayMaxMs = 5000;
+constexpr int kAwaySteps = 6;
 
 int priority_of(const RoutedDelivery& arrival) {
   if (!arrival.content) return 0;
@@ -20,7 +25,32 @@ int priority_of(const RoutedDelivery& arrival) {
   return message.ok() ? message->priority : 0;
 }
 
+std::string sender_of(const Delivery& delivery) { return delivery.message_id.substr(0, delivery.message_id.find('/')); }
+
+std::string pair_of(const Delivery& delivery) { return fmt::format("{}>{}", sender_of(delivery), delivery.recipient); }
+
 }  // namespace
+
+void Relay::note_ledger_away(const Error& why) {
+  ++failures_;
+  metrics_.set_failure(failures_, why.message());
+  log_.note(Severity::kWarning, "ledger_is_away", {{"error", why.message()}});
+}
+
+Result<bool> Relay::wait_for_ledger(int stop) {
+  pollfd stopping{stop, POLLIN, 0};
+  while (!is_open()) {
+    auto wait_ms = static_cast<int>(std::min(kAwayMaxMs, kAwayMs << std::min(failures_, kAwaySteps)));
+    if (::poll(&stopping, 1, wait_ms) > 0) return false;
+    Status opened = open();
+    if (!opened.ok() && opened.error().code() != Code::kUnavailable) return std::move(opened).take_error();
+    if (!opened.ok()) note_ledger_away(opened.error());
+    else log_.note(Severity::kInfo, "ledger_is_back");
+  }
+  failures_ = 0;
+  metrics_.set_failure(0, "");
+  return true;
+}
 
 // A connection that was lost is noticed here or by the round, which makes a new one.
 void Relay::hear_news() {
@@ -138,28 +168,55 @@ void Relay::expect(const std::vector<LeftInbox>& left, std::size_t count) {
   ledger_->expect_in_inboxes(files);
 }
 
+// Whose routed deliveries stay where they are: what waited here is older, or a file of an earlier one is on its way.
+std::set<std::string> Relay::list_passed_over() const {
+  std::set<std::string> names = waiting_arrivals_;
+  names.insert(to_release_.begin(), to_release_.end());
+  if (to_release_.contains(std::string(kLead)) && !router_.find_lead().empty()) names.insert(router_.find_lead());
+  return names;
+}
+
 Status Relay::plan_routed(Plan& plan) {
-  if (!routed_wanted_ || !to_release_.empty()) return Ok{};  // what waited here is older
+  if (ledger_->homes() == nullptr) return Ok{};
+  std::set<std::string> passed_over = list_passed_over();
+  bool is_freed = !std::includes(passed_over.begin(), passed_over.end(), passed_over_.begin(), passed_over_.end());
+  if (!routed_wanted_ && !is_freed) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
-  std::vector<RoutedDelivery> arrivals = WARREN_TRY(ledger_->claim_routed(kArrivals));
+  std::string names = fmt::format(",{},", fmt::join(passed_over, ","));
+  std::vector<RoutedDelivery> arrivals = WARREN_TRY(ledger_->claim_routed(names, kArrivals));
+  passed_over_ = std::move(passed_over);
   routed_wanted_ = arrivals.size() == kArrivals;
   if (arrivals.empty()) return Ok{};
   plan.transaction.emplace(std::move(transaction));
   std::vector<std::pair<int, std::size_t>> order;
   for (std::size_t i = 0; i < arrivals.size(); ++i) order.emplace_back(priority_of(arrivals[i]), i);
   std::sort(order.begin(), order.end());
-  for (const auto& [priority, i] : order) plan_arrival(plan, std::move(arrivals[i]));
+  for (const auto& [priority, i] : order) WARREN_TRY(plan_arrival(plan, std::move(arrivals[i])));
   return Ok{};
 }
 
-void Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
+// An error is one of a lack of something, not of the message.
+Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   Delivery& delivery = arrival.delivery;
-  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+  std::string sender = sender_of(delivery);
+  if (waiting_arrivals_.contains(pair_of(delivery))) return Ok{};
   const AgentRow* agent = router_.find_agent(delivery.recipient);
   std::optional<Error> refused;
   if (!arrival.content) refused = Error(Code::kNotFound, "file_disappeared");
   if (agent == nullptr || agent->status == "terminated") {
     refused = Error(Code::kNotFound, fmt::format("there is no agent {}", quote(delivery.recipient)));
+  }
+  if (!refused && !router_.is_remote(*agent)) {
+    Result<Message> message = parse_message(*arrival.content, kHeaderCount + kRelayHeaders);
+    Result<Readiness> ready = message.ok() ? plan_attachments(plan, delivery, *message) : Readiness::kReady;
+    if (!ready.ok() && (ledger_->engine().is_lost() || is_shortage(ready.error()) || ready.error().code() == Code::kIo))
+      return ready.error();
+    if (!ready.ok()) {
+      refused = ready.error();
+    } else if (*ready == Readiness::kWaits) {
+      waiting_arrivals_.insert(pair_of(delivery));
+      return Ok{};
+    }
   }
   ++plan.delivery_count;
   if (refused) {
@@ -179,16 +236,34 @@ void Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
     delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
     plan.restaged.push_back({std::move(delivery), *std::move(arrival.content)});
   }
+  return Ok{};
 }
 
-// An attachment is a file of this relay's root.
-Status Relay::check_routes(const std::vector<Route>& routes, const Message& message) const {
-  auto is_abroad = [](const Route& route) { return route.state == DeliveryState::kRouted; };
-  auto abroad = std::find_if(routes.begin(), routes.end(), is_abroad);
-  Result<std::vector<Attachment>> attached = attachments_of(message);
-  if (abroad == routes.end() || !attached.ok() || attached->empty()) return Ok{};
-  return Error(Code::kUnsupported,
-               fmt::format("attachments do not reach {}, who is at home with another relay", quote(abroad->recipient)));
+// Of a delivery that came from elsewhere or waited: here, or on their way to the recipient's home.
+Result<Readiness> Relay::plan_attachments(Plan& plan, const Delivery& delivery, const Message& message) {
+  std::vector<Attachment> attachments = WARREN_TRY(attachments_of(message));
+  if (attachments.empty()) return Readiness::kReady;
+  if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
+  if (router_.is_remote(delivery.recipient)) {
+    if (WARREN_TRY(attachments_->publish(message, "")) == Readiness::kWaits) return Readiness::kWaits;
+  } else {
+    attachments_->note_arrived(attachments);
+  }
+  plan.attached.push_back({delivery.message_id, std::move(attachments)});
+  return Readiness::kReady;
+}
+
+// An attachment is a file of this relay's root: where a message leaves it, or may leave it once somebody leads, others
+// must be able to have it before the message is recorded.
+Result<Readiness> Relay::publish_attachments(const Message& message, const std::string& sender,
+                                             const std::string& waiter) {
+  if (ledger_->homes() == nullptr || message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
+  Result<std::vector<Route>> routes = router_.resolve(message.to, sender);
+  if (!routes.ok()) return Readiness::kReady;  // and it is refused
+  bool leaves = std::any_of(routes->begin(), routes->end(), [](const Route& route) {
+    return route.state == DeliveryState::kRouted || route.state == DeliveryState::kHeld;
+  });
+  return leaves ? attachments_->publish(message, waiter) : Readiness::kReady;
 }
 
 // What is not delivered at once may be delivered by another home, which does not have the sender's file.

@@ -172,7 +172,9 @@ Status Root::make_config() {
 // filesystems cannot lock directories.
 Status Root::lock() {
   Error taken(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
-  if (!lock_patiently(dir()) && errno == EWOULDBLOCK) return taken;
+  bool is_free = ::flock(dir(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  if (!is_free && holder_is_alive()) return taken;
+  if (!is_free && !lock_patiently(dir()) && errno == EWOULDBLOCK) return taken;
   Fd file = WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
   if (!lock_patiently(file.get())) {
     return errno == EWOULDBLOCK ? taken : system_error(errno, "lock '.lock'");
@@ -193,16 +195,31 @@ bool Root::is_locked_by_other() const {
   return ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // let go with the descriptor
 }
 
-Status Root::note_holder(std::string_view who) const {
+Status Root::note_holder(const ProcessIdentity& who) const {
   if (::ftruncate(lock_.get(), 0) != 0 || ::lseek(lock_.get(), 0, SEEK_SET) != 0) {
     return system_error(errno, "empty '.lock'");
   }
-  return write_all(lock_.get(), as_bytes(who)).within("'.lock'");
+  std::string text =
+      dump_json({{"boot", who.boot}, {"pid_namespace", who.pid_namespace}, {"pid", who.pid}, {"started", who.started}});
+  return write_all(lock_.get(), as_bytes(text)).within("'.lock'");
 }
 
-Result<std::string> Root::read_holder() const {
+Result<ProcessIdentity> Root::find_holder() const {
   ReadFile file = WARREN_TRY(read_below(dir(), ".lock", kConfigBytes));
-  return std::move(file.content);
+  if (file.content.empty()) return Error(Code::kBusy, "the relay is only just starting", "try again");
+  Json json = WARREN_TRY(parse_json(file.content).within("'.lock'"));
+  auto number = [&](const char* key) {
+    return json.is_object() && json.contains(key) && json[key].is_number_integer() ? json[key].get<std::int64_t>() : 0;
+  };
+  bool has_boot = json.is_object() && json.contains("boot") && json["boot"].is_string();
+  if (!has_boot) return Error(Code::kCorrupt, "'.lock' does not name a process");
+  return ProcessIdentity{json["boot"].get<std::string>(), number("pid_namespace"), number("pid"), number("started")};
+}
+
+// What it forked for an agent may have its locks for a moment after it was killed: then it is dead, and it is waited.
+bool Root::holder_is_alive() const {
+  Result<ProcessIdentity> holder = find_holder();
+  return holder.ok() && liveness_of(*holder) == Liveness::kAlive;
 }
 
 Status Root::poke() const {

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "relay/config.h"
 
 namespace warren::relay {
@@ -38,13 +39,14 @@ class Root {
   int attachments() const { return attachments_.get(); }
   int deliveries() const { return deliveries_.get(); }
 
-  // Of the one relay that serves this root, until the process ends. kBusy, after two seconds.
+  // Of the one relay that serves this root, until the process ends. kBusy: at once if the relay that has it says that
+  // it does, else after two seconds.
   Status lock();
   bool has_lost_lock() const;  // somebody removed the file: lock() again makes another
   bool is_locked_by_other() const;
-  Status note_holder(std::string_view who) const;  // in .lock, for those who have no ledger to ask
-  Result<std::string> read_holder() const;
-  Status poke() const;  // makes a running relay look for requests: touches .lock
+  Status note_holder(const ProcessIdentity& who) const;  // in .lock, for those who have no ledger to ask
+  Result<ProcessIdentity> find_holder() const;           // who says to hold it; kBusy: nobody does yet
+  Status poke() const;                                   // makes a running relay look for requests: touches .lock
 
   Result<Config> read_config() const { return read_config_in(dir()); }
 
@@ -61,6 +63,7 @@ class Root {
   explicit Root(std::string path, Fd dir) : path_(std::move(path)), dir_(std::move(dir)) {}
   Status make_dirs();
   Status make_config();
+  bool holder_is_alive() const;
 
   std::string path_;
   Fd dir_;

@@ -33,12 +33,19 @@ struct Overdue {
   std::string why;
 };
 
+// Of an agent that the relay of another home started: an operation `release` for that one.
+struct ReleaseElsewhere {
+  std::string home;
+  std::string payload;
+};
+
 // What a round decides about agents. Nothing of it is true before it is recorded; dropped, it leaves no trace: a child
 // that was not let go ends.
 struct Supervision {
   std::vector<Life> lives;           // new, or changed
   std::vector<std::string> intents;  // payloads of operations `spawn`
-  std::vector<Child> started;        // at their gates
+  std::vector<ReleaseElsewhere> releases;
+  std::vector<Child> started;  // at their gates
   std::vector<SavedState> saves;
   std::size_t ends = 0;      // of Supervisor::ends(), reported
   std::size_t overdues = 0;  // of Supervisor::overdue(), dealt with

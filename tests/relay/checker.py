@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 
-from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, query, write_message
+from relaying import FULL, WARREN, RelayCase, die_with_parent, main, mount_disk, parse, query, write_message
 
 SENDERS = [f"sender{i}" for i in range(4)]
 RECEIVERS = ["red", "blue"]
 AGENTS = [*SENDERS, *RECEIVERS]
 KILLS = 1000 if FULL else 60
+PAUSE = 0.02 if FULL else 0.004  # at most, between messages: agents in Python take what comes more slowly than it could come
 LIFE = 1_000_000  # a sender that starts again counts on from the next multiple
 TARGETS = ("red", "blue", "*", "#news")
 
@@ -41,7 +42,7 @@ def send_for_ever(root, agent, journal, start):
         message = write_message(root, agent, f"TO: {TARGETS[number % 4]}\n{receipt}\n{agent} {number}\n")
         out.write(f"{number} {message}\n")
         number += 1
-        time.sleep(random.random() * 0.004)
+        time.sleep(random.random() * PAUSE)
 
 
 class Agent(threading.Thread):
@@ -96,6 +97,12 @@ class Agent(threading.Thread):
 
 
 class Checker(RelayCase):
+    def setUp(self):
+        super().setUp()
+        if FULL:
+            mount_disk(self, self.dir / "disk", 8192, 1_000_000)
+            self.root = self.dir / "disk/root"
+
     def start_sender(self, agent):
         self.lives[agent] += 1
         start = self.lives[agent] * LIFE  # what a killed sender did last it cannot know: it goes on above

@@ -408,8 +408,9 @@ class Shortage(RelayCase):
             if number % 2 == 0:
                 self.up()
             self.wait(lambda: len(self.inbox("bob")) == number + 1, 60)
-        time.sleep(0.5)
-        self.assertEqual([int(body) for _, body in self.inbox("bob")], list(range(6)))
+        last = self.send("alice", "TO: bob\n\n6")  # behind whatever might still come twice
+        self.wait(lambda: self.state(last) == {"bob": "delivered"}, 60)
+        self.assertEqual([int(body) for _, body in self.inbox("bob")], list(range(7)))
         self.wait(lambda: query(self.root, "SELECT count(*) FROM deliveries WHERE state = 'pending'") == [(0,)], 60)
         self.kill(signal.SIGTERM)
         self.assertEqual(os.listdir(self.root / "tmp/deliveries"), [])

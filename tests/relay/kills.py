@@ -100,6 +100,20 @@ class Refused(Scenario):
         self.case.assertEqual(letters, [(1,)])
 
 
+class Conflict(Scenario):
+    """Other bytes under the name of an earlier message."""
+
+    def prepare(self):
+        self.name = f"{1_706_123_456_789_000_000 + self.run}-a1b2c3d4.msg"
+        self.ids.append(self.case.send("alice", f"TO: bob\n\n{self.run}", self.name))
+        self.case.pump(lambda: self.case.states(self.ids) == ["read"])
+
+    def steps(self):
+        self.case.send("alice", f"TO: bob\n\n{self.run} but other", self.name)
+        self.wanted = {"alice": {self.ids[0]: ["conflict"]}}
+        yield lambda: True
+
+
 class Kills(RelayCase):
     killed = False
 
@@ -239,6 +253,9 @@ class Kills(RelayCase):
 
     def test_a_refused_message(self):
         self.try_all(Refused)
+
+    def test_a_conflict(self):
+        self.try_all(Conflict)
 
     def test_the_sending_command(self):
         self.got = {}

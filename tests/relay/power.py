@@ -33,7 +33,9 @@ def send_for_ever(root, agent, journal):
     subprocess._USE_VFORK = False  # a child stopped before its exec would keep its parent from stopping
     out = open(journal, "a", buffering=1)
     number = 0
+    pause = pathlib.Path(f"{journal}.pause")  # one more message, and then none as long as it is there
     while True:
+        was_asked = pause.exists()
         to = ("red", "blue", "*")[number % 3]
         body = body_of(agent, number)
         if agent == BY_COMMAND:
@@ -43,6 +45,10 @@ def send_for_ever(root, agent, journal):
             write_message(root, agent, f"TO: {to}\n\n{body}")
         out.write(f"{number} {to}\n")
         number += 1
+        if was_asked:
+            pathlib.Path(f"{journal}.rests").touch()
+            while pause.exists():
+                time.sleep(0.005)
         time.sleep(random.random() * 0.03)
 
 
@@ -142,13 +148,23 @@ class Power(RelayCase):
             time.sleep(0.05 + random.random() * 0.1)
         if kind == "sent":
             self.freeze([group for group in groups if group != children[SENDERS.index(BY_COMMAND)]])
-            time.sleep(0.1 + random.random() * 0.2)
+            pause, rests = (self.journals / f"{BY_COMMAND}.{word}" for word in ("pause", "rests"))
+            rests.unlink(missing_ok=True)
+            pause.touch()
+            self.wait(rests.exists, 60)
         self.freeze(groups)
         copy = self.dir / "copy"
-        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        self.wait(lambda: self.copy_of_a_moment(copy), 120)
         sent = {agent: [line.split() for line in (self.journals / agent).read_text().splitlines()] for agent in SENDERS}
+        (self.journals / f"{BY_COMMAND}.pause").unlink(missing_ok=True)
         self.thaw(groups)
         return copy, sent
+
+    def copy_of_a_moment(self, copy):
+        """Whether nothing was written to the disk while it was copied: the kernel writes when it likes, and other programs
+        of this machine may sync all there is."""
+        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        return subprocess.run(["cmp", "-s", self.image, copy]).returncode == 0
 
     def examine(self, copy, sent):
         place = self.make_disk(copy, "after")

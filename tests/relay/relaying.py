@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 WARREN = os.environ["WARREN"]
 FULL = os.environ.get("WARREN_CHECK_FULL") == "yes"
@@ -51,6 +53,17 @@ def query(root, sql, *values):
         return []
     with contextlib.closing(sqlite3.connect(f"file:{root}/ledger.db?mode=ro", uri=True, timeout=30)) as db:
         return db.execute(sql, values).fetchall()
+
+
+def mount_disk(case, place, mebibytes, inodes):
+    """An ext4 filesystem in one file. Where deleting a file is slow, a hundred thousand are gone with it at once."""
+    image = case.dir / f"{place.name}.image"
+    with open(image, "wb") as out:
+        out.truncate(mebibytes << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-N", str(inodes), image], check=True)
+    place.mkdir()
+    subprocess.run(["mount", "-o", "loop", image, place], check=True)
+    case.addCleanup(lambda: subprocess.run(["umount", "-q", "-l", place], capture_output=True))
 
 
 class RelayCase(unittest.TestCase):
@@ -130,6 +143,17 @@ class RelayCase(unittest.TestCase):
         path = self.root / file
         lines = path.read_text().splitlines() if path.exists() else []
         return [one for one in map(json.loads, lines) if one["event"] == event]
+
+    def metrics_address(self):
+        """Of a relay that serves them, for when its disk is full and it cannot log any more."""
+        self.wait(lambda: self.log_events("metrics"))
+        return self.log_events("metrics")[-1]["address"]
+
+    @staticmethod
+    def failed_rounds(address):
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+            found = re.search(r"^warren_relay_rounds_failed_total (\d+)$", answer.read().decode(), re.M)
+        return int(found.group(1))
 
     def fsck(self):
         done = self.command("fsck", code=None)

@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 from relaying import WARREN, RelayCase, main
 from spawning import SpawnCase, is_alive, running_commands
@@ -523,9 +522,10 @@ class FullDisk(SpawnCase):
         config = (self.root / "config.json").read_text()
         self.root = disk / "root"
         self.root.mkdir(mode=0o700)
-        (self.root / "config.json").write_text(config)
+        (self.root / "config.json").write_text(json.dumps({**json.loads(config), "metrics": "127.0.0.1:0"}))
         self.up()
         self.agent("alice")
+        address = self.metrics_address()
         self.process.send_signal(signal.SIGSTOP)
         for number in range(3):
             self.ask("alice", f"w{number}", "stays", "PROMPT: " + "x" * 50_000)
@@ -537,7 +537,7 @@ class FullDisk(SpawnCase):
             pass
         os.close(filler)
         self.process.send_signal(signal.SIGCONT)
-        time.sleep(1)
+        self.wait(lambda: self.failed_rounds(address) >= 3, 60)
         self.assertEqual(self.runs(), [])
         (disk / "filler").unlink()
         self.wait(lambda: self.states("alice") == ["spawned"] * 3, 90)
