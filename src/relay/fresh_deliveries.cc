@@ -20,9 +20,10 @@ constexpr std::int64_t kRestNs = 20'000'000;
 constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
 constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
 constexpr std::size_t kBatchesAtOnce = 4;
+constexpr std::int64_t kShortageNs = 100'000'000;
 
-// Of descriptors, or the disk's fault. Anything else is the receiver's doing: then it has seen the file.
-bool is_our_trouble(const Error& error) { return error.code() == Code::kLimit || error.code() == Code::kIo; }
+// Anything else is the receiver's doing: then it has seen the file.
+bool is_disk_trouble(const Error& error) { return error.code() == Code::kIo; }
 
 }  // namespace
 
@@ -53,7 +54,7 @@ std::vector<Settled> FreshDeliveries::collect(Wait wait) {
   std::vector<Settled> over;
   while (is_due(wait)) {
     if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
-    begin(wait, over);
+    if (!begin(wait, over)) break;
   }
   while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(over);
   return over;
@@ -71,10 +72,11 @@ Result<Fd> FreshDeliveries::open(const Delivery& delivery, std::map<std::string,
   return file;
 }
 
-void FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
+bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
   Syncing syncing;
   std::vector<Fd> files;
   std::map<std::string, Fd> inboxes;
+  bool is_short = false;  // of descriptors
   while (files.size() < kFilesAtOnce && is_due(wait)) {
     std::string key = std::move(resting_.front().key);
     resting_.pop_front();
@@ -85,18 +87,20 @@ void FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
       syncing.keys.push_back(std::move(key));
       continue;
     }
-    bool is_ours = is_our_trouble(file.error());
-    if (is_ours && !files.empty()) {  // after these are closed there are descriptors
-      resting_.push_front({0, std::move(key)});
+    if (file.error().code() == Code::kLimit) {
+      is_short = true;
+      resting_.push_front({clock_.monotonic_ns() + (files.empty() ? kShortageNs : 0), std::move(key)});
       break;
     }
-    over.push_back({std::move(found->second), !is_ours, is_ours ? Status(file.error()) : Status(Ok{})});
+    bool is_failed = is_disk_trouble(file.error());
+    over.push_back({std::move(found->second), !is_failed, is_failed ? Status(file.error()) : Status(Ok{})});
     all_.erase(found);
   }
-  if (files.empty()) return;
+  if (files.empty()) return !is_short;
   for (auto& [agent, inbox] : inboxes) files.push_back(std::move(inbox));
   syncing.batch = syncs_.begin(std::move(files));
   syncing_.push_back(std::move(syncing));
+  return true;
 }
 
 void FreshDeliveries::end_oldest(std::vector<Settled>& over) {

@@ -58,7 +58,7 @@ class FreshDeliveries {
   };
 
   bool is_due(Wait wait);
-  void begin(Wait wait, std::vector<Settled>& over);
+  bool begin(Wait wait, std::vector<Settled>& over);  // false: there are no descriptors
   void end_oldest(std::vector<Settled>& over);
   Result<Fd> open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const;
 

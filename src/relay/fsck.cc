@@ -46,7 +46,9 @@ Status check_waiting(Root& root, Ledger& ledger, const std::string& agent, Deliv
       }
       std::string file = message->message.path.substr(message->message.path.rfind('/') + 1);
       std::string outbox = fmt::format("agents/{}/outbox/{}", message->message.agent, file);
-      if (is_there(root, message->message.path) || is_there(root, outbox)) continue;
+      bool is_found = is_there(root, message->message.path) || is_there(root, outbox) ||
+                      is_there(root, message->message.path);  // it may be moved meanwhile
+      if (is_found) continue;
       if (ledger.homes() != nullptr && WARREN_TRY(ledger.homes()->find_body(delivery.message_id))) continue;
       report.problems.push_back(fmt::format("message {} has no file", delivery.message_id));
     }

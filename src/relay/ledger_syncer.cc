@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@ namespace {
 
 // Senders sync on the same disk: what can wait for others should.
 constexpr std::chrono::milliseconds kBetween{2};
+constexpr std::chrono::milliseconds kShortage{100};
 constexpr std::size_t kFilingsMax = 8192;
 
 }  // namespace
@@ -92,8 +94,13 @@ void LedgerSyncer::sync_and_file(std::unique_lock<std::mutex>& lock) {
     changed_.notify_all();
   }
   lock.unlock();
-  file_(filings);
+  std::vector<Filing> again = file_(std::move(filings));
   lock.lock();
+  if (!again.empty()) {
+    filings_.insert(filings_.begin(), std::make_move_iterator(again.begin()), std::make_move_iterator(again.end()));
+    changed_.wait_for(lock, kShortage, [&] { return is_ending_; });
+    return;
+  }
   filed_ = std::max(filed_, number);
   changed_.notify_all();
 }

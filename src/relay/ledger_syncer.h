@@ -28,7 +28,7 @@ struct Filing {
 class LedgerSyncer {
  public:
   using Sync = std::function<Status()>;
-  using File = std::function<void(const std::vector<Filing>&)>;
+  using File = std::function<std::vector<Filing>(std::vector<Filing>)>;  // gives those to try again
 
   LedgerSyncer(Sync sync, File file);  // both are called in its thread
   ~LedgerSyncer();                     // what was asked for last may not be done

@@ -83,7 +83,7 @@ Status Relay::open() {
   syncer_.reset();  // of a ledger that could not be opened whole
   ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
   syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
-                                           [this](const std::vector<Filing>& filings) { file(filings); });
+                                           [this](std::vector<Filing> filings) { return file(std::move(filings)); });
   if (ledger_->homes() != nullptr) router_.set_home(ledger_->homes()->id());
   attachments_ = WARREN_TRY(Attachments::open(*root_, *ledger_, config_, clock_, log_));
   watcher_ = WARREN_TRY(Watcher::open(*root_, config_, clock_, log_));

@@ -147,6 +147,7 @@ class Relay {
   Status mend_dir(const std::string& agent, const std::string& path, bool is_done);
   Status mend_known(int dir, const Delivery& delivery, bool is_done);
   Status restore(int dir, const Delivery& delivery, std::string_view content);
+  void restore_taken(const Delivery& delivery, std::string_view content);
   bool will_come_again(const Message& message) const;
   void recognise(Outgoing& outgoing);
 
@@ -246,7 +247,7 @@ class Relay {
   Status record_rest(const Plan& plan);
   void publish(Plan& plan);
   Status settle_syncs();
-  void file(const std::vector<Filing>& filings);  // in the syncer's thread
+  std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; gives those to try again
   void collect_fresh(Wait wait);
   void publish_one(const Delivery& delivery);
   void abandon(Plan plan, const Error& why);

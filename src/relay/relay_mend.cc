@@ -87,6 +87,16 @@ Status Relay::restore(int dir, const Delivery& delivery, std::string_view conten
   return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
 }
 
+// Its content may be lost. Where it cannot be written, that is no reason to deliver it again.
+void Relay::restore_taken(const Delivery& delivery, std::string_view content) {
+  Result<Fd> done =
+      open_below(root_->agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);
+  Status restored = done.ok() ? restore(done->get(), delivery, content) : Status(done.error());
+  if (restored.ok()) return;
+  log_.note(Severity::kWarning, "torn_file",
+            {{"agent", delivery.recipient}, {"file", delivery.inbox_name}, {"error", restored.error().message()}});
+}
+
 // A message that was taken by its recipient before the cut is recorded as read, and not delivered again.
 void Relay::recognise(Outgoing& outgoing) {
   bool is_open = false;
@@ -96,6 +106,7 @@ void Relay::recognise(Outgoing& outgoing) {
       delivery.state = DeliveryState::kRead;
       delivery.inbox_name = found->second;
       taken_.erase(found);
+      restore_taken(delivery, render(outgoing.message, outgoing.row.agent, outgoing.row.id));
     }
     is_open = is_open || delivery.state != DeliveryState::kRead;
   }

@@ -149,11 +149,13 @@ Status Relay::check_inbox(Plan& plan) {
 Result<Message> Relay::load(std::string_view message_id) {
   std::optional<StoredMessage> stored = WARREN_TRY(ledger_->find_message(message_id));
   if (!stored) return Error(Code::kNotFound, "file_disappeared");
-  Result<ReadFile> file = read_below(root_->dir(), stored->message.path, config_.message_bytes_max);
-  if (!file.ok() && file.error().code() == Code::kNotFound) {
-    std::string name(split_parent(stored->message.path).name);
-    file = read_below(root_->agents(), fmt::format("{}/outbox/{}", stored->message.agent, name),
-                      config_.message_bytes_max);
+  std::string name(split_parent(stored->message.path).name);
+  std::string outbox = fmt::format("agents/{}/outbox/{}", stored->message.agent, name);
+  Result<ReadFile> file = Error(Code::kNotFound, "");
+  for (const std::string& path : {stored->message.path, outbox, stored->message.path}) {  // it may be moved meanwhile
+    if (!file.ok() && file.error().code() == Code::kNotFound) {
+      file = read_below(root_->dir(), path, config_.message_bytes_max);
+    }
   }
   if (!file.ok() && is_shortage(file.error())) return file.error();
   if (!file.ok() && ledger_->homes() != nullptr) {  // it came through another home

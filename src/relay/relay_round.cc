@@ -171,13 +171,19 @@ Status Relay::settle_syncs() {
   return Ok{};
 }
 
-void Relay::file(const std::vector<Filing>& filings) {
-  for (const Filing& filing : filings) {
+std::vector<Filing> Relay::file(std::vector<Filing> filings) {
+  std::vector<Filing> again;
+  for (Filing& filing : filings) {
     Status filed = archivist_.archive(filing.agent, filing.file, filing.path);
     if (filed.ok()) continue;
+    if (filed.error().code() == Code::kLimit) {
+      again.push_back(std::move(filing));
+      continue;
+    }
     log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
   }
   archivist_.forget_dirs();
+  return again;
 }
 
 // A commit that failed (its sync, say) may have reached the disk, and would count after a crash. So what it promised

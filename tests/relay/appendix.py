@@ -68,7 +68,8 @@ class Appendix(RelayCase):
         self.wait(lambda: len(self.inbox("Lead")) >= 24, 60)
         self.assertEqual(sorted(headers["ID"] for headers, _ in self.inbox("Lead")), sorted(ids))
         for name in set(names):
-            self.assertEqual(list((self.root / "agents" / name / "outbox").glob("*.msg")), [])
+            outbox = self.root / "agents" / name / "outbox"
+            self.wait(lambda: not list(outbox.glob("*.msg")))
         self.kill(15)
         self.fsck()
 
