@@ -23,6 +23,11 @@ std::string taken_key(std::string_view recipient, std::string_view file) {
   return fmt::format("{} {}", recipient, stem.substr(stem.size() - std::min(stem.size(), kHashDigits)));
 }
 
+bool is_made_by_us(std::string_view file, const Message& message) {
+  const std::string* id = message.find("ID");
+  return id != nullptr && inbox_name(*id, timestamp_of(file).value_or(0)) == file;
+}
+
 }  // namespace
 
 Status Relay::mend_inboxes() {
@@ -49,23 +54,12 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
       if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
     } else if (is_done) {
       taken_.emplace(taken_key(agent, entry.name), entry.name);
-    } else if (!message.ok() || will_come_again(*message)) {
+    } else if (!message.ok() || is_made_by_us(entry.name, *message)) {  // if it was sent, it is in an outbox
       log_.note(Severity::kWarning, "unrecorded_file_removed", {{"agent", agent}, {"file", entry.name}});
       ::unlinkat(dir->get(), entry.name.c_str(), 0);
     }
   }
   return Ok{};
-}
-
-// Its message is in an outbox still, or is one of ours.
-bool Relay::will_come_again(const Message& message) const {
-  const std::string* id = message.find("ID");
-  std::size_t slash = id == nullptr ? std::string::npos : id->find('/');
-  if (slash == std::string::npos) return false;
-  std::string sender = id->substr(0, slash);
-  if (sender == kOrchestrator) return true;
-  std::string path = fmt::format("{}/outbox/{}.msg", sender, id->substr(slash + 1));
-  return is_agent_name(sender) && open_below(root_->agents(), path, O_PATH).ok();
 }
 
 Status Relay::mend_known(int dir, const Delivery& delivery, bool is_done) {
