@@ -1,5 +1,6 @@
 #include "relay/fresh_deliveries.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace warren::relay {
 namespace {
 
 constexpr std::int64_t kRestNs = 20'000'000;
+constexpr std::int64_t kReadNs = 2'000'000'000;
 constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
 constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
 constexpr std::size_t kBatchesAtOnce = 4;
@@ -42,7 +44,21 @@ std::optional<Delivery> FreshDeliveries::take(std::string_view recipient, std::s
   return found ? std::optional(std::move(found.mapped())) : std::nullopt;
 }
 
-std::int64_t FreshDeliveries::wake_at_ns() const { return resting_.empty() ? INT64_MAX : resting_.front().until_ns; }
+std::optional<Delivery> FreshDeliveries::take_read(std::string_view recipient, std::string_view inbox_name) {
+  std::optional<Delivery> found = take(recipient, inbox_name);
+  if (found) add_read(*found);
+  return found;
+}
+
+void FreshDeliveries::add_read(Delivery delivery) {
+  if (read_.empty()) read_at_ns_ = clock_.monotonic_ns() + kReadNs;
+  std::vector<Delivery>& of_recipient = read_[delivery.recipient];
+  of_recipient.push_back(std::move(delivery));
+}
+
+std::int64_t FreshDeliveries::wake_at_ns() const {
+  return std::min(read_at_ns_, resting_.empty() ? INT64_MAX : resting_.front().until_ns);
+}
 
 bool FreshDeliveries::is_due(Wait wait) {
   while (!resting_.empty() && !all_.contains(resting_.front().key)) resting_.pop_front();
@@ -56,8 +72,37 @@ std::vector<Settled> FreshDeliveries::collect(Wait wait) {
     if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
     if (!begin(wait, over)) break;
   }
+  bool is_read_due = !read_.empty() && (wait == Wait::kForAll || read_at_ns_ <= clock_.monotonic_ns());
+  while (is_read_due && !read_.empty()) {
+    if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
+    if (!begin_read()) break;
+  }
   while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(over);
   return over;
+}
+
+// An inbox, or a `.done`, that cannot be opened is gone, or not ours: then so is what was in it.
+bool FreshDeliveries::begin_read() {
+  Syncing syncing;
+  std::vector<Fd> dirs;
+  bool is_short = false;
+  while (!read_.empty() && dirs.size() < kFilesAtOnce) {
+    auto of_recipient = read_.begin();
+    Result<Fd> inbox = root_.open_inbox(of_recipient->first);
+    Result<Fd> done =
+        inbox.ok() ? open_below(inbox->get(), ".done", O_RDONLY | O_DIRECTORY) : Result<Fd>(inbox.error());
+    is_short = !done.ok() && done.error().code() == Code::kLimit;
+    if (is_short) break;
+    if (done.ok()) dirs.push_back(std::move(done).take_value());
+    if (inbox.ok()) dirs.push_back(std::move(inbox).take_value());
+    for (Delivery& delivery : of_recipient->second) syncing.read.push_back(std::move(delivery));
+    read_.erase(of_recipient);
+  }
+  read_at_ns_ = read_.empty() ? INT64_MAX : clock_.monotonic_ns() + kShortageNs;
+  if (syncing.read.empty()) return !is_short;
+  syncing.batch = syncs_.begin(std::move(dirs));
+  syncing_.push_back(std::move(syncing));
+  return true;
 }
 
 Result<Fd> FreshDeliveries::open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const {
@@ -92,8 +137,12 @@ bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
       resting_.push_front({clock_.monotonic_ns() + (files.empty() ? kShortageNs : 0), std::move(key)});
       break;
     }
-    bool is_failed = is_disk_trouble(file.error());
-    over.push_back({std::move(found->second), !is_failed, is_failed ? Status(file.error()) : Status(Ok{})});
+    if (is_disk_trouble(file.error())) {
+      over.push_back({std::move(found->second), Fate::kFailed, file.error()});
+    } else {
+      add_read(found->second);
+      over.push_back({std::move(found->second), Fate::kRead});
+    }
     all_.erase(found);
   }
   if (files.empty()) return !is_short;
@@ -109,7 +158,11 @@ void FreshDeliveries::end_oldest(std::vector<Settled>& over) {
   Status synced = syncs_.wait(*oldest.batch);
   for (const std::string& key : oldest.keys) {
     auto found = all_.extract(key);
-    if (found) over.push_back({std::move(found.mapped()), false, synced});
+    if (found) over.push_back({std::move(found.mapped()), synced.ok() ? Fate::kDelivered : Fate::kFailed, synced});
+  }
+  for (Delivery& delivery : oldest.read) {
+    if (synced.ok()) over.push_back({std::move(delivery), Fate::kGone});
+    else add_read(std::move(delivery));
   }
 }
 

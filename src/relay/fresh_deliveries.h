@@ -1,7 +1,9 @@
 // Deliveries whose files were renamed into inboxes a moment ago and may not be on the disk yet.
 //
-// Most of them are read within milliseconds, and what was read needs no sync. So a file is left alone for a little
-// while; when it is still there then, it is synced together with its inbox, and only now counts as delivered.
+// Most of them are read within milliseconds. So a file is left alone for a little while; when it is still there then,
+// it is synced together with its inbox, and only now counts as delivered. Of those that were read, only the directories
+// are synced, once for all of some seconds: until then a power cut could make them vanish, although their receivers may
+// not have got anywhere with them.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +27,17 @@
 namespace warren::relay {
 
 // How a fresh delivery ended.
+enum class Fate {
+  kDelivered,  // it is in the inbox, durably
+  kRead,       // its file has left the inbox
+  kGone,       // and that is durable
+  kFailed,     // it could not be synced
+};
+
 struct Settled {
   Delivery delivery;
-  bool is_read = false;  // its file left the inbox
-  Status synced = Ok{};  // else, whether it is there durably
+  Fate fate = Fate::kDelivered;
+  Status synced = Ok{};
 };
 
 enum class Wait { kNo, kForAll };
@@ -40,8 +49,11 @@ class FreshDeliveries {
 
   void add(Delivery delivery);
   bool contains(const Delivery& delivery) const;
-  // It was read, or acknowledged: no longer our concern.
+  // It was acknowledged: no longer our concern.
   std::optional<Delivery> take(std::string_view recipient, std::string_view inbox_name);
+  // It was read: is over when that is durable.
+  std::optional<Delivery> take_read(std::string_view recipient, std::string_view inbox_name);
+  void add_read(Delivery delivery);
 
   // Begins to sync what has rested long enough, and gives what is over.
   std::vector<Settled> collect(Wait wait);
@@ -55,10 +67,12 @@ class FreshDeliveries {
   struct Syncing {
     std::shared_ptr<SyncBatch> batch;
     std::vector<std::string> keys;
+    std::vector<Delivery> read;
   };
 
   bool is_due(Wait wait);
   bool begin(Wait wait, std::vector<Settled>& over);  // false: there are no descriptors
+  bool begin_read();                                  // the same
   void end_oldest(std::vector<Settled>& over);
   Result<Fd> open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const;
 
@@ -68,6 +82,8 @@ class FreshDeliveries {
   std::unordered_map<std::string, Delivery> all_;  // by staged_name()
   std::deque<Resting> resting_;                    // oldest first; may name some that are gone from all_
   std::deque<Syncing> syncing_;
+  std::map<std::string, std::vector<Delivery>> read_;  // by recipient
+  std::int64_t read_at_ns_ = INT64_MAX;                // when their directories are synced
 };
 
 }  // namespace warren::relay

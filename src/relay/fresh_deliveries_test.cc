@@ -48,7 +48,7 @@ TEST_F(FreshDeliveriesTest, AFileIsLeftAloneForAWhileAndThenSynced) {
   publish(2);
   std::vector<Settled> over = fresh.collect(Wait::kForAll);
   ASSERT_EQ(over.size(), 2U);
-  for (const Settled& one : over) EXPECT_TRUE(!one.is_read && one.synced.ok());
+  for (const Settled& one : over) EXPECT_EQ(one.fate, Fate::kDelivered);
   EXPECT_EQ(fresh.wake_at_ns(), INT64_MAX);
 }
 
@@ -72,8 +72,24 @@ TEST_F(FreshDeliveriesTest, WhatLeftItsInboxUnseenWasRead) {
   ASSERT_EQ(::unlink(inbox_file(changed).c_str()), 0);
   ASSERT_EQ(::symlink("/nowhere", inbox_file(changed).c_str()), 0);
   std::vector<Settled> over = fresh.collect(Wait::kForAll);
-  ASSERT_EQ(over.size(), 2U);
-  for (const Settled& one : over) EXPECT_TRUE(one.is_read && one.synced.ok());
+  ASSERT_EQ(over.size(), 4U);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(over[i].fate, Fate::kRead);
+  for (int i = 2; i < 4; ++i) EXPECT_EQ(over[i].fate, Fate::kGone);
+}
+
+TEST_F(FreshDeliveriesTest, ThatItWasReadIsMadeDurableSomeSecondsLater) {
+  Delivery delivery = publish(1);
+  ASSERT_EQ(::unlink(inbox_file(delivery).c_str()), 0);
+  ASSERT_TRUE(fresh.take_read("bob", delivery.inbox_name));
+  clock.advance_ns(kLongNs);
+  EXPECT_TRUE(fresh.collect(Wait::kNo).empty());
+  EXPECT_GT(fresh.wake_at_ns(), clock.monotonic_ns());
+  std::vector<Settled> over;
+  clock.advance_ns(kLongNs);
+  while (over.empty()) over = fresh.collect(Wait::kNo);
+  ASSERT_EQ(over.size(), 1U);
+  EXPECT_EQ(over.front().fate, Fate::kGone);
+  EXPECT_EQ(fresh.wake_at_ns(), INT64_MAX);
 }
 
 TEST_F(FreshDeliveriesTest, ThousandsAreSyncedInPieces) {

@@ -71,6 +71,13 @@ struct Delivery {
   std::string home;                // of a shared ledger: whose relay delivers it; "": the one that records it
 };
 
+std::int64_t stamp_of(const Delivery& delivery);  // of its inbox name: each message of a relay has another
+
+struct UnsyncedBody {
+  std::int64_t stamp = 0;
+  std::string message_id;
+};
+
 struct RoutedDelivery {
   Delivery delivery;
   std::optional<std::string> content;
@@ -280,7 +287,8 @@ class Ledger {
   // What is delivered without having been synced first: ledger_bodies.cc. Not of a shared ledger.
   Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
   Result<std::optional<std::string>> find_body(const Delivery& delivery);
-  Status drop_body(const Delivery& delivery);
+  Result<std::vector<UnsyncedBody>> list_bodies(std::int64_t after, std::size_t limit);
+  Status drop_body(std::int64_t stamp);
   Status drop_bodies();
 
   // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
@@ -340,7 +348,7 @@ class Ledger {
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
       remove_operations_;
-  Statement put_body_, find_body_, drop_body_, drop_bodies_;
+  Statement put_body_, find_body_, list_bodies_, drop_body_, drop_bodies_;
   Statement states_, finish_;
 };
 

@@ -19,6 +19,7 @@ namespace warren::relay {
 namespace {
 
 constexpr std::size_t kRecoverPage = 1024;
+constexpr int kOpenTries = 20;
 
 // Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
 // left in it, synced or not.
@@ -79,7 +80,16 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
 }
 
 // What the ledger is needed for. A connection that is lost on the way is made again by the first round.
+// Another relay that starts at the same time makes tables, too: then one of both is told to try again.
 Status Relay::open() {
+  Status opened = open_once();
+  for (int tries = 1; tries < kOpenTries && !opened.ok() && opened.error().code() == Code::kBusy; ++tries) {
+    opened = open_once();
+  }
+  return opened;
+}
+
+Status Relay::open_once() {
   syncer_.reset();  // of a ledger that could not be opened whole
   ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
   syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
@@ -114,6 +124,7 @@ Status Relay::recover() {
   std::optional<std::string> former = WARREN_TRY(ledger_->find_value("file_life"));
   bool is_after_power_cut = former && *former != life;
   keeps_bodies_ = false;  // of what recovery itself tells, since it drops them all in the end
+  WARREN_TRY(recover_read(is_after_power_cut));
   std::int64_t resumed = 0;
   for (DueFilter filter{.limit = kRecoverPage};;) {
     std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
@@ -138,6 +149,33 @@ Status Relay::recover() {
   add_agents();
   log_.note(Severity::kInfo, std::exchange(has_recovered_, true) ? "recovered" : "started",
             {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
+  return Ok{};
+}
+
+// What was read may have vanished with the power, before its receiver got anywhere with it: then it is to be delivered
+// again. If there was no cut, it is made sure that it cannot happen any more.
+Status Relay::recover_read(bool is_after_power_cut) {
+  bodies_.clear();
+  unneeded_bodies_.clear();
+  for (std::int64_t after = 0;;) {
+    std::vector<UnsyncedBody> page = WARREN_TRY(ledger_->list_bodies(after, kRecoverPage));
+    if (page.empty()) break;
+    after = page.back().stamp;
+    auto transaction = WARREN_TRY(ledger_->begin());
+    for (const UnsyncedBody& body : page) {
+      std::vector<Delivery> deliveries = WARREN_TRY(ledger_->list_deliveries(body.message_id));
+      for (Delivery& delivery : deliveries) {
+        if (stamp_of(delivery) != body.stamp || delivery.state != DeliveryState::kRead) continue;
+        std::string content = WARREN_TRY(ledger_->find_body(delivery))
+        .value_or("");
+        bool is_lost = is_after_power_cut && !mailroom_.is_published(delivery, content);
+        if (is_lost) WARREN_TRY(ledger_->set_state(delivery, DeliveryState::kPending));
+        else fresh_.add_read(std::move(delivery));
+      }
+    }
+    WARREN_TRY(transaction.commit());
+    collect_fresh(Wait::kForAll);
+  }
   return Ok{};
 }
 

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -123,10 +124,12 @@ class Relay {
  private:
   Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
   Status open();
+  Status open_once();
   bool is_open() const { return housekeeper_ != nullptr; }
   Result<bool> wait_for_ledger(int stop);  // false: it is to stop
   void note_ledger_away(const Error& why);
   Status recover();
+  Status recover_read(bool is_after_power_cut);
   Status recover_page(const std::vector<Delivery>& page, bool is_after_power_cut);
   Status remove_orphans();
   void add_agents();
@@ -138,7 +141,8 @@ class Relay {
   void take_hashed();
   Status sleep(int stop);
   bool has_news() const {
-    return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty();
+    return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty() ||
+           !unneeded_bodies_.empty();
   }
   std::int64_t wake_at_ns() const;
 
@@ -248,6 +252,7 @@ class Relay {
   Status settle_syncs();
   std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; gives those to try again
   void collect_fresh(Wait wait);
+  void release_body(const Delivery& delivery);
   void publish_one(const Delivery& delivery);
   void abandon(Plan plan, const Error& why);
   void withdraw(const Delivery& delivery);
@@ -286,14 +291,16 @@ class Relay {
   std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
   FreshDeliveries fresh_;
-  bool keeps_bodies_ = false;                         // whether small files need not be synced before the commit
-  std::vector<Change> changes_;                       // to be recorded by the next round
-  std::vector<LeftInbox> left_;                       // the same, of inboxes
-  std::vector<AgentRow> agent_changes_;               // the same, of agents
-  std::set<std::string> to_release_;                  // agents (or Lead) whose waiting deliveries may go
-  std::set<std::string> waiting_releases_;            // of these, the ones that wait for an attachment to be hashed
-  std::map<std::string, std::int64_t> inbox_checks_;  // agent → delivery it was checked up to
-  std::map<std::string, std::int64_t> failing_;       // recipient → when it is tried again, so that order is kept
+  std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
+  std::vector<std::int64_t> unneeded_bodies_;             // to be dropped by the next round
+  bool keeps_bodies_ = false;                             // whether small files need not be synced before the commit
+  std::vector<Change> changes_;                           // to be recorded by the next round
+  std::vector<LeftInbox> left_;                           // the same, of inboxes
+  std::vector<AgentRow> agent_changes_;                   // the same, of agents
+  std::set<std::string> to_release_;                      // agents (or Lead) whose waiting deliveries may go
+  std::set<std::string> waiting_releases_;                // of these, the ones that wait for an attachment to be hashed
+  std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
+  std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
   std::int64_t newest_stamp_ns_ = 0;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded

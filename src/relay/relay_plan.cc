@@ -294,6 +294,7 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
       reference.find('/') == reference.npos ? ledger_->find_in_inbox(agent, file) : ledger_->find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
+    release_body(*fresh);
     changes_.push_back({std::move(*fresh)});  // delivered before it is acknowledged
   }
   bool is_ack = outgoing.row.type == "ack";

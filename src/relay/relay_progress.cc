@@ -93,7 +93,7 @@ Status Relay::plan_left(Plan& plan) {
   Status asked = Ok{};
   for (; looked < count; ++looked) {
     const LeftInbox& one = left_[looked];
-    if (std::optional<Delivery> fresh = fresh_.take(one.agent, one.file)) {
+    if (std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file)) {
       plan.read.insert(fresh->id);
       if (fresh->wants_receipt) {
         note_receipt(plan, *fresh, name_of(DeliveryState::kDelivered), "");

@@ -43,7 +43,8 @@ Result<bool> Relay::round() {
   if (planned.ok() && is_due) planned = plan_changes(plan);
   // What happened before is told before: no sender hears "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
-  if (planned.ok() && plan.is_empty()) return false;
+  bool has_bodies_to_drop = is_due && !unneeded_bodies_.empty();
+  if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
   if (planned.ok()) planned = commit(plan, *mailroom_.begin_sync_staged());
@@ -114,9 +115,9 @@ Status Relay::settle(const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
     if (change.is_retry || (!settles && !change.is_read_at_once)) continue;
-    if (!settled.insert(change.delivery.message_id).second) continue;
-    if (WARREN_TRY(ledger_->settle_message(change.delivery.message_id)))
-      WARREN_TRY(ledger_->drop_body(change.delivery));
+    if (settled.insert(change.delivery.message_id).second) {
+      WARREN_TRY(ledger_->settle_message(change.delivery.message_id));
+    }
   }
   return Ok{};
 }
@@ -151,11 +152,13 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
   WARREN_TRY(settle(plan.changes));
   WARREN_TRY(settle(plan.acks));
+  for (std::int64_t stamp : unneeded_bodies_) WARREN_TRY(ledger_->drop_body(stamp));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
   Status committed = plan.transaction->commit_unsynced();
   is_doubtful_ = !committed.ok();
   if (!committed.ok()) return committed;
+  unneeded_bodies_.clear();
   asked_ = syncer_->ask(plan.filings);
   if (plan.must_be_durable()) syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
   return Ok{};
@@ -238,7 +241,9 @@ void Relay::publish_one(const Delivery& delivery) {
 void Relay::publish(Plan& plan) {
   for (const Change& change :
        plan.changes) {  // not before it is recorded: without its file it would count as delivered
-    if (change.state == DeliveryState::kDead) mailroom_.unstage(change.delivery);
+    if (change.state != DeliveryState::kDead) continue;
+    mailroom_.unstage(change.delivery);
+    release_body(change.delivery);
   }
   for (const Delivery& delivery : plan.retried) publish_one(delivery);
   if (plan.has_more_retries) {  // they are older than what is new
@@ -247,7 +252,9 @@ void Relay::publish(Plan& plan) {
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
-      if (delivery.state == DeliveryState::kPending) publish_one(delivery);
+      if (delivery.state != DeliveryState::kPending) continue;
+      if (!outgoing.unsynced.empty()) ++bodies_[stamp_of(delivery)];
+      publish_one(delivery);
     }
   }
   mailroom_.forget_dirs();
@@ -256,16 +263,27 @@ void Relay::publish(Plan& plan) {
 void Relay::collect_fresh(Wait wait) {
   for (Settled& one : fresh_.collect(wait)) {
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
-    if (!one.synced.ok()) {
-      retry(std::move(one.delivery), one.synced.error().message());
-    } else if (one.is_read) {
-      changes_.push_back(
-          {.delivery = std::move(one.delivery), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
-    } else {
-      flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
-      changes_.push_back({std::move(one.delivery)});
+    switch (one.fate) {
+      case Fate::kDelivered:
+        flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
+        release_body(one.delivery);
+        changes_.push_back({std::move(one.delivery)});
+        break;
+      case Fate::kRead:
+        changes_.push_back(
+            {.delivery = std::move(one.delivery), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
+        break;
+      case Fate::kGone: release_body(one.delivery); break;
+      case Fate::kFailed: retry(std::move(one.delivery), one.synced.error().message()); break;
     }
   }
+}
+
+void Relay::release_body(const Delivery& delivery) {
+  auto body = bodies_.find(stamp_of(delivery));
+  if (body == bodies_.end() || --body->second > 0) return;
+  unneeded_bodies_.push_back(body->first);
+  bodies_.erase(body);
 }
 
 // Nothing was recorded: everything is as before, and is tried again after a while.

@@ -53,6 +53,18 @@ class Server:
         self.options = ["listen_addresses="]
 
     def start(self):
+        """After a kill the new server waits until the old one's processes have noticed, and says so by ending."""
+        for _ in range(300):
+            begin = (self.dir / "log").stat().st_size if (self.dir / "log").exists() else 0
+            if self.try_to_start():
+                return
+            said = (self.dir / "log").read_text()[begin:]
+            if "is still in use" not in said:
+                break
+            time.sleep(0.2)
+        raise RuntimeError("PostgreSQL does not start: " + said[-2000:])
+
+    def try_to_start(self):
         log = open(self.dir / "log", "a")
         options = [word for option in ["max_connections=100", *self.options] for word in ("-c", option)]
         self.process = subprocess.Popen([self.programs / "postgres", "-D", self.dir / "data", "-k", self.dir,
@@ -61,11 +73,11 @@ class Server:
         log.close()
         for _ in range(6000):
             if subprocess.run([self.programs / "pg_isready", "-q", "-h", self.dir, "-p", str(self.port)]).returncode == 0:
-                return
+                return True
             if self.process.poll() is not None:
-                break
+                return False
             time.sleep(0.02)
-        raise RuntimeError("PostgreSQL does not start: " + (self.dir / "log").read_text()[-2000:])
+        return False
 
     def url(self, database):
         return f"postgres://warren@/{database}?host={self.dir}"
