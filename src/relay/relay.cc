@@ -90,7 +90,8 @@ Status Relay::open() {
 }
 
 Status Relay::open_once() {
-  syncer_.reset();  // of a ledger that could not be opened whole
+  syncer_.reset();  // all that uses a ledger which could not be opened whole
+  attachments_.reset();
   ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
   syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
                                            [this](std::vector<Filing> filings) { return file(std::move(filings)); });

@@ -292,7 +292,7 @@ class Relay {
   std::unique_ptr<Watcher> watcher_;
   FreshDeliveries fresh_;
   std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
-  std::vector<std::int64_t> unneeded_bodies_;             // to be dropped by the next round
+  std::deque<std::int64_t> unneeded_bodies_;              // to be dropped by the next rounds
   bool keeps_bodies_ = false;                             // whether small files need not be synced before the commit
   std::vector<Change> changes_;                           // to be recorded by the next round
   std::vector<LeftInbox> left_;                           // the same, of inboxes

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
 constexpr int kBackoffSteps = 9;               // 100 ms doubled so often is above the most
+constexpr std::size_t kBodiesAtOnce = 64;      // dropped by a round, so that none takes long
 constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
 std::int64_t backoff_ms(int attempts, std::uint64_t random) {
@@ -152,13 +153,14 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
   WARREN_TRY(settle(plan.changes));
   WARREN_TRY(settle(plan.acks));
-  for (std::int64_t stamp : unneeded_bodies_) WARREN_TRY(ledger_->drop_body(stamp));
+  std::size_t dropped = std::min(unneeded_bodies_.size(), kBodiesAtOnce);
+  for (std::size_t i = 0; i < dropped; ++i) WARREN_TRY(ledger_->drop_body(unneeded_bodies_[i]));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
   Status committed = plan.transaction->commit_unsynced();
   is_doubtful_ = !committed.ok();
   if (!committed.ok()) return committed;
-  unneeded_bodies_.clear();
+  unneeded_bodies_.erase(unneeded_bodies_.begin(), unneeded_bodies_.begin() + static_cast<std::ptrdiff_t>(dropped));
   asked_ = syncer_->ask(plan.filings);
   if (plan.must_be_durable()) syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
   return Ok{};
