@@ -65,7 +65,7 @@ class Power(RelayCase):
     def setUp(self):
         super().setUp()
         self.image = self.dir / "image"
-        self.disk = self.make_disk(self.image, "disk", 1024)
+        self.disk = self.make_disk(self.image, "disk", 4096 if FULL else 1024)
         self.root = self.disk / "root"
         self.journals = self.dir / "journals"
         self.journals.mkdir()
