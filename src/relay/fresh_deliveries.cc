@@ -29,24 +29,26 @@ bool is_disk_trouble(const Error& error) { return error.code() == Code::kIo; }
 
 }  // namespace
 
-void FreshDeliveries::add(Delivery delivery) {
+void FreshDeliveries::add(Delivery delivery, Backed backed) {
   std::string key = staged_name(delivery.inbox_name, delivery.recipient);
   resting_.push_back({clock_.monotonic_ns() + kRestNs, key});
-  all_.insert_or_assign(std::move(key), std::move(delivery));
+  all_.insert_or_assign(std::move(key), Fresh{std::move(delivery), backed});
 }
 
-bool FreshDeliveries::contains(const Delivery& delivery) const {
-  return all_.contains(staged_name(delivery.inbox_name, delivery.recipient));
+bool FreshDeliveries::contains(std::string_view recipient, std::string_view inbox_name) const {
+  return all_.contains(staged_name(inbox_name, recipient));
 }
 
 std::optional<Delivery> FreshDeliveries::take(std::string_view recipient, std::string_view inbox_name) {
   auto found = all_.extract(staged_name(inbox_name, recipient));
-  return found ? std::optional(std::move(found.mapped())) : std::nullopt;
+  return found ? std::optional(std::move(found.mapped().delivery)) : std::nullopt;
 }
 
 std::optional<Delivery> FreshDeliveries::take_read(std::string_view recipient, std::string_view inbox_name) {
+  auto known = all_.find(staged_name(inbox_name, recipient));
+  if (known == all_.end() || known->second.backed == Backed::kNo) return std::nullopt;
   std::optional<Delivery> found = take(recipient, inbox_name);
-  if (found) add_read(*found);
+  add_read(*found);
   return found;
 }
 
@@ -117,16 +119,26 @@ Result<Fd> FreshDeliveries::open(const Delivery& delivery, std::map<std::string,
   return file;
 }
 
+// Where it may have been put aside; best effort, since receivers need not have it.
+void FreshDeliveries::add_done(const std::string& recipient, std::map<std::string, Fd>& inboxes) const {
+  std::string key = recipient + "/.done";
+  auto inbox = inboxes.find(recipient);
+  if (inbox == inboxes.end() || inboxes.contains(key)) return;
+  Result<Fd> done = open_below(inbox->second.get(), ".done", O_RDONLY | O_DIRECTORY);
+  if (done.ok()) inboxes.emplace(std::move(key), std::move(done).take_value());
+}
+
 bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
   Syncing syncing;
   std::vector<Fd> files;
   std::map<std::string, Fd> inboxes;
   bool is_short = false;  // of descriptors
-  while (files.size() < kFilesAtOnce && is_due(wait)) {
+  while (files.size() + syncing.left.size() < kFilesAtOnce && is_due(wait)) {
     std::string key = std::move(resting_.front().key);
     resting_.pop_front();
     auto found = all_.find(key);
-    Result<Fd> file = open(found->second, inboxes);
+    Delivery& delivery = found->second.delivery;
+    Result<Fd> file = open(delivery, inboxes);
     if (file.ok()) {
       files.push_back(std::move(file).take_value());
       syncing.keys.push_back(std::move(key));
@@ -137,15 +149,20 @@ bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
       resting_.push_front({clock_.monotonic_ns() + (files.empty() ? kShortageNs : 0), std::move(key)});
       break;
     }
+    if (!is_disk_trouble(file.error()) && found->second.backed == Backed::kNo) {
+      syncing.left.push_back(std::move(key));
+      add_done(delivery.recipient, inboxes);
+      continue;
+    }
     if (is_disk_trouble(file.error())) {
-      over.push_back({std::move(found->second), Fate::kFailed, file.error()});
+      over.push_back({std::move(delivery), Fate::kFailed, file.error()});
     } else {
-      add_read(found->second);
-      over.push_back({std::move(found->second), Fate::kRead});
+      add_read(delivery);
+      over.push_back({std::move(delivery), Fate::kRead});
     }
     all_.erase(found);
   }
-  if (files.empty()) return !is_short;
+  if (files.empty() && syncing.left.empty()) return !is_short;
   for (auto& [agent, inbox] : inboxes) files.push_back(std::move(inbox));
   syncing.batch = syncs_.begin(std::move(files));
   syncing_.push_back(std::move(syncing));
@@ -158,7 +175,12 @@ void FreshDeliveries::end_oldest(std::vector<Settled>& over) {
   Status synced = syncs_.wait(*oldest.batch);
   for (const std::string& key : oldest.keys) {
     auto found = all_.extract(key);
-    if (found) over.push_back({std::move(found.mapped()), synced.ok() ? Fate::kDelivered : Fate::kFailed, synced});
+    Fate fate = synced.ok() ? Fate::kDelivered : Fate::kFailed;
+    if (found) over.push_back({std::move(found.mapped().delivery), fate, synced});
+  }
+  for (const std::string& key : oldest.left) {
+    auto found = all_.extract(key);
+    if (found) over.push_back({std::move(found.mapped().delivery), synced.ok() ? Fate::kRead : Fate::kFailed, synced});
   }
   for (Delivery& delivery : oldest.read) {
     if (synced.ok()) over.push_back({std::move(delivery), Fate::kGone});

@@ -42,16 +42,19 @@ struct Settled {
 
 enum class Wait { kNo, kForAll };
 
+// Whether the ledger has the content, from which a file that vanished can be made again.
+enum class Backed { kNo, kYes };
+
 // One thread.
 class FreshDeliveries {
  public:
   FreshDeliveries(const Root& root, SyncPool& syncs, Clock& clock) : root_(root), syncs_(syncs), clock_(clock) {}
 
-  void add(Delivery delivery);
-  bool contains(const Delivery& delivery) const;
+  void add(Delivery delivery, Backed backed);
+  bool contains(std::string_view recipient, std::string_view inbox_name) const;
   // It was acknowledged: no longer our concern.
   std::optional<Delivery> take(std::string_view recipient, std::string_view inbox_name);
-  // It was read: is over when that is durable.
+  // It was read: is over when that is durable. Not of one without backing: that counts as read only then.
   std::optional<Delivery> take_read(std::string_view recipient, std::string_view inbox_name);
   void add_read(Delivery delivery);
 
@@ -67,7 +70,12 @@ class FreshDeliveries {
   struct Syncing {
     std::shared_ptr<SyncBatch> batch;
     std::vector<std::string> keys;
+    std::vector<std::string> left;  // no longer in their inboxes, and without backing
     std::vector<Delivery> read;
+  };
+  struct Fresh {
+    Delivery delivery;
+    Backed backed;
   };
 
   bool is_due(Wait wait);
@@ -75,12 +83,13 @@ class FreshDeliveries {
   bool begin_read();                                  // the same
   void end_oldest(std::vector<Settled>& over);
   Result<Fd> open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const;
+  void add_done(const std::string& recipient, std::map<std::string, Fd>& inboxes) const;
 
   const Root& root_;
   SyncPool& syncs_;
   Clock& clock_;
-  std::unordered_map<std::string, Delivery> all_;  // by staged_name()
-  std::deque<Resting> resting_;                    // oldest first; may name some that are gone from all_
+  std::unordered_map<std::string, Fresh> all_;  // by staged_name()
+  std::deque<Resting> resting_;                 // oldest first; may name some that are gone from all_
   std::deque<Syncing> syncing_;
   std::map<std::string, std::vector<Delivery>> read_;  // by recipient
   std::int64_t read_at_ns_ = INT64_MAX;                // when their directories are synced

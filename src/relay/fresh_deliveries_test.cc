@@ -20,7 +20,7 @@ class FreshDeliveriesTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_OK(root->make_agent("bob")); }
   std::string inbox_file(const Delivery& delivery) { return root->path() + "/agents/bob/inbox/" + delivery.inbox_name; }
-  Delivery publish(int number) {
+  Delivery publish(int number, Backed backed = Backed::kYes) {
     Mailroom mailroom(*root);
     Delivery delivery;
     delivery.id = number;
@@ -28,7 +28,7 @@ class FreshDeliveriesTest : public ::testing::Test {
     delivery.inbox_name = fmt::format("{}-deadbeef.msg", number);
     EXPECT_OK(mailroom.stage_unsynced(delivery, "hello"));
     EXPECT_OK(mailroom.publish(delivery));
-    fresh.add(delivery);
+    fresh.add(delivery, backed);
     return delivery;
   }
 
@@ -59,8 +59,8 @@ TEST_F(FreshDeliveriesTest, WhatWasTakenIsNotLookedAtAgain) {
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->id, 1);
   EXPECT_FALSE(fresh.take("bob", first.inbox_name));
-  EXPECT_FALSE(fresh.contains(first));
-  EXPECT_TRUE(fresh.contains(second));
+  EXPECT_FALSE(fresh.contains("bob", first.inbox_name));
+  EXPECT_TRUE(fresh.contains("bob", second.inbox_name));
   std::vector<Settled> over = fresh.collect(Wait::kForAll);
   ASSERT_EQ(over.size(), 1U);
   EXPECT_EQ(over.front().delivery.id, 2);
@@ -90,6 +90,17 @@ TEST_F(FreshDeliveriesTest, ThatItWasReadIsMadeDurableSomeSecondsLater) {
   ASSERT_EQ(over.size(), 1U);
   EXPECT_EQ(over.front().fate, Fate::kGone);
   EXPECT_EQ(fresh.wake_at_ns(), INT64_MAX);
+}
+
+TEST_F(FreshDeliveriesTest, WhatHasNoBackingCountsAsReadOnlyWhenThatIsDurable) {
+  Delivery delivery = publish(1, Backed::kNo);
+  ASSERT_EQ(::unlink(inbox_file(delivery).c_str()), 0);
+  EXPECT_FALSE(fresh.take_read("bob", delivery.inbox_name));
+  EXPECT_TRUE(fresh.contains("bob", delivery.inbox_name));
+  std::vector<Settled> over = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(over.size(), 1U);
+  EXPECT_EQ(over.front().fate, Fate::kRead);
+  EXPECT_FALSE(fresh.contains("bob", delivery.inbox_name));
 }
 
 TEST_F(FreshDeliveriesTest, ThousandsAreSyncedInPieces) {

@@ -112,6 +112,7 @@ Status Relay::plan_left(Plan& plan) {
       change.is_read_at_once = true;
       continue;
     }
+    if (fresh_.contains(one.agent, one.file)) continue;  // found out when its inbox is synced
     Result<std::optional<Delivery>> answer = ledger_->find_in_inbox(one.agent, one.file);
     if (!answer.ok()) {
       asked = std::move(answer).take_error();
@@ -121,8 +122,12 @@ Status Relay::plan_left(Plan& plan) {
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
     if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second) continue;  // told by event, and seen
+    bool is_at_once = found->state == DeliveryState::kPending;
+    if (is_at_once) fresh_.add_read(*found);
+    if (found->wants_receipt && is_at_once) note_receipt(plan, *found, name_of(DeliveryState::kDelivered), "");
     if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
-    plan.changes.push_back({std::move(*found), DeliveryState::kRead});
+    plan.changes.push_back(
+        {.delivery = std::move(*found), .state = DeliveryState::kRead, .error = "", .is_read_at_once = is_at_once});
   }
   left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(looked));  // these are in the plan
   return asked;
@@ -233,8 +238,9 @@ Status Relay::plan_retries(Plan& plan) {
   plan.has_more_retries = plan.retried.size() == kPage;
   std::unordered_set<std::int64_t> moved;  // since what the ledger has
   for (const Change& change : changes_) moved.insert(change.delivery.id);
-  std::erase_if(plan.retried,
-                [&](const Delivery& delivery) { return moved.contains(delivery.id) || fresh_.contains(delivery); });
+  std::erase_if(plan.retried, [&](const Delivery& delivery) {
+    return moved.contains(delivery.id) || fresh_.contains(delivery.recipient, delivery.inbox_name);
+  });
   for (const Delivery& delivery : plan.retried) failing_.erase(delivery.recipient);
   std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
   .value_or(INT64_MAX);

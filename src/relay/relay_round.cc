@@ -232,7 +232,7 @@ void Relay::publish_one(const Delivery& delivery) {
   Status published = mailroom_.publish(delivery);
   if (published.ok()) {
     observe_published(delivery);
-    return fresh_.add(delivery);
+    return fresh_.add(delivery, bodies_.contains(stamp_of(delivery)) ? Backed::kYes : Backed::kNo);
   }
   log_.note(
       Severity::kWarning, "delivery_failed",
