@@ -161,8 +161,9 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   is_doubtful_ = !committed.ok();
   if (!committed.ok()) return committed;
   unneeded_bodies_.erase(unneeded_bodies_.begin(), unneeded_bodies_.begin() + static_cast<std::ptrdiff_t>(dropped));
-  asked_ = syncer_->ask(plan.filings);
-  if (plan.must_be_durable()) syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
+  if (!plan.must_be_durable()) return Ok{};
+  asked_ = syncer_->ask();
+  syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
   return Ok{};
 }
 
@@ -260,6 +261,7 @@ void Relay::publish(Plan& plan) {
     }
   }
   mailroom_.forget_dirs();
+  asked_ = syncer_->ask(std::move(plan.filings));
 }
 
 void Relay::collect_fresh(Wait wait) {
