@@ -22,6 +22,15 @@ import sandboxed
 ATTEMPTS = pathlib.Path(__file__).resolve().parent / "attempts.c"
 
 
+def look_again(process):
+    """What a program inside that looks whenever it reads a line finds now."""
+    process.stdin.write("look\n")
+    lines = []
+    while not lines or lines[-1] not in ("end\n", ""):
+        lines.append(process.stdout.readline())
+    return lines[:-1]
+
+
 class Escape:
     uid = 0
 
@@ -349,30 +358,23 @@ class Escape:
         process = self.world.start("run", "--session", "h", "--hide", root / "asked", "--", "sh", "-c",
                                    f"while read line; do {look}; done", stdin=subprocess.PIPE, text=True, bufsize=1)
 
-        def seen():
-            process.stdin.write("look\n")
-            lines = []
-            while not lines or lines[-1] not in ("end\n", ""):
-                lines.append(process.stdout.readline())
-            return lines[:-1]
-
         shown = ["plain\n", "config\n"]
         with process:
             try:
-                self.assertEqual(seen(), shown)
+                self.assertEqual(look_again(process), shown)
                 for path in hidden:
                     fresh = path.with_name("fresh")
                     fresh.write_text("secret\n")
                     os.chmod(fresh, 0o644)
                     fresh.rename(path)
-                self.assertEqual(seen(), shown)
+                self.assertEqual(look_again(process), shown)
                 for path in hidden:
                     path.unlink()
-                self.assertEqual(seen(), shown)
+                self.assertEqual(look_again(process), shown)
                 for path in hidden:
                     path.write_text("secret\n")
                     os.chmod(path, 0o644)
-                self.assertEqual(seen(), shown)
+                self.assertEqual(look_again(process), shown)
                 self.assertEqual((home / ".cache" / "new").read_text(), "real\n")
                 self.assertEqual((home / ".netrc").read_text(), "secret\n")
             finally:
@@ -441,16 +443,9 @@ class Escape:
                                    "sh", "-c", f"while read line; do {look}; done", stdin=subprocess.PIPE, cwd=home,
                                    text=True, bufsize=1)
 
-        def seen():
-            process.stdin.write("look\n")
-            lines = []
-            while not lines or lines[-1] not in ("end\n", ""):
-                lines.append(process.stdout.readline())
-            return lines[:-1]
-
         with process:
             try:
-                self.assertEqual(seen(), ["known\n"])
+                self.assertEqual(look_again(process), ["known\n"])
                 # More changes than the kernel keeps for the server: after that it must doubt every name.
                 server = self.world.server("h")
                 os.kill(server, signal.SIGSTOP)
@@ -459,13 +454,13 @@ class Escape:
                 os.kill(server, signal.SIGCONT)
                 (home / ".cache" / "new").unlink()
                 for _ in range(20):
-                    self.assertEqual(seen(), ["known\n"])
+                    self.assertEqual(look_again(process), ["known\n"])
                     time.sleep(0.05)
                 self.assertEqual((home / ".cache" / "new").read_text(), "real\n", "an allowed path has gone")
                 (home / "saved").write_text("secret\n")
                 os.chmod(home / "saved", 0o644)
                 (home / "saved").rename(home / ".netrc")
-                self.assertEqual(seen(), ["known\n"])
+                self.assertEqual(look_again(process), ["known\n"])
             finally:
                 process.stdin.close()
 
