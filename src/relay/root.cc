@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,6 +56,16 @@ Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std
     repaired.push_back(name);
   }
   return dir;
+}
+
+// ext4 keeps what is in neighbouring directories side by side, and whoever syncs a file holds up who changes the one
+// beside it: a sender the relay, by 60 µs for each file. So what is made in this directory is to lie apart. Other
+// filesystems do not know this, nor need it.
+void keep_children_apart(const Fd& dir) {
+  int flags = 0;
+  if (::ioctl(dir.get(), FS_IOC_GETFLAGS, &flags) != 0 || (flags & FS_TOPDIR_FL) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  ::ioctl(dir.get(), FS_IOC_SETFLAGS, &flags);
 }
 
 // Files that must be ours alone; absent ones are made by whoever writes them.
@@ -143,6 +155,7 @@ Status Root::make_dirs() {
   WARREN_TRY(make_private_dir(attachments(), ".pending", repaired_));
   WARREN_TRY(make_private_dir(attachments(), ".rejected", repaired_));
   Fd tmp = WARREN_TRY(make_private_dir(dir(), "tmp", repaired_));
+  keep_children_apart(tmp);
   deliveries_ = WARREN_TRY(make_private_dir(tmp.get(), "deliveries", repaired_));
   WARREN_TRY(open_below(dir(), ".lock", O_RDWR | O_CREAT));
   WARREN_TRY(make_config());
