@@ -152,6 +152,7 @@ class Relay {
   Status mend_known(int dir, const Delivery& delivery, bool is_done);
   Status restore(int dir, const Delivery& delivery, std::string_view content);
   void restore_taken(const Delivery& delivery, std::string_view content);
+  bool will_come_again(std::string_view file, const Message& message) const;
   void recognise(Outgoing& outgoing);
 
   // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.

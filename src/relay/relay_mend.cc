@@ -1,8 +1,11 @@
 // After a power cut. Files that were never synced may be in inboxes without their content; and of what happened last,
 // the directories may know what the ledger does not.
+#include <ctime>
+
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -21,11 +24,6 @@ constexpr std::size_t kHashDigits = 16;
 std::string taken_key(std::string_view recipient, std::string_view file) {
   std::string_view stem = stem_of(file);
   return fmt::format("{} {}", recipient, stem.substr(stem.size() - std::min(stem.size(), kHashDigits)));
-}
-
-bool is_made_by_us(std::string_view file, const Message& message) {
-  const std::string* id = message.find("ID");
-  return id != nullptr && inbox_name(*id, timestamp_of(file).value_or(0)) == file;
 }
 
 }  // namespace
@@ -54,12 +52,27 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
       if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
     } else if (is_done) {
       taken_.emplace(taken_key(agent, entry.name), entry.name);
-    } else if (!message.ok() || is_made_by_us(entry.name, *message)) {  // if it was sent, it is in an outbox
+    } else if (!message.ok() || will_come_again(entry.name, *message)) {
       log_.note(Severity::kWarning, "unrecorded_file_removed", {{"agent", agent}, {"file", entry.name}});
       ::unlinkat(dir->get(), entry.name.c_str(), 0);
     }
   }
   return Ok{};
+}
+
+// Its message is in an outbox still, or its sender has not finished sending it. If it is in the archive, then the
+// ledger is not the one that knew it (a backup, say), and the file is all there is.
+bool Relay::will_come_again(std::string_view file, const Message& message) const {
+  const std::string* id = message.find("ID");
+  std::int64_t stamp_ns = timestamp_of(file).value_or(0);
+  bool is_made_by_us = id != nullptr && inbox_name(*id, stamp_ns) == file;
+  if (!is_made_by_us || id->starts_with(kOrchestrator)) return false;
+  for (std::int64_t day : {-1, 0, 1}) {
+    std::time_t then = stamp_ns / 1'000'000'000 + day * 86'400;
+    std::string path = fmt::format("archive/{:%Y-%m-%d}/{}.msg", fmt::gmtime(then), *id);
+    if (open_below(root_->dir(), path, O_PATH).ok()) return false;
+  }
+  return true;
 }
 
 Status Relay::mend_known(int dir, const Delivery& delivery, bool is_done) {

@@ -70,13 +70,14 @@ class Power(RelayCase):
         self.journals = self.dir / "journals"
         self.journals.mkdir()
         self.children = []
+        self.copies = 0
         self.addCleanup(self.end_children)
 
     def make_disk(self, image, name, mebibytes=0):
         if mebibytes:
             with open(image, "wb") as out:
                 out.truncate(mebibytes << 20)
-            subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "262144", "-J", "size=16", image], check=True)
+            subprocess.run(["mkfs.ext4", "-q", "-F", "-N", str(mebibytes << 8), "-J", "size=16", image], check=True)
         place = self.dir / name
         place.mkdir(exist_ok=True)
         # Nothing reaches the disk by the passing of time alone.
@@ -153,7 +154,8 @@ class Power(RelayCase):
             pause.touch()
             self.wait(rests.exists, 60)
         self.freeze(groups)
-        copy = self.dir / "copy"
+        self.copies += 1
+        copy = self.dir / f"copy{self.copies}"  # of its own: the system may still have blocks of the last one in memory
         self.wait(lambda: self.copy_of_a_moment(copy), 120)
         sent = {agent: [line.split() for line in (self.journals / agent).read_text().splitlines()] for agent in SENDERS}
         (self.journals / f"{BY_COMMAND}.pause").unlink(missing_ok=True)
@@ -174,6 +176,7 @@ class Power(RelayCase):
                 self.check(place / "root" / "agents" / receiver, receiver, sent)
         finally:
             self.wait(lambda: subprocess.run(["umount", place], capture_output=True).returncode == 0, 60)
+            copy.unlink()
         return sum(map(len, sent.values()))
 
     def finish(self, root):
