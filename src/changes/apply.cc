@@ -151,12 +151,19 @@ class Dropper {
         node->node.size == change.size && node->node.mtime == change.mtime && node->node.ctime == change.ctime;
     if (!is_same) return keep(*node);
     WARREN_TRY(edit_.remove(change.path));
-    return Ok{};
+    bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other name of the base shows it
+    bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node->node.inode).ok();
+    return has_other_names ? note_origin(*node) : Status(Ok{});
   }
 
   // The agent wrote to it again: that is a new change, over what the base has now.
   Status keep(const UpperNode& node) {
     changed_.push_back(node.path);
+    return note_origin(node);
+  }
+
+  // It comes from what the base has now. The number of the file that was there before may be given to another.
+  Status note_origin(const UpperNode& node) {
     Origin origin{.upper = node.node.inode, .base_path = node.path};
     origin.seen = WARREN_TRY(base_.find(node.path));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
