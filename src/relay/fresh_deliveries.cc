@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::int64_t kRestNs = 20'000'000;
 constexpr std::int64_t kReadNs = 2'000'000'000;
+constexpr std::int64_t kReadStepNs = 10'000'000;  // between a few recipients and the next: senders need the disk, too
+constexpr std::size_t kReadDirs = 8;
 constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
 constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
 constexpr std::size_t kBatchesAtOnce = 4;
@@ -77,7 +79,7 @@ std::vector<Settled> FreshDeliveries::collect(Wait wait) {
   bool is_read_due = !read_.empty() && (wait == Wait::kForAll || read_at_ns_ <= clock_.monotonic_ns());
   while (is_read_due && !read_.empty()) {
     if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
-    if (!begin_read()) break;
+    if (!begin_read() || wait == Wait::kNo) break;
   }
   while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(over);
   return over;
@@ -88,7 +90,7 @@ bool FreshDeliveries::begin_read() {
   Syncing syncing;
   std::vector<Fd> dirs;
   bool is_short = false;
-  while (!read_.empty() && dirs.size() < kFilesAtOnce) {
+  while (!read_.empty() && dirs.size() < kReadDirs) {
     auto of_recipient = read_.begin();
     Result<Fd> inbox = root_.open_inbox(of_recipient->first);
     Result<Fd> done =
@@ -100,7 +102,8 @@ bool FreshDeliveries::begin_read() {
     for (Delivery& delivery : of_recipient->second) syncing.read.push_back(std::move(delivery));
     read_.erase(of_recipient);
   }
-  read_at_ns_ = read_.empty() ? INT64_MAX : clock_.monotonic_ns() + kShortageNs;
+  std::int64_t pause_ns = is_short ? kShortageNs : kReadStepNs;
+  read_at_ns_ = read_.empty() ? INT64_MAX : clock_.monotonic_ns() + pause_ns;
   if (syncing.read.empty()) return !is_short;
   syncing.batch = syncs_.begin(std::move(dirs));
   syncing_.push_back(std::move(syncing));

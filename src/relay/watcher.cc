@@ -234,7 +234,13 @@ void Watcher::scan(const std::string& agent, Box& box) {
                               [&](const std::string& name) { return !known.contains(name); });
   box.needs_scan |= found->has_more;
   if (!has_news) return;
-  // Events were lost, so their order does not tell the whole: from here on the names do.
+  // Events were lost, so their order does not tell the whole: from here on the names do. One that came while the
+  // directory was read may be missing there, though a later one is not: its event tells of it.
+  std::set<std::string> seen(found->names.begin(), found->names.end());
+  for (const std::string& name : known) {
+    if (name < *seen.rbegin() && !seen.contains(name)) found->names.push_back(name);
+  }
+  std::sort(found->names.begin(), found->names.end());
   std::set<std::string_view> listed(found->names.begin(), found->names.end());
   std::erase_if(box.ready, [&](const Item& item) { return listed.contains(item.file); });
   for (std::string& name : found->names) {
