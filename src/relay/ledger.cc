@@ -335,24 +335,21 @@ Status Ledger::release(const Delivery& d) {
 }
 
 // As settle_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
-Result<bool> Ledger::settle_message(std::string_view message_id) {
+Status Ledger::settle_message(std::string_view message_id) {
   if (homes_) {
     homes_->note_settled(message_id);
-    return true;
+    return Ok{};
   }
   bool is_dead = false;
-  bool is_waiting = false;
   Rows rows = states_.bind(1, message_id).rows();
   while (WARREN_TRY(rows.next())) {
     DeliveryState state = WARREN_TRY(parse_state(rows.text(0)));
-    if (state == DeliveryState::kPending) return false;
+    bool is_open = state == DeliveryState::kPending || state == DeliveryState::kStored || state == DeliveryState::kHeld;
+    if (is_open) return Ok{};
     is_dead = is_dead || state == DeliveryState::kDead;
-    is_waiting = is_waiting || state == DeliveryState::kStored || state == DeliveryState::kHeld;
   }
-  if (is_waiting) return true;
   std::string_view status = is_dead ? "failed" : "completed";
-  WARREN_TRY(finish_.bind(1, message_id).bind(2, clock_.now_us()).bind(3, status).run());
-  return true;
+  return finish_.bind(1, message_id).bind(2, clock_.now_us()).bind(3, status).run();
 }
 
 Status Ledger::bury(const Delivery& delivery, std::string_view reason) {

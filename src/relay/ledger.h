@@ -218,8 +218,8 @@ class Ledger {
   Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
   Status set_retry(const Delivery& delivery);
   Status release(const Delivery& delivery);  // pending again, for its recipient of now
-  // A message is completed when no delivery of it is open, failed when one of them died. False: one is pending.
-  Result<bool> settle_message(std::string_view message_id);
+  // A message is completed when no delivery of it is open, failed when one of them died.
+  Status settle_message(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
   Status bury_message(std::string_view message_id, std::string_view reason);
   Status close_dead_letter(std::int64_t id, std::string_view resolution);

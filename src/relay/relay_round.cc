@@ -102,12 +102,8 @@ Status Relay::record_message(Outgoing& outgoing) {
 
 Status Relay::record_change(const Change& change) {
   if (change.is_retry) return ledger_->set_retry(change.delivery);
-  if (change.state == DeliveryState::kDead) {
-    WARREN_TRY(ledger_->bury(change.delivery, change.error));
-  } else {
-    WARREN_TRY(ledger_->set_state(change.delivery, change.state, change.error));
-  }
-  return Ok{};
+  if (change.state == DeliveryState::kDead) return ledger_->bury(change.delivery, change.error);
+  return ledger_->set_state(change.delivery, change.state, change.error);
 }
 
 // Each message once, however many of its deliveries have moved on.
