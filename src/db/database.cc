@@ -207,8 +207,9 @@ Status Database::configure(const DatabaseOptions& options) {
     // A batch stays in memory until it is committed, so that no change of it can fail half-way for want
     // of space; checkpoints are for whoever keeps the store, in a thread of its own.
     WARREN_TRY(pragma("PRAGMA cache_spill=0"));
-    sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // in place of SQLite's own checkpoints
   }
+  bool is_by_owner = commits_ == Commits::kGrouped || options.checkpoints == Checkpoints::kByOwner;
+  if (is_by_owner) sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // in place of SQLite's own checkpoints
   begin_read_ = WARREN_TRY(prepare("BEGIN"));
   begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));
   commit_ = WARREN_TRY(prepare("COMMIT"));

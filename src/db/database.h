@@ -48,6 +48,7 @@ enum class Commits {
 
 // Whether a reader may make temporary tables, which live beside the file and not in it.
 enum class TempTables { kNo, kYes };
+enum class Checkpoints { kByCommits, kByOwner };  // kByOwner: by checkpoint() alone; log_pages() tells when
 
 struct DatabaseOptions {
   OpenMode mode = OpenMode::kReadWrite;
@@ -57,6 +58,7 @@ struct DatabaseOptions {
   std::uint32_t page_bytes = 4096;  // of a file being created
   std::int64_t cache_bytes = std::int64_t{16} << 20;
   std::int64_t log_bytes = 0;  // when a commit moves the log into the file; 0: at SQLite's 1,000 pages
+  Checkpoints checkpoints = Checkpoints::kByCommits;
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
   const char* vfs = nullptr;  // tests: a disk that fails
 };

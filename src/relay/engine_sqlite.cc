@@ -4,6 +4,7 @@
 #include "db/statement.h"
 #include "db/transaction.h"
 #include "relay/ledger_engine.h"
+#include "relay/log_mover.h"
 
 namespace warren::relay {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 // A round changes a few rows in each of a dozen trees: small pages make its commit small. Measured at 1,000 messages a
 // second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
-constexpr std::int64_t kLogBytes = std::int64_t{16} << 20;
+constexpr std::uint32_t kLogPages = 16 * 1024;  // 16 MiB
 
 class SqliteStatement final : public EngineStatement {
  public:
@@ -44,7 +45,7 @@ class SqliteStatement final : public EngineStatement {
 
 class SqliteEngine final : public LedgerEngine {
  public:
-  explicit SqliteEngine(std::unique_ptr<Database> db) : db_(std::move(db)) {}
+  SqliteEngine(std::unique_ptr<Database> db, std::string path) : db_(std::move(db)), mover_(std::move(path)) {}
 
   Result<Statement> prepare(Sql sql) override {
     ::warren::Statement statement = WARREN_TRY(db_->prepare(sql));
@@ -54,6 +55,7 @@ class SqliteEngine final : public LedgerEngine {
   Result<Statement> prepare_insert(Sql sql) override { return prepare(sql); }
   Status execute(Sql sql) override { return db_->execute(sql); }
   Status begin() override {
+    if (mover_.take_over()) db_->checkpoint().ignore("the log grows on, and is moved later");
     auto transaction = WARREN_TRY(::warren::Transaction::begin(*db_, Access::kWrite));
     transaction_.emplace(std::move(transaction));
     return Ok{};
@@ -65,6 +67,7 @@ class SqliteEngine final : public LedgerEngine {
   Status commit_unsynced() override {
     Status done = transaction_->commit();
     transaction_.reset();  // rolls back what failed
+    if (db_->log_pages() >= kLogPages) mover_.start();
     return done;
   }
   Status sync() override { return db_->sync_log(); }
@@ -89,6 +92,7 @@ class SqliteEngine final : public LedgerEngine {
  private:
   std::unique_ptr<Database> db_;
   std::optional<::warren::Transaction> transaction_;
+  LogMover mover_;
 };
 
 }  // namespace
@@ -103,9 +107,11 @@ Result<std::unique_ptr<LedgerEngine>> open_sqlite(const std::string& path, Engin
   OpenMode mode = use == EngineUse::kRead    ? OpenMode::kReadOnly
                   : use == EngineUse::kWrite ? OpenMode::kReadWrite
                                              : OpenMode::kCreate;
-  auto db = WARREN_TRY(Database::open(
-      path, {.mode = mode, .durability = Durability::kProcess, .page_bytes = kPageBytes, .log_bytes = kLogBytes}));
-  return std::unique_ptr<LedgerEngine>(std::make_unique<SqliteEngine>(std::move(db)));
+  auto db = WARREN_TRY(Database::open(path, {.mode = mode,
+                                             .durability = Durability::kProcess,
+                                             .page_bytes = kPageBytes,
+                                             .checkpoints = Checkpoints::kByOwner}));
+  return std::unique_ptr<LedgerEngine>(std::make_unique<SqliteEngine>(std::move(db), path));
 }
 
 }  // namespace warren::relay

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kRestNs = 20'000'000;
 constexpr std::int64_t kReadNs = 2'000'000'000;
-constexpr std::int64_t kReadStepNs = 10'000'000;  // between a few recipients and the next: senders need the disk, too
+constexpr std::int64_t kReadStepNs = 25'000'000;  // between a few recipients and the next: senders need the disk, too
 constexpr std::size_t kReadDirs = 8;
 constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
 constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
@@ -54,10 +54,11 @@ std::optional<Delivery> FreshDeliveries::take_read(std::string_view recipient, s
   return found;
 }
 
-void FreshDeliveries::add_read(Delivery delivery) {
+void FreshDeliveries::add_read(const Delivery& delivery) { note_read(delivery.recipient, stamp_of(delivery)); }
+
+void FreshDeliveries::note_read(const std::string& recipient, std::int64_t stamp) {
   if (read_.empty()) read_at_ns_ = clock_.monotonic_ns() + kReadNs;
-  std::vector<Delivery>& of_recipient = read_[delivery.recipient];
-  of_recipient.push_back(std::move(delivery));
+  read_[recipient].push_back(stamp);
 }
 
 std::int64_t FreshDeliveries::wake_at_ns() const {
@@ -99,8 +100,7 @@ bool FreshDeliveries::begin_read() {
     if (is_short) break;
     if (done.ok()) dirs.push_back(std::move(done).take_value());
     if (inbox.ok()) dirs.push_back(std::move(inbox).take_value());
-    for (Delivery& delivery : of_recipient->second) syncing.read.push_back(std::move(delivery));
-    read_.erase(of_recipient);
+    syncing.read.insert(read_.extract(of_recipient));
   }
   std::int64_t pause_ns = is_short ? kShortageNs : kReadStepNs;
   read_at_ns_ = read_.empty() ? INT64_MAX : clock_.monotonic_ns() + pause_ns;
@@ -185,9 +185,11 @@ void FreshDeliveries::end_oldest(std::vector<Settled>& over) {
     auto found = all_.extract(key);
     if (found) over.push_back({std::move(found.mapped().delivery), synced.ok() ? Fate::kRead : Fate::kFailed, synced});
   }
-  for (Delivery& delivery : oldest.read) {
-    if (synced.ok()) over.push_back({std::move(delivery), Fate::kGone});
-    else add_read(std::move(delivery));
+  for (auto& [recipient, stamps] : oldest.read) {
+    for (std::int64_t stamp : stamps) {
+      if (synced.ok()) over.push_back({.delivery = {}, .fate = Fate::kGone, .stamp = stamp});
+      else note_read(recipient, stamp);
+    }
   }
 }
 

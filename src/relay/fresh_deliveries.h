@@ -38,6 +38,7 @@ struct Settled {
   Delivery delivery;
   Fate fate = Fate::kDelivered;
   Status synced = Ok{};
+  std::int64_t stamp = 0;  // of one that is gone, which has no more than that
 };
 
 enum class Wait { kNo, kForAll };
@@ -56,13 +57,14 @@ class FreshDeliveries {
   std::optional<Delivery> take(std::string_view recipient, std::string_view inbox_name);
   // It was read: is over when that is durable. Not of one without backing: that counts as read only then.
   std::optional<Delivery> take_read(std::string_view recipient, std::string_view inbox_name);
-  void add_read(Delivery delivery);
+  void add_read(const Delivery& delivery);
 
   // Begins to sync what has rested long enough, and gives what is over.
   std::vector<Settled> collect(Wait wait);
   std::int64_t wake_at_ns() const;  // monotonic; the pool tells when syncs are over
 
  private:
+  using Stamps = std::map<std::string, std::vector<std::int64_t>>;  // by recipient
   struct Resting {
     std::int64_t until_ns;
     std::string key;
@@ -71,13 +73,14 @@ class FreshDeliveries {
     std::shared_ptr<SyncBatch> batch;
     std::vector<std::string> keys;
     std::vector<std::string> left;  // no longer in their inboxes, and without backing
-    std::vector<Delivery> read;
+    Stamps read;
   };
   struct Fresh {
     Delivery delivery;
     Backed backed;
   };
 
+  void note_read(const std::string& recipient, std::int64_t stamp);
   bool is_due(Wait wait);
   bool begin(Wait wait, std::vector<Settled>& over);  // false: there are no descriptors
   bool begin_read();                                  // the same
@@ -91,8 +94,8 @@ class FreshDeliveries {
   std::unordered_map<std::string, Fresh> all_;  // by staged_name()
   std::deque<Resting> resting_;                 // oldest first; may name some that are gone from all_
   std::deque<Syncing> syncing_;
-  std::map<std::string, std::vector<Delivery>> read_;  // by recipient
-  std::int64_t read_at_ns_ = INT64_MAX;                // when their directories are synced
+  Stamps read_;
+  std::int64_t read_at_ns_ = INT64_MAX;  // when their directories are synced
 };
 
 }  // namespace warren::relay

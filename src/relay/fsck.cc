@@ -75,6 +75,7 @@ Status check_staged(Root& root, Ledger& ledger, Repair repair, FsckReport& repor
 
 Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair, Depth depth) {
   FsckReport report;
+  if (repair == Repair::kYes) WARREN_TRY(ledger.enter_all());
   report.problems = WARREN_TRY(ledger.check());
   bool must_settle = !report.problems.empty() && repair == Repair::kYes;
   if (must_settle) {

@@ -9,6 +9,7 @@
 #include "os/host_files.h"
 #include "pg/connection.h"
 #include "relay/carried.h"
+#include "relay/ledger_columns.h"
 #include "relay/names.h"
 
 namespace warren::relay {
@@ -137,7 +138,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
   WARREN_TRY(ledger->prepare_attachments());
   WARREN_TRY(ledger->prepare_sweep());
   if (is_shared) WARREN_TRY(ledger->share(use, std::move(home)));
-  else if (use == LedgerUse::kServe) WARREN_TRY(ledger->prepare_bodies());
+  else WARREN_TRY(ledger->prepare_arrivals(use));
   return ledger;
 }
 
@@ -150,11 +151,6 @@ Status Ledger::create_tables() {
   if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
   return transaction.commit();
 }
-
-#define WARREN_DELIVERY "id, message_id, recipient, state, inbox_name, receipt, attempts, next_at, deadline, last_error"
-#define WARREN_MESSAGE                                                                                         \
-  "id, message_id, agent_name, direction, file_path, file_size, file_mtime_ns, file_inode, checksum, status, " \
-  "message_type, target, discovered_at, last_error"
 
 Status Ledger::prepare_all(std::span<const Prepared> statements) {
   for (const auto& [statement, sql] : statements) *statement = WARREN_TRY(db_->prepare(sql));
@@ -272,6 +268,10 @@ Status Ledger::prepare_shared() {
 }
 
 Status Ledger::add_message(const MessageRow& m) {
+  if (keeps_arrivals_) {
+    add_message_.bind(14, m.number != 0 ? m.number : ++message_number_);
+    add_message_.bind(15, m.processed_at_us != 0 ? std::optional(m.processed_at_us) : std::nullopt);
+  }
   return add_message_.bind(1, m.id)
       .bind(2, m.agent)
       .bind(3, m.direction)
@@ -289,6 +289,7 @@ Status Ledger::add_message(const MessageRow& m) {
 }
 
 Status Ledger::add_delivery(Delivery& d) {
+  if (keeps_arrivals_) add_delivery_.bind(12, d.id != 0 ? d.id : ++delivery_number_);
   WARREN_TRY(add_delivery_.bind(1, d.message_id)
                  .bind(2, d.recipient)
                  .bind(3, name_of(d.state))

@@ -3,7 +3,7 @@
 //
 // Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
 // them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
-// started), continuity, unsynced_bodies, and those of attachments. docs/design/relay.md.
+// started), continuity, arrivals, and those of attachments. docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,8 @@ struct MessageRow {
   std::string target;    // TO
   std::int64_t discovered_at_us = 0;
   std::string error;
+  std::int64_t number = 0;           // of its row, where it is given before the row is there; else 0
+  std::int64_t processed_at_us = 0;  // 0: it is under way
 };
 
 struct Delivery {
@@ -284,7 +286,12 @@ class Ledger {
   Status shift_unreferenced(std::int64_t us);
   Result<std::vector<std::string>> list_homes_with(std::string_view hash);  // others than this one, that have the file
 
-  // What is delivered without having been synced first: ledger_bodies.cc. Not of a shared ledger.
+  // What was just taken: ledger_arrivals.cc. Not of a shared ledger. Only who looks (kRead) finds arrivals by the
+  // functions above before they are entered; the relay knows its own (`Arrivals`).
+  Status put_arrival(MessageRow& message, Delivery& delivery, std::string_view content);  // sets both numbers
+  Status enter(MessageRow message, Delivery delivery);  // as completed, unless it is pending
+  Status enter_all();                                   // as pending; in transactions of its own
+  // What is delivered without having been synced first; of an arrival that is there already.
   Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
   Result<std::optional<std::string>> find_body(const Delivery& delivery);
   Result<std::vector<UnsyncedBody>> list_bodies(std::int64_t after, std::size_t limit);
@@ -323,7 +330,10 @@ class Ledger {
   Status create_agent_tables();  // ledger_agents.cc
   Status prepare_agents();
   Status create_attachment_tables();
-  Status prepare_bodies();
+  Status prepare_arrivals(LedgerUse use);
+  Status prepare_reading();
+  Status find_numbers();
+  Result<std::size_t> enter_some(std::size_t limit);
   Status prepare_attachments();
   Status prepare_sweep();
   Status prepare_shared();
@@ -335,6 +345,10 @@ class Ledger {
   std::unique_ptr<LedgerEngine> db_;
   Clock& clock_;
   std::unique_ptr<Homes> homes_;
+  bool keeps_arrivals_ = false;
+  bool reads_arrivals_ = false;
+  std::int64_t message_number_ = 0;  // the last that was given
+  std::int64_t delivery_number_ = 0;
   Statement add_message_, add_delivery_, set_state_, set_retry_, release_, settle_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
       newest_;
@@ -348,7 +362,8 @@ class Ledger {
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
       remove_operations_;
-  Statement put_body_, find_body_, list_bodies_, drop_body_, drop_bodies_;
+  Statement put_body_, find_body_, list_bodies_, drop_body_, drop_bodies_, put_arrival_, list_arrivals_,
+      count_arrivals_;
   Statement states_, finish_;
 };
 

@@ -71,7 +71,9 @@ Result<std::optional<Delivery>> Ledger::find_delivery(std::int64_t id) {
 }
 
 Result<std::optional<Delivery>> Ledger::find_in_inbox(std::string_view recipient, std::string_view inbox_name) {
-  return first(all(find_in_inbox_.bind(1, recipient).bind(2, inbox_name)));
+  find_in_inbox_.bind(1, recipient).bind(2, inbox_name);
+  if (reads_arrivals_) find_in_inbox_.bind(3, timestamp_of(inbox_name).value_or(0));
+  return first(all(find_in_inbox_));
 }
 
 Result<std::optional<Delivery>> Ledger::find_to(std::string_view message_id, std::string_view recipient) {
@@ -159,6 +161,13 @@ Result<Counts> Ledger::count() {
   while (WARREN_TRY(rows.next())) counts.deliveries[std::string(rows.text(0))] = rows.integer(1);
   counts.dead_letters = WARREN_TRY(count_dead_.find_integer())
   .value_or(0);
+  if (!reads_arrivals_) return counts;
+  std::int64_t arrivals = WARREN_TRY(count_arrivals_.find_integer())
+  .value_or(0);
+  if (arrivals > 0) {
+    counts.messages["processing"] += arrivals;
+    counts.deliveries["pending"] += arrivals;
+  }
   return counts;
 }
 

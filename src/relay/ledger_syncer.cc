@@ -12,7 +12,7 @@ namespace warren::relay {
 namespace {
 
 // Senders sync on the same disk: what can wait for others should.
-constexpr std::chrono::milliseconds kBetween{2};
+constexpr std::chrono::milliseconds kBetween{5};
 constexpr std::chrono::milliseconds kShortage{100};
 constexpr std::size_t kFilingsMax = 8192;
 

@@ -88,14 +88,20 @@ Result<int> Mailroom::dir(const std::string& relative) {
   return dirs_.emplace(relative, std::move(opened)).first->second.get();
 }
 
+// A directory that is kept open may have been replaced since.
 Status Mailroom::publish(const Delivery& delivery) {
   if (dirs_.size() >= kDirsAtOnce) dirs_.clear();
-  int inbox = WARREN_TRY(dir(fmt::format("agents/{}/inbox", delivery.recipient)));
+  std::string path = fmt::format("agents/{}/inbox", delivery.recipient);
   std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
-  if (::renameat(root_.deliveries(), staged.c_str(), inbox, delivery.inbox_name.c_str()) == 0) return Ok{};
-  int failed = errno;
-  if (failed == ENOENT && !is_staged(delivery)) return Ok{};  // it was renamed before a crash
-  return system_error(failed, fmt::format("deliver to {}", quote(delivery.recipient)));
+  for (bool is_kept : {dirs_.contains(path), false}) {
+    int inbox = WARREN_TRY(dir(path));
+    if (::renameat(root_.deliveries(), staged.c_str(), inbox, delivery.inbox_name.c_str()) == 0) return Ok{};
+    int failed = errno;
+    if (failed == ENOENT && !is_staged(delivery)) return Ok{};  // it was renamed before a crash
+    if (!is_kept) return system_error(failed, fmt::format("deliver to {}", quote(delivery.recipient)));
+    dirs_.erase(path);
+  }
+  return Ok{};
 }
 
 bool Mailroom::is_published(const Delivery& delivery, std::string_view content) const {

@@ -46,7 +46,7 @@ class Mailroom {
   // already: then it is removed.
   Status archive(std::string_view agent, const std::string& file, const std::string& path);
 
-  void forget_dirs() { dirs_.clear(); }
+  void forget_dirs() { dirs_.clear(); }  // else they stay open, up to some number
 
  private:
   Result<int> dir(const std::string& relative);
@@ -56,7 +56,7 @@ class Mailroom {
   Root& root_;
   SyncPool syncs_;
   std::vector<Fd> open_;            // staged, not synced yet
-  std::map<std::string, Fd> dirs_;  // inboxes, outboxes and archives of this round
+  std::map<std::string, Fd> dirs_;  // inboxes, outboxes and archives
 };
 
 std::string staged_name(std::string_view inbox_name, std::string_view recipient);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kRecoverPage = 1024;
 constexpr int kOpenTries = 20;
+constexpr int kFinishRounds = 64;
 
 // Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
 // left in it, synced or not.
@@ -119,6 +120,8 @@ Status Relay::recover() {
   auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
   router_.set_subscriptions(std::move(subscriptions));
   WARREN_TRY(recover_agents());
+  arrivals_.clear();
+  WARREN_TRY(ledger_->enter_all());
   std::int64_t newest = WARREN_TRY(ledger_->newest_inbox_ns());
   newest_stamp_ns_ = std::max(newest_stamp_ns_, newest);
   std::string life = file_life(root_->deliveries());
@@ -307,6 +310,7 @@ void Relay::take_hashed() {
 }
 
 Status Relay::sleep(int stop) {
+  mailroom_.forget_dirs();
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
   std::vector<pollfd> all{{stop, POLLIN, 0},
@@ -359,7 +363,7 @@ Status Relay::run(int stop) {
 void Relay::finish() {
   collect_fresh(Wait::kForAll);
   flush_at_ns_ = 0;
-  for (int tries = 0; tries < 3 && has_news() && !ledger_->engine().is_lost(); ++tries) {
+  for (int tries = 0; tries < kFinishRounds && has_news() && !ledger_->engine().is_lost(); ++tries) {
     flush_at_ns_ = 0;
     round().ignore("what is not recorded now is found again by the next start");
   }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "relay/arrivals.h"
 #include "relay/attachment.h"
 #include "relay/attachments.h"
 #include "relay/config.h"
@@ -42,6 +43,7 @@ namespace warren::relay {
 
 // How long news, such as "delivered", may wait for a round that records it along.
 inline constexpr std::int64_t kFlushNs = 20'000'000;
+inline constexpr std::size_t kNewsAtOnce = 16;  // for so much of it a round is worth while
 
 // A message of this round, from an agent or from the relay itself, and who gets it.
 struct Outgoing {
@@ -50,6 +52,7 @@ struct Outgoing {
   std::vector<Delivery> deliveries;
   std::int64_t discovered_ns = 0;  // monotonic; 0: before this start
   std::string unsynced;            // what was staged without being synced, for the ledger
+  bool is_arrival = false;         // recorded as one row, and entered later
 };
 
 // A delivery that has moved on.
@@ -79,7 +82,7 @@ struct Subscription {
 };
 
 struct Plan {
-  std::optional<Transaction> transaction;  // begun early by a round that claims what other relays have for us
+  std::optional<Transaction> transaction;  // begun by whatever part of the plan needs it first
   std::vector<Candidate> candidates;
   std::vector<Outgoing> messages;
   std::vector<Restaged> restaged;  // waited in the ledger, and go now
@@ -99,7 +102,9 @@ struct Plan {
   std::set<std::string> released;                            // whose waiting deliveries were looked at
   std::set<std::string> seen;                                // agents that sent something
   std::size_t delivery_count = 0;
-  Supervision supervision;  // of agents that the relay starts
+  Supervision supervision;                         // of agents that the relay starts
+  std::unordered_map<std::int64_t, bool> entered;  // arrivals by stamp: whether as completed
+  bool drops_bodies = false;                       // that nobody needs any more
 
   bool is_empty() const;
   bool must_be_durable() const;  // before it is carried out
@@ -157,6 +162,7 @@ class Relay {
 
   // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.
   Status plan_candidates(Plan& plan);
+  Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
   void plan_message(Plan& plan, Outgoing outgoing);
   Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
@@ -185,6 +191,11 @@ class Relay {
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
+  bool is_news_due(const Plan& plan) const;  // whether this round records what happened to earlier deliveries
+  // What the ledger knows, or will when arrivals are entered.
+  Result<std::optional<MessageRow>> find_message(std::string_view id);
+  Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
+  Result<std::optional<Delivery>> find_to(std::string_view message_id, std::string_view recipient);
 
   // Agents: relay_agents.cc.
   Status recover_agents();
@@ -246,14 +257,15 @@ class Relay {
   Status stage_message(Outgoing& outgoing);
   Status commit(Plan& plan, SyncBatch& staged);
   Status record_message(Outgoing& outgoing);
+  Status record_changes(Plan& plan, const std::vector<Change>& changes);
   Status record_change(const Change& change);
-  Status settle(const std::vector<Change>& changes);
+  Status settle(const Plan& plan, const std::vector<Change>& changes);
   Status record_rest(const Plan& plan);
   void publish(Plan& plan);
   Status settle_syncs();
   std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; gives those to try again
   void collect_fresh(Wait wait);
-  void release_body(const Delivery& delivery);
+  void release_body(std::int64_t stamp);
   void publish_one(const Delivery& delivery);
   void abandon(Plan plan, const Error& why);
   void withdraw(const Delivery& delivery);
@@ -292,6 +304,7 @@ class Relay {
   std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
   FreshDeliveries fresh_;
+  Arrivals arrivals_;
   std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
   std::deque<std::int64_t> unneeded_bodies_;              // to be dropped by the next rounds
   bool keeps_bodies_ = false;                             // whether small files need not be synced before the commit
@@ -309,6 +322,7 @@ class Relay {
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
   std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded at the latest
   std::int64_t paused_until_ns_ = 0;
+  std::int64_t dirs_until_ns_ = 0;                 // the same, of inboxes that stay open
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
   std::set<std::string> idle_;                     // agents we made inactive ourselves
   bool agents_doubtful_ = false;                   // the same of an earlier one, as to lives

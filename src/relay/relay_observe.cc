@@ -102,9 +102,9 @@ void Relay::observe_requests(const Plan& plan) {
 void Relay::observe_published(const Delivery& delivery) {
   if (delivery.discovered_ns != 0) return metrics_.note_latency(clock_.monotonic_ns() - delivery.discovered_ns);
   if (delivery.attempts == 0) return;
-  Result<std::optional<StoredMessage>> message = ledger_->find_message(delivery.message_id);
+  Result<std::optional<MessageRow>> message = find_message(delivery.message_id);
   if (!message.ok() || !*message) return;
-  metrics_.note_latency((clock_.now_us() - (*message)->message.discovered_at_us) * 1000);
+  metrics_.note_latency((clock_.now_us() - (*message)->discovered_at_us) * 1000);
 }
 
 void Relay::observe_failure(const Error& why) {

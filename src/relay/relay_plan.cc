@@ -52,8 +52,9 @@ Status Relay::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
     std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) break;
+    Status planned = begin_early(plan);
+    plan.messages.reserve(plan.messages.size() + found.size());
     expect(found);
-    Status planned = Ok{};
     std::vector<Candidate> held;  // by a large attachment: all that their senders sent after it waits too
     for (Candidate& candidate : found) {
       if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
@@ -62,6 +63,14 @@ Status Relay::plan_candidates(Plan& plan) {
     watcher_->hold(held);
     WARREN_TRY(std::move(planned));
   }
+  return Ok{};
+}
+
+// Each question to a ledger of our own that is asked outside of a transaction takes and drops locks.
+Status Relay::begin_early(Plan& plan) {
+  if (plan.transaction || ledger_->homes() != nullptr) return Ok{};
+  auto transaction = WARREN_TRY(ledger_->begin());
+  plan.transaction.emplace(std::move(transaction));
   return Ok{};
 }
 
@@ -122,17 +131,16 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
 // The same id with the same bytes is the same message, come again after a crash; with others it is a mistake that its
 // sender hears of.
 Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
-  std::optional<StoredMessage> found = WARREN_TRY(ledger_->find_message(outgoing.row.id));
-  if (!found) return false;
-  const MessageRow& known = found->message;
-  if (known.checksum == outgoing.row.checksum) {
-    plan.filings.push_back({candidate.agent, candidate.file, known.path});
+  std::optional<MessageRow> known = WARREN_TRY(find_message(outgoing.row.id));
+  if (!known) return false;
+  if (known->checksum == outgoing.row.checksum) {
+    plan.filings.push_back({candidate.agent, candidate.file, known->path});
     return true;
   }
   std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
   plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
   std::string id = outgoing.row.id + mark;
-  std::optional<StoredMessage> told = WARREN_TRY(ledger_->find_message(id));
+  std::optional<MessageRow> told = WARREN_TRY(find_message(id));
   bool is_told = told || plan.ids.contains(id);
   if (is_told) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
@@ -290,11 +298,11 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
   const std::string& reference = outgoing.message.reference;
   const std::string& agent = outgoing.row.agent;
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
-  std::optional<Delivery> found = WARREN_TRY(
-      reference.find('/') == reference.npos ? ledger_->find_in_inbox(agent, file) : ledger_->find_to(reference, agent));
+  std::optional<Delivery> found =
+      WARREN_TRY(reference.find('/') == reference.npos ? find_in_inbox(agent, file) : find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
-    release_body(*fresh);
+    release_body(stamp_of(*fresh));
     changes_.push_back({std::move(*fresh)});  // delivered before it is acknowledged
   }
   bool is_ack = outgoing.row.type == "ack";
@@ -308,8 +316,9 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
 
 // Urgent messages go first; of one sender, those of the same priority stay in order. Names sort as messages go.
 void Relay::assign_names(Plan& plan) {
-  std::stable_sort(plan.messages.begin(), plan.messages.end(),
-                   [](const Outgoing& a, const Outgoing& b) { return a.message.priority < b.message.priority; });
+  auto is_before = [](const Outgoing& a, const Outgoing& b) { return a.message.priority < b.message.priority; };
+  bool is_sorted = std::is_sorted(plan.messages.begin(), plan.messages.end(), is_before);
+  if (!is_sorted) std::stable_sort(plan.messages.begin(), plan.messages.end(), is_before);
   for (Outgoing& outgoing : plan.messages) {
     if (outgoing.deliveries.empty()) continue;
     std::int64_t stamp = next_stamp_ns();

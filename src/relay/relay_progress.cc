@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kInboxPage = 1024;
-constexpr std::size_t kLeftAtOnce = 4096;
+constexpr std::size_t kLeftParts = 8;
 
 }  // namespace
 
@@ -78,9 +78,10 @@ Status Relay::plan_changes(Plan& plan) {
   return check_inbox(plan);
 }
 
-// What left an inbox was read. It may be recorded as pending still, by a change of this very round.
+// What left an inbox was read. It may be recorded as pending still, by a change of this very round. A part of it, so
+// that no round takes long; more where there is more.
 Status Relay::plan_left(Plan& plan) {
-  std::size_t count = std::min(left_.size(), kLeftAtOnce);
+  std::size_t count = std::min(left_.size(), std::max(2 * kNewsAtOnce, left_.size() / kLeftParts));
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
     const Change& change = plan.changes[i];
@@ -113,7 +114,7 @@ Status Relay::plan_left(Plan& plan) {
       continue;
     }
     if (fresh_.contains(one.agent, one.file)) continue;  // found out when its inbox is synced
-    Result<std::optional<Delivery>> answer = ledger_->find_in_inbox(one.agent, one.file);
+    Result<std::optional<Delivery>> answer = find_in_inbox(one.agent, one.file);
     if (!answer.ok()) {
       asked = std::move(answer).take_error();
       break;
@@ -151,13 +152,30 @@ Status Relay::check_inbox(Plan& plan) {
   return plan_left(plan);
 }
 
+Result<std::optional<MessageRow>> Relay::find_message(std::string_view id) {
+  if (const Arrival* arrival = arrivals_.find_message(id)) return std::optional(arrival->message);
+  std::optional<StoredMessage> found = WARREN_TRY(ledger_->find_message(id));
+  return found ? std::optional(std::move(found->message)) : std::nullopt;
+}
+
+Result<std::optional<Delivery>> Relay::find_in_inbox(std::string_view recipient, std::string_view inbox_name) {
+  if (const Arrival* arrival = arrivals_.find_in_inbox(recipient, inbox_name)) return std::optional(arrival->delivery);
+  return ledger_->find_in_inbox(recipient, inbox_name);
+}
+
+Result<std::optional<Delivery>> Relay::find_to(std::string_view message_id, std::string_view recipient) {
+  const Arrival* arrival = arrivals_.find_message(message_id);
+  bool is_it = arrival != nullptr && arrival->delivery.recipient == recipient;
+  return is_it ? std::optional(arrival->delivery) : ledger_->find_to(message_id, recipient);
+}
+
 Result<Message> Relay::load(std::string_view message_id) {
-  std::optional<StoredMessage> stored = WARREN_TRY(ledger_->find_message(message_id));
+  std::optional<MessageRow> stored = WARREN_TRY(find_message(message_id));
   if (!stored) return Error(Code::kNotFound, "file_disappeared");
-  std::string name(split_parent(stored->message.path).name);
-  std::string outbox = fmt::format("agents/{}/outbox/{}", stored->message.agent, name);
+  std::string name(split_parent(stored->path).name);
+  std::string outbox = fmt::format("agents/{}/outbox/{}", stored->agent, name);
   Result<ReadFile> file = Error(Code::kNotFound, "");
-  for (const std::string& path : {stored->message.path, outbox, stored->message.path}) {  // it may be moved meanwhile
+  for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved meanwhile
     if (!file.ok() && file.error().code() == Code::kNotFound) {
       file = read_below(root_->dir(), path, config_.message_bytes_max);
     }
@@ -168,7 +186,7 @@ Result<Message> Relay::load(std::string_view message_id) {
     if (body) return parse_message(*body, kHeaderCount + kRelayHeaders);
   }
   if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
-  if (sha256_hex(as_bytes(file->content)) != stored->message.checksum) {
+  if (sha256_hex(as_bytes(file->content)) != stored->checksum) {
     return Error(Code::kCorrupt, "the file was changed after it was accepted");
   }
   return parse_message(file->content);
@@ -307,7 +325,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
 // To the recipient it died on; a message that found none is routed anew.
 Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
-    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_to(letter.message_id, letter.recipient));
+    std::optional<Delivery> delivery = WARREN_TRY(find_to(letter.message_id, letter.recipient));
     if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
     return restage(plan, std::move(*delivery));
   }

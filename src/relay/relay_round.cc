@@ -11,7 +11,10 @@ namespace {
 
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
-constexpr int kBackoffSteps = 9;               // 100 ms doubled so often is above the most
+constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
+constexpr std::size_t kNewsMost = 256;
+constexpr std::int64_t kFlushLateNs = 80'000'000;
+constexpr std::int64_t kDirsNs = 50'000'000;   // how long an inbox stays open while there is much to do
 constexpr std::size_t kBodiesAtOnce = 64;      // dropped by a round, so that none takes long
 constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
@@ -39,7 +42,7 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = plan_candidates(plan);
   if (planned.ok()) plan_ends(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
-  bool is_due = !plan.is_empty() || !inbox_checks_.empty() || clock_.monotonic_ns() >= flush_at_ns_;
+  bool is_due = is_news_due(plan);
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && is_due) planned = plan_changes(plan);
   // What happened before is told before: no sender hears "acked" and then "delivered".
@@ -48,6 +51,7 @@ Result<bool> Relay::round() {
   if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
+  plan.drops_bodies = has_bodies_to_drop;
   if (planned.ok()) planned = commit(plan, *mailroom_.begin_sync_staged());
   if (!planned.ok()) {
     if (ledger_->homes() != nullptr && ledger_->homes()->is_fenced()) return planned.error();
@@ -65,6 +69,16 @@ Result<bool> Relay::round() {
   return true;
 }
 
+// Entering what arrived costs little where it is done for many at once, and nothing where nobody waits for it.
+bool Relay::is_news_due(const Plan& plan) const {
+  std::size_t count = changes_.size() + left_.size();
+  std::int64_t late_ns = clock_.monotonic_ns() - flush_at_ns_;
+  bool is_long = plan.is_empty() ? count >= kNewsAtOnce || late_ns >= 0 : count >= kNewsMost || late_ns >= kFlushLateNs;
+  bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
+                     plan.supervision.is_empty() && agent_changes_.empty();
+  return is_long || !is_ordinary || !inbox_checks_.empty();
+}
+
 // Small files need not be synced: the ledger has what is in them until they are, or were read.
 Status Relay::stage_message(Outgoing& outgoing) {
   bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
@@ -76,7 +90,10 @@ Status Relay::stage_message(Outgoing& outgoing) {
     if (delivery.state != DeliveryState::kPending) continue;
     WARREN_TRY(is_kept ? mailroom_.stage_unsynced(delivery, content) : mailroom_.stage(delivery, content));
   }
-  if (is_kept) outgoing.unsynced = std::move(content);
+  if (!is_kept) return Ok{};
+  outgoing.unsynced = std::move(content);
+  outgoing.is_arrival = outgoing.deliveries.size() == 1 && outgoing.row.direction != "again" &&
+                        outgoing.row.status == "processing" && outgoing.message.find(kAttachmentHeader) == nullptr;
   return Ok{};
 }
 
@@ -87,6 +104,9 @@ Status Relay::stage(Plan& plan) {
 }
 
 Status Relay::record_message(Outgoing& outgoing) {
+  if (outgoing.is_arrival) {
+    return ledger_->put_arrival(outgoing.row, outgoing.deliveries.front(), outgoing.unsynced);
+  }
   if (outgoing.row.direction != "again") WARREN_TRY(ledger_->add_message(outgoing.row));
   if (ledger_->homes() != nullptr) WARREN_TRY(record_body(outgoing));
   for (Delivery& delivery : outgoing.deliveries) WARREN_TRY(ledger_->add_delivery(delivery));
@@ -100,6 +120,25 @@ Status Relay::record_message(Outgoing& outgoing) {
   return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
 }
 
+// An arrival is entered as what it has become, which is all there is to record; unless more happened to it than usual.
+Status Relay::record_changes(Plan& plan, const std::vector<Change>& changes) {
+  for (const Change& change : changes) {
+    std::int64_t stamp = stamp_of(change.delivery);
+    const Arrival* arrival = arrivals_.find(stamp);
+    if (arrival != nullptr && !plan.entered.contains(stamp)) {
+      bool is_over =
+          !change.is_retry && (change.state == DeliveryState::kDelivered || change.state == DeliveryState::kRead);
+      Delivery delivery = arrival->delivery;
+      if (is_over) delivery.state = change.state;
+      WARREN_TRY(ledger_->enter(arrival->message, std::move(delivery)));
+      plan.entered.emplace(stamp, is_over);
+      if (is_over) continue;
+    }
+    WARREN_TRY(record_change(change));
+  }
+  return Ok{};
+}
+
 Status Relay::record_change(const Change& change) {
   if (change.is_retry) return ledger_->set_retry(change.delivery);
   if (change.state == DeliveryState::kDead) return ledger_->bury(change.delivery, change.error);
@@ -107,9 +146,11 @@ Status Relay::record_change(const Change& change) {
 }
 
 // Each message once, however many of its deliveries have moved on.
-Status Relay::settle(const std::vector<Change>& changes) {
+Status Relay::settle(const Plan& plan, const std::vector<Change>& changes) {
   std::unordered_set<std::string_view> settled;
   for (const Change& change : changes) {
+    auto entered = plan.entered.find(stamp_of(change.delivery));
+    if (entered != plan.entered.end() && entered->second) continue;
     bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
     if (change.is_retry || (!settles && !change.is_read_at_once)) continue;
     if (settled.insert(change.delivery.message_id).second) {
@@ -144,12 +185,12 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
     plan.transaction.emplace(std::move(transaction));
   }
   if (ledger_->homes() != nullptr) ledger_->homes()->note_newest_ns(newest_stamp_ns_);
-  for (const Change& change : plan.changes) WARREN_TRY(record_change(change));
+  WARREN_TRY(record_changes(plan, plan.changes));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
-  for (const Change& change : plan.acks) WARREN_TRY(record_change(change));
-  WARREN_TRY(settle(plan.changes));
-  WARREN_TRY(settle(plan.acks));
-  std::size_t dropped = std::min(unneeded_bodies_.size(), kBodiesAtOnce);
+  WARREN_TRY(record_changes(plan, plan.acks));
+  WARREN_TRY(settle(plan, plan.changes));
+  WARREN_TRY(settle(plan, plan.acks));
+  std::size_t dropped = plan.drops_bodies ? std::min(unneeded_bodies_.size(), kBodiesAtOnce) : 0;
   for (std::size_t i = 0; i < dropped; ++i) WARREN_TRY(ledger_->drop_body(unneeded_bodies_[i]));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
@@ -157,6 +198,7 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   is_doubtful_ = !committed.ok();
   if (!committed.ok()) return committed;
   unneeded_bodies_.erase(unneeded_bodies_.begin(), unneeded_bodies_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  for (const auto& [stamp, is_over] : plan.entered) arrivals_.remove(stamp);
   if (!plan.must_be_durable()) return Ok{};
   asked_ = syncer_->ask();
   syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
@@ -242,21 +284,25 @@ void Relay::publish(Plan& plan) {
        plan.changes) {  // not before it is recorded: without its file it would count as delivered
     if (change.state != DeliveryState::kDead) continue;
     mailroom_.unstage(change.delivery);
-    release_body(change.delivery);
+    release_body(stamp_of(change.delivery));
   }
   for (const Delivery& delivery : plan.retried) publish_one(delivery);
   if (plan.has_more_retries) {  // they are older than what is new
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
-  for (const Outgoing& outgoing : plan.messages) {
+  for (Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
       if (delivery.state != DeliveryState::kPending) continue;
       if (!outgoing.unsynced.empty()) ++bodies_[stamp_of(delivery)];
+      if (outgoing.is_arrival) arrivals_.add(std::move(outgoing.row), delivery);
       publish_one(delivery);
     }
   }
-  mailroom_.forget_dirs();
+  if (clock_.monotonic_ns() >= dirs_until_ns_) {
+    mailroom_.forget_dirs();
+    dirs_until_ns_ = clock_.monotonic_ns() + kDirsNs;
+  }
   asked_ = syncer_->ask(std::move(plan.filings));
 }
 
@@ -266,21 +312,21 @@ void Relay::collect_fresh(Wait wait) {
     switch (one.fate) {
       case Fate::kDelivered:
         flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
-        release_body(one.delivery);
+        release_body(stamp_of(one.delivery));
         changes_.push_back({std::move(one.delivery)});
         break;
       case Fate::kRead:
         changes_.push_back(
             {.delivery = std::move(one.delivery), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
         break;
-      case Fate::kGone: release_body(one.delivery); break;
+      case Fate::kGone: release_body(one.stamp); break;
       case Fate::kFailed: retry(std::move(one.delivery), one.synced.error().message()); break;
     }
   }
 }
 
-void Relay::release_body(const Delivery& delivery) {
-  auto body = bodies_.find(stamp_of(delivery));
+void Relay::release_body(std::int64_t stamp) {
+  auto body = bodies_.find(stamp);
   if (body == bodies_.end() || --body->second > 0) return;
   unneeded_bodies_.push_back(body->first);
   bodies_.erase(body);

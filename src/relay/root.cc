@@ -116,7 +116,12 @@ Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t 
   ReadFile out;
   out.facts = {size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino};
   out.content.resize(size + 1);  // one more: a file that grew shows
-  std::size_t got = WARREN_TRY(read_full(file.get(), as_mutable_bytes(out.content)).within(quote(relative)));
+  ssize_t first = ::read(file.get(), out.content.data(), out.content.size());
+  auto got = static_cast<std::size_t>(std::max<ssize_t>(first, 0));
+  if (got != size) {  // less may come in pieces; more, or nothing, is what it is
+    MutableBytes rest = as_mutable_bytes(out.content).subspan(got);
+    got += WARREN_TRY(read_full(file.get(), rest).within(quote(relative)));
+  }
   out.content.resize(got);
   if (got != size) return Error(Code::kBusy, fmt::format("{} changed while it was read", quote(relative)));
   return out;

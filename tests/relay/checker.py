@@ -123,7 +123,7 @@ class Checker(RelayCase):
     def check_dead_moment(self):
         """The relay is dead: what the ledger calls delivered was delivered, what it calls pending is staged or was."""
         for message, recipient, state, file in query(
-                self.root, "SELECT message_id, recipient, state, inbox_name FROM deliveries WHERE state IN ('pending', 'delivered')"):
+                self.root, "SELECT message_id, recipient, state, inbox_name FROM every_delivery WHERE state IN ('pending', 'delivered')"):
             is_staged = (self.root / "tmp/deliveries" / f"{file}.{recipient}").exists()
             self.assertTrue((is_staged and state == "pending") or self.is_delivered(message, recipient),
                             f"{message} to {recipient} is {state} and nowhere")
@@ -172,7 +172,7 @@ class Checker(RelayCase):
         """All was taken from outboxes, delivered, and taken from inboxes."""
         if list(self.root.glob("agents/*/outbox/*.msg")) or list(self.root.glob("agents/*/inbox/*.msg")):
             return False
-        return query(self.root, "SELECT count(*) FROM deliveries WHERE state IN ('pending', 'delivered')") == [(0,)]
+        return query(self.root, "SELECT count(*) FROM every_delivery WHERE state IN ('pending', 'delivered')") == [(0,)]
 
     def check(self, agents):
         got = collections.defaultdict(list)  # recipient → (file, headers, body), in order of names

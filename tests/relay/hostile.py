@@ -320,7 +320,7 @@ class Shortage(RelayCase):
                     self.send(name, f"TO: {'*' if number % 8 == 0 else 'agent19'}\n\n{number}")
             self.up(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
             self.wait(lambda: not list(self.root.glob("agents/*/outbox/*.msg")), 120)
-            self.wait(lambda: query(self.root, "SELECT count(*) FROM deliveries WHERE state = 'pending'") == [(0,)], 60)
+            self.wait(lambda: query(self.root, "SELECT count(*) FROM every_delivery WHERE state = 'pending'") == [(0,)], 60)
             for name in names[:5]:
                 got = [int(body) for headers, body in self.inbox("agent19") if headers["FROM"] == name]
                 self.assertEqual(got, list(range(40)), f"{limit} descriptors")
@@ -337,7 +337,7 @@ class Shortage(RelayCase):
         for name in names:
             self.send(name, f"TO: agent{(int(name[5:]) + 1) % 1000}\n\n{name}")
         everybody = self.send("agent0", "TO: *\n\nall")
-        self.wait(lambda: query(self.root, "SELECT count(*) FROM deliveries WHERE state = 'delivered'") == [(1999,)], 120)
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM every_delivery WHERE state = 'delivered'") == [(1999,)], 120)
         self.assertEqual(len(self.state(everybody)), 999)
         for number in (0, 1, 500, 999):
             bodies = sorted(body.decode() for _, body in self.inbox(f"agent{number}"))
@@ -368,7 +368,7 @@ class Shortage(RelayCase):
         errors = {event["error"].partition(":")[0] for event in self.log_events("round_failed")}
         self.assertGreaterEqual(len(errors), 1)
         self.assertGreater(len(self.log_events("round_failed")), 2)
-        self.wait(lambda: query(self.root, "SELECT count(*) FROM deliveries WHERE state = 'pending'") == [(0,)], 60)
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM every_delivery WHERE state = 'pending'") == [(0,)], 60)
         self.kill(signal.SIGTERM)
         self.up()  # what could not be archived is, at the latest now
         self.wait(lambda: not list(self.root.glob("agents/*/outbox/*.msg")), 60)
@@ -411,7 +411,7 @@ class Shortage(RelayCase):
         last = self.send("alice", "TO: bob\n\n6")  # behind whatever might still come twice
         self.wait(lambda: self.state(last) == {"bob": "delivered"}, 60)
         self.assertEqual([int(body) for _, body in self.inbox("bob")], list(range(7)))
-        self.wait(lambda: query(self.root, "SELECT count(*) FROM deliveries WHERE state = 'pending'") == [(0,)], 60)
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM every_delivery WHERE state = 'pending'") == [(0,)], 60)
         self.kill(signal.SIGTERM)
         self.assertEqual(os.listdir(self.root / "tmp/deliveries"), [])
         self.fsck()

@@ -156,7 +156,7 @@ class Kills(RelayCase):
 
     def states(self, ids):
         marks = ",".join("?" * len(ids))
-        return [row[0] for row in self.query(f"SELECT state FROM deliveries WHERE message_id IN ({marks})", *ids)]
+        return [row[0] for row in self.query(f"SELECT state FROM every_delivery WHERE message_id IN ({marks})", *ids)]
 
     def receive(self):
         """Every agent takes what it has, in order, at whatever moment it appears."""
@@ -166,8 +166,8 @@ class Kills(RelayCase):
                 file.rename(inbox / ".done" / file.name)
 
     def is_idle(self):
-        open_ones = self.query("SELECT count(*) FROM deliveries WHERE state IN ('pending', 'delivered')")
-        open_messages = self.query("SELECT count(*) FROM messages WHERE status = 'processing'")
+        open_ones = self.query("SELECT count(*) FROM every_delivery WHERE state IN ('pending', 'delivered')")
+        open_messages = self.query("SELECT count(*) FROM every_message WHERE status = 'processing'")
         return open_ones == [(0,)] and open_messages == [(0,)] and not list(self.root.glob("agents/*/outbox/*.msg"))
 
     def pump(self, condition, seconds=60):

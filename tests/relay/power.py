@@ -199,7 +199,7 @@ class Power(RelayCase):
 
     @staticmethod
     def is_idle(root):
-        waiting = query(root, "SELECT count(*) FROM deliveries WHERE state = 'pending'")
+        waiting = query(root, "SELECT count(*) FROM every_delivery WHERE state = 'pending'")
         return waiting == [(0,)] and not list(root.glob("agents/*/outbox/*.msg"))
 
     def check(self, home, receiver, sent):
