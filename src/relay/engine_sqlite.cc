@@ -12,6 +12,8 @@ namespace {
 // A round changes a few rows in each of a dozen trees: small pages make its commit small. Measured at 1,000 messages a
 // second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
+// At a commit after which pages were sorted, SQLite goes through the whole cache: no more than a thousand agents need.
+constexpr std::int64_t kCacheBytes = std::int64_t{8} << 20;
 constexpr std::uint32_t kLogPages = 16 * 1024;  // 16 MiB
 
 class SqliteStatement final : public EngineStatement {
@@ -110,6 +112,7 @@ Result<std::unique_ptr<LedgerEngine>> open_sqlite(const std::string& path, Engin
   auto db = WARREN_TRY(Database::open(path, {.mode = mode,
                                              .durability = Durability::kProcess,
                                              .page_bytes = kPageBytes,
+                                             .cache_bytes = kCacheBytes,
                                              .checkpoints = Checkpoints::kByOwner}));
   return std::unique_ptr<LedgerEngine>(std::make_unique<SqliteEngine>(std::move(db), path));
 }

@@ -79,8 +79,10 @@ CREATE TABLE IF NOT EXISTS deliveries (
 CREATE UNIQUE INDEX IF NOT EXISTS idx_deliveries_inbox ON deliveries(recipient, inbox_name);
 CREATE INDEX IF NOT EXISTS idx_deliveries_due ON deliveries(home, id) WHERE state = 'pending';
 CREATE INDEX IF NOT EXISTS idx_deliveries_routed ON deliveries(home, id) WHERE state = 'routed';
-CREATE INDEX IF NOT EXISTS idx_deliveries_waiting ON deliveries(recipient, state, id)
-    WHERE state IN ('stored', 'held', 'delivered');
+)"
+    "DROP INDEX IF EXISTS idx_deliveries_waiting;"
+    "CREATE INDEX IF NOT EXISTS idx_deliveries_unread ON deliveries(recipient, state, id) WHERE " WARREN_UNREAD ";"
+    R"(
 CREATE TABLE IF NOT EXISTS subscriptions (
     channel TEXT NOT NULL,
     agent TEXT NOT NULL,
@@ -189,8 +191,8 @@ Status Ledger::prepare_messages() {
       {&next_due_,
        "SELECT min(next_at) FROM deliveries WHERE state = 'pending' AND home = ?2 AND attempts > 0 AND next_at > ?1 AND"
        " next_at - 60000 <= ?1"},
-      {&in_state_, "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND"
-                   " state IN ('stored', 'held', 'delivered') ORDER BY id LIMIT ?4"},
+      {&in_state_, "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND "
+                   WARREN_UNREAD " ORDER BY id LIMIT ?4"},
       {&newest_, "SELECT inbox_name FROM deliveries WHERE id = (SELECT max(id) FROM deliveries)"},
   };
   add_delivery_ = WARREN_TRY(db_->prepare_insert(

@@ -1,5 +1,6 @@
 // What the ledger may forget.
 #include "relay/ledger.h"
+#include "relay/ledger_columns.h"
 
 namespace warren::relay {
 
@@ -13,13 +14,13 @@ namespace warren::relay {
 Status Ledger::prepare_sweep() {
   const Prepared statements[] = {
       {&count_waiting_,
-       "SELECT recipient, count(*) AS unread FROM deliveries WHERE state IN ('stored', 'held', 'delivered') GROUP BY"
+       "SELECT recipient, count(*) AS unread FROM deliveries WHERE " WARREN_UNREAD " GROUP BY"
        " recipient ORDER BY unread DESC, recipient LIMIT ?1"},
       // From what is open, which is little, to its files; the archive may hold millions.
       {&needed_below_,
        "SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'pending' AND"
        " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id"
-       " WHERE d.state IN ('stored', 'held') AND d.state IN ('stored', 'held', 'delivered') AND m.file_path LIKE ?1"
+       " WHERE d.state IN ('stored', 'held') AND " WARREN_UNREAD_D " AND m.file_path LIKE ?1"
        " UNION ALL SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'routed' "
        "AND"
        " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM dead_letters l JOIN messages m ON m.message_id = l.message_id "
