@@ -15,7 +15,8 @@ constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
 constexpr std::size_t kNewsMost = 256;
 constexpr std::int64_t kFlushLateNs = 80'000'000;
 constexpr std::int64_t kDirsNs = 50'000'000;   // how long an inbox stays open while there is much to do
-constexpr std::size_t kBodiesAtOnce = 64;      // dropped by a round, so that none takes long
+constexpr std::size_t kBodiesAtOnce = 64;      // dropped by a round, so that none takes long;
+constexpr std::size_t kBodiesParts = 8;        // or this part of what is to be dropped, so that it does not grow
 constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
 std::int64_t backoff_ms(int attempts, std::uint64_t random) {
@@ -190,7 +191,8 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   WARREN_TRY(record_changes(plan, plan.acks));
   WARREN_TRY(settle(plan, plan.changes));
   WARREN_TRY(settle(plan, plan.acks));
-  std::size_t dropped = plan.drops_bodies ? std::min(unneeded_bodies_.size(), kBodiesAtOnce) : 0;
+  std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
+  std::size_t dropped = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
   for (std::size_t i = 0; i < dropped; ++i) WARREN_TRY(ledger_->drop_body(unneeded_bodies_[i]));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
