@@ -181,6 +181,8 @@ Status Database::configure(const DatabaseOptions& options) {
   // A file is input: no functions from its schema, no writing to the schema, no trust in views.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  // Plans do not depend on bound values: else SQLite parses a statement with `LIMIT ?` anew each time it is bound.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_QPSG, 1, nullptr);
   auto pragma = [&](const std::string& text) -> Status {
     int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) return error(code, {});

@@ -116,5 +116,6 @@ Result<std::optional<std::int64_t>> Statement::find_integer() {
 }
 
 bool Statement::read_only() const { return sqlite3_stmt_readonly(handle_) != 0; }
+int Statement::times_parsed_again() const { return sqlite3_stmt_status(handle_, SQLITE_STMTSTATUS_REPREPARE, 0); }
 
 }  // namespace warren

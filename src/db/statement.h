@@ -73,6 +73,7 @@ class Statement {
   Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
 
   bool read_only() const;
+  int times_parsed_again() const;  // by SQLite, which forgets a plan when the schema changes
 
  private:
   friend class Database;

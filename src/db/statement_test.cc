@@ -49,6 +49,21 @@ TEST_F(StatementTest, ABoundValueComesBackWithItsTypeAndEveryBit) {
   EXPECT_FALSE(rows.next().value());
 }
 
+TEST_F(StatementTest, ABoundLimitDoesNotCostParsingItAgain) {
+  ASSERT_OK(database_->execute("INSERT INTO t (v) VALUES (1), (2), (3)"));
+  Statement some = prepare("SELECT v FROM t WHERE v > ? ORDER BY v LIMIT ?");
+  for (int limit = 1; limit <= 3; ++limit) {
+    int got = 0;
+    Rows rows = some.bind(1, 0).bind(2, limit).rows();
+    while (rows.next().value()) ++got;
+    EXPECT_EQ(got, limit);
+  }
+  EXPECT_EQ(some.times_parsed_again(), 0);
+  ASSERT_OK(database_->execute("CREATE TABLE other (v)"));
+  ASSERT_OK(some.bind(1, 0).bind(2, 1).run());
+  EXPECT_EQ(some.times_parsed_again(), 1) << "a changed schema does, or this shows nothing";
+}
+
 TEST_F(StatementTest, AnEmptyOptionalIsBoundAsNull) {
   Statement echo = prepare("SELECT ?1, ?2");
   std::optional<std::int64_t> none;
