@@ -129,14 +129,7 @@ Status Relay::recover() {
   bool is_after_power_cut = former && *former != life;
   keeps_bodies_ = false;  // of what recovery itself tells, since it drops them all in the end
   WARREN_TRY(recover_read(is_after_power_cut));
-  std::int64_t resumed = 0;
-  for (DueFilter filter{.limit = kRecoverPage};;) {
-    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
-    if (page.empty()) break;
-    WARREN_TRY(recover_page(page, is_after_power_cut));
-    filter.after = page.back().id;
-    resumed += static_cast<std::int64_t>(page.size());
-  }
+  std::int64_t resumed = WARREN_TRY(resume(is_after_power_cut));
   WARREN_TRY(remove_orphans());
   if (is_after_power_cut) WARREN_TRY(mend_inboxes());
   auto transaction = WARREN_TRY(ledger_->begin());
@@ -183,12 +176,32 @@ Status Relay::recover_read(bool is_after_power_cut) {
   return Ok{};
 }
 
-// Renaming again what was renamed already does nothing: see Mailroom. Whoever wanted a receipt gets it now: had it been
-// sent before, the delivery would not be pending.
+// All are published before anybody is told of one: what is told has newer names than every one of them.
+Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
+  std::set<std::string> failing;
+  for (DueFilter filter{.limit = kRecoverPage};;) {
+    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
+    if (page.empty()) break;
+    filter.after = page.back().id;
+    WARREN_TRY(publish_again(page, is_after_power_cut, failing));
+  }
+  std::int64_t resumed = 0;
+  for (DueFilter filter{.limit = kRecoverPage};;) {
+    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
+    if (page.empty()) break;
+    filter.after = page.back().id;
+    resumed += static_cast<std::int64_t>(page.size());
+    WARREN_TRY(settle_again(page));
+  }
+  return resumed;
+}
+
+// Renaming again what was renamed already does nothing: see Mailroom. What cannot be renamed is seen to by
+// settle_again(); later ones to the same recipient must not overtake it.
 //
 // Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
 // cut they may be lost or empty, so whatever the recipient does not have is staged anew.
-Status Relay::recover_page(const std::vector<Delivery>& page, bool is_after_power_cut) {
+Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut, std::set<std::string>& failing) {
   for (const Delivery& delivery : page) {
     std::optional<std::string> body = WARREN_TRY(ledger_->find_body(delivery));
     if (!body) continue;
@@ -196,6 +209,15 @@ Status Relay::recover_page(const std::vector<Delivery>& page, bool is_after_powe
     if (is_to_come) WARREN_TRY(mailroom_.stage(delivery, *body));
   }
   WARREN_TRY(mailroom_.sync_staged());
+  for (const Delivery& delivery : page) {
+    if (failing.contains(delivery.recipient)) continue;
+    if (!mailroom_.publish(delivery).ok()) failing.insert(delivery.recipient);
+  }
+  return Ok{};
+}
+
+// Whoever wanted a receipt gets it now: had it been sent before, the delivery would not be pending.
+Status Relay::settle_again(const std::vector<Delivery>& page) {
   for (const Delivery& delivery : page) publish_one(delivery);
   collect_fresh(Wait::kForAll);
   metrics_.add(Tally::kDelivered, changes_.size());

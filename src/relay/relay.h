@@ -135,7 +135,9 @@ class Relay {
   void note_ledger_away(const Error& why);
   Status recover();
   Status recover_read(bool is_after_power_cut);
-  Status recover_page(const std::vector<Delivery>& page, bool is_after_power_cut);
+  Result<std::int64_t> resume(bool is_after_power_cut);  // what is pending; gives how many
+  Status publish_again(const std::vector<Delivery>& page, bool is_after_power_cut, std::set<std::string>& failing);
+  Status settle_again(const std::vector<Delivery>& page);
   Status remove_orphans();
   void add_agents();
   void add_agent(const std::string& name, std::int64_t now_us);
@@ -267,6 +269,7 @@ class Relay {
   void collect_fresh(Wait wait);
   void release_body(std::int64_t stamp);
   void publish_one(const Delivery& delivery);
+  void keep_failing(const std::vector<Change>& changes);
   void abandon(Plan plan, const Error& why);
   void withdraw(const Delivery& delivery);
   Status clear_doubt();

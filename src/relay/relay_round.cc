@@ -281,6 +281,12 @@ void Relay::publish_one(const Delivery& delivery) {
   retry(delivery, published.error().message());
 }
 
+void Relay::keep_failing(const std::vector<Change>& changes) {
+  for (const Change& change : changes) {
+    if (change.is_retry) failing_.try_emplace(change.delivery.recipient, change.delivery.next_at_ms);
+  }
+}
+
 void Relay::publish(Plan& plan) {
   for (const Change& change :
        plan.changes) {  // not before it is recorded: without its file it would count as delivered
@@ -292,6 +298,8 @@ void Relay::publish(Plan& plan) {
   if (plan.has_more_retries) {  // they are older than what is new
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
+  keep_failing(plan.changes);  // and so are those that were not recorded when it was looked who is to be tried
+  keep_failing(changes_);
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
