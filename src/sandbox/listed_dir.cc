@@ -94,7 +94,14 @@ Status ListedDir::show(const std::string& name) {
   }
   Entry now{.device = info.st_dev, .inode = info.st_ino, .type = info.st_mode & S_IFMT, .target = {}};
   bool is_link = now.type == S_IFLNK;
-  if (is_link) now.target = WARREN_TRY(read_host_link_below(host_.get(), name));
+  if (is_link) {
+    Result<std::string> target = read_host_link_below(host_.get(), name);
+    if (!target.ok()) {
+      remove(name);
+      return Ok{};
+    }
+    now.target = std::move(target).take_value();
+  }
   auto known = shown_.find(name);
   bool is_known = known != shown_.end();
   if (is_known && known->second == now) return Ok{};

@@ -99,6 +99,10 @@ class Escape:
         self.attempt("create", f"/proc/self/root{self.world.canary}/new")
         self.attempt("create", f"/proc/1/root{self.world.canary}/new")
         self.attempt("roots", f"{self.world.canary}/new")
+        # The first process has directories open that are hidden from the others.
+        done = self.shell("for n in $(seq 0 60); do cat /proc/1/fd/$n/.netrc; ls -L /proc/1/fd/$n/ && echo listed; "
+                          "touch /proc/1/fd/$n/made && echo made; done")
+        self.assertEqual(done.stdout, "")
 
     def test_what_was_open_outside_is_closed_inside(self):
         directory = os.open(self.world.canary, os.O_RDONLY)
@@ -233,6 +237,22 @@ class Escape:
                 self.attempt("abstract", name)
             finally:
                 path.unlink()
+
+    def test_where_mounts_let_it_write_landlock_does_not(self):
+        """A FIFO can be written to on a read-only mount: what stops that is the second wall, where the kernel has it."""
+        has_landlock = "landlock: ABI" in self.world.run("--walls", "--", "true").stderr
+        fifo = self.world.canary / "fifo"
+        os.mkfifo(fifo)
+        os.chmod(fifo, 0o666)
+        self.before = self.checksums()
+        reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            done = self.shell(f"echo got out > {fifo}")
+            self.assertEqual(done.returncode != 0, has_landlock, done.stderr)
+            if has_landlock:
+                self.assertRaises(BlockingIOError, os.read, reader, 100)
+        finally:
+            os.close(reader)
 
     # Devices, privileges, the kernel.
 
