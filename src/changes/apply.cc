@@ -117,7 +117,7 @@ class Dropper {
     std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
     for (LostLink& link : lost) {
       std::optional<Attributes> now = WARREN_TRY(base_.find(link.base_path));
-      bool is_ours = now && now->inode == link.base && touched.contains(host_inode_of(link.base));
+      bool is_ours = now && now->inode == link.base && touched.contains(now->host_inode);
       if (!is_ours || now->ctime <= link.at) continue;
       link.at = now->ctime;
       WARREN_TRY(overlay_.upper.put_lost_link(link));

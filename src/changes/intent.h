@@ -20,9 +20,6 @@ namespace warren {
 // What the names of staging directories begin with.
 inline constexpr std::string_view kStagingPrefix = ".warren-apply-";
 
-// HostFs folds the host's number into its own; these bits are the host's.
-inline std::uint64_t host_inode_of(Inode node) { return node.value & ((std::uint64_t{1} << 56) - 1); }
-
 // Stored. Never renumber.
 enum class StepKind : std::uint8_t {
   kTakeOut = 1,      // path → slot

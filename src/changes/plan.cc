@@ -17,8 +17,7 @@ namespace {
 bool is_what_was_listed(const struct stat& info, const Attributes& node) {
   if ((info.st_mode & S_IFMT) != (node.mode & S_IFMT)) return false;
   if (S_ISDIR(info.st_mode)) return true;
-  bool is_same_number = host_inode_of(Inode{info.st_ino}) == host_inode_of(node.inode);
-  return is_same_number && static_cast<std::uint64_t>(info.st_size) == node.size &&
+  return info.st_ino == node.host_inode && static_cast<std::uint64_t>(info.st_size) == node.size &&
          info.st_mtim.tv_sec == node.mtime.seconds && info.st_mtim.tv_nsec == node.mtime.nanoseconds;
 }
 

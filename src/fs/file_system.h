@@ -110,6 +110,10 @@ class FileSystem {
   // none, which is the rule.
   virtual Result<Fd> open_backing(Inode) { return Fd(); }
 
+  // Of a node that somebody remembers by its number and generation: from now on the number is of no other. Says nothing
+  // where numbers are not used again, which is the rule.
+  virtual void keep_number(Inode, std::uint64_t /*generation*/) {}
+
   // flush: what a close promises (nothing). sync: after it, a crash loses nothing of this node.
   virtual Status flush(Inode node) = 0;
   virtual Status sync(Inode node) = 0;

@@ -23,6 +23,7 @@ constexpr int kOwnBits = 56;  // of a number that are the host's own
 constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
 
 constexpr std::uint64_t kTags = 63;
+constexpr std::uint64_t kLaterTag = 1;  // of numbers that are made up because the host's own is another's
 
 constexpr std::size_t kOpenDirs = 256;
 constexpr std::size_t kOpenFiles = 128;
@@ -88,7 +89,7 @@ HostFs::~HostFs() = default;
 Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const HostFsOptions& options) {
   Fd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
-  struct stat info = WARREN_TRY(stat_at(root.get(), ""));
+  HostStat info = WARREN_TRY(host_stat(root.get(), ""));
   std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
   for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
   return fs;
@@ -126,10 +127,14 @@ bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
 
 Error HostFs::stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone from the host", node.value)}; }
 
-Result<struct stat> HostFs::stat_at(int dir, const char* name) {
-  struct stat info {};
-  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
-  if (::fstatat(dir, name, &info, flags) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+Result<HostStat> HostFs::stat_at(int dir, const char* name) {
+  HostStat info = WARREN_TRY(host_stat(dir, name));
+  auto known = generation_sources_.find(info.st_dev);
+  if (known == generation_sources_.end()) {
+    known = generation_sources_.emplace(info.st_dev, find_generation_source(dir, name, info)).first;
+  }
+  if (known->second == GenerationSource::kNone) info.generation = 0;
+  if (known->second == GenerationSource::kHandle) info.generation = generation_by_handle(dir, name);
   return info;
 }
 
@@ -169,14 +174,53 @@ std::uint64_t HostFs::tag_of(std::uint64_t device) {
   return tags_[device] = tag + 1;
 }
 
-HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const struct stat& info) {
-  Inode number = number_of(info.st_dev, info.st_ino);
+bool HostFs::is_other(const Node& node, const HostStat& info) {
+  if (info.st_dev != node.device || info.st_ino != node.host_inode) return true;
+  return is_other_generation(info.generation, node.generation);
+}
+
+bool HostFs::is_taken(Inode number, std::uint64_t generation) const {
+  if (auto kept = kept_numbers_.find(number); kept != kept_numbers_.end()) {
+    return is_other_generation(kept->second, generation);
+  }
+  auto node = nodes_.find(number);
+  if (node == nodes_.end() || node->second->retained == 0) return false;
+  return is_other_generation(node->second->generation, generation);
+}
+
+// The made-up number depends on nothing but the node, so that it is the same in every process.
+Inode HostFs::number_of(const HostStat& info) {
+  Inode own = number_of(info.st_dev, info.st_ino);
+  if (info.generation == 0) return own;
+  bool may_have_another = !kept_numbers_.empty() || !shared_numbers_.empty();
+  if (!may_have_another && !is_taken(own, info.generation)) return own;
+  Inode later{kHostBit | (kLaterTag << kOwnBits) | (fold(own.value ^ fold(info.generation)) & kOwnMask)};
+  bool has_another = nodes_.contains(later) || kept_numbers_.contains(later);
+  if (!has_another && !is_taken(own, info.generation)) return own;
+  shared_numbers_.insert(own);
+  return later;
+}
+
+void HostFs::keep_number(Inode node, std::uint64_t generation) {
+  if (generation == 0) return;
+  std::lock_guard guard(mutex_);
+  kept_numbers_[node] = generation;
+}
+
+HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const HostStat& info) {
+  Inode number = number_of(info);
   NodePtr& slot = nodes_[number];
+  if (slot && is_other(*slot, info)) {  // one that is gone, and that nobody uses
+    dirs_.drop(number);
+    files_.drop(number);
+    slot.reset();
+  }
   if (!slot) {
     slot = std::make_shared<Node>();
     slot->number = number;
     slot->device = info.st_dev;
     slot->host_inode = info.st_ino;
+    slot->generation = info.generation;
   }
   slot->type = info.st_mode & S_IFMT;
   if (slot->parent != parent || slot->name != name) {
@@ -234,17 +278,17 @@ Result<HostFs::FdPtr> HostFs::open_dir_fd(const NodePtr& node) {
       if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return stale(next.number);
       return system_error(errno, fmt::format("open {}", quote(next.name)));
     }
-    struct stat info = WARREN_TRY(stat_at(opened.get(), ""));
-    if (info.st_dev != next.device || info.st_ino != next.host_inode) return stale(next.number);
+    HostStat info = WARREN_TRY(stat_at(opened.get(), ""));
+    if (is_other(next, info)) return stale(next.number);
     fd = dirs_.add(next.number, std::move(opened));
   }
   return fd;
 }
 
-Result<struct stat> HostFs::stat_node(const NodePtr& node) {
+Result<HostStat> HostFs::stat_node(const NodePtr& node) {
   if (node->type == S_IFDIR) {
     FdPtr fd = WARREN_TRY(open_dir_fd(node));
-    struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+    HostStat info = WARREN_TRY(stat_at(fd->get(), ""));
     if (info.st_nlink == 0) {
       dirs_.drop(node->number);
       return stale(node->number);
@@ -252,14 +296,14 @@ Result<struct stat> HostFs::stat_node(const NodePtr& node) {
     return info;
   }
   FdPtr dir = WARREN_TRY(open_dir_fd(node->parent));
-  Result<struct stat> info = stat_at(dir->get(), node->name.c_str());
+  Result<HostStat> info = stat_at(dir->get(), node->name.c_str());
   if (!info.ok() && info.error().code() == Code::kNotFound) return stale(node->number);
   if (!info.ok()) return info;
-  if (info->st_dev != node->device || info->st_ino != node->host_inode) return stale(node->number);
+  if (is_other(*node, *info)) return stale(node->number);
   return info;
 }
 
-Attributes HostFs::shown(const NodePtr& node, const struct stat& info) const {
+Attributes HostFs::shown(const NodePtr& node, const HostStat& info) const {
   return {.inode = node->number,
           .mode = info.st_mode,
           .nlink = static_cast<std::uint32_t>(info.st_nlink),
@@ -268,7 +312,10 @@ Attributes HostFs::shown(const NodePtr& node, const struct stat& info) const {
           .atime = timestamp(info.st_atim),
           .mtime = timestamp(info.st_mtim),
           .ctime = timestamp(info.st_ctim),
-          .rdev = info.st_rdev};
+          .rdev = info.st_rdev,
+          .host_device = info.st_dev,
+          .host_inode = info.st_ino,
+          .generation = info.generation};
 }
 
 Result<std::unique_ptr<Unit>> HostFs::begin(UnitAccess access) {
@@ -283,7 +330,7 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
   NodePtr dir = WARREN_TRY(find_dir(parent));
   FdPtr fd = WARREN_TRY(open_dir_fd(dir));
   watch(dir);
-  Result<struct stat> info = stat_at(fd->get(), std::string(name).c_str());
+  Result<HostStat> info = stat_at(fd->get(), std::string(name).c_str());
   bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;
   // Not missing: whoever thinks so makes one of their own, and an apply would write it over the host's.
   bool is_refused = (info.ok() && is_hidden(*info)) || is_hidden_name(*dir, name);
@@ -296,7 +343,7 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
 Result<Attributes> HostFs::get_attributes(Inode node) {
   std::lock_guard guard(mutex_);
   NodePtr found = WARREN_TRY(find_node(node));
-  struct stat info = WARREN_TRY(stat_node(found));
+  HostStat info = WARREN_TRY(stat_node(found));
   return shown(found, info);
 }
 

@@ -7,7 +7,8 @@
 //
 // Numbers: the host's own inode number in the low 56 bits, bit 62 set, so that they are never those of an
 // agent file. They stay the same for as long as the host's do. Of a second filesystem that is mounted
-// somewhere below, and of numbers over 56 bits, the rest is folded in.
+// somewhere below, and of numbers over 56 bits, the rest is folded in. A node that got the number of one that is gone
+// but still in use, or remembered (keep_number), has another.
 //
 // A listing gives a directory that something is mounted on the number of what is below; a lookup, of what
 // is mounted.
@@ -23,10 +24,12 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fs/file_system.h"
 #include "os/fd.h"
+#include "os/host_stat.h"
 
 namespace warren {
 
@@ -76,6 +79,7 @@ class HostFs final : public FileSystem {
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
   Result<Fd> open_backing(Inode node) override;
+  void keep_number(Inode node, std::uint64_t generation) override;
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode) override { return Ok{}; }
 
@@ -97,6 +101,7 @@ class HostFs final : public FileSystem {
     Inode number;
     std::uint64_t device = 0;
     std::uint64_t host_inode = 0;
+    std::uint64_t generation = 0;
     std::uint32_t type = 0;
     std::shared_ptr<Node> parent;  // also held by the table, and by its other children; null for the root
     std::string name;
@@ -133,22 +138,25 @@ class HostFs final : public FileSystem {
   bool may_be_hidden(std::uint64_t host_inode) const;
   static Error read_only();
   static Error stale(Inode node);
-  static Result<struct stat> stat_at(int dir, const char* name);  // "": the directory itself
 
   // Under mutex_.
-  Result<NodePtr> find_node(Inode node);               // kStale
-  Result<NodePtr> find_dir(Inode node);                // kStale, kNotDirectory
-  Result<FdPtr> open_dir_fd(const NodePtr& node);      // O_PATH
-  Result<struct stat> stat_node(const NodePtr& node);  // kStale if something else is there now
-  NodePtr know(const NodePtr& parent, std::string_view name, const struct stat& info);
-  Inode number_of(std::uint64_t device, std::uint64_t host_inode);
+  Result<HostStat> stat_at(int dir, const char* name);  // "": the directory itself
+  Result<NodePtr> find_node(Inode node);                // kStale
+  Result<NodePtr> find_dir(Inode node);                 // kStale, kNotDirectory
+  Result<FdPtr> open_dir_fd(const NodePtr& node);       // O_PATH
+  Result<HostStat> stat_node(const NodePtr& node);      // kStale if something else is there now
+  NodePtr know(const NodePtr& parent, std::string_view name, const HostStat& info);
+  static bool is_other(const Node& node, const HostStat& info);
+  Inode number_of(const HostStat& info);
+  Inode number_of(std::uint64_t device, std::uint64_t host_inode);  // of whichever generation
+  bool is_taken(Inode number, std::uint64_t generation) const;
   std::uint64_t tag_of(std::uint64_t device);
   void sweep();
   void watch(const NodePtr& dir);
 
   Result<FdPtr> open_file(Inode node);  // to read its content; kIsDirectory, kInvalid
   Result<std::string> path_by_fd(const NodePtr& node, FdPtr& keep);
-  Attributes shown(const NodePtr& node, const struct stat& info) const;
+  Attributes shown(const NodePtr& node, const HostStat& info) const;
 
   Fd root_;
   std::uint64_t root_device_;
@@ -158,8 +166,11 @@ class HostFs final : public FileSystem {
   std::mutex mutex_;
   NodePtr root_node_;
   std::unordered_map<Inode, NodePtr> nodes_;
-  std::map<Identity, Inode> folded_;             // numbers that are not the host's own
-  std::map<std::uint64_t, std::uint64_t> tags_;  // of devices other than the root's
+  std::map<Identity, Inode> folded_;                              // numbers that are not the host's own
+  std::map<std::uint64_t, std::uint64_t> tags_;                   // of devices other than the root's
+  std::map<std::uint64_t, GenerationSource> generation_sources_;  // by device
+  std::unordered_map<Inode, std::uint64_t> kept_numbers_;         // and the generation each is of
+  std::unordered_set<Inode> shared_numbers_;                      // that a node did not get, being another's
   OpenFiles dirs_;
   OpenFiles files_;
   std::unique_ptr<HostWatch> watch_;

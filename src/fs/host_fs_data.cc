@@ -32,7 +32,7 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
   if (FdPtr kept = files_.find(node)) {
     if (found->retained > 0) return kept;
     // Deleted or replaced on the host while we have it open: what was looked up is gone.
-    struct stat info = WARREN_TRY(stat_at(kept->get(), ""));
+    HostStat info = WARREN_TRY(stat_at(kept->get(), ""));
     if (info.st_nlink > 0) return kept;
     files_.drop(node);
   }
@@ -44,8 +44,8 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
     if (errno == ENOENT || errno == ELOOP) return stale(node);
     return system_error(errno, fmt::format("open {} in the base", quote(found->name)));
   }
-  struct stat info = WARREN_TRY(stat_at(fd.get(), ""));
-  if (info.st_dev != found->device || info.st_ino != found->host_inode) return stale(node);
+  HostStat info = WARREN_TRY(stat_at(fd.get(), ""));
+  if (is_other(*found, info)) return stale(node);
   return files_.add(node, std::move(fd));
 }
 
@@ -72,7 +72,7 @@ Result<Fd> HostFs::open_backing(Inode node) {
 
 Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
   FdPtr fd = WARREN_TRY(open_file(node));
-  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+  HostStat info = WARREN_TRY(host_stat(fd->get(), ""));
   Error none(Code::kNoData, "there is no data from there on");
   if (offset >= static_cast<std::uint64_t>(info.st_size)) return none;
   off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_DATA);
@@ -83,7 +83,7 @@ Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
 
 Result<std::uint64_t> HostFs::seek_hole(Inode node, std::uint64_t offset) {
   FdPtr fd = WARREN_TRY(open_file(node));
-  struct stat info = WARREN_TRY(stat_at(fd->get(), ""));
+  HostStat info = WARREN_TRY(host_stat(fd->get(), ""));
   std::uint64_t size = static_cast<std::uint64_t>(info.st_size);
   if (offset >= size) return Error(Code::kNoData, "it is behind the end");
   off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_HOLE);

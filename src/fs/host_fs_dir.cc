@@ -62,14 +62,13 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
     if (name == "." || name == ".." || is_hidden_name(*node, name)) continue;
     std::uint32_t type = DTTOIF(entry->d_type);
     // Without a type, or where it may be hidden, the name must be looked at.
-    Inode number;
-    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino)) {
-      Result<struct stat> info = stat_at(path->get(), entry->d_name);
+    Inode number = number_of(node->device, entry->d_ino);
+    bool may_be_another = kept_numbers_.contains(number) || shared_numbers_.contains(number);
+    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino) || may_be_another) {
+      Result<HostStat> info = stat_at(path->get(), entry->d_name);
       if (!info.ok() || is_hidden(*info)) continue;
       type = info->st_mode & S_IFMT;
-      number = number_of(info->st_dev, info->st_ino);
-    } else {
-      number = number_of(node->device, entry->d_ino);
+      number = number_of(*info);
     }
     entries.push_back({.cookie = 0, .name = std::string(name), .inode = number, .type = type, .attributes = {}});
   }

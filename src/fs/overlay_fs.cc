@@ -114,6 +114,7 @@ Status OverlayFs::reload() {
     if (origin.upper == kRootInode) root_is_copied_ = true;
     else if (origin.base_path.empty()) opaque_.insert(origin.upper);
     else if (origin.seen) {
+      base_.keep_number(origin.seen->inode, origin.seen->generation);
       copies_[origin.seen->inode] = {.upper = origin.upper,
                                      .base_path = std::move(origin.base_path),
                                      .seen = origin.seen,
@@ -123,7 +124,10 @@ Status OverlayFs::reload() {
     }
   }
   for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
-  for (const LostLink& one : lost) lose_name(one.base, one.base_path, one.at);
+  for (const LostLink& one : lost) {
+    base_.keep_number(one.base, one.generation);
+    lose_name(one.base, one.base_path, one.at);
+  }
   for (auto& [number, dir] : dirs_) {
     dir.whiteouts.reset();
     dir.subdirectories.reset();
@@ -131,6 +135,12 @@ Status OverlayFs::reload() {
   std::erase_if(removed_, [&](const auto& one) { return !retained_.contains(one.first); });
   is_loaded_ = true;
   return Ok{};
+}
+
+void OverlayFs::forget_host(Attributes& found) {
+  found.host_device = 0;
+  found.host_inode = 0;
+  found.generation = 0;
 }
 
 Inode OverlayFs::number_of(Inode upper) const {
@@ -180,6 +190,7 @@ Result<Attributes> OverlayFs::layer_attributes(const View& view) {
 
 Result<Attributes> OverlayFs::attributes_of(const View& view) {
   Attributes found = WARREN_TRY(layer_attributes(view));
+  forget_host(found);
   found.inode = view.number;
   if (found.is_directory()) {
     found.nlink = WARREN_TRY(count_links(view.number, found));

@@ -150,6 +150,7 @@ class OverlayFs final : public FileSystem {
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
   Result<Attributes> shown_base(Inode parent, std::string_view name, Attributes found);
+  static void forget_host(Attributes& found);  // what only the base's own attributes have
   Inode number_of(Inode upper) const;
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
@@ -212,6 +213,8 @@ class OverlayFs final : public FileSystem {
   };
   Result<Side> look_at(Inode parent, std::string_view name);
   Status check_rename(const Side& from, const Side& to, RenameMode mode);
+  Status check_same_device(const Side& moved, const Side& to);
+  std::uint64_t find_device(Inode dir);
   Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
   Status bring_up(const Side& side);
   Status bring_up_link(const Side& side, Copy& copy);

@@ -121,6 +121,7 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
 
 Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, Attributes found) {
   removed_.erase(found.inode);
+  forget_host(found);
   if (found.is_directory()) {
     know_dir(found.inode, parent, name, found.inode);
     found.nlink = WARREN_TRY(count_links(found.inode, found));
@@ -350,7 +351,10 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // of where it came from
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
-  if (below && !below->is_directory() && below->nlink > 1) lose_name(below->inode, base_path, changed.mtime);
+  if (below && !below->is_directory() && below->nlink > 1) {
+    base_.keep_number(below->inode, below->generation);
+    lose_name(below->inode, base_path, changed.mtime);
+  }
   settle_removed(parent, name, entry, own, below, changed.mtime);
   return Ok{};
 }

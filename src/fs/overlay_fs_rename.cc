@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/path.h"
 #include "fs/overlay_change.h"
 
@@ -37,6 +38,31 @@ Status OverlayFs::check_replaceable(const Attributes& old_entry, const Attribute
   return Ok{};
 }
 
+// Of what shows through a directory, or through the nearest one above it that shows something; 0 where nobody knows.
+std::uint64_t OverlayFs::find_device(Inode number) {
+  for (int depth = 0; depth < limits::kTreeDepth; ++depth) {
+    auto dir = dirs_.find(number);
+    if (dir == dirs_.end()) break;
+    if (dir->second.base) {
+      Result<Attributes> shown = base_.get_attributes(*dir->second.base);
+      if (shown.ok()) return shown->host_device;
+    }
+    if (number == kRootInode) break;
+    number = dir->second.parent;
+  }
+  return 0;
+}
+
+// As on the host: whoever moves a directory to another filesystem copies it. A rename could not be applied.
+Status OverlayFs::check_same_device(const Side& moved, const Side& to) {
+  if (!moved.entry->is_directory() || moved.parent == to.parent) return Ok{};
+  if (!dirs_.at(moved.entry->inode).base) return Ok{};
+  std::uint64_t own = find_device(moved.entry->inode);
+  std::uint64_t there = find_device(to.parent);
+  if (own == there || own == 0 || there == 0) return Ok{};
+  return Error(Code::kCrossDevice, "the base has the directory on another filesystem");
+}
+
 Status OverlayFs::check_rename(const Side& from, const Side& to, RenameMode mode) {
   if (mode == RenameMode::kExchange && !to.entry) {
     return Error(Code::kNotFound, fmt::format("no {}", quote(to.name)));
@@ -46,9 +72,10 @@ Status OverlayFs::check_rename(const Side& from, const Side& to, RenameMode mode
   }
   if (to.entry && to.entry->inode == from.entry->inode) return Ok{};
   if (from.entry->is_directory() && is_within(to.parent, from.entry->inode)) return into_itself();
+  WARREN_TRY(check_same_device(from, to));
   if (mode == RenameMode::kExchange) {
     bool goes_in = to.entry->is_directory() && is_within(from.parent, to.entry->inode);
-    return goes_in ? Status(into_itself()) : Status(Ok{});
+    return goes_in ? Status(into_itself()) : check_same_device(to, from);
   }
   if (to.entry) WARREN_TRY(check_replaceable(*from.entry, *to.entry));
   return Ok{};
@@ -79,6 +106,7 @@ Status OverlayFs::bring_up(const Side& side) {
     if (!copy || copy->is_noted) return Ok{};
     // Until now it belonged to the base's directory of the same path; from now on that must be noted.
     copy->seen = WARREN_TRY(base_.get_attributes(number));
+    base_.keep_number(copy->seen->inode, copy->seen->generation);
     WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, 0}));
     copy->is_noted = true;
     return Ok{};
@@ -127,7 +155,9 @@ Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
 Status OverlayFs::lose_covered_link(const Side& to, Timestamp at) {
   if (!to.in_base || to.in_base->is_directory() || to.in_base->nlink <= 1) return Ok{};
   std::string base_path = base_path_of(to.parent, to.name);
-  WARREN_TRY(upper_.put_lost_link({.base_path = base_path, .base = to.in_base->inode, .at = at}));
+  WARREN_TRY(upper_.put_lost_link(
+      {.base_path = base_path, .base = to.in_base->inode, .generation = to.in_base->generation, .at = at}));
+  base_.keep_number(to.in_base->inode, to.in_base->generation);
   lose_name(to.in_base->inode, base_path, at);
   return Ok{};
 }

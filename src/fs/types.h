@@ -40,6 +40,11 @@ struct Attributes {
   Timestamp mtime;
   Timestamp ctime;
   std::uint64_t rdev = 0;
+  // Only of a node of the host: its device, the number it has there, and which of all the nodes with that number it is
+  // (os/host_stat.h).
+  std::uint64_t host_device = 0;
+  std::uint64_t host_inode = 0;
+  std::uint64_t generation = 0;
 
   bool operator==(const Attributes&) const = default;
 

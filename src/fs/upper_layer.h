@@ -53,6 +53,7 @@ struct Whiteout {
 struct LostLink {
   std::string base_path;
   Inode base;
+  std::uint64_t generation = 0;  // of the node; 0 where nobody knows
   Timestamp at;
 
   bool operator==(const LostLink&) const = default;

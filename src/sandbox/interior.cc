@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <string_view>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -31,7 +30,6 @@ using Place = Plan::Place;
 constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
 constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
 constexpr const char* kNothing = "/dev/.hidden";  // what is laid over a hidden file
-constexpr std::size_t kListedMax = 8192;          // names, a mount each
 constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
 
 // Of the machine, not of a process; each tells or changes something that is nobody's business inside.
@@ -77,23 +75,6 @@ Result<std::vector<std::string>> machine_entries_of_proc() {
   return found;
 }
 
-// Up to `max` of them; none if it cannot be listed.
-std::vector<std::string> list_names(const Fd& dir, std::size_t max) {
-  std::vector<std::string> names;
-  int again = ::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = again < 0 ? nullptr : ::fdopendir(again);
-  if (stream == nullptr) return names;
-  errno = 0;
-  const dirent* entry = ::readdir(stream);
-  for (; entry != nullptr && names.size() < max; entry = ::readdir(stream)) {
-    std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  if (entry == nullptr && errno != 0) names.clear();
-  ::closedir(stream);
-  return names;
-}
-
 }  // namespace
 
 Status Interior::prepare() {
@@ -104,10 +85,13 @@ Status Interior::prepare() {
     return system_error(errno, "part from the host's mounts");
   }
   WARREN_TRY(take_sources());
+  note_hidden_nodes();
   WARREN_TRY(seal_host());
   WARREN_TRY(mount_proc());
   WARREN_TRY(mount_dev());
   if (!plan_.has_network) WARREN_TRY(raise_loopback());
+  Result<DirWatch> watch = DirWatch::open();  // where there is none, nothing is followed
+  if (watch.ok()) watch_ = std::move(watch).take_value();
   for (const Place& place : plan_.places) {
     if (!is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
   }
@@ -128,6 +112,14 @@ Status Interior::take_sources() {
     sources_.push_back({place.path, std::move(tree)});
   }
   return Ok{};
+}
+
+void Interior::note_hidden_nodes() {
+  for (const Place& place : plan_.places) {
+    struct stat info {};
+    bool is_there = place.kind == Kind::kHidden && ::lstat(place.path.c_str(), &info) == 0;
+    if (is_there) hidden_nodes_.emplace(info.st_dev, info.st_ino);
+  }
 }
 
 Status Interior::seal_host() {
@@ -229,46 +221,36 @@ Status Interior::hide(const Place& place) {
   return mounts::attach(cover, place.path);
 }
 
-// The names of a directory, each with what the host has there, in a directory that the host cannot change. Names that
-// are hidden are not in it. Where we may not list it, or it has too many names, the covers have to do.
+// Names that are hidden are not in it. Where it cannot be made, covers have to do.
 Status Interior::list(const Place& place) {
-  Result<Fd> dir = open_host_dir(place.path);
-  if (!dir.ok()) return Ok{};
-  std::vector<std::string> names = list_names(*dir, kListedMax + 1);
-  if (names.empty() || names.size() > kListedMax) return Ok{};
-  struct stat info {};
-  if (::fstat(dir->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(place.path)));
-  std::string options = fmt::format("mode={:o}", info.st_mode & 07777U);
-  if (::geteuid() == 0) options += fmt::format(",uid={},gid={}", info.st_uid, info.st_gid);
-  Fd anew = WARREN_TRY(mounts::make_filesystem("tmpfs", options, kPlain));
-  WARREN_TRY(mounts::attach(anew, place.path));
-  covers_.push_back(place.path);
-  for (const std::string& name : names) {
-    std::string path = join_path(place.path, name);
-    if (!is_hidden_file(path)) WARREN_TRY(add_entry(*dir, name, path));
+  ListedDir::Names names;
+  auto in_place = [&](const std::string& path) { return path.substr(place.path.size() + 1); };
+  for (const std::string& path : plan_.absent) {
+    if (split_parent(path).parent == place.path) names.left_out.insert(in_place(path));
   }
+  for (const Place& other : plan_.places) {
+    if (other.path == place.path || !is_within(other.path, place.path)) continue;
+    std::string below = in_place(other.path);
+    bool is_hidden_file = other.kind == Kind::kHidden && !other.is_directory && below.find('/') == below.npos;
+    if (is_hidden_file) names.left_out.insert(below);
+    else names.fixed.insert(below.substr(0, below.find('/')));
+  }
+  names.hidden_nodes = hidden_nodes_;
+  DirWatch* watch = watch_ ? &*watch_ : nullptr;
+  std::unique_ptr<ListedDir> dir = WARREN_TRY(ListedDir::make(place.path, std::move(names), watch));
+  if (!dir) return Ok{};
+  covers_.push_back(place.path);
+  listed_.push_back(std::move(dir));
   return Ok{};
 }
 
-bool Interior::is_hidden_file(const std::string& path) const {
-  return std::any_of(plan_.places.begin(), plan_.places.end(), [&](const Place& place) {
-    return place.kind == Kind::kHidden && !place.is_directory && place.path == path;
-  });
-}
-
-// What cannot be had (it is gone by now, or a mount whose server is dead) is left out.
-Status Interior::add_entry(const Fd& dir, const std::string& name, const std::string& path) {
-  Result<Fd> tree = mounts::clone_entry(dir, name);
-  struct stat info {};
-  if (!tree.ok() || ::fstat(tree->get(), &info) != 0) return Ok{};
-  if (S_ISLNK(info.st_mode)) {
-    Result<std::string> target = read_host_link_below(dir.get(), name);
-    if (!target.ok()) return Ok{};
-    if (::symlink(target->c_str(), path.c_str()) != 0) return system_error(errno, fmt::format("make {}", quote(path)));
-    return Ok{};
+void Interior::follow() {
+  for (const DirWatch::Event& event : watch_->take()) {
+    for (const std::unique_ptr<ListedDir>& dir : listed_) {
+      if (event.is_lost) dir->follow_all();
+      else if (event.is_name && dir->watch_id() == event.id) dir->follow(event.name);
+    }
   }
-  WARREN_TRY(mounts::make_target(path, S_ISDIR(info.st_mode)));
-  return mounts::attach(*tree, path);
 }
 
 // A directory that something is mounted on cannot be renamed, but the one above it can: then the next run of the

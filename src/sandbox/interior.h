@@ -3,11 +3,18 @@
 // Runs in the sandbox's first process, in new user and mount namespaces, before anything else lives there.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "os/dir_watch.h"
 #include "os/fd.h"
+#include "sandbox/listed_dir.h"
 #include "sandbox/plan.h"
 
 namespace warren {
@@ -26,6 +33,11 @@ class Interior {
 
   Status finish();
 
+  // Readable when the host changed something in a directory that shows name by name; -1 if nobody would know. Then
+  // follow() shows it.
+  int watch_fd() const { return watch_ ? watch_->fd() : -1; }
+  void follow();
+
   // Writes out what the kernel still has, and takes the base away.
   void unmount_base();
 
@@ -36,14 +48,13 @@ class Interior {
   };
 
   Status take_sources();
+  void note_hidden_nodes();
   Status seal_host();
   Status mount_proc();
   Status mount_dev();
   Status add_place(const Plan::Place& place);
   Status hide(const Plan::Place& place);
   Status list(const Plan::Place& place);
-  Status add_entry(const Fd& dir, const std::string& name, const std::string& path);
-  bool is_hidden_file(const std::string& path) const;
   bool has_places_inside(const std::string& path) const;
   Status pin_parents(const std::string& path);
   Status attach_source(const Plan::Place& place);
@@ -54,6 +65,9 @@ class Interior {
   std::vector<Source> sources_;
   std::vector<std::string> covers_;  // directories of our own that something else was put into
   std::vector<std::string> pinned_;
+  std::optional<DirWatch> watch_;
+  std::vector<std::unique_ptr<ListedDir>> listed_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and number
 };
 
 }  // namespace warren

@@ -26,6 +26,20 @@ Status set(int dir, const char* path, unsigned flags, std::uint64_t attributes, 
 
 unsigned recursion(Depth depth) { return depth == Depth::kTree ? unsigned{AT_RECURSIVE} : 0U; }
 
+// Newer than Debian 12's headers.
+constexpr unsigned kBeneath = 0x200;  // MOVE_MOUNT_BENEATH
+
+Status move(const Fd& tree, const std::string& path, unsigned flags) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  Fd target(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!target.is_open()) return system_error(errno, fmt::format("mount on {}", quote(path)));
+  constexpr unsigned kByFds = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  if (::move_mount(tree.get(), "", target.get(), "", kByFds | flags) == 0) return Ok{};
+  return system_error(errno, fmt::format("mount on {}", quote(path)));
+}
+
 }  // namespace
 
 Result<Fd> clone_tree(const std::string& path, Depth depth) {
@@ -72,17 +86,9 @@ Result<Fd> make_filesystem(const std::string& type, const std::string& options, 
   return tree;
 }
 
-Status attach(const Fd& tree, const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  Fd target(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  if (!target.is_open()) return system_error(errno, fmt::format("mount on {}", quote(path)));
-  if (::move_mount(tree.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0) {
-    return Ok{};
-  }
-  return system_error(errno, fmt::format("mount on {}", quote(path)));
-}
+Status attach(const Fd& tree, const std::string& path) { return move(tree, path, 0); }
+
+Status attach_beneath(const Fd& tree, const std::string& path) { return move(tree, path, kBeneath); }
 
 Status restrict_in_place(const std::string& path, std::uint64_t attributes) {
   Fd tree = WARREN_TRY(clone_tree(path, Depth::kTree));

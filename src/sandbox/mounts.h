@@ -34,6 +34,9 @@ Result<Fd> make_filesystem(const std::string& type, const std::string& options, 
 // Follows no symbolic link on the way to `path`: kLoop.
 Status attach(const Fd& tree, const std::string& path);
 
+// Below what is mounted at `path` already, which then can be taken away. Fails before Linux 6.5.
+Status attach_beneath(const Fd& tree, const std::string& path);
+
 // The read-only or otherwise restricted face of something, laid over itself.
 Status restrict_in_place(const std::string& path, std::uint64_t attributes);
 

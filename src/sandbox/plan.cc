@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -98,7 +100,7 @@ class Planner {
     add_defaults();
     add_scratch();
     keep_name_service();
-    list_parents_of_files();
+    list_parents();
     auto depth = [](const Place& place) { return std::count(place.path.begin(), place.path.end(), '/'); };
     std::stable_sort(plan_.places.begin(), plan_.places.end(),
                      [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
@@ -170,7 +172,10 @@ class Planner {
 
   void add_defaults() {
     for (const std::string& home : options_.homes) {
-      for (std::string_view name : kSecrets) hide_by_default(fmt::format("{}/{}", home, name));
+      for (std::string_view name : kSecrets) {
+        hide_by_default(fmt::format("{}/{}", home, name));
+        find_absent(home, name);
+      }
     }
     if (options_.default_allows == DefaultAllows::kNone || options_.homes.empty()) return;
     std::vector<std::string> names(kUsuallyAllowed.begin(), kUsuallyAllowed.end());
@@ -206,6 +211,25 @@ class Planner {
     }
   }
 
+  // Which directory a secret is in or would come to, and the first name on the way that is not there.
+  void find_absent(const std::string& home, std::string_view secret) {
+    std::optional<Found> dir = find_place(home);
+    for (std::size_t at = 0; dir && dir->is_directory;) {
+      std::size_t end = std::min(secret.find('/', at), secret.size());
+      std::string next = join_path(dir->path, secret.substr(at, end - at));
+      Result<std::optional<struct stat>> there = find_host_link(next);
+      if (!there.ok()) return;
+      bool is_absent = !there->has_value();
+      if (is_absent || end == secret.size()) {
+        std::set<std::string>& absent = parents_of_secrets_[dir->path];
+        if (is_absent) absent.emplace(secret.substr(at, end - at));
+        return;
+      }
+      dir = find_place(next);
+      at = end + 1;
+    }
+  }
+
   // The place, and where else mounts show it.
   std::vector<Found> with_aliases(Found found) const {
     std::vector<Found> all{std::move(found)};
@@ -237,10 +261,21 @@ class Planner {
     if (dir != "/run") add({std::move(dir), true}, Kind::kReadable);
   }
 
-  // A cover on a file goes with the file when the host replaces it. So the directory is built anew, without it.
-  // Not where the agent may write: what it makes there must be the host's.
-  void list_parents_of_files() {
+  // A cover goes with what it is on when the host replaces that. So the directory is built anew, without what is
+  // hidden, and of secrets also without what is not there yet. Not where the agent may write: what it makes there must
+  // be the host's.
+  void list_parents() {
     std::vector<std::string> parents;
+    for (const auto& [path, absent] : parents_of_secrets_) {
+      for (const Found& dir : with_aliases({path, true})) {
+        const Place* around = nearest_around(dir.path + "/");
+        bool is_as_on_host = around == nullptr || around->kind == Kind::kReadable;
+        bool is_known = std::find(parents.begin(), parents.end(), dir.path) != parents.end();
+        if (dir.path == "/" || !is_as_on_host || is_known) continue;
+        parents.push_back(dir.path);
+        for (const std::string& name : absent) plan_.absent.push_back(join_path(dir.path, name));
+      }
+    }
     for (const Place& file : plan_.places) {
       if (file.kind != Kind::kHidden || file.is_directory || is_within(file.path, plan_.base)) continue;
       std::string parent(split_parent(file.path).parent);
@@ -290,6 +325,7 @@ class Planner {
   Plan plan_;
   std::vector<std::string> guarded_;
   std::vector<std::string> opened_;
+  std::map<std::string, std::set<std::string>> parents_of_secrets_;  // and the names that are not in them
 };
 
 }  // namespace

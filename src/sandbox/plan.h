@@ -36,7 +36,7 @@ struct Plan {
     kAllowed,
     kReadable,
     kBase,
-    kListed,  // a directory with a hidden file in it: its names are those it has when the run begins
+    kListed,  // a directory with something hidden in it, or to be: it shows name by name (sandbox/listed_dir.h)
   };
   struct Place {
     std::string path;  // canonical
@@ -46,6 +46,7 @@ struct Plan {
 
   std::string base;           // canonical
   std::vector<Place> places;  // what lies inside another comes after it; a kListed one may have the path of another
+  std::vector<std::string> absent;  // what would be hidden if it were there: in a listed directory it never shows
   bool has_network = true;
 
   std::vector<std::string> paths_of(Kind kind) const;

@@ -147,11 +147,11 @@ TEST_F(PlanTest, WhatMakesNoSenseIsRefused) {
   refuses(Code::kNotFound, with([&](PlanOptions& o) { o.hide = {root_ + "/none"}; }));
 }
 
-TEST_F(PlanTest, ADirectoryWithAHiddenFileIsListedWhereItShowsAndNobodyMayWriteIntoIt) {
+TEST_F(PlanTest, ADirectoryOfSecretsIsListedWhereItShowsAndNobodyMayWriteIntoIt) {
   std::vector<std::string> none;
   EXPECT_EQ(plan().paths_of(Kind::kListed), none);  // it is in /tmp, which is another one inside
   options_.read = {home_};
-  EXPECT_EQ(plan().paths_of(Kind::kListed), std::vector{home_});
+  EXPECT_EQ(plan().paths_of(Kind::kListed), (std::vector{home_, home_ + "/.config"}));
   std::vector<Plan::Place> places = plan().places;
   auto at = [&](Kind kind) {
     return std::find_if(places.begin(), places.end(),
@@ -164,6 +164,21 @@ TEST_F(PlanTest, ADirectoryWithAHiddenFileIsListedWhereItShowsAndNobodyMayWriteI
   options_.allow.clear();
   options_.base = home_;
   EXPECT_EQ(plan().paths_of(Kind::kListed), none);
+}
+
+TEST_F(PlanTest, SecretsThatAreNotThereYetAreNamed) {
+  options_.read = {home_};
+  std::vector<std::string> absent = plan().absent;
+  auto has = [&](const std::string& name) {
+    return std::find(absent.begin(), absent.end(), home_ + name) != absent.end();
+  };
+  EXPECT_TRUE(has("/.aws"));
+  EXPECT_TRUE(has("/.config/gcloud"));
+  EXPECT_TRUE(has("/.terraform.d"));  // what would be in it is not looked for in this run
+  EXPECT_FALSE(has("/.ssh"));
+  EXPECT_FALSE(has("/.config"));
+  options_.allow = {home_};
+  EXPECT_TRUE(plan().absent.empty());
 }
 
 TEST_F(PlanTest, TheSameTwiceIsTheSame) {

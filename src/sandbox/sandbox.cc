@@ -154,13 +154,15 @@ class FirstProcess {
     ::sigaddset(&children, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &children, nullptr);
     Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
-    std::array<pollfd, 2> both{{{control_.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+    std::array<pollfd, 3> all{
+        {{control_.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {interior_.watch_fd(), POLLIN, 0}}};
     for (;;) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
-      if (::poll(both.data(), both.size(), -1) < 0) continue;
+      if (::poll(all.data(), all.size(), -1) < 0) continue;
       signalfd_siginfo ignored{};
       while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
-      if (both[0].revents != 0) break;
+      if (all[2].revents != 0) interior_.follow();
+      if (all[0].revents != 0) break;
     }
     if (!receive_message(control_.get()).ok()) return;  // whoever started us is gone
     ::kill(-1, SIGKILL);

@@ -22,7 +22,7 @@ std::string_view name_of(std::string_view path) { return path.substr(path.rfind(
 std::string below(std::string_view dir) { return dir == "/" ? std::string("/") : std::string(dir) + "/"; }
 std::string behind(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
 
-// `first` is the column of the number; the others follow in the order of the tables.
+// `first` is the column of the number; the others follow in the order of the tables, up to rdev.
 Attributes seen_of(const Rows& rows, int first) {
   auto number = [&](int at) { return rows.integer(first + at); };
   return {.inode = Inode{static_cast<std::uint64_t>(number(0))},
@@ -48,6 +48,12 @@ void bind_seen(Statement& statement, int first, const Attributes& seen) {
       .bind(first + 8, seen.ctime.seconds)
       .bind(first + 9, std::int64_t{seen.ctime.nanoseconds})
       .bind(first + 10, seen.rdev);
+}
+
+// Without one the column stays empty, as older programs leave it.
+void bind_generation(Statement& statement, int column, std::uint64_t generation) {
+  if (generation == 0) statement.bind_null(column);
+  else statement.bind(column, generation);
 }
 
 class SharedUnit final : public Unit {
@@ -109,6 +115,11 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
                                     "('wr_origin', 'wr_whiteout', 'wr_lost_link', 'wr_base_range', 'wr_ancestor')"));
     rows->has_own_ = WARREN_TRY(own.find_integer())
     .value_or(0) == 5;
+    Statement generation = WARREN_TRY(
+        database.prepare("SELECT (SELECT count(*) FROM pragma_table_info('wr_origin') WHERE name='generation') "
+                         "+ (SELECT count(*) FROM pragma_table_info('wr_lost_link') WHERE name='generation')"));
+    rows->has_generation_ = WARREN_TRY(generation.find_integer())
+    .value_or(0) == 2;
   }
   WARREN_TRY(rows->prepare());
   if (!store.is_read_only()) WARREN_TRY(rows->collect_leftovers());
@@ -139,10 +150,15 @@ Status OverlayRows::prepare_whiteouts() {
 Status OverlayRows::prepare_origins() {
   if (!has_own_) return Ok{};
   Database& db = store_.database();
-  sql_->list_lost = WARREN_TRY(db.prepare("SELECT base_path, base_ino, at, at_nsec FROM wr_lost_link"));
-  sql_->list_origins =
-      WARREN_TRY(db.prepare("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
-                            "mtime_nsec, ctime, ctime_nsec, rdev FROM wr_origin"));
+  Sql lost = has_generation_ ? Sql("SELECT base_path, base_ino, at, at_nsec, generation FROM wr_lost_link")
+                             : Sql("SELECT base_path, base_ino, at, at_nsec, NULL FROM wr_lost_link");
+  Sql origins = has_generation_
+                    ? Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
+                          "mtime_nsec, ctime, ctime_nsec, rdev, generation FROM wr_origin")
+                    : Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
+                          "mtime_nsec, ctime, ctime_nsec, rdev, NULL FROM wr_origin");
+  sql_->list_lost = WARREN_TRY(db.prepare(lost));
+  sql_->list_origins = WARREN_TRY(db.prepare(origins));
   sql_->list_ranges =
       WARREN_TRY(db.prepare("SELECT first_byte, end_byte FROM wr_base_range WHERE delta_ino = ? ORDER BY first_byte"));
   sql_->find_ancestor = WARREN_TRY(db.prepare("SELECT content FROM wr_ancestor WHERE delta_ino = ?"));
@@ -153,10 +169,10 @@ Status OverlayRows::prepare_writing() {
   WARREN_TRY(prepare_whiteout_changes());
   Database& db = store_.database();
   sql_->put_origin = WARREN_TRY(db.prepare("INSERT OR REPLACE INTO fs_origin (delta_ino, base_ino) VALUES (?, ?)"));
-  sql_->put_own_origin = WARREN_TRY(
-      db.prepare("INSERT OR REPLACE INTO wr_origin (delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, "
-                 "gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                 "?, ?)"));
+  sql_->put_own_origin = WARREN_TRY(db.prepare(
+      "INSERT OR REPLACE INTO wr_origin (delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, "
+      "gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev, generation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?)"));
   sql_->remove_origin = WARREN_TRY(db.prepare("DELETE FROM fs_origin WHERE delta_ino = ?"));
   sql_->remove_own_origin = WARREN_TRY(db.prepare("DELETE FROM wr_origin WHERE delta_ino = ?"));
   sql_->add_range =
@@ -178,8 +194,8 @@ Status OverlayRows::prepare_whiteout_changes() {
                  "ctime, ctime_nsec, rdev, base_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
   // One that was covered since keeps the time it went.
-  sql_->lose_link = WARREN_TRY(
-      db.prepare("INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec) VALUES (?, ?, ?, ?)"));
+  sql_->lose_link = WARREN_TRY(db.prepare(
+      "INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec, generation) VALUES (?, ?, ?, ?, ?)"));
   sql_->restore_link = WARREN_TRY(
       db.prepare("DELETE FROM wr_lost_link WHERE base_path = (SELECT base_path FROM wr_whiteout WHERE path = ?)"));
   sql_->remove_lost = WARREN_TRY(db.prepare("DELETE FROM wr_lost_link WHERE base_path = ?"));
@@ -243,8 +259,7 @@ Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const A
   WARREN_TRY(sql_->add_seen.bind(13, base_path).run());
   store_.journal()->note_entry(upper_dir, name_of(path));
   if (seen.is_directory() || seen.nlink <= 1) return Ok{};
-  sql_->lose_link.bind(1, base_path).bind(2, seen.inode.value);
-  return sql_->lose_link.bind(3, now.seconds).bind(4, std::int64_t{now.nanoseconds}).run();
+  return lose_link({.base_path = std::string(base_path), .base = seen.inode, .generation = seen.generation, .at = now});
 }
 
 Status OverlayRows::remove_whiteout(std::string_view path) {
@@ -264,6 +279,7 @@ Result<std::vector<LostLink>> OverlayRows::list_lost_links() {
   while (WARREN_TRY(rows.next())) {
     lost.push_back({.base_path = std::string(rows.text(0)),
                     .base = Inode{static_cast<std::uint64_t>(rows.integer(1))},
+                    .generation = static_cast<std::uint64_t>(rows.integer(4)),
                     .at = {rows.integer(2), static_cast<std::int32_t>(rows.integer(3))}});
   }
   return lost;
@@ -271,8 +287,14 @@ Result<std::vector<LostLink>> OverlayRows::list_lost_links() {
 
 Status OverlayRows::put_lost_link(const LostLink& link) {
   WARREN_TRY(remove_lost_link(link.base_path));
+  return lose_link(link);
+}
+
+Status OverlayRows::lose_link(const LostLink& link) {
   sql_->lose_link.bind(1, link.base_path).bind(2, link.base.value);
-  return sql_->lose_link.bind(3, link.at.seconds).bind(4, std::int64_t{link.at.nanoseconds}).run();
+  sql_->lose_link.bind(3, link.at.seconds).bind(4, std::int64_t{link.at.nanoseconds});
+  bind_generation(sql_->lose_link, 5, link.generation);
+  return sql_->lose_link.run();
 }
 
 Status OverlayRows::remove_lost_link(std::string_view base_path) { return sql_->remove_lost.bind(1, base_path).run(); }
@@ -345,6 +367,7 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
                .seen = {},
                .hidden_names = static_cast<std::uint32_t>(rows.integer(2))};
     if (!rows.is_null(3)) row.seen = seen_of(rows, 3);
+    if (row.seen) row.seen->generation = static_cast<std::uint64_t>(rows.integer(14));
     origins.push_back(std::move(row));
   }
   return origins;
@@ -360,6 +383,7 @@ Status OverlayRows::put_origin(const Origin& origin) {
   } else {
     for (int column = 4; column <= 14; ++column) sql_->put_own_origin.bind_null(column);
   }
+  bind_generation(sql_->put_own_origin, 15, origin.seen ? origin.seen->generation : 0);
   return sql_->put_own_origin.run();
 }
 

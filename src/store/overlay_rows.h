@@ -58,11 +58,13 @@ class OverlayRows final : public UpperLayer {
   Status prepare_writing();
   Status prepare_whiteout_changes();
   Status collect_leftovers();
+  Status lose_link(const LostLink& link);
   Status rewrite_below(std::string_view from, std::string_view to);
 
   Store& store_;
   bool has_parent_path_ = true;  // of fs_whiteout: older programs made it without
   bool has_own_ = true;          // our tables; an agent that may not be written can be without
+  bool has_generation_ = true;   // of wr_origin and wr_lost_link: the same
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   std::unique_ptr<Statements> sql_;  // made and taken down under the database's lock

@@ -34,7 +34,8 @@ CREATE TABLE IF NOT EXISTS wr_origin (
   mtime_nsec INTEGER,
   ctime INTEGER,
   ctime_nsec INTEGER,
-  rdev INTEGER
+  rdev INTEGER,
+  generation INTEGER
 );
 CREATE TABLE IF NOT EXISTS wr_whiteout (
   path TEXT PRIMARY KEY,
@@ -55,7 +56,8 @@ CREATE TABLE IF NOT EXISTS wr_lost_link (
   base_path TEXT PRIMARY KEY,
   base_ino INTEGER NOT NULL,
   at INTEGER NOT NULL,
-  at_nsec INTEGER NOT NULL
+  at_nsec INTEGER NOT NULL,
+  generation INTEGER
 );
 CREATE TABLE IF NOT EXISTS wr_base_range (
   delta_ino INTEGER NOT NULL,
@@ -69,9 +71,20 @@ CREATE TABLE IF NOT EXISTS wr_ancestor (
 );
 )sql";
 
+Status add_generation(Database& database, Sql columns_of_table, Sql add) {
+  Statement columns = WARREN_TRY(database.prepare(columns_of_table));
+  bool is_there = WARREN_TRY(columns.find_integer())
+  .value_or(0) > 0;
+  return is_there ? Status(Ok{}) : database.execute(add);
+}
+
 // Older programs made fs_whiteout without the column; such a table stays as it is.
 Status make_tables(Database& database) {
   WARREN_TRY(database.execute(kTables));
+  WARREN_TRY(add_generation(database, "SELECT count(*) FROM pragma_table_info('wr_origin') WHERE name='generation'",
+                            "ALTER TABLE wr_origin ADD COLUMN generation INTEGER"));
+  WARREN_TRY(add_generation(database, "SELECT count(*) FROM pragma_table_info('wr_lost_link') WHERE name='generation'",
+                            "ALTER TABLE wr_lost_link ADD COLUMN generation INTEGER"));
   Statement columns =
       WARREN_TRY(database.prepare("SELECT count(*) FROM pragma_table_info('fs_whiteout') WHERE name='parent_path'"));
   if (WARREN_TRY(columns.find_integer()).value_or(0) == 0) return Ok{};

@@ -414,6 +414,51 @@ TEST_F(OverlayTest, AnOverlayOfAnOlderProgramIsUnderstood) {
   EXPECT_TRUE(names("/moved/deep/er").empty());
 }
 
+TEST_F(OverlayTest, AnOverlayThatKnowsNoGenerationsIsReadAndGetsThem) {
+  put("/twin", "t");
+  ASSERT_EQ(::link(host("/twin").c_str(), host("/twin2").c_str()), 0);
+  start();
+  write("/a.txt", "changed");
+  ASSERT_OK(unlink(fs(), "/twin"));
+  {
+    Transaction change = world_->store->begin_write().value();
+    ASSERT_OK(
+        world_->store->database().execute("ALTER TABLE wr_origin DROP COLUMN generation;"
+                                          "ALTER TABLE wr_lost_link DROP COLUMN generation;"));
+    ASSERT_OK(change.commit());
+  }
+  world_.reset();
+  world_ = std::make_unique<World>(dir_.file("a.db"), base_, OpenMode::kReadOnly, clock_);
+  EXPECT_EQ(read("/a.txt"), "changed");
+  EXPECT_EQ(stat(fs(), "/twin2")->nlink, 1U);
+  restart();
+  EXPECT_EQ(read("/a.txt"), "changed");
+  write("/d/g", "changed too");
+  EXPECT_EQ(count("SELECT count(*) FROM pragma_table_info('wr_origin') WHERE name = 'generation'"), 1);
+  EXPECT_EQ(count("SELECT count(*) FROM pragma_table_info('wr_lost_link') WHERE name = 'generation'"), 1);
+  expect_sound();
+}
+
+TEST_F(OverlayTest, ANumberThatIsKeptForAnotherNodeIsNotGivenAgain) {
+  start();
+  HostFs& base = *world_->base;
+  Attributes known = base.lookup(kRootInode, "a.txt").value();
+  base.keep_number(known.inode, known.generation);
+  EXPECT_EQ(base.lookup(kRootInode, "a.txt")->inode, known.inode);
+  base.keep_number(known.inode, known.generation + 2);
+  Attributes now = base.lookup(kRootInode, "a.txt").value();
+  bool is_told_apart = known.generation != 0;  // not every filesystem does
+  EXPECT_EQ(now.inode != known.inode, is_told_apart);
+  EXPECT_EQ(now.host_inode, known.host_inode);
+  EXPECT_EQ(base.get_attributes(now.inode)->inode, now.inode);
+  std::vector<DirEntry> entries = base.open_dir(kRootInode).value()->read(0, 1, DirDetail::kTypes).value();
+  EXPECT_EQ(entries.front().name, "a.txt");
+  EXPECT_EQ(entries.front().inode, now.inode);
+  std::string text(4, '\0');
+  ASSERT_OK(base.read(now.inode, 0, as_mutable_bytes(text)));
+  EXPECT_EQ(text, "from");
+}
+
 TEST_F(OverlayTest, AQuotaThatIsReachedWhileCopyingLosesNothing) {
   start();
   write("/kept", "k");

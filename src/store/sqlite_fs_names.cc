@@ -173,6 +173,7 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(check_new_name(dir, name));
   Attributes node = as;
+  node.host_device = node.host_inode = node.generation = 0;  // of what it is a copy of
   node.nlink = 1;
   node.size = node.is_file() ? as.size : target.size();
   WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(node.size), 1));

@@ -3,6 +3,7 @@
 
     WARREN=path/to/warren commands.py [-v] [Class.test_name]
 """
+import errno
 import json
 import os
 import pathlib
@@ -42,6 +43,25 @@ class Case(unittest.TestCase):
 
     def read(self, name):
         return (self.base / name).read_text()
+
+    def talk(self, words, answers):
+        """On a terminal."""
+        leader, follower = pty.openpty()
+        child = subprocess.Popen([mounted.program(), *words], cwd=self.w.home, stdin=follower, stdout=follower, stderr=follower)
+        os.close(follower)
+        os.write(leader, answers)
+        said = b""
+        while True:
+            try:
+                part = os.read(leader, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+        child.wait(timeout=60)
+        os.close(leader)
+        return said
 
 
 class Diff(Case):
@@ -119,6 +139,24 @@ class Diff(Case):
             with open(os.fsencode(self.base) + b"/" + name, "rb") as file:
                 self.assertEqual(file.read(), b"22")
         self.assertEqual(self.w.diff(), [])
+
+    def test_hostile_names_do_nothing_to_a_terminal(self):
+        for name in HOSTILE:
+            overlaid.write(os.fsencode(self.base) + b"/" + name, b"1\n")
+        self.w.init()
+        self.w.change(lambda p: [overlaid.write(os.fsencode(p) + b"/" + name, b"2\n") for name in HOSTILE])
+        for form in ([], ["--name-only"], ["--stat"], ["--patch"]):
+            said = self.talk(["diff", *form, self.w.id], b"").replace(b"\r\n", b"\n")
+            self.assertNotIn(b"\x1b[31m\n", said)
+            self.assertNotIn(b"/\x1b", said)
+            self.assertNotIn(b"\xff", said)
+            self.assertNotIn(b"new\nline", said)
+        patch = self.w.root / "patch"
+        self.w.warren("apply", "--as-patch", patch, self.w.id)
+        overlaid.git("apply", "--unsafe-paths", patch, cwd=self.base)
+        for name in HOSTILE:
+            with open(os.fsencode(self.base) + b"/" + name, "rb") as file:
+                self.assertEqual(file.read(), b"2\n", name)
 
     def test_an_agent_without_a_base_says_so(self):
         self.w.warren("init", "lone")
@@ -376,25 +414,6 @@ class Apply(Case):
         self.talk(["apply", "-i", self.w.id], b"q\n")
         self.assertEqual(self.read("b"), "1\n")
 
-    def talk(self, words, answers):
-        """On a terminal."""
-        leader, follower = pty.openpty()
-        child = subprocess.Popen([mounted.program(), *words], cwd=self.w.home, stdin=follower, stdout=follower, stderr=follower)
-        os.close(follower)
-        os.write(leader, answers)
-        said = b""
-        while True:
-            try:
-                part = os.read(leader, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            said += part
-        child.wait(timeout=60)
-        os.close(leader)
-        return said
-
     def test_a_link_in_the_base_leads_nowhere(self):
         """A directory of the base that becomes a link to somewhere else, before the apply and in the middle of it."""
         outside = self.w.root / "outside"
@@ -520,6 +539,24 @@ class OtherFilesystems(Case):
         self.assertEqual(self.w.lines(), ["R f /a -> /d/m/a", "R f /d/m/one -> /one"])
         self.apply()
 
+    def test_a_directory_is_copied_from_one_to_the_other_as_on_the_host(self):
+        def cannot(function):
+            with self.assertRaises(OSError) as refused:
+                function()
+            self.assertEqual(refused.exception.errno, errno.EXDEV)
+
+        def move(p):
+            cannot(lambda: (p / "d/m/sub").rename(p / "sub"))
+            (p / "new").mkdir()
+            cannot(lambda: (p / "d/m/sub").rename(p / "new/sub"))
+            cannot(lambda: (p / "bound").rename(p / "d/m/bound"))
+            cannot(lambda: (p / "d/m").rename(p / "m"))
+            (p / "new").rename(p / "d/m/new")
+            shutil.move(p / "d/m/sub", p / "sub")
+            shutil.move(p / "bound", p / "d/m/bound")
+        self.change(move)
+        self.apply()
+
     def test_a_directory_with_a_mount_in_it_is_renamed_with_it(self):
         self.change(lambda p: (p / "d").rename(p / "e"))
         self.w.points.append(self.base / "e/m")
@@ -544,10 +581,13 @@ class OtherFilesystems(Case):
         self.change(lambda p: shutil.rmtree(p / "d"))
         self.refuses("'/d/m' is a mount point")
         self.w.warren("discard", "--yes", self.w.id)
-        self.change(lambda p: (p / "d/m").rename(p / "n"))
+        self.change(lambda p: (p / "d/m").rename(p / "d/n"))
         self.refuses("'/d/m' is a mount point")
         self.w.warren("discard", "--yes", self.w.id)
-        self.change(lambda p: (p / "d/m/sub").rename(p / "sub"))
+        overlaid.write(self.base / "bound/sub/f", "f\n")
+        (self.base / "again").mkdir()
+        self.mount("--bind", self.base / "bound", "again")
+        self.change(lambda p: (p / "again/sub").rename(p / "sub"))
         self.refuses("renamed from another filesystem")
         self.w.warren("discard", "--yes", self.w.id)
         self.change(lambda p: (p / "d/m/one").write_text("new\n"), lambda p: (p / "d").rename(p / "e"))

@@ -171,6 +171,37 @@ class Commands:
         self.fails("--hide", canary, "--allow", canary, "--", "true", says="--hide name the same path")
         self.fails("--keep", "--discard", "--", "true", status=2)
 
+    def test_paths_inside_the_base_can_be_opened_and_hidden(self):
+        base = self.world.base
+        self.ok("--session", "a", "--allow", base / "dir", "--", "sh", "-c", "echo real > dir/made; echo mine > file")
+        self.assertEqual((base / "dir" / "made").read_text(), "real\n")
+        self.assertEqual(self.world.warren("diff", "a").stdout, "M f /file\n")
+        (base / "dir" / "made").unlink()
+        self.assertEqual(sandboxed.checksum(base), self.before)
+        listed = self.ok("--session", "h", "--hide", base / "dir", "--", "sh", "-c",
+                         "ls; cat dir/inner 2>/dev/null; mkdir dir 2>/dev/null; echo x > dir/new 2>/dev/null; rm -rf dir; true")
+        self.assertEqual(listed, "file\n")
+        self.assertEqual(self.world.warren("diff", "h").stdout, "")
+        (base / "dir" / "other").write_text("other\n")
+        self.before = sandboxed.checksum(base)
+        listed = self.ok("--hide", base / "dir", "--read", base / "dir" / "inner", "--", "sh", "-c",
+                         "ls dir; cat dir/inner; cat dir/other 2>/dev/null; true")
+        self.assertEqual(listed, "inner\ninner\n")
+
+    def test_what_is_opened_in_a_hidden_directory_is_all_that_shows(self):
+        canary = self.world.canary
+        for name in ("allowed", "readable"):
+            (canary / name).mkdir()
+            (canary / name / "f").write_text(f"{name}\n")
+            os.chown(canary / name, self.uid, self.uid)
+        seen = self.ok("--hide", canary, "--allow", canary / "allowed", "--read", canary / "readable", "--", "sh", "-c",
+                       f"cd {canary}; ls; cat */f; echo x > allowed/new; echo x > readable/new 2>/dev/null; "
+                       "echo x > new 2>/dev/null; cat file 2>/dev/null; true")
+        self.assertEqual(seen, "allowed\nreadable\nallowed\nreadable\n")
+        self.assertEqual(sorted(os.listdir(canary)), ["allowed", "file", "readable"])
+        self.assertTrue((canary / "allowed" / "new").exists())
+        self.assertFalse((canary / "readable" / "new").exists())
+
     def test_tmp_is_its_own_and_so_is_a_base_in_it(self):
         with open(f"/tmp/warren-run-test-{os.getpid()}", "w"):
             pass
@@ -225,6 +256,66 @@ class Commands:
         self.ok("--session", "s", "--", "sh", "-c", "echo one > made")
         self.assertEqual(self.world.warren("fs", "s", "cat", "/made").stdout, "one\n")
         self.assertEqual(self.world.warren("fsck", "s").returncode, 0)
+
+    def test_what_was_done_is_looked_at_applied_and_discarded(self):
+        world = self.world
+        self.ok("--session", "s", "--", "sh", "-c", "echo new > made; echo more >> file; rm -r dir; mv made renamed")
+        self.assertEqual(world.warren("diff", "s", cwd="/").stdout,
+                         "D d /dir\nD f /dir/inner\nM f /file\nA f /renamed\n")
+        done = world.warren("apply", "s", "/file", cwd="/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((world.base / "file").read_text(), "of the base\nmore\n")
+        self.assertTrue((world.base / "dir").exists())
+        self.assertFalse((world.base / "renamed").exists())
+        self.before = sandboxed.checksum(world.base)
+        self.assertEqual(world.warren("discard", "s").returncode, 1)  # nobody there to be asked
+        self.assertEqual(world.warren("diff", "s").stdout, "D d /dir\nD f /dir/inner\nA f /renamed\n")
+        self.assertEqual(world.warren("discard", "s", "--yes", "/dir").returncode, 0)
+        self.assertEqual(world.inside("s", "sh", "-c", "ls; cat dir/inner"), "dir\nfile\nrenamed\ninner\n")
+        self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
+        self.assertEqual(world.warren("diff", "s").stdout, "")
+
+    def test_a_session_that_was_there_before_is_thrown_away_only_as_a_whole(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
+        listed = json.loads(self.world.warren("sessions", "--json").stdout)
+        file = self.world.session_dir("s") / "delta.db"
+        self.assertEqual([(s["id"], s["size_bytes"]) for s in listed], [("s", file.stat().st_size)])
+        process, _ = self.begin("s", "echo on; read line")
+        done = self.world.run("--session", "s", "--discard", "--", "true")
+        process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.world.inside("s", "cat", "one"), "one\n", done.stderr)
+        self.ok("--session", "s", "--discard", "--", "cat", "one")
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_a_base_on_a_read_only_disk(self):
+        world = self.world
+        world.mounts = [["--bind", world.base, world.base], ["-o", "remount,bind,ro", world.base]]
+        self.ok("--session", "s", "--", "sh", "-c", "echo more >> file; echo x > made; rm -r dir")
+        self.assertEqual(self.ok("--session", "s", "--", "cat", "file", "made"), "of the base\nmore\nx\n")
+        done = world.warren("apply", "s")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ead-only", done.stderr)
+        changes = world.warren("diff", "s").stdout
+        self.assertEqual(changes, "D d /dir\nD f /dir/inner\nM f /file\nA f /made\n")
+        self.assertEqual(sandboxed.checksum(world.base), self.before)
+        world.mounts = []
+        self.assertEqual(world.warren("apply", "s").returncode, 0)
+        self.assertEqual((world.base / "file").read_text(), "of the base\nmore\n")
+        self.before = sandboxed.checksum(world.base)
+
+    def test_a_base_inside_the_base_of_another_run(self):
+        world = self.world
+        outer, _ = self.begin("outer", "echo mine > dir/own; echo outer > file; echo on; read line; cat dir/inner dir/own; "
+                              "read line; cat dir/inner dir/own")
+        self.ok("--session", "inner", "--base", world.base / "dir", "--", "sh", "-c", "ls; echo changed > inner", cwd="/")
+        outer.stdin.write("look\n")
+        outer.stdin.flush()
+        self.assertEqual([outer.stdout.readline() for _ in range(2)], ["inner\n", "mine\n"])
+        self.assertEqual(world.warren("apply", "inner").returncode, 0)
+        out, _ = outer.communicate("look\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(out, "changed\nmine\n")
+        self.assertEqual(world.warren("diff", "outer").stdout, "A f /dir/own\nM f /file\n")
+        self.before = sandboxed.checksum(world.base)
 
     def begin(self, session, text, *options):
         """A command in the session that has printed its first line."""
@@ -385,6 +476,23 @@ class AsRoot(Commands, unittest.TestCase):
         world.warren("run", "true", name="agentfs")
         fresh = [name for name in world.sessions() if name != "a"]
         self.assertRegex(fresh[0], r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+
+    def test_a_base_that_is_the_mount_of_another_agent(self):
+        world = self.world
+        point = world.root / "mnt"
+        point.mkdir()
+        world.warren("init", "--base", world.base, "a", cwd=world.home)
+        self.assertEqual(world.warren("mount", "a", point, cwd=world.home, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL).returncode, 0)
+        self.addCleanup(sandboxed.mounted.detach, point)
+        self.assertEqual(self.ok("--session", "s", "--base", point, "--", "sh", "-c",
+                                 "cat file; echo more >> file; mv dir moved; cat moved/inner", cwd="/"),
+                         "of the base\ninner\n")
+        self.assertEqual((point / "file").read_text(), "of the base\n")
+        self.assertEqual(world.warren("apply", "s").returncode, 0)
+        self.assertEqual((point / "file").read_text(), "of the base\nmore\n")
+        self.assertEqual(world.warren("umount", point).returncode, 0)
+        self.assertEqual(world.warren("diff", "a", cwd=world.home).stdout, "M f /file\nR d /dir -> /moved\n")
 
     def test_a_machine_without_user_namespaces_says_what_to_do(self):
         limit = pathlib.Path("/proc/sys/user/max_user_namespaces")

@@ -99,6 +99,10 @@ class Escape:
         self.attempt("create", f"/proc/self/root{self.world.canary}/new")
         self.attempt("create", f"/proc/1/root{self.world.canary}/new")
         self.attempt("roots", f"{self.world.canary}/new")
+        # The first process has directories open that are hidden from the others.
+        done = self.shell("for n in $(seq 0 60); do cat /proc/1/fd/$n/.netrc; ls -L /proc/1/fd/$n/ && echo listed; "
+                          "touch /proc/1/fd/$n/made && echo made; done")
+        self.assertEqual(done.stdout, "")
 
     def test_what_was_open_outside_is_closed_inside(self):
         directory = os.open(self.world.canary, os.O_RDONLY)
@@ -234,6 +238,22 @@ class Escape:
             finally:
                 path.unlink()
 
+    def test_where_mounts_let_it_write_landlock_does_not(self):
+        """A FIFO can be written to on a read-only mount: what stops that is the second wall, where the kernel has it."""
+        has_landlock = "landlock: ABI" in self.world.run("--walls", "--", "true").stderr
+        fifo = self.world.canary / "fifo"
+        os.mkfifo(fifo)
+        os.chmod(fifo, 0o666)
+        self.before = self.checksums()
+        reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            done = self.shell(f"echo got out > {fifo}")
+            self.assertEqual(done.returncode != 0, has_landlock, done.stderr)
+            if has_landlock:
+                self.assertRaises(BlockingIOError, os.read, reader, 100)
+        finally:
+            os.close(reader)
+
     # Devices, privileges, the kernel.
 
     def test_devices_cannot_be_made_or_used(self):
@@ -292,9 +312,21 @@ class Escape:
 
     def test_secrets_in_the_home_are_hidden(self):
         home = self.world.home
-        for path in (".ssh/secret", ".aws/secret"):
-            self.attempt("read", home / path)
-        self.assertEqual(self.shell(f"cat {home}/.netrc").stdout, "")
+        folders = (".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".kube",
+                   ".password-store", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium",
+                   ".config/BraveSoftware", ".local/share/keyrings", ".config/rclone")
+        files = (".netrc", ".git-credentials", ".pypirc", ".vault-token", ".config/git/credentials",
+                 ".terraform.d/credentials.tfrc.json")
+        for path in [home / name / "secret" for name in folders] + [home / name for name in files]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("secret\n")
+        if self.uid:
+            for path in home.rglob("*"):
+                os.chown(path, self.uid, self.uid)
+        for name in folders:
+            self.attempt("read", home / name / "secret")
+        everything = self.shell(f"cat {' '.join(str(home / name) for name in files)}; grep -rs secret {home}")
+        self.assertEqual(everything.stdout, "")
 
     def test_secrets_are_hidden_under_every_name_that_mounts_give_them(self):
         home, root = self.world.home, self.world.root
@@ -417,6 +449,90 @@ class Escape:
             is_sealed = where.startswith(str(home)) and where != str(home / ".cache")
             self.assertTrue(not is_sealed or "ro" in options.split(","), line)
         self.assertFalse((home / "new").exists())
+
+    def looking(self, text):
+        """A run that looks by these lines of shell whenever it is asked."""
+        process = self.world.start("run", "--session", "h", "--", "sh", "-c", f"while read line; do {text}; echo end; done",
+                                   stdin=subprocess.PIPE, text=True, bufsize=1)
+        self.addCleanup(lambda: (process.stdin.close(), process.stdout.close(), process.stderr.close(), process.wait()))
+        return process
+
+    def put(self, path, text):
+        """A file of the user's, saved as most programs do."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name("fresh")
+        fresh.write_text(text)
+        os.chmod(fresh, 0o644)
+        os.chown(path.parent, self.uid, self.uid)
+        os.chown(fresh, self.uid, self.uid)
+        fresh.rename(path)
+
+    def shows(self, process, wanted):
+        seen = sandboxed.wait_for(lambda: [lines for lines in [look_again(process)] if lines == wanted], f"{wanted} to show")
+        self.assertEqual(seen, [wanted])
+
+    def test_what_the_host_changes_beside_secrets_shows(self):
+        home = self.world.home
+        (home / ".config").mkdir()
+        for name in ("plain", ".config/conf"):
+            self.put(home / name, "old\n")
+        process = self.looking(f"cd {home}; ls; cat plain .config/* new/f link 2>/dev/null; ls -d .netrc .ssh/*")
+        self.shows(process, ["plain\n", "old\n", "old\n"])
+        for i in range(40):
+            self.put(home / "plain", f"{i}\n")
+        self.put(home / ".config" / "conf", "new\n")
+        self.shows(process, ["plain\n", "39\n", "new\n"])
+        self.put(home / "new" / "f", "f\n")
+        (home / "link").symlink_to("plain")
+        (home / "plain").unlink()
+        self.shows(process, ["link\n", "new\n", "new\n", "f\n"])
+        shutil.rmtree(home / "new")
+        self.put(home / "new", "a file by now\n")
+        (home / "link").unlink()
+        self.put(home / "link" / "f", "a directory by now\n")
+        (home / "later").symlink_to("link/f")
+        self.shows(process, ["later\n", "link\n", "new\n", "new\n"])
+        (home / "link" / "f").unlink()
+        (home / "link").rmdir()
+        os.link(home / "new", home / "link")
+        self.shows(process, ["later\n", "link\n", "new\n", "new\n", "a file by now\n"])
+        # More changes than the kernel keeps for it: then it looks at everything.
+        first = self.world.first_process("h")
+        os.kill(first, signal.SIGSTOP)
+        for i in range(int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 10):
+            os.utime(home / ("new" if i % 2 else ".config"))
+        self.put(home / "plain", "last\n")
+        (home / "later").unlink()
+        self.put(home / ".netrc", "secret\n")
+        os.kill(first, signal.SIGCONT)
+        self.shows(process, ["link\n", "new\n", "plain\n", "last\n", "new\n", "a file by now\n"])
+        self.assertNotEqual(self.world.run("--session", "h", "--", "touch", home / "touched").returncode, 0)
+        for name in ("new", "link", "plain"):
+            (home / name).unlink()
+        self.shows(process, ["new\n"])
+
+    def test_secrets_that_come_later_do_not_show(self):
+        home = self.world.home
+        (home / ".config").mkdir()
+        os.chown(home / ".config", self.uid, self.uid)
+        process = self.looking(f"cd {home}; grep -rs secret . ; cat .vault-token .docker/config 2>/dev/null; "
+                               "cat marker .config/marker 2>/dev/null")
+        self.shows(process, [])
+        for name in (".vault-token", ".git-credentials", ".docker/config", ".kube/config", ".config/gh/token",
+                     ".config/gcloud/key", ".terraform.d/credentials.tfrc.json"):
+            self.put(home / name, "secret\n")
+        # Directories that were there: one is replaced, and one moves away and comes anew.
+        shutil.rmtree(home / ".aws")
+        self.put(home / ".aws" / "secret", "secret\n")
+        (home / ".ssh").rename(home / "keys")
+        self.put(home / ".ssh" / "secret", "secret\n")
+        (home / ".netrc").rename(home / "netrc")
+        for name in ("marker", ".config/marker"):
+            self.put(home / name, f"{name}\n")
+        self.shows(process, ["marker\n", ".config/marker\n"])
+        (home / "keys").rename(home / "moved again")
+        self.put(home / "marker", "again\n")
+        self.shows(process, ["again\n", ".config/marker\n"])
 
     def test_secrets_stay_hidden_when_the_home_is_the_base_and_is_rearranged(self):
         nested = self.world.home / ".config" / "gh"

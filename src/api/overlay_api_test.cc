@@ -1,0 +1,52 @@
+// The public API on an agent that lies over a directory: its users have the merged tree.
+#include <warren/v1/agent.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "store/overlay_schema.h"
+#include "store/store.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+
+TEST(OverlayApi, FilesOfTheBaseAreReadAndChangedWithoutTouchingThem) {
+  testing::TempDir dir;
+  SystemClock clock;
+  std::string base = dir.file("base");
+  std::filesystem::create_directories(base + "/d");
+  std::ofstream(base + "/f") << "of the base";
+  std::ofstream(base + "/d/x") << "x";
+  std::string path = dir.file("a.db");
+  {
+    auto store = Store::open(path, {.mode = OpenMode::kCreate}, clock).value();
+    ASSERT_OK(make_overlay(*store, base));
+  }
+  for (int again = 0; again < 2; ++again) {
+    auto agent = v1::Agent::open({.path = path}).value();
+    v1::Files files = agent->files();
+    EXPECT_EQ(files.read_file("/f").value(), again == 0 ? "of the base" : "changed");
+    EXPECT_EQ(files.read_dir("/").value().size(), again == 0 ? 2U : 3U);
+    ASSERT_OK(files.write_file("/f", "changed"));
+    ASSERT_OK(files.write_file("/new", "new"));
+    if (again == 0) {
+      ASSERT_OK(files.remove("/d/x"));
+    }
+    EXPECT_EQ(error_of(files.read_file("/d/x")), Code::kNotFound);
+  }
+  std::ifstream in(base + "/f");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "of the base");
+  EXPECT_TRUE(std::filesystem::exists(base + "/d/x"));
+  EXPECT_FALSE(std::filesystem::exists(base + "/new"));
+}
+
+}  // namespace
+}  // namespace warren
