@@ -79,10 +79,7 @@ CREATE TABLE IF NOT EXISTS deliveries (
 CREATE UNIQUE INDEX IF NOT EXISTS idx_deliveries_inbox ON deliveries(recipient, inbox_name);
 CREATE INDEX IF NOT EXISTS idx_deliveries_due ON deliveries(home, id) WHERE state = 'pending';
 CREATE INDEX IF NOT EXISTS idx_deliveries_routed ON deliveries(home, id) WHERE state = 'routed';
-)"
-    "DROP INDEX IF EXISTS idx_deliveries_waiting;"
-    "CREATE INDEX IF NOT EXISTS idx_deliveries_unread ON deliveries(recipient, state, id) WHERE " WARREN_UNREAD ";"
-    R"(
+DROP INDEX IF EXISTS idx_deliveries_waiting;
 CREATE TABLE IF NOT EXISTS subscriptions (
     channel TEXT NOT NULL,
     agent TEXT NOT NULL,
@@ -101,6 +98,9 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 CREATE INDEX IF NOT EXISTS idx_dead_letters_open ON dead_letters(id) WHERE closed_at IS NULL;
 CREATE INDEX IF NOT EXISTS idx_dead_letters_message ON dead_letters(message_id);
 )";
+
+constexpr Sql kUnreadIndex =
+    "CREATE INDEX IF NOT EXISTS idx_deliveries_unread ON deliveries(recipient, state, id) WHERE " WARREN_UNREAD;
 
 std::optional<std::string_view> text_or_null(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(text);
@@ -148,6 +148,7 @@ Status Ledger::create_tables() {
   auto transaction = WARREN_TRY(begin());
   if (db_->is_shared()) WARREN_TRY(Homes::create_tables(*db_));
   WARREN_TRY(db_->execute(kTables));
+  WARREN_TRY(db_->execute(kUnreadIndex));
   WARREN_TRY(create_agent_tables());
   WARREN_TRY(create_attachment_tables());
   if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
@@ -191,8 +192,9 @@ Status Ledger::prepare_messages() {
       {&next_due_,
        "SELECT min(next_at) FROM deliveries WHERE state = 'pending' AND home = ?2 AND attempts > 0 AND next_at > ?1 AND"
        " next_at - 60000 <= ?1"},
-      {&in_state_, "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND "
-                   WARREN_UNREAD " ORDER BY id LIMIT ?4"},
+      {&in_state_,
+       "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND " WARREN_UNREAD
+       " ORDER BY id LIMIT ?4"},
       {&newest_, "SELECT inbox_name FROM deliveries WHERE id = (SELECT max(id) FROM deliveries)"},
   };
   add_delivery_ = WARREN_TRY(db_->prepare_insert(

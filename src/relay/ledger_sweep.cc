@@ -13,9 +13,8 @@ namespace warren::relay {
 
 Status Ledger::prepare_sweep() {
   const Prepared statements[] = {
-      {&count_waiting_,
-       "SELECT recipient, count(*) AS unread FROM deliveries WHERE " WARREN_UNREAD " GROUP BY"
-       " recipient ORDER BY unread DESC, recipient LIMIT ?1"},
+      {&count_waiting_, "SELECT recipient, count(*) AS unread FROM deliveries WHERE " WARREN_UNREAD " GROUP BY"
+                        " recipient ORDER BY unread DESC, recipient LIMIT ?1"},
       // From what is open, which is little, to its files; the archive may hold millions.
       {&needed_below_,
        "SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'pending' AND"

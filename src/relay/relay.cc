@@ -201,7 +201,8 @@ Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
 //
 // Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
 // cut they may be lost or empty, so whatever the recipient does not have is staged anew.
-Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut, std::set<std::string>& failing) {
+Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut,
+                            std::set<std::string>& failing) {
   for (const Delivery& delivery : page) {
     std::optional<std::string> body = WARREN_TRY(ledger_->find_body(delivery));
     if (!body) continue;
