@@ -18,7 +18,8 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kRecoverPage = 1024;
+constexpr std::size_t kRecoverPage = 256;  // soon recorded: a start that is killed again and again comes forward
+constexpr std::size_t kBodiesPage = 1024;
 constexpr int kOpenTries = 20;
 constexpr int kFinishRounds = 64;
 
@@ -155,7 +156,7 @@ Status Relay::recover_read(bool is_after_power_cut) {
   bodies_.clear();
   unneeded_bodies_.clear();
   for (std::int64_t after = 0;;) {
-    std::vector<UnsyncedBody> page = WARREN_TRY(ledger_->list_bodies(after, kRecoverPage));
+    std::vector<UnsyncedBody> page = WARREN_TRY(ledger_->list_bodies(after, kBodiesPage));
     if (page.empty()) break;
     after = page.back().stamp;
     auto transaction = WARREN_TRY(ledger_->begin());
