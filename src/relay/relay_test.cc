@@ -1,5 +1,6 @@
 #include "relay/relay.h"
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -10,8 +11,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "os/dir_watch.h"
 #include "os/host_files.h"
 #include "relay/client.h"
+#include "relay/names.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 
@@ -121,6 +124,40 @@ TEST_F(RelayTest, ADeliveryThatIsTriedAgainDoesNotWaitForAClockThatWasSetBack) {
   ASSERT_EQ(::unlink(inbox.c_str()), 0);
   ASSERT_EQ(::rename(away.c_str(), inbox.c_str()), 0);
   EXPECT_EQ(wait_for(1), std::vector<std::string>{"0"});
+}
+
+// A relay that was killed left more than it looks at at once: receipts for the first must not overtake the last.
+TEST_F(RelayTest, AStartDeliversEverythingBeforeItTellsOfIt) {
+  constexpr int kCount = 700;
+  {
+    auto ledger = std::move(Ledger::open(root->ledger_path(), LedgerUse::kServe, clock)).value();
+    Mailroom mailroom(*root);
+    auto transaction = std::move(ledger->begin()).value();
+    for (const char* name : {"alice", "bob"}) ASSERT_OK(ledger->put_agent({name, 0, 0, "active", ""}));
+    for (int i = 0; i < kCount; ++i) {
+      bool is_last = i == kCount - 1;
+      std::string id = fmt::format("{}/{}", is_last ? "bob" : "alice", i);
+      MessageRow row{.id = id, .agent = "a", .direction = "outbox", .path = id, .status = "processing"};
+      Delivery delivery{.message_id = id, .recipient = is_last ? "alice" : "bob", .wants_receipt = !is_last};
+      delivery.inbox_name = make_name(i);
+      ASSERT_OK(ledger->add_message(row));
+      ASSERT_OK(ledger->add_delivery(delivery));
+      ASSERT_OK(mailroom.stage(delivery, "TO: alice\n\nx"));
+    }
+    ASSERT_OK(mailroom.sync_staged());
+    ASSERT_OK(transaction.commit());
+  }
+  auto watch = std::move(DirWatch::open()).value();
+  ASSERT_TRUE(watch.add(root->open_inbox("alice")->get()));
+  start();
+  for (int tries = 0; tries < 6000 && alice->list_inbox()->size() < kCount; ++tries) ::usleep(10'000);
+  std::vector<std::string> came;
+  for (const DirWatch::Event& event : watch.take()) {
+    if (event.is_name && is_message_file(event.name)) came.push_back(event.name);
+  }
+  ASSERT_EQ(came.size(), std::size_t{kCount});
+  EXPECT_EQ(came.front(), make_name(kCount - 1));
+  EXPECT_TRUE(std::is_sorted(came.begin(), came.end()));
 }
 
 // What a receiver must not see: a later message without the ones before it, however large the inbox.
