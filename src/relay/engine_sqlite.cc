@@ -13,7 +13,7 @@ namespace {
 // second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
 // At a commit after which pages were sorted, SQLite goes through the whole cache: no more than a thousand agents need.
-constexpr std::int64_t kCacheBytes = std::int64_t{8} << 20;
+constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 constexpr std::uint32_t kLogPages = 16 * 1024;  // 16 MiB
 
 class SqliteStatement final : public EngineStatement {
