@@ -71,8 +71,9 @@ Status Ledger::prepare_arrivals(LedgerUse use) {
        " agent_name, direction, file_path, file_size, file_mtime_ns, file_inode, checksum, message_type, target,"
        " discovered_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
       {&list_arrivals_,
-       "SELECT message_id, recipient, delivery, inbox_name, receipt, deadline, message, agent_name, direction,"
-       " file_path, file_size, file_mtime_ns, file_inode, checksum, message_type, target, discovered_at FROM arrivals"
+       "SELECT message, message_id, agent_name, direction, file_path, file_size, file_mtime_ns, file_inode, checksum,"
+       " 'processing', message_type, target, discovered_at, NULL, recipient, delivery, inbox_name, receipt, deadline"
+       " FROM arrivals"
        " WHERE " WARREN_NOT_ENTERED " ORDER BY stamp LIMIT ?1"},
       {&list_bodies_, "SELECT stamp, message_id FROM arrivals WHERE stamp > ?1 ORDER BY stamp LIMIT ?2"},
       {&find_body_, "SELECT content FROM arrivals WHERE stamp = ?1"},
@@ -164,24 +165,16 @@ Result<std::size_t> Ledger::enter_some(std::size_t limit) {
   {
     Rows rows = list_arrivals_.bind(1, std::uint64_t{limit}).rows();
     while (WARREN_TRY(rows.next())) {
-      auto& [m, d] = found.emplace_back();
-      m.id = d.message_id = rows.text(0);
-      d.recipient = rows.text(1);
-      d.id = rows.integer(2);
-      d.inbox_name = rows.text(3);
-      d.wants_receipt = rows.integer(4) != 0;
-      d.deadline_ms = rows.integer(5);
-      m.number = rows.integer(6);
-      m.agent = rows.text(7);
-      m.direction = rows.text(8);
-      m.path = rows.text(9);
-      m.size = static_cast<std::uint64_t>(rows.integer(10));
-      m.mtime_ns = rows.integer(11);
-      m.inode = static_cast<std::uint64_t>(rows.integer(12));
-      m.checksum = rows.text(13);
-      m.type = rows.text(14);
-      m.target = rows.text(15);
-      m.discovered_at_us = rows.integer(16);
+      StoredMessage stored = message_of(rows);
+      auto& [message, delivery] = found.emplace_back();
+      message = std::move(stored.message);
+      message.number = stored.row;
+      delivery.message_id = message.id;
+      delivery.recipient = rows.text(14);
+      delivery.id = rows.integer(15);
+      delivery.inbox_name = rows.text(16);
+      delivery.wants_receipt = rows.integer(17) != 0;
+      delivery.deadline_ms = rows.integer(18);
     }
   }
   for (const Arrival& one : found) WARREN_TRY(enter(one.message, one.delivery));
