@@ -65,7 +65,7 @@ class Power(RelayCase):
     def setUp(self):
         super().setUp()
         self.image = self.dir / "image"
-        self.disk = self.make_disk(self.image, "disk", 4096 if FULL else 1024)
+        self.disk = self.make_disk(self.image, "disk", 1024)
         self.root = self.disk / "root"
         self.journals = self.dir / "journals"
         self.journals.mkdir()
@@ -131,19 +131,20 @@ class Power(RelayCase):
         self.wait(lambda: (self.root / "ledger.db-wal").stat().st_size > WAL_PAGES * 4096, 120)
         acknowledged = 0
         for cut in range(CUTS):
-            time.sleep(0.05 + random.random() * 0.25)
-            copy, sent = self.cut(("sudden", "quiet", "sent")[cut % 3])
-            with self.subTest(cut=cut):
+            time.sleep(0.05 + random.random() * 0.5)
+            groups = [*(child.pid for child in self.children), self.process.pid]
+            copy, sent = self.cut(("sudden", "quiet", "sent")[cut % 3], groups)
+            with self.subTest(cut=cut):  # everything rests meanwhile, or the last cuts would take minutes each
                 acknowledged += self.examine(copy, sent)
+            self.thaw(groups)
         print(f"{CUTS} cuts, {acknowledged} messages acknowledged before them", file=sys.stderr)
 
-    def cut(self, kind):
-        """A quiet cut comes when all was delivered and nobody synced anything since; in the third kind the command that
+    def cut(self, kind, groups):
+        """Leaves everything stopped. A quiet cut comes when all was delivered and nobody synced anything since; in the third kind the command that
         sends was the last that did."""
-        children = [child.pid for child in self.children]
+        children = groups[:-1]
         for child in self.children:
             self.assertIsNone(child.poll(), "a sender failed")
-        groups = [*children, self.process.pid]
         if kind == "quiet":
             self.freeze(children[:len(SENDERS)])
             time.sleep(0.05 + random.random() * 0.1)
@@ -159,7 +160,6 @@ class Power(RelayCase):
         self.wait(lambda: self.copy_of_a_moment(copy), 120)
         sent = {agent: [line.split() for line in (self.journals / agent).read_text().splitlines()] for agent in SENDERS}
         (self.journals / f"{BY_COMMAND}.pause").unlink(missing_ok=True)
-        self.thaw(groups)
         return copy, sent
 
     def copy_of_a_moment(self, copy):
