@@ -31,6 +31,9 @@ struct ApplyReport {
 // is as it was. The agent must be opened anew afterwards to be used.
 Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options);
 
+// What apply_changes would refuse, as far as it shows without writing: mount points in the way, say.
+Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options);
+
 struct Recovery {
   bool is_finished = false;       // the apply was finished; else it was taken back
   std::string reason;             // why it was taken back

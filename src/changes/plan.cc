@@ -86,9 +86,14 @@ Status Planner::check_movable(std::string_view base_path) {
   return in_the_way(base_path, "is a mount point, which can be neither deleted nor renamed");
 }
 
+Status Planner::write(const TreeChange& change, const std::string& at, const std::string* content) {
+  return staging_.is_imagined() ? Status(Ok{}) : stager_.write(change, at, content);
+}
+
 Result<HostNode> Planner::stage(const TreeChange& change, std::uint64_t slot, const std::string* content) {
+  if (staging_.is_imagined()) return HostNode{};
   std::string at = slot_path(intent_, slot);
-  WARREN_TRY(stager_.write(change, at, content));
+  WARREN_TRY(write(change, at, content));
   struct stat info = WARREN_TRY(base_.get(at));
   return HostNode::of(info);
 }
@@ -113,6 +118,18 @@ void Planner::count_deleted(const std::vector<TreeChange>& changes) {
 }
 
 Result<Intent> Planner::plan(const std::vector<TreeChange>& changes, const MergedContents& contents) {
+  WARREN_TRY(add_all(changes, contents));
+  WARREN_TRY(stager_.finish_dirs());
+  sort_steps();
+  WARREN_TRY(sync());
+  return std::move(intent_);
+}
+
+Status Planner::rehearse(const std::vector<TreeChange>& changes, const MergedContents& contents) {
+  return add_all(changes, contents);
+}
+
+Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedContents& contents) {
   count_deleted(changes);
   for (const TreeChange& change : changes) {
     auto merged = contents.find(change.path);
@@ -130,10 +147,7 @@ Result<Intent> Planner::plan(const std::vector<TreeChange>& changes, const Merge
     }
     intent_.changes.push_back(std::move(applied));
   }
-  WARREN_TRY(stager_.finish_dirs());
-  sort_steps();
-  WARREN_TRY(sync());
-  return std::move(intent_);
+  return Ok{};
 }
 
 Status Planner::add(const TreeChange& change, const std::string* content) {
@@ -209,6 +223,14 @@ Status Planner::add_modified(const TreeChange& change, const std::string* conten
   return Ok{};
 }
 
+Status Planner::back_up(const TreeChange& change, std::uint64_t slot) {
+  Fd from = WARREN_TRY(base_.open_file(change.base_path, O_RDONLY));
+  if (staging_.is_imagined()) return Ok{};
+  Fd to = WARREN_TRY(base_.create_file(slot_path(intent_, slot)));
+  WARREN_TRY(copy_host_content(from.get(), to.get()).within(quote(change.path)));
+  return Ok{};
+}
+
 // The old content is copied too: it is written over.
 Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content) {
   std::string dir(split_parent(change.base_path).parent);
@@ -217,9 +239,7 @@ Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node
   step.backup = WARREN_TRY(new_slot(dir));
   step.old_node = old_node;
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
-  Fd from = WARREN_TRY(base_.open_file(change.base_path, O_RDONLY));
-  Fd to = WARREN_TRY(base_.create_file(slot_path(intent_, step.backup)));
-  WARREN_TRY(copy_host_content(from.get(), to.get()).within(quote(change.path)));
+  WARREN_TRY(back_up(change, step.backup));
   step.before = WARREN_TRY(base_.get_metadata(change.base_path));
   step.after = WARREN_TRY(stager_.metadata_of(change));
   intent_.steps.push_back(std::move(step));
@@ -232,7 +252,7 @@ Status Planner::add_new(const TreeChange& change, const std::string* content) {
   bool is_dir = change.after->is_directory();
   if (inside != staged_dirs_.end()) {
     std::string at = join_path(inside->second, parts.name);
-    WARREN_TRY(stager_.write(change, at, content));
+    WARREN_TRY(write(change, at, content));
     if (is_dir) staged_dirs_.emplace(change.path, std::move(at));
     return Ok{};
   }

@@ -29,7 +29,11 @@ class Planner {
   // was listed, kCrossDevice when a mount point is in the way. What was staged is on the disk.
   Result<Intent> plan(const std::vector<TreeChange>& changes, const MergedContents& contents);
 
+  // The same errors, as far as they show before anything is written. The staging is an imagined one.
+  Status rehearse(const std::vector<TreeChange>& changes, const MergedContents& contents);
+
  private:
+  Status add_all(const std::vector<TreeChange>& changes, const MergedContents& contents);
   Status add(const TreeChange& change, const std::string* content);
   Status add_deleted(const TreeChange& change);
   Status add_renamed(const TreeChange& change, const std::string* content);
@@ -37,6 +41,8 @@ class Planner {
   Status add_new(const TreeChange& change, const std::string* content);
   Status add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content);
   Status add_metadata(const TreeChange& change, const HostNode& old_node);
+  Status back_up(const TreeChange& change, std::uint64_t slot);
+  Status write(const TreeChange& change, const std::string& at, const std::string* content);
   Result<HostNode> known_node(const TreeChange& change);
   Result<std::string> dir_around(std::string_view path);
   Result<std::uint64_t> new_slot(std::string_view dir);

@@ -53,18 +53,25 @@ Result<std::vector<std::string>> read_tops(HostTree& base, const std::string& na
 
 }  // namespace
 
+Result<Staging> Staging::make_named(HostTree& base, std::string name) {
+  Staging staging(base, std::move(name));
+  std::uint64_t own = WARREN_TRY(base.get_mount("/"));
+  staging.top_of_mount_.emplace(own, "/");
+  return staging;
+}
+
+Result<Staging> Staging::imagine(HostTree& base) {
+  WARREN_TRY(base.check_writable("/").within("stage the changes in the base"));
+  return make_named(base, "");
+}
+
 Result<Staging> Staging::make(HostTree& base, Store& store) {
   std::string tag = WARREN_TRY(tag_of(store));
   for (int tries = 0;; ++tries) {
     std::string name = fmt::format(
         "{}{:x}", tag, static_cast<std::uint64_t>(store.clock().now_us()) + static_cast<std::uint64_t>(tries));
     Status made = base.make_dir("/" + name, 0700);
-    if (made.ok()) {
-      Staging staging(base, std::move(name));
-      std::uint64_t own = WARREN_TRY(base.get_mount("/"));
-      staging.top_of_mount_.emplace(own, "/");
-      return staging;
-    }
+    if (made.ok()) return make_named(base, std::move(name));
     if (made.error().code() != Code::kExists || tries == 100)
       return std::move(made).take_error().within("stage the changes in the base");
   }
@@ -96,6 +103,10 @@ Result<std::uint64_t> Staging::new_slot(std::string_view dir) {
 }
 
 Status Staging::add_top(const std::string& top) {
+  if (is_imagined()) {
+    tops_.push_back(top);
+    return base_->check_writable(top).within("stage the changes in the base");
+  }
   std::string path = tops_path(name_);
   Fd file = WARREN_TRY(tops_.empty() ? base_->create_file(path) : base_->open_file(path, O_RDWR));
   if (::lseek(file.get(), 0, SEEK_END) < 0) return system_error(errno, "note a staging directory");

@@ -18,6 +18,8 @@ namespace warren {
 class Staging {
  public:
   static Result<Staging> make(HostTree& base, Store& store);
+  static Result<Staging> imagine(HostTree& base);  // nothing is written
+  bool is_imagined() const { return name_.empty(); }
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& tops() const { return tops_; }  // as in Intent
@@ -36,6 +38,7 @@ class Staging {
   static Status remove_leftovers(HostTree& base, Store& store);
 
  private:
+  static Result<Staging> make_named(HostTree& base, std::string name);
   Staging(HostTree& base, std::string name) : base_(&base), name_(std::move(name)) {}
   Status add_top(const std::string& top);
 

@@ -148,8 +148,9 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
     }
   }
   ApplyReport report;
-  if (!args.has("dry-run") && !changes.empty()) {
-    report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
+  if (!changes.empty()) {
+    if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
+    else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
   }
   tell_done(context, args, changes, options.contents, report);
   return Exit::kOk;

@@ -138,6 +138,12 @@ Result<std::uint64_t> HostTree::get_mount(std::string_view path) {
   return std::uint64_t{info.stx_mnt_id};
 }
 
+Status HostTree::check_writable(std::string_view dir) {
+  int at = WARREN_TRY(open_dir(dir));
+  if (::faccessat(at, ".", W_OK | X_OK, AT_EACCESS) != 0) return failed("write to", dir);
+  return Ok{};
+}
+
 Status HostTree::rename(std::string_view from, std::string_view to, HostReplace replace) {
   struct stat info = WARREN_TRY(get(from));
   if (dirs_.size() + 2 > kOpenDirs) dirs_.clear();  // so that the second does not close the first

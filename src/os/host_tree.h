@@ -61,6 +61,7 @@ class HostTree {
   Result<std::optional<struct stat>> find(std::string_view path);  // nullopt also where a parent is missing
   Result<struct stat> get(std::string_view path);                  // kNotFound
   Result<std::uint64_t> get_mount(std::string_view path);          // the mount it is on: only within one can be renamed
+  Status check_writable(std::string_view dir);  // whether entries could be made there, as far as one can tell
 
   Status rename(std::string_view from, std::string_view to, HostReplace replace);
   Status link(std::string_view from, std::string_view to);

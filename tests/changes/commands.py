@@ -517,7 +517,8 @@ class OtherFilesystems(Case):
         self.assertEqual(self.w.change(overlaid.snapshot), self.merged)
 
     def refuses(self, text):
-        self.assertIn(text, self.w.fails("apply", self.w.id))
+        for options in ([], ["--dry-run"]):
+            self.assertIn(text, self.w.fails("apply", self.w.id, *options))
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.before), [])
 
     def test_changes_of_every_kind_are_applied_where_they_are(self):

@@ -139,16 +139,20 @@ class Numbers:
                          ["the agent's\n", "twin saved anew\n", "the host's own\n"])
         self.assertEqual(self.w.lines(), [])
 
+    def give_number_of_both(self):
+        """To `other`: the host replaces a and its twin."""
+        number = os.stat(self.base / "a").st_ino
+        self.replace("a")
+        self.replace("twin")
+        self.give_file(number, "other")
+
     def test_a_copy_without_a_name_is_not_shown_by_another_file(self):
         os.link(self.base / "a", self.base / "twin")
         point = self.init()
         (point / "a").write_text("the agent's\n")
         (point / "a").unlink()
         self.w.umount(point)
-        number = os.stat(self.base / "a").st_ino
-        self.replace("a")
-        self.replace("twin")
-        self.give_file(number, "other")
+        self.give_number_of_both()
         self.assertEqual(self.w.lines(), ["D f /a"])
         point = self.w.mount()
         self.assertEqual((point / "other").read_text(), "the host's own\n")
@@ -159,10 +163,7 @@ class Numbers:
         point = self.init()
         (point / "a").unlink()
         self.w.umount(point)
-        number = os.stat(self.base / "a").st_ino
-        self.replace("a")
-        self.replace("twin")
-        self.give_file(number, "other")
+        self.give_number_of_both()
         point = self.w.mount()
         self.assertEqual(os.stat(point / "other").st_nlink, 1)
         os.link(point / "other", point / "second")
