@@ -253,7 +253,8 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   return report;
 }
 
-Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options) {
+Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                      const ApplyOptions& options) {
   auto base = WARREN_TRY(HostTree::open(overlay.base_path));
   Staging staging = WARREN_TRY(Staging::imagine(*base));
   Stager stager(overlay, *base, options.set_id);
