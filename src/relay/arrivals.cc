@@ -8,18 +8,23 @@ namespace warren::relay {
 
 void Arrivals::add(MessageRow message, Delivery delivery) {
   std::int64_t stamp = stamp_of(delivery);
+  remove(stamp);
+  bytes_ += message.size;
   stamps_.insert_or_assign(message.id, stamp);
-  all_.insert_or_assign(stamp, Arrival{std::move(message), std::move(delivery)});
+  all_.emplace(stamp, Arrival{std::move(message), std::move(delivery)});
 }
 
 void Arrivals::remove(std::int64_t stamp) {
   auto found = all_.extract(stamp);
-  if (found) stamps_.erase(found.mapped().message.id);
+  if (!found) return;
+  bytes_ -= found.mapped().message.size;
+  stamps_.erase(found.mapped().message.id);
 }
 
 void Arrivals::clear() {
   all_.clear();
   stamps_.clear();
+  bytes_ = 0;
 }
 
 const Arrival* Arrivals::find(std::int64_t stamp) const {

@@ -25,10 +25,12 @@ class Arrivals {
   const Arrival* find(std::int64_t stamp) const;
   const Arrival* find_message(std::string_view id) const;
   const Arrival* find_in_inbox(std::string_view recipient, std::string_view inbox_name) const;
+  std::uint64_t bytes() const { return bytes_; }  // of the messages
 
  private:
   std::unordered_map<std::int64_t, Arrival> all_;
   std::unordered_map<std::string, std::int64_t> stamps_;  // by message
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace warren::relay

@@ -224,7 +224,7 @@ Status Relay::settle_again(const std::vector<Delivery>& page) {
   collect_fresh(Wait::kForAll);
   metrics_.add(Tally::kDelivered, changes_.size());
   Plan plan;
-  WARREN_TRY(plan_changes(plan));
+  WARREN_TRY(plan_changes(plan, Share::kAll));
   assign_names(plan);
   WARREN_TRY(stage(plan));
   WARREN_TRY(commit(plan, *mailroom_.begin_sync_staged()));
@@ -311,7 +311,10 @@ std::int64_t Relay::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
   std::int64_t at = std::min({retry_at_ns_, news_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX)});
   at = std::min({at, supervisor_.wake_at_ns(), fresh_.wake_at_ns()});
-  if (has_news()) at = std::min(at, flush_at_ns_);
+  if (has_news()) {
+    bool is_much = changes_.size() + left_.size() >= kNewsAtOnce;
+    at = std::min(at, std::max(is_much ? 0 : flush_at_ns_, busy_at_ns_ + rest_ns()));
+  }
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
   if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
@@ -386,9 +389,8 @@ Status Relay::run(int stop) {
 
 void Relay::finish() {
   collect_fresh(Wait::kForAll);
-  flush_at_ns_ = 0;
+  is_ending_ = true;
   for (int tries = 0; tries < kFinishRounds && has_news() && !ledger_->engine().is_lost(); ++tries) {
-    flush_at_ns_ = 0;
     round().ignore("what is not recorded now is found again by the next start");
   }
   syncer_->wait_filed(asked_).ignore("files stay in their outboxes, and the next start finds that they were taken");

@@ -179,8 +179,10 @@ class Relay {
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
 
-  Status plan_changes(Plan& plan);
+  enum class Share { kNone, kSome, kMore, kAll };
+  Status plan_changes(Plan& plan, Share part);
   Status plan_left(Plan& plan);
+  void note_left(std::vector<LeftInbox> left);
   Status check_inbox(Plan& plan);
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);
@@ -193,7 +195,8 @@ class Relay {
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
-  bool is_news_due(const Plan& plan) const;  // whether this round records what happened to earlier deliveries
+  Share due_news(const Plan& plan) const;  // how much of what happened to earlier deliveries this round records
+  std::int64_t rest_ns() const;            // for how long there must be nothing else to do, before it is
   // What the ledger knows, or will when arrivals are entered.
   Result<std::optional<MessageRow>> find_message(std::string_view id);
   Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
@@ -269,7 +272,8 @@ class Relay {
   void collect_fresh(Wait wait);
   void release_body(std::int64_t stamp);
   void publish_one(const Delivery& delivery);
-  void keep_failing(const std::vector<Change>& changes);
+  template <typename Changes>
+  void keep_failing(const Changes& changes);
   void abandon(Plan plan, const Error& why);
   void withdraw(const Delivery& delivery);
   Status clear_doubt();
@@ -311,7 +315,8 @@ class Relay {
   std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
   std::deque<std::int64_t> unneeded_bodies_;              // to be dropped by the next rounds
   bool keeps_bodies_ = false;                             // whether small files need not be synced before the commit
-  std::vector<Change> changes_;                           // to be recorded by the next round
+  std::deque<Change> changes_;                            // to be recorded by the next rounds
+  bool is_awaited_ = false;                               // whether somebody is to be told of one of them
   std::vector<LeftInbox> left_;                           // the same, of inboxes
   std::vector<AgentRow> agent_changes_;                   // the same, of agents
   std::set<std::string> to_release_;                      // agents (or Lead) whose waiting deliveries may go
@@ -323,7 +328,9 @@ class Relay {
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
-  std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded at the latest
+  std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded, be they few
+  std::int64_t busy_at_ns_ = 0;                         // monotonic: the end of the last round with anything new
+  bool is_ending_ = false;                              // nothing new is taken
   std::int64_t paused_until_ns_ = 0;
   std::int64_t dirs_until_ns_ = 0;                 // the same, of inboxes that stay open
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)

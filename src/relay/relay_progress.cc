@@ -17,6 +17,10 @@ namespace {
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kInboxPage = 1024;
 constexpr std::size_t kLeftParts = 8;
+// Changes recorded by a round: a message that comes waits for less than a millisecond; or more where there are too
+// many.
+constexpr std::ptrdiff_t kSome = 32;
+constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
@@ -60,10 +64,15 @@ void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view 
   tell(plan, sender, std::move(message));
 }
 
-Status Relay::plan_changes(Plan& plan) {
+Status Relay::plan_changes(Plan& plan, Share part) {
   std::vector<AgentRow> agents = std::exchange(agent_changes_, {});
   plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
-  plan.changes = std::exchange(changes_, {});
+  std::ptrdiff_t count = std::ssize(changes_);
+  std::ptrdiff_t more = std::max(kMore, 2 * std::ssize(plan.messages));  // so that they become fewer
+  if (part != Share::kAll) count = std::min(count, part == Share::kSome ? kSome : more);
+  auto end = changes_.begin() + count;
+  plan.changes.assign(std::make_move_iterator(changes_.begin()), std::make_move_iterator(end));
+  changes_.erase(changes_.begin(), end);
   for (const Change& change : plan.changes) {
     if (change.is_retry) continue;
     if (change.state == DeliveryState::kDead) {
@@ -74,8 +83,27 @@ Status Relay::plan_changes(Plan& plan) {
       note_receipt(plan, change.delivery, name_of(change.state), change.error);
     }
   }
+  if (!changes_.empty()) return Ok{};  // what left an inbox may be among those
+  is_awaited_ = false;
   WARREN_TRY(plan_left(plan));
   return check_inbox(plan);
+}
+
+// Of what was delivered just now it is known already what becomes of it.
+void Relay::note_left(std::vector<LeftInbox> left) {
+  if (left.empty()) return;
+  if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+  for (LeftInbox& one : left) {
+    note_active(one.agent);
+    std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
+    if (!fresh) {
+      left_.push_back(std::move(one));
+      continue;
+    }
+    is_awaited_ = is_awaited_ || fresh->wants_receipt;
+    changes_.push_back(
+        {.delivery = std::move(*fresh), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
+  }
 }
 
 // What left an inbox was read. It may be recorded as pending still, by a change of this very round. A part of it, so
@@ -94,16 +122,6 @@ Status Relay::plan_left(Plan& plan) {
   Status asked = Ok{};
   for (; looked < count; ++looked) {
     const LeftInbox& one = left_[looked];
-    if (std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file)) {
-      plan.read.insert(fresh->id);
-      if (fresh->wants_receipt) {
-        note_receipt(plan, *fresh, name_of(DeliveryState::kDelivered), "");
-        note_receipt(plan, *fresh, name_of(DeliveryState::kRead), "");
-      }
-      plan.changes.push_back(
-          {.delivery = std::move(*fresh), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
-      continue;
-    }
     auto just_now = delivered.find(staged_name(one.file, one.agent));
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];

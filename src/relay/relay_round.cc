@@ -12,10 +12,13 @@ namespace {
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
 constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
-constexpr std::size_t kNewsMost = 256;
+constexpr std::size_t kAwaitedMost = 256;
 constexpr std::int64_t kFlushLateNs = 80'000'000;
-constexpr std::int64_t kDirsNs = 50'000'000;   // how long an inbox stays open while there is much to do
-constexpr std::size_t kBodiesAtOnce = 64;      // dropped by a round, so that none takes long;
+constexpr std::size_t kNewsMost = 8192;                // that wait for a quiet moment
+constexpr std::uint64_t kArrivalBytesMost = 16 << 20;  // the same, of the ledger
+constexpr std::int64_t kRestNs = 1'000'000;            // what counts as one, as long as few wait
+constexpr std::int64_t kDirsNs = 50'000'000;           // how long an inbox stays open while there is much to do
+constexpr std::size_t kBodiesAtOnce = 64;              // dropped by a round, so that none takes long;
 constexpr std::size_t kBodiesParts = 8;        // or this part of what is to be dropped, so that it does not grow
 constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
@@ -27,10 +30,7 @@ std::int64_t backoff_ms(int attempts, std::uint64_t random) {
 }  // namespace
 
 Result<bool> Relay::round() {
-  std::vector<LeftInbox> left = watcher_->take_left();
-  if (left_.empty() && !left.empty()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
-  for (const LeftInbox& one : left) note_active(one.agent);
-  left_.insert(left_.end(), left.begin(), left.end());
+  note_left(watcher_->take_left());
   collect_fresh(Wait::kNo);
   Plan plan;
   Status planned = settle_syncs();
@@ -43,12 +43,13 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = plan_candidates(plan);
   if (planned.ok()) plan_ends(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
-  bool is_due = is_news_due(plan);
+  bool is_new = !plan.is_empty();
+  Share due = due_news(plan);
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
-  if (planned.ok() && is_due) planned = plan_changes(plan);
+  if (planned.ok() && due != Share::kNone) planned = plan_changes(plan, due);
   // What happened before is told before: no sender hears "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
-  bool has_bodies_to_drop = is_due && !unneeded_bodies_.empty();
+  bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty();
   if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
@@ -67,17 +68,35 @@ Result<bool> Relay::round() {
   carry_out(plan);
   observe_round(plan);
   publish(plan);
+  if (is_new) busy_at_ns_ = clock_.monotonic_ns();
   return true;
 }
 
-// Entering what arrived costs little where it is done for many at once, and nothing where nobody waits for it.
-bool Relay::is_news_due(const Plan& plan) const {
-  std::size_t count = changes_.size() + left_.size();
-  std::int64_t late_ns = clock_.monotonic_ns() - flush_at_ns_;
-  bool is_long = plan.is_empty() ? count >= kNewsAtOnce || late_ns >= 0 : count >= kNewsMost || late_ns >= kFlushLateNs;
+// The more there is to enter, the shorter.
+std::int64_t Relay::rest_ns() const {
+  std::size_t count = std::min(changes_.size() + left_.size(), kNewsMost);
+  bool can_wait = keeps_bodies_ && !is_awaited_ && arrivals_.bytes() < kArrivalBytesMost;
+  return can_wait ? kRestNs * static_cast<std::int64_t>(kNewsMost - count) / static_cast<std::int64_t>(kNewsMost) : 0;
+}
+
+// Entering what arrived costs as much as taking it, so in a rush it waits for a quiet moment: nobody else does.
+Relay::Share Relay::due_news(const Plan& plan) const {
   bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
-                     plan.supervision.is_empty() && agent_changes_.empty();
-  return is_long || !is_ordinary || !inbox_checks_.empty();
+                     plan.supervision.is_empty() && agent_changes_.empty() && inbox_checks_.empty();
+  if (!is_ordinary || is_ending_) return Share::kAll;
+  std::size_t count = changes_.size() + left_.size();
+  std::int64_t now = clock_.monotonic_ns();
+  bool is_long = count >= kNewsAtOnce || now >= flush_at_ns_;
+  if (!plan.is_empty()) {
+    bool can_wait = keeps_bodies_ && !is_awaited_;
+    is_long = can_wait ? count >= kNewsMost || arrivals_.bytes() >= kArrivalBytesMost
+                       : count >= kAwaitedMost || now - flush_at_ns_ >= kFlushLateNs;
+  } else if (now < busy_at_ns_ + rest_ns()) {
+    is_long = false;
+  }
+  if (!is_long) return Share::kNone;
+  if (is_awaited_ || !keeps_bodies_) return Share::kAll;
+  return plan.is_empty() ? Share::kSome : Share::kMore;
 }
 
 // Small files need not be synced: the ledger has what is in them until they are, or were read.
@@ -251,6 +270,7 @@ void Relay::withdraw(const Delivery& delivery) {
 
 void Relay::retry(Delivery delivery, std::string_view why) {
   std::int64_t now = now_ms();
+  is_awaited_ = true;
   if (delivery.deadline_ms != 0 && now >= delivery.deadline_ms) {
     changes_.push_back({std::move(delivery), DeliveryState::kDead, std::string(why)});
     return;
@@ -281,7 +301,8 @@ void Relay::publish_one(const Delivery& delivery) {
   retry(delivery, published.error().message());
 }
 
-void Relay::keep_failing(const std::vector<Change>& changes) {
+template <typename Changes>
+void Relay::keep_failing(const Changes& changes) {
   for (const Change& change : changes) {
     if (change.is_retry) failing_.try_emplace(change.delivery.recipient, change.delivery.next_at_ms);
   }
@@ -299,7 +320,7 @@ void Relay::publish(Plan& plan) {
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
   keep_failing(plan.changes);  // and so are those that were not recorded when it was looked who is to be tried
-  keep_failing(changes_);
+  if (is_awaited_) keep_failing(changes_);
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
@@ -319,6 +340,7 @@ void Relay::publish(Plan& plan) {
 void Relay::collect_fresh(Wait wait) {
   for (Settled& one : fresh_.collect(wait)) {
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+    is_awaited_ = is_awaited_ || (one.fate != Fate::kGone && one.delivery.wants_receipt);
     switch (one.fate) {
       case Fate::kDelivered:
         flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
@@ -353,8 +375,9 @@ void Relay::abandon(Plan plan, const Error& why) {
   agents_doubtful_ = agents_doubtful_ || (is_doubtful_ && !plan.supervision.is_empty());
   is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
-  plan.changes.insert(plan.changes.end(), changes_.begin(), changes_.end());
-  changes_ = std::move(plan.changes);
+  changes_.insert(changes_.begin(), std::make_move_iterator(plan.changes.begin()),
+                  std::make_move_iterator(plan.changes.end()));
+  is_awaited_ = true;  // for all we know
   agent_changes_.insert(agent_changes_.begin(), plan.agents.begin(), plan.agents.end());
   to_release_.merge(plan.released);
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
