@@ -266,6 +266,7 @@ class Relay {
   Status record_change(const Change& change);
   Status settle(const Plan& plan, const std::vector<Change>& changes);
   Status record_rest(const Plan& plan);
+  Result<std::size_t> drop_bodies(const Plan& plan);
   void publish(Plan& plan);
   Status settle_syncs();
   std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; gives those to try again

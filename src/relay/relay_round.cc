@@ -40,7 +40,7 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = plan_routed(plan);
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
-  if (planned.ok()) planned = plan_candidates(plan);
+  if (planned.ok() && !is_ending_) planned = plan_candidates(plan);
   if (planned.ok()) plan_ends(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
@@ -49,7 +49,8 @@ Result<bool> Relay::round() {
   if (planned.ok() && due != Share::kNone) planned = plan_changes(plan, due);
   // What happened before is told before: no sender hears "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
-  bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty();
+  bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty() &&
+                            (!plan.changes.empty() || arrivals_.find(unneeded_bodies_.front()) == nullptr);
   if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return false;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
@@ -210,9 +211,7 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   WARREN_TRY(record_changes(plan, plan.acks));
   WARREN_TRY(settle(plan, plan.changes));
   WARREN_TRY(settle(plan, plan.acks));
-  std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
-  std::size_t dropped = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
-  for (std::size_t i = 0; i < dropped; ++i) WARREN_TRY(ledger_->drop_body(unneeded_bodies_[i]));
+  std::size_t dropped = WARREN_TRY(drop_bodies(plan));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
   Status committed = plan.transaction->commit_unsynced();
@@ -224,6 +223,19 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   asked_ = syncer_->ask();
   syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
   return Ok{};
+}
+
+// The row of an arrival is all there is of it, until it is entered.
+Result<std::size_t> Relay::drop_bodies(const Plan& plan) {
+  std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
+  std::size_t most = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
+  std::size_t dropped = 0;
+  for (; dropped < most; ++dropped) {
+    std::int64_t stamp = unneeded_bodies_[dropped];
+    if (arrivals_.find(stamp) != nullptr && !plan.entered.contains(stamp)) break;
+    WARREN_TRY(ledger_->drop_body(stamp));
+  }
+  return dropped;
 }
 
 // A sync that failed: until everything is durable in another way, nothing new is taken.

@@ -30,7 +30,7 @@ def recipients_of(sender, to):
 
 
 def wants_receipt(number):
-    return number % 5 == 0
+    return number % 5 == 0 and number % 200 < 100  # where nobody is to be told, recording waits for a quiet moment
 
 
 def send_for_ever(root, agent, journal, start):
