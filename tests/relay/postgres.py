@@ -14,7 +14,7 @@ import time
 
 import routing
 from postgres_server import Server
-from relaying import FULL, WARREN, RelayCase, die_with_parent, main, parse, write_message
+from relaying import FULL, WARREN, RelayCase, Serving, die_with_parent, main, parse, write_message
 
 LIFE = 1_000_000  # what a killed sender did last it cannot know: its next life counts on above
 SERVER = None
@@ -269,7 +269,7 @@ class Receiver(threading.Thread):
                 file.rename(self.inbox / ".done" / file.name)
 
 
-class Side:
+class Side(Serving):
     """One of two relays."""
 
     def __init__(self, case, name):
@@ -279,15 +279,6 @@ class Side:
 
     def up(self):
         self.process = self.case.serve(self.root)
-
-    def kill(self, how=signal.SIGKILL):
-        if self.process is None:
-            return None
-        self.process.send_signal(how)
-        self.process.wait()
-        self.process.stderr.close()
-        code, self.process = self.process.returncode, None
-        return code
 
 
 class TwoRelays(RelayCase):

@@ -66,7 +66,20 @@ def mount_disk(case, place, mebibytes, inodes):
     case.addCleanup(lambda: subprocess.run(["umount", "-q", "-l", place], capture_output=True))
 
 
-class RelayCase(unittest.TestCase):
+class Serving:
+    """Whoever has a relay of its own as self.process."""
+
+    def kill(self, how=signal.SIGKILL):
+        if self.process is None:
+            return None
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process.stderr.close()
+        code, self.process = self.process.returncode, None
+        return code
+
+
+class RelayCase(Serving, unittest.TestCase):
     config = None
     ledger = None  # the address of a PostgreSQL database, for cases that are run on one as well
 
@@ -90,15 +103,6 @@ class RelayCase(unittest.TestCase):
     def serve(self, root, **options):
         words = ["--ledger", self.ledger] if self.ledger else []
         return subprocess.Popen([WARREN, "relay", "up", "--root", root, *words], stderr=subprocess.PIPE, **options)
-
-    def kill(self, how=signal.SIGKILL):
-        if self.process is None:
-            return None
-        self.process.send_signal(how)
-        self.process.wait()
-        self.process.stderr.close()
-        code, self.process = self.process.returncode, None
-        return code
 
     def command(self, *words, code=0, stdin=""):
         done = subprocess.run([WARREN, "relay", *words, "--root", self.root], input=stdin, capture_output=True, text=True,
