@@ -48,7 +48,7 @@ Status Database::begin(Statement& statement) {
 Status Database::begin_shared_read() {
   if (log_index_ == nullptr) return begin(begin_read_);
   // Looked at before SQLite does: a commit in between is seen now and found again the next time.
-  LogIndexHeader now = read_log_index();
+  CommitMark now = read_log_index();
   if (now == seen_index_) {
     lazy_ = true;
     return Ok{};

@@ -224,7 +224,7 @@ Status Database::configure(const DatabaseOptions& options) {
   WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
   if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
   look_ = WARREN_TRY(prepare("PRAGMA data_version"));
-  if (commits_ == Commits::kGrouped && batch_lock_) map_log_index();
+  if (batch_lock_) map_log_index();
   return Ok{};
 }
 
@@ -295,8 +295,8 @@ void Database::map_log_index() {
 }
 
 // A copy torn by a commit under way equals nothing that was seen before, which is all that is asked of it.
-Database::LogIndexHeader Database::read_log_index() const {
-  LogIndexHeader header;
+Database::CommitMark Database::read_log_index() const {
+  CommitMark header;
   for (std::size_t i = 0; i < header.size(); i += sizeof(std::uint64_t)) {
     // Another process may write it at this moment, which std::atomic_ref cannot be told of a const mapping.
     std::uint64_t word =
@@ -304,6 +304,12 @@ Database::LogIndexHeader Database::read_log_index() const {
     std::memcpy(header.data() + i, &word, sizeof word);
   }
   return header;
+}
+
+std::optional<Database::CommitMark> Database::find_commit_mark() {
+  bool is_alone = depth_ == 0 && !batch_open_;
+  if (log_index_ == nullptr || !is_alone || is_batch_elsewhere(Access::kRead)) return std::nullopt;
+  return read_log_index();
 }
 
 std::uint64_t Database::foreign_epoch() {

@@ -110,6 +110,11 @@ class Database {
   // Makes SQLite look at the file, if nothing in the transaction has yet: before asking for the epoch.
   Status look();
 
+  // What every commit changes, of whatever program: while it is the same, so is everything that was read. nullopt where
+  // that is not known, as inside a transaction of ours. No I/O.
+  using CommitMark = std::array<std::byte, 48>;
+  std::optional<CommitMark> find_commit_mark();
+
   // Another number for each outermost transaction: whoever keeps something for the length of one
   // learns by it that theirs is over, however it ended.
   std::uint64_t transaction_number() const { return transaction_number_; }
@@ -163,12 +168,11 @@ class Database {
  private:
   friend class Statement;
   friend class Transaction;
-  using LogIndexHeader = std::array<std::byte, 48>;
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
   Status configure(const DatabaseOptions& options);
   void map_log_index();
-  LogIndexHeader read_log_index() const;
+  CommitMark read_log_index() const;
   Status begin(Statement& statement);
   bool is_batch_elsewhere(Access access);
   Status begin_shared_read();
@@ -203,7 +207,7 @@ class Database {
   // the log's index, which every commit changes, is as it was at the last look.
   bool lazy_ = false;
   const volatile std::byte* log_index_ = nullptr;  // SQLite's mapping of it
-  LogIndexHeader seen_index_{};
+  CommitMark seen_index_{};
 
   // Of the open batch; under mutex_, but for the atomics.
   Commits commits_ = Commits::kEach;

@@ -133,13 +133,35 @@ std::int64_t KeyValue::now_ms() { return store_.clock().now_us() / 1000; }
 Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
   if (!store_.schema().has_kv) return std::optional<std::string>();
   auto guard = store_.database().lock();
+  std::optional<Database::CommitMark> mark = store_.database().find_commit_mark();
+  if (mark && *mark == kept_at_) {
+    auto kept = kept_.find(key);
+    if (kept != kept_.end()) return std::optional(kept->second);
+  }
   Rows rows = find_.bind(1, key).rows();  // stays open: what is asked next sees the same state
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
   if (WARREN_TRY(may_expire())) {
     auto expired = WARREN_TRY(expired_pair_.bind(1, key).bind(2, rows.integer(1)).bind(3, now_ms()).find_integer());
     if (expired) return std::optional<std::string>();
+  } else if (mark) {
+    keep(*mark, key, rows.text(0));
   }
   return std::optional<std::string>(rows.text(0));
+}
+
+// What a commit behind the mark has changed is kept too, but found never: the mark is another one by then.
+void KeyValue::keep(const Database::CommitMark& mark, std::string_view key, std::string_view value) {
+  constexpr std::size_t kPairBytes = 4096;
+  constexpr std::size_t kAllBytes = std::size_t{1} << 20;
+  constexpr std::size_t kOverhead = 128;
+  std::size_t bytes = key.size() + value.size() + kOverhead;
+  if (bytes > kPairBytes) return;
+  if (mark != kept_at_ || kept_bytes_ + bytes > kAllBytes) {
+    kept_.clear();
+    kept_bytes_ = 0;
+    kept_at_ = mark;
+  }
+  if (kept_.emplace(key, value).second) kept_bytes_ += bytes;
 }
 
 // Most agents use no time to live, and then reading a pair should not pay for it. Asked again when

@@ -3,13 +3,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "db/database.h"
 #include "db/statement.h"
 
 namespace warren {
@@ -61,6 +64,7 @@ class KeyValue {
   Status prepare();
   Result<bool> may_expire();
   Status prepare_readers();
+  void keep(const Database::CommitMark& mark, std::string_view key, std::string_view value);
   std::int64_t now_ms();
   std::optional<std::int64_t> expiry_of(std::optional<std::chrono::milliseconds> time_to_live);
   Status write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms);
@@ -71,6 +75,13 @@ class KeyValue {
   bool expiries_known_ = false;
   bool has_expiries_ = false;  // at expiries_epoch_, and by our own writes since
   std::uint64_t expiries_epoch_ = 0;
+  // What was read lately, as long as nobody commits anything.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, std::string, Hash, std::equal_to<>> kept_;
+  std::size_t kept_bytes_ = 0;
+  Database::CommitMark kept_at_{};
   Statement expired_pair_;
   Statement any_expiry_;
   Statement find_;

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -311,6 +312,34 @@ TEST_F(KeyValueTest, TwoStoresOnOneFileSeeEachOthersWrites) {
   EXPECT_EQ(kv().get("k").value(), "2");
   EXPECT_TRUE(other->kv().remove("k").value());
   EXPECT_EQ(kv().find("k").value(), std::nullopt);
+}
+
+TEST_F(KeyValueTest, WhatIsKeptInMemoryIsNeverOlderThanTheFile) {
+  ASSERT_OK(kv().set("k", "1"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(kv().get("k").value(), "1");
+  {
+    auto unit = store_->begin_write().value();
+    ASSERT_OK(kv().set("k", "2"));
+    EXPECT_EQ(kv().get("k").value(), "2");
+  }
+  EXPECT_EQ(kv().get("k").value(), "1");  // it was not committed
+  ASSERT_OK(store_->database().execute("UPDATE kv_store SET value = '3' WHERE key = 'k'"));
+  EXPECT_EQ(kv().get("k").value(), "3");
+  ASSERT_OK(kv().set("k", "4", 5s));
+  EXPECT_EQ(kv().get("k").value(), "4");
+  clock_.advance_ns(6 * kSecond);
+  EXPECT_EQ(kv().find("k").value(), std::nullopt);
+}
+
+TEST_F(KeyValueTest, MoreThanIsKeptInMemoryIsFoundAllTheSame) {
+  constexpr int kKeys = 2000;
+  auto unit = store_->begin_write().value();
+  auto value = [](int i) { return fmt::format("\"{:01000}\"", i); };
+  for (int i = 0; i < kKeys; ++i) ASSERT_OK(kv().set(std::to_string(i), value(i)));
+  ASSERT_OK(unit.commit());
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kKeys; ++i) ASSERT_EQ(kv().get(std::to_string(i)).value(), value(i));
+  }
 }
 
 void count_up(KeyValue& kv, int times) {
