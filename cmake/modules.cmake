@@ -34,8 +34,13 @@ if(WARREN_BUILD_TESTS)
                                                 warren_warnings)
 endif()
 
+# In a build that is not for them, unit tests are built only by name.
+set(WARREN_PLAIN_TESTS cli_test crash_test) # run whole programs
 function(warren_test name)
   add_executable(${name} ${ARGN})
+  if(WARREN_UNITS_BY_NAME AND NOT name IN_LIST WARREN_PLAIN_TESTS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main fmt::fmt warren_warnings)
   target_precompile_headers(${name} REUSE_FROM warren_test_pch)
   add_test(NAME ${name} COMMAND ${name})
