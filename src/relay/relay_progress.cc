@@ -84,8 +84,8 @@ Status Relay::plan_changes(Plan& plan, Share part) {
     }
   }
   if (!changes_.empty()) return Ok{};  // what left an inbox may be among those
-  is_awaited_ = false;
   WARREN_TRY(plan_left(plan));
+  if (left_.empty()) is_awaited_ = false;
   return check_inbox(plan);
 }
 
@@ -97,6 +97,9 @@ void Relay::note_left(std::vector<LeftInbox> left) {
     note_active(one.agent);
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
+      const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
+      bool can_wait = arrival != nullptr && !arrival->delivery.wants_receipt;  // if it was entered: who knows
+      is_awaited_ = is_awaited_ || !can_wait;
       left_.push_back(std::move(one));
       continue;
     }
