@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "os/turn.h"
 #include "relay/disk_watch.h"
 
 namespace warren::relay {
@@ -98,6 +99,7 @@ std::int64_t Housekeeper::next_turn_ns() const {
 }
 
 void Housekeeper::work() {
+  give_way();
   std::unique_lock lock(mutex_);
   while (!is_over_) {
     std::int64_t wait_ns = next_turn_ns() - clock_.monotonic_ns();

@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "os/turn.h"
+
 namespace warren::relay {
 namespace {
 
@@ -106,6 +108,7 @@ void LedgerSyncer::sync_and_file(std::unique_lock<std::mutex>& lock) {
 }
 
 void LedgerSyncer::work() {
+  give_way();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return is_ending_ || (asked_ > filed_ && !failure_); });

@@ -1,5 +1,7 @@
 #include "relay/log_mover.h"
 
+#include "os/turn.h"
+
 namespace warren::relay {
 namespace {
 
@@ -43,6 +45,7 @@ void LogMover::move() {
 }
 
 void LogMover::work() {
+  give_way();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return is_ending_ || state_ == State::kAsked; });

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/process.h"
+#include "os/turn.h"
 #include "relay/names.h"
 #include "relay/open_ledger.h"
 
@@ -365,6 +366,7 @@ void Relay::on_poke() {
 
 Status Relay::run(int stop) {
   if (!WARREN_TRY(wait_for_ledger(stop))) return Ok{};
+  take_short_turns();
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
     metrics_.set_busy_since(clock_.monotonic_ns());

@@ -1,0 +1,47 @@
+#include "os/turn.h"
+
+#include <array>
+#include <cstdint>
+#include <thread>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace warren {
+namespace {
+
+// Words 0 to 6 of struct sched_attr, of this thread: the fifth is how long a turn is, on kernels that know it.
+std::array<std::uint64_t, 7> attributes() {
+  std::array<std::uint64_t, 7> words{};
+  EXPECT_EQ(::syscall(SYS_sched_getattr, 0, words.data(), 56U, 0U), 0);
+  return words;
+}
+
+int own_nice() { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid))); }
+
+TEST(TurnTest, ShortTurnsAreForThisThreadAlone) {
+  std::thread([] {
+    std::uint64_t usual = attributes()[3];
+    take_short_turns();
+    std::uint64_t now = attributes()[3];
+    EXPECT_TRUE(now == usual || now == 100'000) << now;
+    EXPECT_EQ(own_nice(), 0);
+    std::thread([] { EXPECT_NE(attributes()[3], 100'000U); }).join();
+  }).join();
+}
+
+TEST(TurnTest, GivingWayIsForThisThreadAlone) {
+  std::thread([] {
+    int before = own_nice();
+    give_way();
+    EXPECT_EQ(own_nice(), before + 5);
+  }).join();
+  EXPECT_EQ(own_nice(), ::getpriority(PRIO_PROCESS, 0));
+  EXPECT_EQ(own_nice(), 0);
+}
+
+}  // namespace
+}  // namespace warren
