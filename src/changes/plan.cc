@@ -93,7 +93,7 @@ Status Planner::write(const TreeChange& change, const std::string& at, const std
 Result<HostNode> Planner::stage(const TreeChange& change, std::uint64_t slot, const std::string* content) {
   if (staging_.is_imagined()) return HostNode{};
   std::string at = slot_path(intent_, slot);
-  WARREN_TRY(write(change, at, content));
+  WARREN_TRY(stager_.write(change, at, content));
   struct stat info = WARREN_TRY(base_.get(at));
   return HostNode::of(info);
 }
