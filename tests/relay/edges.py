@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from relaying import WARREN, RelayCase, main, write_message
+from relaying import WARREN, RelayCase, configure, main, write_message
 
 
 class Edges(RelayCase):
@@ -179,7 +179,7 @@ class FullDisk(RelayCase):
         self.addCleanup(lambda: subprocess.run(["umount", "-l", self.disk]))
         self.root = self.disk / "root"
         self.root.mkdir(mode=0o700)
-        (self.root / "config.json").write_text(json.dumps({"metrics": "127.0.0.1:0"}))
+        configure(self.root, {"metrics": "127.0.0.1:0", "disk_alert_percent": 90})
 
     def test_a_full_disk_stops_the_relay_and_loses_nothing(self):
         self.up()

@@ -110,6 +110,7 @@ class Files(RelayCase):
         self.wait(lambda: self.statuses()["bob"] == "inactive")
         changed, gone, whole = [self.send("alice", f"TO: bob\n\n{number}") for number in range(3)]
         self.wait(lambda: self.state(whole) == {"bob": "stored"})
+        self.wait(lambda: len(list(self.root.glob("archive/*/alice/*.msg"))) == 3)
         archived = {file.stem: file for file in self.root.glob("archive/*/alice/*.msg")}
         archived[changed.split("/")[1]].write_text("TO: bob\n\nother")
         archived[gone.split("/")[1]].unlink()
@@ -280,6 +281,8 @@ class Places(RelayCase):
 
     def test_permissions_taken_from_the_relay_itself_are_repaired(self):
         """By a relay that is not root, for whom they count."""
+        self.config = None
+        self.setUp()
         program = self.dir / "warren"
         shutil.copy(WARREN, program)
         os.chmod(self.dir, 0o755)

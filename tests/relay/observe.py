@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
-from relaying import WARREN, RelayCase, main
+from relaying import WARREN, RelayCase, configure, main
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"\})? (\S+)$')
 COMMENT = re.compile(r"^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$")
@@ -214,13 +214,13 @@ class Metrics(Observe):
                 self.assertRegex(done.stderr, error, address)
                 self.assertFalse((self.root / "ledger.db").exists(), address)
         self.root.mkdir(mode=0o700, exist_ok=True)
-        (self.root / "config.json").write_text(json.dumps({"metrics_public": True}))
+        configure(self.root, {"metrics_public": True})
         self.assertIn("192.0.2.1", self.command("up", "--metrics", "192.0.2.1:0", code=1).stderr)  # not an address of ours
         for config in ({"metrics": True}, {"metrics": -1}, {"metrics_public": 1}, {"log_level": "loud"}, {"log_files": -1},
                        {"disk_alert_percent": 101}, {"disk_alert_percent": 0}, {"archive_days": "30"}):
-            (self.root / "config.json").write_text(json.dumps(config))
+            configure(self.root, config)
             self.assertIn(next(iter(config)), self.command("up", code=1).stderr)
-        (self.root / "config.json").write_text(json.dumps({"metrics": "nowhere"}))
+        configure(self.root, {"metrics": "nowhere"})
         self.assertIn("nowhere", self.command("up", code=1).stderr)
 
     def test_it_ends_though_somebody_holds_a_connection(self):
@@ -254,7 +254,7 @@ class SmallDisk(Observe):
         self.addCleanup(lambda: subprocess.run(["umount", "-l", self.disk]))
         self.root = self.disk / "root"
         self.root.mkdir(mode=0o700)
-        (self.root / "config.json").write_text(json.dumps({"rescan_ms": 200}))
+        configure(self.root, {"rescan_ms": 200, "disk_alert_percent": 90})
 
     def fill(self, percent):
         (self.disk / "filler").unlink(missing_ok=True)
@@ -322,8 +322,6 @@ class SmallDisk(Observe):
 
 
 class Retention(Observe):
-    config = {"disk_alert_percent": 100}  # on a disk that is nearly full the archive goes earlier
-
     def plant(self, days, agent, stem, text="TO: bob\n\nold"):
         path = self.root / "archive" / old_day(days) / agent / f"{stem}.msg"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -396,7 +394,7 @@ class Retention(Observe):
         self.wait(lambda: [body for _, body in self.inbox("nobody")] == [b"dead"])
 
     def test_nothing_goes_when_everything_is_to_be_kept(self):
-        self.config = {**self.config, "archive_days": 0}
+        self.config = {"archive_days": 0}
         self.setUp()
         old = self.plant(4000, "alice", "1-bbbbbbbb")
         leftover = self.root / "tmp/operation"
@@ -437,6 +435,7 @@ class Logs(Observe):
         for number in range(60):
             self.send("alice", f"TO: bob\n\n{number}")
         self.wait(lambda: (self.root / "relay.log.2").exists() and len(self.inbox("bob")) == 60)
+        self.kill(signal.SIGTERM)  # nothing is renamed any more
         self.assertEqual(sorted(file.name for file in self.root.glob("relay.log*")), ["relay.log", "relay.log.1", "relay.log.2"])
         for file in self.root.glob("relay.log.*"):
             self.assertLessEqual(file.stat().st_size, 4096)

@@ -14,7 +14,7 @@ import time
 
 import routing
 from postgres_server import Server
-from relaying import FULL, WARREN, RelayCase, Serving, die_with_parent, main, parse, write_message
+from relaying import FULL, WARREN, RelayCase, Serving, configure, die_with_parent, main, parse, write_message
 
 LIFE = 1_000_000  # what a killed sender did last it cannot know: its next life counts on above
 SERVER = None
@@ -291,6 +291,8 @@ class TwoRelays(RelayCase):
         self.left, self.right = self.sides[:2]
         for side in self.sides:
             self.addCleanup(side.kill)
+            side.root.mkdir(mode=0o700)
+            configure(side.root, self.config)
         self.root = self.left.root
 
     def new_database(self):
@@ -399,9 +401,8 @@ class TwoRelays(RelayCase):
 
     def test_agents_are_started_by_the_relay_they_are_at_home_with(self):
         for side in self.sides:
-            side.root.mkdir(mode=0o700)
             clis = {"sleeper": {"argv": ["sleep", "600"]}}
-            (side.root / "config.json").write_text(json.dumps({"spawn": {"clis": clis, "roots": [str(self.dir)]}}))
+            configure(side.root, {"spawn": {"clis": clis, "roots": [str(self.dir)]}})
         self.up_both()
         self.agents_at(self.left, "alice")
         self.agents_at(self.right, "bob")

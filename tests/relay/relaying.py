@@ -66,6 +66,11 @@ def mount_disk(case, place, mebibytes, inodes):
     case.addCleanup(lambda: subprocess.run(["umount", "-q", "-l", place], capture_output=True))
 
 
+def configure(root, config):
+    """What a relay is told. How full this machine's disk is does not matter, unless the test is about that."""
+    (root / "config.json").write_text(json.dumps({"disk_alert_percent": 100, **config}))
+
+
 class Serving:
     """Whoever has a relay of its own as self.process."""
 
@@ -80,7 +85,7 @@ class Serving:
 
 
 class RelayCase(Serving, unittest.TestCase):
-    config = None
+    config = {}  # None: the relay makes everything itself, the root as well
     ledger = None  # the address of a PostgreSQL database, for cases that are run on one as well
 
     def setUp(self):
@@ -91,7 +96,7 @@ class RelayCase(Serving, unittest.TestCase):
         self.addCleanup(self.kill)
         if self.config is not None:
             self.root.mkdir(mode=0o700)
-            (self.root / "config.json").write_text(json.dumps(self.config))
+            configure(self.root, self.config)
 
     def up(self, **options):
         started = self.log_events("started")

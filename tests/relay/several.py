@@ -16,7 +16,7 @@ import urllib.request
 
 import postgres
 from postgres_server import TlsServer, make_certificate
-from relaying import FULL, WARREN, main, write_message
+from relaying import FULL, WARREN, configure, main, write_message
 
 MIB = 1 << 20
 PIECE = 256 << 10
@@ -51,14 +51,6 @@ def put(root, content):
 
 
 class Several(postgres.TwoRelays):
-    config = {}
-
-    def setUp(self):
-        super().setUp()
-        for side in self.sides:
-            side.root.mkdir(mode=0o700)
-            (side.root / "config.json").write_text(json.dumps(self.config))
-
     def attach(self, side, sender, to, content, body="x"):
         name = put(side.root, content)
         return write_message(side.root, sender, f"TO: {to}\nATTACHMENT: sha256:{name} file.bin\n\n{body}")
@@ -190,7 +182,7 @@ class SmallFiles(Several):
         far = self.attach(self.left, "alice", "bob", os.urandom(1000))
         self.wait(lambda: self.state(near) == {"ann": "delivered"} and self.state(far) == {"bob": "delivered"})
         config = json.loads((self.right.root / "config.json").read_text())
-        (self.right.root / "config.json").write_text(json.dumps({**config, "attachment_bytes_max": 500}))
+        configure(self.right.root, {**config, "attachment_bytes_max": 500})
         self.right.kill(signal.SIGTERM)
         self.right.up()
         message = self.attach(self.left, "alice", "bob", os.urandom(501))
@@ -304,7 +296,7 @@ class Releases(Several):
         for side in self.sides:
             config = json.loads((side.root / "config.json").read_text())
             config["spawn"]["roots"] = [str(self.dir)]
-            (side.root / "config.json").write_text(json.dumps(config))
+            configure(side.root, config)
 
     def ask(self, side, agent, kind, name):
         more = f"CLI: sleeper\nWORKING_DIR: {self.dir}\n" if kind == "spawn" else "REASON: done\n"

@@ -6,7 +6,7 @@ import pathlib
 import signal
 import subprocess
 
-from relaying import WARREN, RelayCase, main
+from relaying import WARREN, RelayCase, configure, main
 from spawning import SpawnCase, is_alive, running_commands
 
 
@@ -188,10 +188,10 @@ class NothingConfigured(RelayCase):
                             ({"roots": ["work"]}, "absolute"), ({"env": ["LD_PRELOAD"]}, "never passed on"), ({"env": ["A B"]}, "no variable"),
                             ({"count_max": -1}, "count_max"), ({"require_token": 1}, "require_token"), ({"nope": 1}, "nope"), ([], "object")]:
             (self.root).mkdir(mode=0o700, exist_ok=True)
-            (self.root / "config.json").write_text(json.dumps({"spawn": spawn}))
+            configure(self.root, {"spawn": spawn})
             self.assertIn(text, self.command("up", code=1).stderr, spawn)
         for config in ({"continuity": {"versions": 0}}, {"continuity": 1}, {"inactive_ms": -1}):
-            (self.root / "config.json").write_text(json.dumps(config))
+            configure(self.root, config)
             self.command("up", code=1)
 
 
@@ -468,7 +468,7 @@ class Lifetimes(SpawnCase):
     def test_a_program_that_runs_too_long_is_released(self):
         config = json.loads((self.root / "config.json").read_text())
         config["spawn"]["clis"]["stays"]["timeout_ms"] = 1000
-        (self.root / "config.json").write_text(json.dumps(config))
+        configure(self.root, config)
         self.up()
         self.agent("alice")
         self.ask("alice", "worker")
@@ -522,7 +522,7 @@ class FullDisk(SpawnCase):
         config = (self.root / "config.json").read_text()
         self.root = disk / "root"
         self.root.mkdir(mode=0o700)
-        (self.root / "config.json").write_text(json.dumps({**json.loads(config), "metrics": "127.0.0.1:0"}))
+        configure(self.root, {**json.loads(config), "metrics": "127.0.0.1:0"})
         self.up()
         self.agent("alice")
         address = self.metrics_address()
@@ -557,7 +557,7 @@ class Sandboxed(SpawnCase):
         config["spawn"]["clis"]["boxed_stays"] = {"argv": ["sh", "-c", f"trap '' TERM; setsid {marked} & while :; do sleep 1; done"],
                                                   "sandbox": True}
         config["spawn"]["grace_ms"] = 500
-        (self.root / "config.json").write_text(json.dumps(config))
+        configure(self.root, config)
         (self.work / "file").write_text("mine")
         os.environ["HOME"], before = str(self.dir), os.environ["HOME"]
         self.addCleanup(os.environ.__setitem__, "HOME", before)

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 
-from relaying import RelayCase
+from relaying import RelayCase, configure
 
 # Says what it was given, and ends with the status in its prompt if that is one.
 LOOKS = r'''
@@ -103,7 +103,7 @@ class SpawnCase(RelayCase):
         os.chmod(self.dir / "garbage", 0o755)
         self.root.mkdir(mode=0o700, exist_ok=True)
         settings = {"clis": clis, "roots": [str(self.work)], "env": ["TASK", "MY_*"], "notice_ms": 0, **self.spawn}
-        (self.root / "config.json").write_text(json.dumps({**(self.config or {}), "spawn": settings}))
+        configure(self.root, {**self.config, "spawn": settings})
 
     def end_agents(self):
         """Whatever names the test's own directory: its agents."""
