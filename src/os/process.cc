@@ -4,12 +4,26 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <vector>
 
+#include <linux/types.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace warren {
 namespace {
+
+// As in Linux 6.15's <linux/pidfd.h>, which is newer than the headers we build with.
+struct PidfdInfo {
+  __u64 mask = 0;
+  __u64 cgroup = 0;
+  __u32 ids[11] = {};
+  __s32 wait_status = 0;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr __u64 kWaitStatus = 1U << 3;
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
@@ -23,20 +37,30 @@ std::int64_t own_pid_namespace() {
   return ::stat("/proc/self/ns/pid", &info) == 0 ? static_cast<std::int64_t>(info.st_ino) : 0;
 }
 
-// Field 22 of /proc/PID/stat. The second field is the program's name in parentheses and may hold
-// anything, so counting starts behind the last ')'.
-std::optional<std::int64_t> start_time(std::int64_t pid) {
+struct ProcStat {
+  bool has_ended = false;    // only its parent has not asked yet
+  std::int64_t started = 0;  // field 22
+  int wait_status = 0;       // field 52
+};
+
+// /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, so counting starts
+// behind the last ')'.
+std::optional<ProcStat> read_stat(std::int64_t pid) {
   std::string text = read_text("/proc/" + std::to_string(pid) + "/stat");
   std::size_t close = text.rfind(')');
   if (close == text.npos) return std::nullopt;
-  std::istringstream fields(text.substr(close + 1));
-  std::string field;
-  for (int i = 3; i <= 22 && (fields >> field); ++i) {
-    bool has_ended = i == 3 && (field == "Z" || field == "X");  // only its parent has not asked yet
-    if (has_ended) return std::nullopt;
-  }
-  if (!fields) return std::nullopt;
-  return std::stoll(field);
+  std::istringstream in(text.substr(close + 1));
+  std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};  // from the third on
+  if (fields.size() < 50) return std::nullopt;
+  return ProcStat{.has_ended = fields[0] == "Z" || fields[0] == "X",
+                  .started = std::stoll(fields[22 - 3]),
+                  .wait_status = std::stoi(fields[52 - 3])};
+}
+
+std::optional<std::int64_t> start_time(std::int64_t pid) {
+  std::optional<ProcStat> stat = read_stat(pid);
+  if (!stat || stat->has_ended) return std::nullopt;
+  return stat->started;
 }
 
 }  // namespace
@@ -63,6 +87,14 @@ Liveness liveness_of(const ProcessIdentity& process) {
   if (process.boot != self.boot) return Liveness::kDead;
   if (process.pid_namespace != self.pid_namespace) return Liveness::kUnknown;
   return start_time(process.pid) == process.started ? Liveness::kAlive : Liveness::kDead;
+}
+
+std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd) {
+  std::optional<ProcStat> stat = read_stat(process.pid);
+  if (stat && stat->has_ended && stat->started == process.started) return stat->wait_status;
+  PidfdInfo info{.mask = kWaitStatus};
+  if (::ioctl(pidfd, kGetInfo, &info) != 0 || (info.mask & kWaitStatus) == 0) return std::nullopt;
+  return info.wait_status;
 }
 
 }  // namespace warren

@@ -30,4 +30,8 @@ enum class Liveness {
 
 Liveness liveness_of(const ProcessIdentity& process);
 
+// How a process ended, as wait() would say it, also to those who are not its parent: by its entry in /proc until the
+// parent has asked, and by its pidfd afterwards (Linux 6.15 and later; nothing before). Nothing while it runs.
+std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd);
+
 }  // namespace warren

@@ -175,6 +175,9 @@ std::optional<ChildEnd> Child::take_end() {
   bool is_known = is_ours_ && ::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   if (is_known && info.si_code == CLD_EXITED) end.code = info.si_status;
   if (is_known && info.si_code != CLD_EXITED) end.signal = info.si_status;
+  std::optional<int> told = is_ours_ ? std::nullopt : find_wait_status(process_, pidfd_.get());
+  if (told && WIFEXITED(*told)) end.code = WEXITSTATUS(*told);
+  if (told && WIFSIGNALED(*told)) end.signal = WTERMSIG(*told);
   signal_group(SIGKILL);  // before it is reaped, while its number is its group's
   if (is_known) ::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG);
   return end;

@@ -25,7 +25,8 @@ struct ChildSpec {
   Fd log;                         // its standard output and error; it reads from /dev/null
 };
 
-// How a process ended. Neither: it was not our child, as after a restart of the relay, and nobody can tell.
+// How a process ended. Neither: it ended while no relay was there, or was an earlier relay's child and was reaped
+// before we looked (see find_wait_status).
 struct ChildEnd {
   std::optional<int> code;
   std::optional<int> signal;
