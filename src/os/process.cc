@@ -91,7 +91,11 @@ Liveness liveness_of(const ProcessIdentity& process) {
 
 std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd) {
   std::optional<ProcStat> stat = read_stat(process.pid);
-  if (stat && stat->has_ended && stat->started == process.started) return stat->wait_status;
+  if (stat && stat->has_ended && stat->started == process.started) {
+    // To those who may not know it the kernel says 0; then it keeps this file from them too.
+    bool may_know = stat->wait_status != 0 || !read_text("/proc/" + std::to_string(process.pid) + "/io").empty();
+    return may_know ? std::optional(stat->wait_status) : std::nullopt;
+  }
   PidfdInfo info{.mask = kWaitStatus};
   if (::ioctl(pidfd, kGetInfo, &info) != 0 || (info.mask & kWaitStatus) == 0) return std::nullopt;
   return info.wait_status;

@@ -31,7 +31,8 @@ enum class Liveness {
 Liveness liveness_of(const ProcessIdentity& process);
 
 // How a process ended, as wait() would say it, also to those who are not its parent: by its entry in /proc until the
-// parent has asked, and by its pidfd afterwards (Linux 6.15 and later; nothing before). Nothing while it runs.
+// parent has asked, and by its pidfd afterwards (Linux 6.15 and later; nothing before). Nothing while it runs,
+// and nothing of a process whose user is another, unless we may look at everyone's.
 std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd);
 
 }  // namespace warren
