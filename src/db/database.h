@@ -96,6 +96,7 @@ class Database {
   Status execute(Sql sql);                 // any number of statements, no values
 
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
+  std::unique_lock<std::recursive_mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
 
   const std::string& path() const { return path_; }
   bool is_read_only() const { return read_only_; }

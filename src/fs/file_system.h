@@ -126,6 +126,10 @@ class FileSystem {
 
   virtual Result<FileSystemStats> stats() = 0;
 
+  // For whoever would else wait idly for a moment: does a few microseconds' worth of what has to be done anyway. False
+  // if there is nothing, or if it would have to wait itself.
+  virtual bool do_a_little() { return false; }
+
   // Tells one listener of changes that did not come through this object; null ends that, and returns
   // when no call is under way any more. Where nobody else can change anything there is nothing to tell;
   // kUnsupported where others can and we would not know.

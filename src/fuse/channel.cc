@@ -75,14 +75,14 @@ Result<Bytes> Channel::try_receive(Buffer& buffer, bool& is_empty) {
   return system_error(errno, "read from /dev/fuse");
 }
 
-Result<Bytes> Channel::receive(Buffer& buffer) {
+Result<Bytes> Channel::receive(Buffer& buffer, const std::function<bool()>& meanwhile) {
   auto until = std::chrono::steady_clock::now() + kLookAgain;
   for (;;) {
     bool is_empty = false;
     Result<Bytes> received = try_receive(buffer, is_empty);
     if (!is_empty) return received;
     if (!looks_again_ || std::chrono::steady_clock::now() > until) break;
-    ::sched_yield();
+    if (!meanwhile || !meanwhile()) ::sched_yield();
   }
   pollfd device{device_.get(), POLLIN, 0};
   ::poll(&device, 1, -1);

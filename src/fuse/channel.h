@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -81,8 +82,8 @@ class Channel {
 
   // The next request. Empty: interrupted, ask again. kUnavailable: unmounted. It looks again and again for
   // a moment before it sleeps: a program that got its answer mostly asks for more, and waking up costs
-  // more than most answers.
-  Result<Bytes> receive(Buffer& buffer);
+  // more than most answers. Between two looks `meanwhile` may do something useful, and says whether it did.
+  Result<Bytes> receive(Buffer& buffer, const std::function<bool()>& meanwhile = {});
 
   void answer(const Request& request, Bytes first, Bytes second = {});
   void refuse(const Request& request, int error_number);

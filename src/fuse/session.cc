@@ -71,8 +71,9 @@ Status Session::serve() {
 
 Status Session::serve_requests() {
   Buffer buffer = buffers_.take();
+  std::function<bool()> meanwhile = [this] { return fs_.do_a_little(); };
   while (!stopping_) {
-    Result<Bytes> received = channel_.receive(buffer);
+    Result<Bytes> received = channel_.receive(buffer, meanwhile);
     if (!received.ok() && received.error().code() == Code::kUnavailable) return Ok{};
     Bytes request = WARREN_TRY(std::move(received));
     dispatch(buffer, request);

@@ -11,6 +11,10 @@ namespace {
 // Writes up to this size are kept in memory during a batch; larger ones gain nothing by it.
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 
+// A chunk that was not changed for so many changes will mostly not be changed again soon.
+constexpr std::uint64_t kSettledAfter = 32;
+constexpr int kLooks = 4;  // at what may not be settled, before giving up
+
 }  // namespace
 
 Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
@@ -46,20 +50,22 @@ const std::string* Chunks::find_kept(Inode node, std::uint64_t index) {
   KeptFile* file = find_kept(node);
   if (file == nullptr) return nullptr;
   auto found = file->find(index);
-  return found == file->end() ? nullptr : &found->second;
+  return found == file->end() ? nullptr : &found->second.data;
 }
 
 Status Chunks::keep(Inode node, std::uint64_t index, Bytes data) {
-  std::string& kept = kept_[node][index];
-  database_.note_kept_back(kept.empty() ? chunk_bytes_ : 0);
-  kept = as_text(data);
+  auto [kept, is_first] = kept_[node].try_emplace(index);
+  if (is_first) settling_.emplace_back(node, index);
+  kept->second.data = as_text(data);
+  kept->second.changed = ++count_;
+  database_.note_kept_back(is_first ? chunk_bytes_ : 0);
   return Ok{};
 }
 
 Status Chunks::write_back(Inode node, KeptFile& file) {
   std::int64_t changes_before = database_.total_changes();
-  for (const auto& [index, data] : file) {
-    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(data)).run());
+  for (const auto& [index, kept] : file) {
+    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(kept.data)).run());
   }
   database_.note_written_back(changes_before);
   return Ok{};
@@ -80,8 +86,31 @@ Status Chunks::write_back() {
   std::sort(ordered.begin(), ordered.end());
   for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
   kept_.clear();
+  settling_.clear();
   last_chunks_.clear();
   return Ok{};
+}
+
+Result<bool> Chunks::write_back_one() {
+  for (int look = 0; look < kLooks && !settling_.empty(); ++look) {
+    auto [node, index] = settling_.front();
+    settling_.pop_front();
+    KeptFile* file = find_kept(node);
+    if (file == nullptr) continue;
+    auto kept = file->find(index);
+    if (kept == file->end()) continue;
+    if (count_ - kept->second.changed < kSettledAfter) {
+      settling_.emplace_back(node, index);
+      continue;
+    }
+    std::int64_t changes_before = database_.total_changes();
+    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(kept->second.data)).run());
+    file->erase(kept);
+    if (file->empty()) kept_.erase(node);
+    database_.note_written_back(changes_before);
+    return true;
+  }
+  return false;
 }
 
 // Fills `out` from one chunk after the other; what no chunk covers is zeros.
@@ -126,14 +155,14 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
   KeptFile& kept = found != nullptr ? *found : none;
   auto newer = kept.lower_bound(first);
   if (first == last && newer != kept.end() && newer->first == first) {
-    copy.add(first, as_bytes(newer->second));
+    copy.add(first, as_bytes(newer->second.data));
     copy.finish();
     return Ok{};
   }
   // Two ordered lists in one pass; a kept chunk goes before a stored one of the same index.
   auto add_kept_until = [&](std::uint64_t end) {
     for (; newer != kept.end() && newer->first < end && newer->first <= last; ++newer) {
-      copy.add(newer->first, as_bytes(newer->second));
+      copy.add(newer->first, as_bytes(newer->second.data));
     }
   };
   Rows rows = range_.bind(1, node.value).bind(2, first).bind(3, last).rows();

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -47,8 +49,11 @@ class Chunks {
   Result<std::uint64_t> cut_some(Inode node, std::uint64_t size);
 
   Status write_back();
+  // Of that one chunk, if there is one that was not changed lately. False if there is none.
+  Result<bool> write_back_one();
   void forget_kept() {  // after a rollback
     kept_.clear();
+    settling_.clear();
     last_chunks_.clear();
   }
 
@@ -57,7 +62,11 @@ class Chunks {
   Result<std::uint64_t> find_hole(Inode node, std::uint64_t offset);
 
  private:
-  using KeptFile = std::map<std::uint64_t, std::string>;  // chunks by index, whole
+  struct Kept {
+    std::string data;           // the whole chunk
+    std::uint64_t changed = 0;  // by count_
+  };
+  using KeptFile = std::map<std::uint64_t, Kept>;  // by index
 
   Chunks(Database& database, std::uint32_t chunk_bytes) : database_(database), chunk_bytes_(chunk_bytes) {}
 
@@ -74,8 +83,10 @@ class Chunks {
 
   Database& database_;
   std::uint64_t chunk_bytes_;
-  std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
-  bool keeps_ = false;                        // of the write under way
+  std::unordered_map<Inode, KeptFile> kept_;              // only while a batch is open; no file in it is empty
+  bool keeps_ = false;                                    // of the write under way
+  std::deque<std::pair<Inode, std::uint64_t>> settling_;  // what kept_ got, oldest first; some are gone again
+  std::uint64_t count_ = 0;                               // of chunks that were kept
 
   // The last chunk of files written in this batch, so that it need not be looked for each time.
   struct LastChunk {

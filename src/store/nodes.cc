@@ -107,7 +107,7 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
   find_entry_id_ = WARREN_TRY(db.prepare("SELECT id FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
-  count_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_inode"));
+  count_nodes_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_inode"));
   if (schema.has_symlinks) get_target_ = WARREN_TRY(db.prepare("SELECT target FROM fs_symlink WHERE ino = ?"));
   if (!schema.is_current() || db.is_read_only()) return Ok{};
 
@@ -154,6 +154,8 @@ void Nodes::forget_rows() {
   cache_.clear();
   kept_.clear();
   kept_entries_.clear();
+  settling_.clear();
+  settling_entries_.clear();
   node_count_.reset();
   numbered_transaction_ = 0;
 }
@@ -216,9 +218,15 @@ Result<Inode> Nodes::take_inode() {
 // What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
 constexpr std::uint64_t kRowBytes = 2048;
 
+// What was not changed for so many changes will mostly not be changed again soon.
+constexpr std::uint64_t kSettledAfter = 64;
+constexpr int kLooks = 4;  // at what may not be settled, before giving up
+
 Status Nodes::keep(const Attributes& node) {
   auto [kept, is_first] = kept_.try_emplace(node.inode);
+  if (is_first) settling_.push_back(node.inode);
   kept->second.row = node;
+  kept->second.changed = ++count_;
   cache_.put(node);
   database_->note_kept_back(is_first ? kRowBytes : 0);
   return Ok{};
@@ -294,13 +302,65 @@ Status Nodes::write_back_nodes() {
   ordered.reserve(kept_.size());
   for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
   std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
-  for (const Kept* kept : ordered) {
-    Statement& statement = kept->is_new ? insert_numbered_ : update_;
-    WARREN_TRY(bind_node(statement, kept->row).bind(13, kept->row.inode.value).run());
-  }
+  for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
   kept_.clear();
+  settling_.clear();
   database_->note_written_back(changes_before);
   return Ok{};
+}
+
+Status Nodes::write_back_node(const Kept& kept) {
+  Statement& statement = kept.is_new ? insert_numbered_ : update_;
+  return bind_node(statement, kept.row).bind(13, kept.row.inode.value).run();
+}
+
+bool Nodes::is_settled(std::uint64_t changed) const { return count_ - changed >= kSettledAfter; }
+
+Result<bool> Nodes::write_back_one() {
+  if (WARREN_TRY(write_back_one_node())) return true;
+  return write_back_one_entry();
+}
+
+Result<bool> Nodes::write_back_one_node() {
+  for (int look = 0; look < kLooks && !settling_.empty(); ++look) {
+    Inode node = settling_.front();
+    auto kept = kept_.find(node);
+    if (kept != kept_.end() && !is_settled(kept->second.changed)) {
+      if (look == 0 && settling_.size() == 1) return false;
+      settling_.pop_front();
+      settling_.push_back(node);  // it comes again
+      continue;
+    }
+    settling_.pop_front();
+    if (kept == kept_.end()) continue;
+    std::int64_t changes_before = database_->total_changes();
+    WARREN_TRY(write_back_node(kept->second));
+    kept_.erase(kept);
+    database_->note_written_back(changes_before);
+    return true;
+  }
+  return false;
+}
+
+Result<bool> Nodes::write_back_one_entry() {
+  for (int look = 0; look < kLooks && !settling_entries_.empty(); ++look) {
+    auto [parent, name] = std::move(settling_entries_.front());
+    settling_entries_.pop_front();
+    auto dir = kept_entries_.find(parent);
+    if (dir == kept_entries_.end()) continue;
+    auto kept = dir->second.find(name);
+    if (kept == dir->second.end()) continue;
+    if (!is_settled(kept->second.changed)) {
+      settling_entries_.emplace_back(parent, std::move(name));
+      continue;
+    }
+    std::int64_t changes_before = database_->total_changes();
+    WARREN_TRY(write_back_entry(parent, name, kept->second));
+    dir->second.erase(kept);
+    database_->note_written_back(changes_before);
+    return true;
+  }
+  return false;
 }
 
 const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view name) const {
@@ -316,34 +376,29 @@ Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inod
   auto kept = entries.find(name);
   if (kept == entries.end()) {
     kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
+    settling_entries_.emplace_back(parent, name);
     database_->note_kept_back(kRowBytes);
   } else {
     kept->second.now = now;
     database_->note_kept_back(0);
   }
+  kept->second.changed = ++count_;
   if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
   cache_.put_entry(parent, name, now.value_or(kNoEntry));
   return Ok{};
 }
 
-Status Nodes::write_back_entries(Inode parent, const KeptDirectory& entries) {
-  for (const auto& [name, entry] : entries) {
-    if (entry.now && entry.is_stored) {
-      WARREN_TRY(retarget_entry_.bind(1, entry.now->value).bind(2, parent.value).bind(3, name).run());
-    } else if (entry.now) {
-      WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, entry.now->value).run());
-    } else {
-      WARREN_TRY(erase_entry_.bind(1, parent.value).bind(2, name).run());
-    }
-  }
-  return Ok{};
+Status Nodes::write_back_entry(Inode parent, std::string_view name, const KeptEntry& entry) {
+  if (!entry.now) return erase_entry_.bind(1, parent.value).bind(2, name).run();
+  if (entry.is_stored) return retarget_entry_.bind(1, entry.now->value).bind(2, parent.value).bind(3, name).run();
+  return insert_entry_.bind(1, name).bind(2, parent.value).bind(3, entry.now->value).run();
 }
 
 Status Nodes::write_back_entries(Inode parent) {
   auto dir = kept_entries_.find(parent);
   if (dir == kept_entries_.end()) return Ok{};
   std::int64_t changes_before = database_->total_changes();
-  WARREN_TRY(write_back_entries(parent, dir->second));
+  for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
   kept_entries_.erase(dir);
   database_->note_written_back(changes_before);
   return Ok{};
@@ -355,6 +410,7 @@ Status Nodes::write_back_entries() {
   for (const auto& [parent, entries] : kept_entries_) parents.push_back(parent);
   std::sort(parents.begin(), parents.end());
   for (Inode parent : parents) WARREN_TRY(write_back_entries(parent));
+  settling_entries_.clear();
   return Ok{};
 }
 
@@ -428,7 +484,7 @@ Result<std::uint64_t> Nodes::count() {
   WARREN_TRY(refresh());
   if (!node_count_) {
     WARREN_TRY(write_back_nodes());
-    auto count = WARREN_TRY(count_.find_integer());
+    auto count = WARREN_TRY(count_nodes_.find_integer());
     node_count_ = static_cast<std::uint64_t>(count.value_or(0));
   }
   return *node_count_;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -63,6 +65,8 @@ class Nodes {
   Status set_target(Inode symlink, std::string_view target);
 
   Status write_back();
+  // Of that one row or entry, if there is one that was not changed lately. False if there is none.
+  Result<bool> write_back_one();
   void forget_rows();  // also after a rollback
 
  private:
@@ -73,6 +77,8 @@ class Nodes {
   Status keep(const Attributes& node);
   Status keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored);
   Status write_back_nodes();
+  Result<bool> write_back_one_node();
+  Result<bool> write_back_one_entry();
   Status write_back_entries(Inode parent);
   Status write_back_entries();
 
@@ -80,24 +86,31 @@ class Nodes {
   struct Kept {
     Attributes row;
     bool is_new = false;
+    std::uint64_t changed = 0;  // by count_
   };
 
   // What a name means by now, and whether the file has a row for it, whatever that says.
   struct KeptEntry {
     std::optional<Inode> now;
     bool is_stored = false;
+    std::uint64_t changed = 0;  // by count_
   };
   using KeptDirectory = std::map<std::string, KeptEntry, std::less<>>;
-  Status write_back_entries(Inode parent, const KeptDirectory& entries);
+  Status write_back_entry(Inode parent, std::string_view name, const KeptEntry& entry);
+  Status write_back_node(const Kept& kept);
+  bool is_settled(std::uint64_t changed) const;
   const KeptEntry* find_kept_entry(Inode parent, std::string_view name) const;
 
   Database* database_ = nullptr;
   NodeCache cache_;
-  std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
-  std::unordered_map<Inode, Kept> kept_;                   // only while a batch is open
-  std::uint64_t numbered_transaction_ = 0;                 // the one that next_inode_ is good for
-  std::uint64_t next_inode_ = 0;                           // 0: SQLite counts, since there was no batch yet
-  std::optional<std::uint64_t> node_count_;                // as of foreign_epoch_
+  std::unordered_map<Inode, KeptDirectory> kept_entries_;       // by parent; only while a batch is open
+  std::unordered_map<Inode, Kept> kept_;                        // only while a batch is open
+  std::deque<Inode> settling_;                                  // what kept_ got, oldest first; some are gone again
+  std::deque<std::pair<Inode, std::string>> settling_entries_;  // and kept_entries_
+  std::uint64_t count_ = 0;                                     // of changes that were kept
+  std::uint64_t numbered_transaction_ = 0;                      // the one that next_inode_ is good for
+  std::uint64_t next_inode_ = 0;                                // 0: SQLite counts, since there was no batch yet
+  std::optional<std::uint64_t> node_count_;                     // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement find_;
@@ -116,7 +129,7 @@ class Nodes {
   Statement count_subdirectories_;
   Statement count_entries_of_;
   Statement find_parent_;
-  Statement count_;
+  Statement count_nodes_;
   Statement list_names_;
   Statement list_types_;
   Statement list_attributes_;

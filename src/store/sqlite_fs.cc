@@ -242,6 +242,20 @@ void SqliteFs::forget_rows() {
   directories_.clear();
 }
 
+// What a batch keeps back is written one by one; what is left then, its end writes.
+bool SqliteFs::do_a_little() {
+  auto guard = database_.try_lock();
+  if (!guard.owns_lock() || !database_.in_batch()) return false;
+  auto attempt = [this]() -> Result<bool> {
+    Transaction scope = WARREN_TRY(write_scope());
+    if (!WARREN_TRY(chunks_->write_back_one()) && !WARREN_TRY(nodes_->write_back_one())) return false;
+    WARREN_TRY(scope.commit());
+    return true;
+  };
+  Result<bool> did = attempt();
+  return did.ok() && *did;
+}
+
 Status SqliteFs::before_commit() {
   for (Inode node : unlisted_) WARREN_TRY(orphans_->add(node));
   unlisted_.clear();

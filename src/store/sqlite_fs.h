@@ -74,6 +74,7 @@ class SqliteFs final : public FileSystem {
 
   Result<FileSystemStats> stats() override;
   Status listen(ChangeListener* listener) override;
+  bool do_a_little() override;
 
   // For an overlay (fs/upper_layer.h).
   Result<Inode> adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target);
