@@ -135,6 +135,8 @@ class Database {
   Status end_batch();
   bool is_grouped() const { return commits_ == Commits::kGrouped; }
   bool in_batch() const { return batch_open_; }
+  // The open batch is for us alone: nobody else waits for what is in it.
+  bool in_private_batch() const { return batch_open_ && !batch_end_wanted_; }
   // What is kept back in memory to be written when the batch ends, about so many bytes of it. It counts
   // as a change: if the transaction then goes away without commit, the batch is rolled back.
   void note_kept_back(std::uint64_t bytes);

@@ -28,6 +28,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "fs/change_listener.h"
+#include "fs/early_changes.h"
 #include "fs/types.h"
 #include "os/fd.h"
 
@@ -125,6 +126,9 @@ class FileSystem {
   virtual Status remove_xattr(Inode node, std::string_view name) = 0;  // kNoData
 
   virtual Result<FileSystemStats> stats() = 0;
+
+  // The same changes for a door whose caller need not wait for all of the work; null where there is no such thing.
+  virtual EarlyChanges* early_changes() { return nullptr; }
 
   // For whoever would else wait idly for a moment: does a few microseconds' worth of what has to be done anyway. False
   // if there is nothing, or if it would have to wait itself.

@@ -42,6 +42,8 @@ void wake_up(int) {}
 
 Session::Session(FileSystem& fs, Fd device, const SessionOptions& options, std::function<void()> when_ready)
     : fs_(fs),
+      late_(fs),
+      early_(fs.early_changes() != nullptr ? *fs.early_changes() : late_),
       channel_(std::move(device)),
       options_(options),
       when_ready_(std::move(when_ready)),
@@ -308,20 +310,51 @@ void Session::fill(fuse_entry_out& out, const Attributes& attributes) const {
   fill(out.attr, attributes);
 }
 
-Status Session::answer_entry(const Request& request, const Attributes& attributes) {
-  WARREN_TRY(kernel_nodes_.add(attributes.inode));
+void Session::send_entry(const Request& request, const Attributes& attributes) {
   fuse_entry_out out;
   fill(out, attributes);
   channel_.answer(request, bytes_of(out));
+}
+
+Status Session::answer_entry(const Request& request, const Attributes& attributes) {
+  WARREN_TRY(kernel_nodes_.add(attributes.inode));
+  send_entry(request, attributes);
   return Ok{};
 }
 
-Status Session::answer_attributes(const Request& request, const Attributes& attributes) {
+// What the kernel asks next is answered by this thread, or takes the filesystem's lock: in either case it finds the
+// node.
+Status Session::answer_made(const Request& request, const std::function<Result<Attributes>(const ToldNode&)>& make) {
+  bool is_answered = false;
+  Result<Attributes> made = make([&](const Attributes& node) {
+    is_answered = true;
+    send_entry(request, node);
+  });
+  if (!is_answered) {
+    Attributes node = WARREN_TRY(std::move(made));
+    return answer_entry(request, node);
+  }
+  if (made.ok()) kernel_nodes_.add(made->inode).ignore("the node was just made");
+  return Ok{};  // a failure after the answer is the batch's, and told at the next fsync
+}
+
+Status Session::answer_done(const Request& request, Bytes answer, const std::function<Status(const Told&)>& change) {
+  bool is_answered = false;
+  Status done = change([&] {
+    is_answered = true;
+    channel_.answer(request, answer);
+  });
+  if (is_answered) return Ok{};  // as above
+  WARREN_TRY(done);
+  channel_.answer(request, answer);
+  return Ok{};
+}
+
+void Session::answer_attributes(const Request& request, const Attributes& attributes) {
   fuse_attr_out out{};
   out.attr_valid = attribute_seconds_;
   fill(out.attr, attributes);
   channel_.answer(request, bytes_of(out));
-  return Ok{};
 }
 
 void Session::entry_changed(Inode parent, std::string_view name) {

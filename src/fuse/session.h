@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "fs/change_listener.h"
 #include "fs/file_system.h"
+#include "fs/late_changes.h"
 #include "fuse/buffers.h"
 #include "fuse/channel.h"
 #include "fuse/kernel_nodes.h"
@@ -119,8 +120,12 @@ class Session final : private ChangeListener {
   Status copy(const Request& request, Buffer& scratch);
   Status drop_privileges(Inode node);
 
+  void send_entry(const Request& request, const Attributes& attributes);
   Status answer_entry(const Request& request, const Attributes& attributes);
-  Status answer_attributes(const Request& request, const Attributes& attributes);
+  void answer_attributes(const Request& request, const Attributes& attributes);
+  // With a filesystem that tells early, the rest of its work is done while the program goes on.
+  Status answer_made(const Request& request, const std::function<Result<Attributes>(const ToldNode&)>& make);
+  Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Told&)>& change);
   void fill(fuse_attr& out, const Attributes& attributes) const;
   void fill(fuse_entry_out& out, const Attributes& attributes) const;
 
@@ -129,6 +134,8 @@ class Session final : private ChangeListener {
   void everything_changed() override;
 
   FileSystem& fs_;
+  LateChanges late_;  // if need be
+  EarlyChanges& early_;
   Channel channel_;
   SessionOptions options_;
   std::function<void()> when_ready_;

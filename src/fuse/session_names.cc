@@ -38,50 +38,47 @@ Status Session::mknod(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_mknod_in>());
   Bytes rest = request.after<fuse_mknod_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  Attributes made = WARREN_TRY(
-      fs_.make_node(node_of(request), name, {.mode = in->mode, .owner = owner_of(request), .rdev = in->rdev}));
-  return answer_entry(request, made);
+  NewNode node{.mode = in->mode, .owner = owner_of(request), .rdev = in->rdev};
+  return answer_made(request,
+                     [&](const ToldNode& told) { return early_.make_node(node_of(request), name, node, told); });
 }
 
 Status Session::mkdir(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_mkdir_in>());
   Bytes rest = request.after<fuse_mkdir_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  Attributes made =
-      WARREN_TRY(fs_.make_dir(node_of(request), name, {.mode = in->mode & 07777, .owner = owner_of(request)}));
-  return answer_entry(request, made);
+  NewNode node{.mode = in->mode & 07777, .owner = owner_of(request)};
+  return answer_made(request,
+                     [&](const ToldNode& told) { return early_.make_dir(node_of(request), name, node, told); });
 }
 
 Status Session::symlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
   std::string_view target = WARREN_TRY(take_name(rest));
-  Attributes made = WARREN_TRY(fs_.make_symlink(node_of(request), name, target, owner_of(request)));
-  return answer_entry(request, made);
+  return answer_made(request, [&](const ToldNode& told) {
+    return early_.make_symlink(node_of(request), name, target, owner_of(request), told);
+  });
 }
 
 Status Session::link(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_link_in>());
   Bytes rest = request.after<fuse_link_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  Attributes linked = WARREN_TRY(fs_.link(Inode{in->oldnodeid}, node_of(request), name));
-  return answer_entry(request, linked);
+  return answer_made(
+      request, [&](const ToldNode& told) { return early_.link(Inode{in->oldnodeid}, node_of(request), name, told); });
 }
 
 Status Session::unlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  WARREN_TRY(fs_.unlink(node_of(request), name));
-  channel_.answer(request, {});
-  return Ok{};
+  return answer_done(request, {}, [&](const Told& told) { return early_.unlink(node_of(request), name, told); });
 }
 
 Status Session::rmdir(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  WARREN_TRY(fs_.remove_dir(node_of(request), name));
-  channel_.answer(request, {});
-  return Ok{};
+  return answer_done(request, {}, [&](const Told& told) { return early_.remove_dir(node_of(request), name, told); });
 }
 
 Status Session::rename(const Request& request, Buffer&) {
@@ -101,9 +98,9 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
   if (flags == RENAME_NOREPLACE) mode = RenameMode::kNoReplace;
   else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
   else if (flags != 0) return Error(Code::kInvalid, "no such way to rename");
-  WARREN_TRY(fs_.rename(node_of(request), name, Inode{new_parent}, new_name, mode));
-  channel_.answer(request, {});
-  return Ok{};
+  return answer_done(request, {}, [&](const Told& told) {
+    return early_.rename(node_of(request), name, Inode{new_parent}, new_name, mode, told);
+  });
 }
 
 Status Session::open_dir(const Request& request, Buffer&) {

@@ -64,7 +64,8 @@ Status check_xattr(std::string_view name) {
 
 Status Session::get_attributes(const Request& request, Buffer&) {
   Attributes attributes = WARREN_TRY(fs_.get_attributes(node_of(request)));
-  return answer_attributes(request, attributes);
+  answer_attributes(request, attributes);
+  return Ok{};
 }
 
 Status Session::open(const Request& request, Buffer&) {
@@ -110,8 +111,15 @@ Status Session::set_attributes(const Request& request, Buffer&) {
     if (!old.is_directory() && without_privileges(old.mode) != old.mode)
       changes.mode = without_privileges(old.mode) & 07777;
   }
-  Attributes attributes = WARREN_TRY(fs_.set_attributes(node_of(request), changes));
-  return answer_attributes(request, attributes);
+  bool is_answered = false;
+  Result<Attributes> set = early_.set_attributes(node_of(request), changes, [&](const Attributes& now) {
+    is_answered = true;
+    answer_attributes(request, now);
+  });
+  if (is_answered) return Ok{};
+  Attributes attributes = WARREN_TRY(std::move(set));
+  answer_attributes(request, attributes);
+  return Ok{};
 }
 
 Status Session::drop_privileges(Inode node) {
@@ -202,11 +210,11 @@ Status Session::write(const Request& request, Buffer&) {
   Bytes data = request.after<fuse_write_in>();
   if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than it says");
   if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(node_of(request)));
-  WARREN_TRY(fs_.write(node_of(request), in->offset, data.first(in->size)));
   fuse_write_out out{};
   out.size = in->size;
-  channel_.answer(request, bytes_of(out));
-  return Ok{};
+  return answer_done(request, bytes_of(out), [&](const Told& told) {
+    return early_.write(node_of(request), in->offset, data.first(in->size), told);
+  });
 }
 
 Status Session::sync(const Request& request, Buffer&) {

@@ -45,6 +45,15 @@ Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_
 
 Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
 
+// Not where each commit is its own, nor while somebody else waits for the batch: what was told is to be seen by then.
+void SqliteFs::tell(const Told& told) const {
+  if (told && database_.in_private_batch()) told();
+}
+
+void SqliteFs::tell(const ToldNode& told, const Attributes& node) const {
+  if (told && database_.in_private_batch()) told(node);
+}
+
 Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
   WARREN_TRY(database_.reserve(bytes));
   return write_scope();

@@ -29,25 +29,37 @@ namespace warren {
 
 class Store;
 
-class SqliteFs final : public FileSystem {
+class SqliteFs final : public FileSystem, public EarlyChanges {
  public:
   static Result<std::unique_ptr<SqliteFs>> open(Store& store);
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
 
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
-  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
-  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
-  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override;
-  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
-  Status unlink(Inode parent, std::string_view name) override;
-  Status remove_dir(Inode parent, std::string_view name) override;
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override {
+    return make_node(parent, name, node, {});
+  }
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override {
+    return make_dir(parent, name, node, {});
+  }
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override {
+    return make_symlink(parent, name, target, owner, {});
+  }
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override {
+    return link(node, new_parent, new_name, {});
+  }
+  Status unlink(Inode parent, std::string_view name) override { return unlink(parent, name, {}); }
+  Status remove_dir(Inode parent, std::string_view name) override { return remove_dir(parent, name, {}); }
   Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
-                RenameMode mode) override;
+                RenameMode mode) override {
+    return rename(parent, name, new_parent, new_name, mode, {});
+  }
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
 
   Result<Attributes> get_attributes(Inode node) override;
-  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override {
+    return set_attributes(node, changes, {});
+  }
   Result<std::string> read_link(Inode node) override;
 
   Status retain(Inode node) override;
@@ -57,7 +69,7 @@ class SqliteFs final : public FileSystem {
   void release(Inode node) override { forget(node, 1); }
 
   Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override;
-  Status write(Inode node, std::uint64_t offset, Bytes data) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override { return write(node, offset, data, {}); }
   Result<std::uint64_t> append(Inode node, Bytes data) override;
   Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) override;
   Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) override;
@@ -73,6 +85,20 @@ class SqliteFs final : public FileSystem {
   Status remove_xattr(Inode node, std::string_view name) override;
 
   Result<FileSystemStats> stats() override;
+
+  EarlyChanges* early_changes() override { return this; }
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node, const ToldNode& told) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node, const ToldNode& told) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner,
+                                  const ToldNode& told) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name, const ToldNode& told) override;
+  Status unlink(Inode parent, std::string_view name, const Told& told) override;
+  Status remove_dir(Inode parent, std::string_view name, const Told& told) override;
+  Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name, RenameMode mode,
+                const Told& told) override;
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes, const ToldNode& told) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data, const Told& told) override;
+
   Status listen(ChangeListener* listener) override;
   bool do_a_little() override;
 
@@ -133,8 +159,11 @@ class SqliteFs final : public FileSystem {
   void shift_subdirectories(Inode parent, int by);
   Result<bool> is_within(Inode dir, Inode ancestor);
 
+  void tell(const Told& told) const;
+  void tell(const ToldNode& told, const Attributes& node) const;
+
   Result<Attributes> insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode, Owner owner,
-                                 std::uint64_t rdev, std::uint64_t size);
+                                 std::uint64_t rdev, std::uint64_t size, const ToldNode& told);
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);
@@ -147,7 +176,7 @@ class SqliteFs final : public FileSystem {
   Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
 
   Result<Attributes> check_changes(Inode node, const AttributeChanges& changes);
-  Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
+  Status write_row(Attributes& row, std::uint64_t offset, Bytes data, const Told& told = {});
   Status resize_row(Attributes& row, std::uint64_t size);
   Result<bool> shrink_step(Inode node, std::uint64_t size);
   Status shrink_in_steps(Inode node, std::uint64_t size);

@@ -44,9 +44,10 @@ Status SqliteFs::charge_size(const Attributes& row, std::uint64_t new_size) {
   return store_.usage().charge(static_cast<std::int64_t>(new_size) - static_cast<std::int64_t>(row.size), 0);
 }
 
-Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
+Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data, const Told& told) {
   std::uint64_t new_size = std::max(row.size, offset + data.size());
   WARREN_TRY(charge_size(row, new_size));
+  tell(told);
   WARREN_TRY(chunks_->write(row.inode, row.size, offset, data));
   row.size = new_size;
   row.mtime = clock_.now();
@@ -56,13 +57,13 @@ Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
   return Ok{};
 }
 
-Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
+Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data, const Told& told) {
   if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   if (data.empty()) return Ok{};
   WARREN_TRY(check_extent(offset, data.size()));
-  WARREN_TRY(write_row(row, offset, data));
+  WARREN_TRY(write_row(row, offset, data, told));
   return scope.commit();
 }
 
@@ -112,7 +113,7 @@ Result<Attributes> SqliteFs::check_changes(Inode node, const AttributeChanges& c
   return row;
 }
 
-Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
+Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes, const ToldNode& told) {
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
   if (changes.size && database_.is_grouped()) {
@@ -132,9 +133,10 @@ Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& 
   if (changes.atime) row.atime = changes.atime->at.value_or(now);
   if (changes.mtime) row.mtime = changes.mtime->at.value_or(now);
   row.ctime = now;
+  Attributes result = WARREN_TRY(shown(row));
+  tell(told, result);
   WARREN_TRY(nodes_->update(row));
   store_.journal()->note_attributes(node);
-  Attributes result = WARREN_TRY(shown(row));
   WARREN_TRY(scope.commit());
   return result;
 }
