@@ -15,6 +15,8 @@ constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 constexpr std::uint64_t kSettledAfter = 32;
 constexpr int kLooks = 4;  // at what may not be settled, before giving up
 
+constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
+
 }  // namespace
 
 Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
@@ -31,6 +33,14 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
   chunks->put_ =
       WARREN_TRY(db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
                             "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
+  // New for sure, which takes a quarter less time; should they not be, what went in before stays.
+  chunks->insert_ = WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)"));
+  chunks->insert_many_ =
+      WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES "
+                            "(?1, ?2 + 0, ?3), (?1, ?2 + 1, ?4), (?1, ?2 + 2, ?5), (?1, ?2 + 3, ?6), "
+                            "(?1, ?2 + 4, ?7), (?1, ?2 + 5, ?8), (?1, ?2 + 6, ?9), (?1, ?2 + 7, ?10), "
+                            "(?1, ?2 + 8, ?11), (?1, ?2 + 9, ?12), (?1, ?2 + 10, ?13), (?1, ?2 + 11, ?14), "
+                            "(?1, ?2 + 12, ?15), (?1, ?2 + 13, ?16), (?1, ?2 + 14, ?17), (?1, ?2 + 15, ?18)"));
   chunks->erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ?"));
   chunks->erase_behind_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
   chunks->erase_range_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ?"));
@@ -53,9 +63,12 @@ const std::string* Chunks::find_kept(Inode node, std::uint64_t index) {
   return found == file->end() ? nullptr : &found->second.data;
 }
 
-Status Chunks::keep(Inode node, std::uint64_t index, Bytes data) {
+Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   auto [kept, is_first] = kept_[node].try_emplace(index);
-  if (is_first) settling_.emplace_back(node, index);
+  if (is_first) {
+    settling_.emplace_back(node, index);
+    kept->second.is_new = is_new;
+  }
   kept->second.data = as_text(data);
   kept->second.changed = ++count_;
   database_.note_kept_back(is_first ? chunk_bytes_ : 0);
@@ -65,7 +78,7 @@ Status Chunks::keep(Inode node, std::uint64_t index, Bytes data) {
 Status Chunks::write_back(Inode node, KeptFile& file) {
   std::int64_t changes_before = database_.total_changes();
   for (const auto& [index, kept] : file) {
-    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(kept.data)).run());
+    WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
   }
   database_.note_written_back(changes_before);
   return Ok{};
@@ -104,7 +117,7 @@ Result<bool> Chunks::write_back_one() {
       continue;
     }
     std::int64_t changes_before = database_.total_changes();
-    WARREN_TRY(put_.bind(1, node.value).bind(2, index).bind(3, as_bytes(kept->second.data)).run());
+    WARREN_TRY(store(node, index, as_bytes(kept->second.data), kept->second.is_new));
     file->erase(kept);
     if (file->empty()) kept_.erase(node);
     database_.note_written_back(changes_before);
@@ -183,9 +196,15 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t new_size = std::max(size, end);
   std::uint64_t first = offset / chunk_bytes_;
   keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
+  if (!database_.in_batch()) last_chunks_.clear();
   if (size > 0) WARREN_TRY(fill_short_tail(node, first));
-  else if (database_.in_batch()) last_chunks_[node] = LastChunk();
+  else last_chunks_[node] = LastChunk();
   for (std::uint64_t index = first; !data.empty(); ++index) {
+    if (index * chunk_bytes_ >= offset && WARREN_TRY(put_many(node, index, data))) {
+      data = data.subspan(kChunksAtOnce * chunk_bytes_);
+      index += kChunksAtOnce - 1;
+      continue;
+    }
     std::uint64_t start = index * chunk_bytes_;
     auto begin = static_cast<std::size_t>(std::max(offset, start) - start);
     std::size_t length = std::min<std::size_t>(chunk_bytes_ - begin, data.size());
@@ -212,22 +231,22 @@ Status Chunks::write_part(Inode node, std::uint64_t new_size, std::uint64_t inde
 
 Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
   auto known = last_chunks_.find(node);
-  bool is_fine = known != last_chunks_.end() && (known->second.index >= first_index || known->second.is_whole);
+  bool is_fine = known != last_chunks_.end() && (known->second.end > first_index || known->second.is_whole);
   if (is_fine) return Ok{};
   WARREN_TRY(write_back(node));
   LastChunk last;
   {
     Rows rows = last_.bind(1, node.value).rows();
     if (WARREN_TRY(rows.next())) {
-      last.index = static_cast<std::uint64_t>(rows.integer(0));
+      last.end = static_cast<std::uint64_t>(rows.integer(0)) + 1;
       last.is_whole = static_cast<std::uint64_t>(rows.integer(1)) >= chunk_bytes_;
     }
   }
-  if (database_.in_batch()) last_chunks_[node] = last;
-  if (last.index >= first_index || last.is_whole) return Ok{};
-  WARREN_TRY(load(node, last.index));
+  last_chunks_[node] = last;
+  if (last.end > first_index || last.is_whole) return Ok{};
+  WARREN_TRY(load(node, last.end - 1));
   buffer_.resize(chunk_bytes_, '\0');
-  return put(node, last.index, as_bytes(buffer_));
+  return put(node, last.end - 1, as_bytes(buffer_));
 }
 
 Result<bool> Chunks::load(Inode node, std::uint64_t index) {
@@ -247,13 +266,41 @@ Result<bool> Chunks::load(Inode node, std::uint64_t index) {
 }
 
 Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
-  if (auto last = last_chunks_.find(node); last != last_chunks_.end() && index >= last->second.index) {
-    last->second = {.index = index, .is_whole = data.size() == chunk_bytes_};
+  auto last = last_chunks_.find(node);
+  bool is_new = last != last_chunks_.end() && index >= last->second.end;
+  if (last != last_chunks_.end() && index + 1 >= last->second.end) {
+    last->second = {.end = index + 1, .is_whole = data.size() == chunk_bytes_};
   }
-  if (keeps_) return keep(node, index, data);
+  if (keeps_) return keep(node, index, data, is_new);
   if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
   database_.note_batch_bytes(data.size());
+  return store(node, index, data, is_new);
+}
+
+Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
+  if (is_new) {
+    Status stored = insert_.bind(1, node.value).bind(2, index).bind(3, data).run();
+    if (stored.ok() || stored.error().code() != Code::kConflict) return stored;
+    // A row that the file's size said nothing of: other programs leave such.
+  }
   return put_.bind(1, node.value).bind(2, index).bind(3, data).run();
+}
+
+// The first of the whole chunks in `data`, if all of them are new; else false, and nothing is done.
+Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
+  if (keeps_ || data.size() < kChunksAtOnce * chunk_bytes_) return false;
+  auto last = last_chunks_.find(node);
+  if (last == last_chunks_.end() || index < last->second.end) return false;
+  insert_many_.bind(1, node.value).bind(2, index);
+  for (std::uint64_t i = 0; i < kChunksAtOnce; ++i) {
+    insert_many_.bind(static_cast<int>(i) + 3, data.subspan(i * chunk_bytes_, chunk_bytes_));
+  }
+  Status stored = insert_many_.run();
+  if (!stored.ok() && stored.error().code() == Code::kConflict) return false;  // one by one, as in store
+  WARREN_TRY(std::move(stored));
+  last->second = {.end = index + kChunksAtOnce, .is_whole = true};
+  database_.note_batch_bytes(kChunksAtOnce * chunk_bytes_);
+  return true;
 }
 
 Status Chunks::cut(Inode node, std::uint64_t size) {

@@ -64,6 +64,7 @@ class Chunks {
  private:
   struct Kept {
     std::string data;           // the whole chunk
+    bool is_new = false;        // the file has no row for it
     std::uint64_t changed = 0;  // by count_
   };
   using KeptFile = std::map<std::uint64_t, Kept>;  // by index
@@ -72,7 +73,9 @@ class Chunks {
 
   Result<bool> load(Inode node, std::uint64_t index);  // into buffer_; false if there is none
   Status put(Inode node, std::uint64_t index, Bytes data);
-  Status keep(Inode node, std::uint64_t index, Bytes data);
+  Status keep(Inode node, std::uint64_t index, Bytes data, bool is_new);
+  Status store(Inode node, std::uint64_t index, Bytes data, bool is_new);
+  Result<bool> put_many(Inode node, std::uint64_t index, Bytes data);
   KeptFile* find_kept(Inode node);
   const std::string* find_kept(Inode node, std::uint64_t index);
   Status write_back(Inode node, KeptFile& file);
@@ -88,16 +91,19 @@ class Chunks {
   std::deque<std::pair<Inode, std::uint64_t>> settling_;  // what kept_ got, oldest first; some are gone again
   std::uint64_t count_ = 0;                               // of chunks that were kept
 
-  // The last chunk of files written in this batch, so that it need not be looked for each time.
+  // The last chunk of files written in this batch, or by this call where there is none: so that it need not be looked
+  // for each time, and because what lies behind it is new for sure.
   struct LastChunk {
-    std::uint64_t index = 0;
-    bool is_whole = true;  // or there is none: either way nothing needs filling up
+    std::uint64_t end = 0;  // one more than its index
+    bool is_whole = true;   // or there is none: either way nothing needs filling up
   };
   std::unordered_map<Inode, LastChunk> last_chunks_;
   std::string buffer_;  // one chunk, kept to spare allocations
   Statement get_;
   Statement range_;
   Statement put_;
+  Statement insert_;
+  Statement insert_many_;
   Statement last_;
   Statement erase_;
   Statement erase_behind_;
