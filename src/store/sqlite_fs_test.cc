@@ -8,6 +8,7 @@
 #include "fs/path_ops.h"
 #include "store/query.h"
 #include "store/store.h"
+#include "store/usage.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -137,6 +138,117 @@ TEST_F(SqliteFsTest, MoreFilesThanTheCacheHoldsAreAllFound) {
   for (int i = 0; i < kFiles; i += 97) EXPECT_OK(stat(one_->fs(), "/" + std::to_string(i)));
   ASSERT_OK(unlink(one_->fs(), "/7"));
   EXPECT_EQ(error_of(stat(one_->fs(), "/7")), Code::kNotFound);
+}
+
+// What a mount does: changes are kept back, and told early.
+class GroupedFsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Store> open(OpenMode mode, Commits commits) {
+    StoreOptions options{.mode = mode, .durability = Durability::kProcess, .commits = commits};
+    return Store::open(dir_.file("a.db"), options, clock_).value();
+  }
+  FileSystem& fs() { return store_->fs(); }
+  EarlyChanges& early() { return *fs().early_changes(); }
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  std::unique_ptr<Store> store_ = open(OpenMode::kCreate, Commits::kGrouped);
+};
+
+TEST_F(GroupedFsTest, AChangeIsToldBeforeItReturnsAndOnce) {
+  Inode file = early().make_node(kRootInode, "f", {.mode = 0600}, {})->inode;
+  int told = 0;
+  ASSERT_OK(early().write(file, 0, as_bytes("text"), [&] { ++told; }));
+  EXPECT_EQ(told, 1);
+  ASSERT_OK(early().rename(kRootInode, "f", kRootInode, "g", RenameMode::kReplace, [&] { ++told; }));
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(*read_file(fs(), "/g"), "text");
+  ASSERT_OK(early().unlink(kRootInode, "g", [&] { ++told; }));
+  EXPECT_EQ(told, 3);
+}
+
+TEST_F(GroupedFsTest, ARefusedChangeIsNotTold) {
+  int told = 0;
+  ASSERT_OK(fs().make_dir(kRootInode, "d", {.mode = 0700}));
+  ASSERT_OK(write_file(fs(), "/d/f", as_bytes("x")));
+  auto tell = [&] { ++told; };
+  auto tell_node = [&](const Attributes&) { ++told; };
+  EXPECT_EQ(error_of(early().make_node(kRootInode, "d", {.mode = 0600}, tell_node)), Code::kExists);
+  EXPECT_EQ(error_of(early().unlink(kRootInode, "d", tell)), Code::kIsDirectory);
+  EXPECT_EQ(error_of(early().remove_dir(kRootInode, "d", tell)), Code::kNotEmpty);
+  EXPECT_EQ(error_of(early().rename(kRootInode, "none", kRootInode, "g", RenameMode::kReplace, tell)), Code::kNotFound);
+  ASSERT_OK(store_->usage().set_quota({.bytes = 10, .inodes = {}}));
+  Inode file = stat(fs(), "/d/f")->inode;
+  EXPECT_EQ(error_of(early().write(file, 0, as_bytes("eleven bytes"), tell)), Code::kNoSpace);
+  EXPECT_EQ(told, 0);
+}
+
+TEST_F(GroupedFsTest, WhereEachChangeIsCommittedAloneNothingIsToldEarly) {
+  store_.reset();
+  store_ = open(OpenMode::kReadWrite, Commits::kEach);
+  int told = 0;
+  ASSERT_OK(early().make_dir(kRootInode, "d", {.mode = 0700}, [&](const Attributes&) { ++told; }));
+  EXPECT_EQ(told, 0);
+}
+
+TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
+  std::string content(4096, 'x');
+  auto path_of = [](int i) { return "/" + std::to_string(i); };
+  auto name_of = [](int i) { return std::to_string(i); };
+  auto work_off = [this] {
+    int pieces = 0;
+    while (fs().do_a_little()) ++pieces;
+    return pieces;
+  };
+  // On a slow machine time may end a batch before anything is settled: then the next one is tried.
+  constexpr int kFiles = 100;
+  int pieces = 0;
+  int files = 0;
+  while (pieces == 0 && files < 50 * kFiles) {
+    for (int i = 0; i < kFiles; ++i, ++files) {
+      Inode file = fs().make_node(kRootInode, name_of(files), {.mode = 0600})->inode;
+      ASSERT_OK(fs().write(file, 0, as_bytes(content)));
+    }
+    pieces = work_off();
+  }
+  EXPECT_GT(pieces, 0);
+  EXPECT_LT(pieces, 3 * kFiles);  // nodes, entries and chunks, but for the newest
+  for (int i = 0; i < files; i += 7) ASSERT_OK(fs().unlink(kRootInode, name_of(i)));
+  for (int i = 1; i < files; i += 7) ASSERT_OK(fs().write(stat(fs(), path_of(i))->inode, 1, as_bytes("changed")));
+  for (int i = 2; i < files; i += 7) {
+    ASSERT_OK(fs().rename(kRootInode, name_of(i), kRootInode, "r" + name_of(i), RenameMode::kReplace));
+  }
+  work_off();
+  store_.reset();
+  store_ = open(OpenMode::kReadOnly, Commits::kEach);
+  std::string changed = content;
+  changed.replace(1, 7, "changed");
+  for (int i = 0; i < files; ++i) {
+    std::string path = i % 7 == 2 ? "/r" + name_of(i) : path_of(i);
+    if (i % 7 == 0) EXPECT_EQ(error_of(stat(fs(), path)), Code::kNotFound) << path;
+    else EXPECT_EQ(*read_file(fs(), path), i % 7 == 1 ? changed : content) << path;
+  }
+}
+
+// Rows that a file's size says nothing of, as other programs may leave: writing goes over them.
+TEST_F(GroupedFsTest, RowsBehindAFilesEndDoNotKeepItFromGrowing) {
+  for (Commits commits : {Commits::kGrouped, Commits::kEach}) {
+    store_.reset();
+    store_ = open(OpenMode::kReadWrite, commits);
+    ASSERT_OK(write_file(fs(), "/f", {}));
+    Inode file = stat(fs(), "/f")->inode;
+    QueryReader ignore{.columns = [](const auto&) -> Status { return Ok{}; },
+                       .row = [](const auto&) -> Status { return Ok{}; }};
+    for (int index : {0, 9, 20}) {
+      std::string sql = "INSERT INTO fs_data VALUES (" + std::to_string(file.value) + ", " + std::to_string(index) +
+                        ", CAST('junk' AS BLOB))";
+      ASSERT_OK(run_query(*store_, sql, QueryAccess::kWrite, ignore));
+    }
+    std::string large(40 * 4096 + 5, 'y');
+    ASSERT_OK(fs().write(file, 0, as_bytes(large)));
+    EXPECT_EQ(*read_file(fs(), "/f"), large);
+    ASSERT_OK(unlink(fs(), "/f"));
+  }
 }
 
 }  // namespace

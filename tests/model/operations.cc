@@ -1,10 +1,13 @@
 #include "model/operations.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "fs/late_changes.h"
 
 namespace warren::testing {
 namespace {
@@ -35,6 +38,23 @@ Outcome told(const Result<std::vector<std::string>>& result) {
   std::string text;
   for (const std::string& each : *result) text += quote(each) + " ";
   return {.text = text};
+}
+
+// What a change says early must be what it says in the end.
+Outcome heard(const std::function<Result<Attributes>(const ToldNode&)>& change) {
+  std::optional<Attributes> early;
+  Outcome outcome = told(change([&](const Attributes& node) { early = node; }));
+  if (!early) return outcome;
+  std::string said = describe(*early);
+  if (outcome.text.compare(said) != 0) outcome.text += ", but told before: " + said;
+  return outcome;
+}
+
+Outcome heard(const std::function<Status(const Told&)>& change) {
+  int times = 0;
+  Outcome outcome = told(change([&] { ++times; }));
+  if (times > 1 || (times == 1 && outcome.text != "ok")) outcome.text += ", but told before that it is done";
+  return outcome;
 }
 
 Result<std::vector<std::string>> list(FileSystem& fs, Inode dir, std::size_t page_size) {
@@ -129,25 +149,35 @@ std::string describe(const Operation& of) {
 }
 
 Outcome apply(FileSystem& fs, const Operation& of, Inode node, Inode other) {
+  LateChanges late(fs);
+  EarlyChanges& changes = fs.early_changes() != nullptr ? *fs.early_changes() : late;
   switch (of.call) {
     case Call::kLookup: return told(fs.lookup(node, of.name));
-    case Call::kMakeNode: return told(fs.make_node(node, of.name, of.new_node));
-    case Call::kMakeDir: return told(fs.make_dir(node, of.name, of.new_node));
-    case Call::kMakeSymlink: return told(fs.make_symlink(node, of.name, of.data, of.new_node.owner));
+    case Call::kMakeNode:
+      return heard([&](const ToldNode& t) { return changes.make_node(node, of.name, of.new_node, t); });
+    case Call::kMakeDir:
+      return heard([&](const ToldNode& t) { return changes.make_dir(node, of.name, of.new_node, t); });
+    case Call::kMakeSymlink:
+      return heard(
+          [&](const ToldNode& t) { return changes.make_symlink(node, of.name, of.data, of.new_node.owner, t); });
     case Call::kCreate: return told(fs.create(node, of.name, of.new_node));
-    case Call::kLink: return told(fs.link(node, other, of.name));
-    case Call::kUnlink: return told(fs.unlink(node, of.name));
-    case Call::kRemoveDir: return told(fs.remove_dir(node, of.name));
-    case Call::kRename: return told(fs.rename(node, of.name, other, of.other_name, of.rename_mode));
+    case Call::kLink: return heard([&](const ToldNode& t) { return changes.link(node, other, of.name, t); });
+    case Call::kUnlink: return heard([&](const Told& t) { return changes.unlink(node, of.name, t); });
+    case Call::kRemoveDir: return heard([&](const Told& t) { return changes.remove_dir(node, of.name, t); });
+    case Call::kRename:
+      return heard(
+          [&](const Told& t) { return changes.rename(node, of.name, other, of.other_name, of.rename_mode, t); });
     case Call::kList: return told(list(fs, node, of.length));
     case Call::kGetAttributes: return told(fs.get_attributes(node));
-    case Call::kSetAttributes: return told(fs.set_attributes(node, of.changes));
+    case Call::kSetAttributes:
+      return heard([&](const ToldNode& t) { return changes.set_attributes(node, of.changes, t); });
     case Call::kReadLink: return told(fs.read_link(node));
     case Call::kRetain: return told(fs.retain(node));
     case Call::kForget: fs.forget(node, of.length); return {.text = "done"};
     case Call::kOpen: return told(fs.open(node));
     case Call::kRead: return told(read(fs, node, of.offset, of.length));
-    case Call::kWrite: return told(fs.write(node, of.offset, as_bytes(of.data)));
+    case Call::kWrite:
+      return heard([&](const Told& t) { return changes.write(node, of.offset, as_bytes(of.data), t); });
     case Call::kAppend: return told(fs.append(node, as_bytes(of.data)));
     case Call::kAllocate: return told(fs.allocate(node, of.allocate_mode, of.offset, of.length));
     case Call::kSeekData: return told(fs.seek_data(node, of.offset));
