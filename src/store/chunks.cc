@@ -33,7 +33,7 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
   chunks->put_ =
       WARREN_TRY(db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
                             "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
-  // New for sure, which takes a quarter less time; should they not be, what went in before stays.
+  // For what is new for sure, which spares looking; should it not be, what went in before stays.
   chunks->insert_ = WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)"));
   chunks->insert_many_ =
       WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES "

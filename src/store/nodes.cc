@@ -324,15 +324,13 @@ Result<bool> Nodes::write_back_one() {
 Result<bool> Nodes::write_back_one_node() {
   for (int look = 0; look < kLooks && !settling_.empty(); ++look) {
     Inode node = settling_.front();
+    settling_.pop_front();
     auto kept = kept_.find(node);
-    if (kept != kept_.end() && !is_settled(kept->second.changed)) {
-      if (look == 0 && settling_.size() == 1) return false;
-      settling_.pop_front();
-      settling_.push_back(node);  // it comes again
+    if (kept == kept_.end()) continue;
+    if (!is_settled(kept->second.changed)) {
+      settling_.push_back(node);
       continue;
     }
-    settling_.pop_front();
-    if (kept == kept_.end()) continue;
     std::int64_t changes_before = database_->total_changes();
     WARREN_TRY(write_back_node(kept->second));
     kept_.erase(kept);
