@@ -2,7 +2,7 @@
 //
 //   relay_load agents ROOT COUNT                      makes their directories
 //   relay_load fsync DIR                              what syncing costs on this disk
-//   relay_load bare DIR WRITERS MESSAGES              the specification's write protocol, nobody listening
+//   relay_load bare DIR WRITERS MESSAGES [RATE]       the specification's write protocol, nobody listening
 //   relay_load relay ROOT SENDERS MESSAGES SENDING RECEIVING [RATE | alone]
 //   relay_load fill ROOT AGENTS MESSAGES              a backlog, synced once at the end
 //   relay_load drain ROOT AGENTS MESSAGES             says "ready", then takes what is delivered
@@ -138,15 +138,14 @@ void load_relay(const Load& load) {
                         percentiles_json("send_us", progress.sending_ns.copy(load.messages))));
 }
 
-void load_bare(const std::string& root, std::size_t writers, std::size_t messages) {
-  make_agents(root, writers);
-  Load load{.root = root, .senders = writers, .messages = messages, .sending = writers, .receiving = writers};
-  Progress progress{Shared<std::int64_t>(messages), Shared<std::atomic<std::size_t>>(1)};
-  Workers workers(writers, [&](std::size_t me, Gate& gate) { send_share(load, me, gate, progress); });
+void load_bare(const Load& load) {
+  make_agents(load.root, load.sending);
+  Progress progress{Shared<std::int64_t>(load.messages), Shared<std::atomic<std::size_t>>(1)};
+  Workers workers(load.senders, [&](std::size_t me, Gate& gate) { send_share(load, me, gate, progress); });
   std::int64_t begin = workers.start();
   workers.wait();
-  std::int64_t took = monotonic_ns() - begin;
-  show_rate(messages, took, ", " + percentiles_json("send_us", progress.sending_ns.copy(messages)));
+  show_rate(load.messages, monotonic_ns() - begin,
+            ", " + percentiles_json("send_us", progress.sending_ns.copy(load.messages)));
 }
 
 // A new file of one message, written and synced; and a block written in place, as a database's log does.
@@ -253,8 +252,10 @@ int main(int count, char** words) {
     make_agents(words[2], number(3));
   } else if (mode == "fsync" && count == 3) {
     measure_fsync(words[2]);
-  } else if (mode == "bare" && count == 5) {
-    load_bare(words[2], number(3), number(4));
+  } else if (mode == "bare" && (count == 5 || count == 6)) {
+    Load load{words[2], number(3), number(4), number(3), number(3)};
+    if (count == 6) load.rate = static_cast<double>(number(5));
+    load_bare(load);
   } else if (mode == "relay" && (count == 7 || count == 8)) {
     Load load{words[2], number(3), number(4), number(5), number(6)};
     load.is_alone = count == 8 && std::string_view(words[7]) == "alone";
