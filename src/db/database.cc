@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/path.h"
 #include "db/batch_lock.h"
+#include "db/page_cache.h"
 #include "db/transaction.h"
 #include "db/wal_vfs.h"
 #include "os/error.h"
@@ -22,12 +23,6 @@
 
 namespace warren {
 namespace {
-
-// SQLite is built without automatic initialisation; the first connection does it.
-void initialise_once() {
-  static const int done = sqlite3_initialize();
-  WARREN_CHECK(done == SQLITE_OK);
-}
 
 Code code_of(int sqlite_code, int system_errno) {
   switch (sqlite_code & 0xff) {
@@ -144,7 +139,7 @@ Error Database::error(int code, std::string_view what) const {
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {
-  initialise_once();
+  initialise_sqlite();
   bool in_memory = path == ":memory:";
   if (path.empty()) return Error(Code::kInvalid, "the path of the file is empty");  // to SQLite: a temporary one
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {

@@ -20,6 +20,7 @@
 #include <sqlite3.h>
 
 #include "base/check.h"
+#include "db/page_cache.h"
 
 namespace warren::testing {
 namespace {
@@ -335,7 +336,7 @@ int on_last_error(sqlite3_vfs* vfs, int size, char* out) {
 }  // namespace
 
 FaultyVfs::FaultyVfs() : state_(std::make_unique<State>()) {
-  WARREN_CHECK(sqlite3_initialize() == SQLITE_OK);
+  initialise_sqlite();
   State& state = *state_;
   state.real = sqlite3_vfs_find(nullptr);
   state.name = fmt::format("faulty-{}", static_cast<const void*>(&state));

@@ -12,7 +12,7 @@ namespace {
 // A round changes a few rows in each of a dozen trees: small pages make its commit small. Measured at 1,000 messages a
 // second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
-// At a commit after which pages were sorted, SQLite goes through the whole cache: no more than a thousand agents need.
+// What a thousand agents need.
 constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 constexpr std::uint32_t kLogPages = 16 * 1024;  // 16 MiB
 
@@ -78,6 +78,7 @@ class SqliteEngine final : public LedgerEngine {
     if (moved < db_->log_pages()) return Error(Code::kBusy, "the ledger's log is being read");
     return Ok{};
   }
+  bool is_moving() const override { return mover_.is_at_work(); }
   void rollback() override { transaction_.reset(); }
   Status backup_to(const std::string& path) override { return db_->backup_to(path); }
 

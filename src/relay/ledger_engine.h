@@ -125,6 +125,8 @@ class LedgerEngine {
   virtual Status commit_unsynced() { return commit(); }
   virtual Status sync() { return Ok{}; }    // any thread
   virtual Status resync() { return Ok{}; }  // after sync() failed: writes to another place what may be lost
+  // It is moving its log, and what commits change meanwhile is left for the end, when a commit waits for it.
+  virtual bool is_moving() const { return false; }
   virtual void rollback() = 0;
   virtual Status check_statements() { return Ok{}; }     // that all that were prepared make sense
   virtual Result<std::vector<std::string>> check() = 0;  // what is wrong with the storage itself

@@ -21,6 +21,7 @@ class LogMover {
 
   void start();      // unless it is at work, or waits for take_over()
   bool take_over();  // true, once for each start: little is left, and it is for the caller to move
+  bool is_at_work() const { return state_ != State::kResting; }  // till then: the less is added, the less is left
 
  private:
   enum class State { kResting, kAsked, kNearlyDone };

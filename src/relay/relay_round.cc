@@ -16,7 +16,8 @@ constexpr std::size_t kAwaitedMost = 256;
 constexpr std::int64_t kFlushLateNs = 80'000'000;
 constexpr std::size_t kNewsMost = 8192;                // that wait for a quiet moment
 constexpr std::uint64_t kArrivalBytesMost = 16 << 20;  // the same, of the ledger
-constexpr std::int64_t kRestNs = 1'000'000;            // what counts as one, as long as few wait
+constexpr std::int64_t kRestNs = 1'000'000;            // what counts as one, as long as few wait;
+constexpr std::int64_t kMovingRestNs = 20'000'000;     // and while the ledger's log is moved
 constexpr std::int64_t kDirsNs = 50'000'000;           // how long an inbox stays open while there is much to do
 constexpr std::size_t kBodiesAtOnce = 64;              // dropped by a round, so that none takes long;
 constexpr std::size_t kBodiesParts = 8;        // or this part of what is to be dropped, so that it does not grow
@@ -77,7 +78,8 @@ Result<bool> Relay::round() {
 std::int64_t Relay::rest_ns() const {
   std::size_t count = std::min(changes_.size() + left_.size(), kNewsMost);
   bool can_wait = keeps_bodies_ && !is_awaited_ && arrivals_.bytes() < kArrivalBytesMost;
-  return can_wait ? kRestNs * static_cast<std::int64_t>(kNewsMost - count) / static_cast<std::int64_t>(kNewsMost) : 0;
+  std::int64_t most = ledger_->engine().is_moving() ? kMovingRestNs : kRestNs;
+  return can_wait ? most * static_cast<std::int64_t>(kNewsMost - count) / static_cast<std::int64_t>(kNewsMost) : 0;
 }
 
 // Entering what arrived costs as much as taking it, so in a rush it waits for a quiet moment: nobody else does.
