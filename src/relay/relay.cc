@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kRecoverPage = 256;  // soon recorded: a start that is killed again and again comes forward
 constexpr std::size_t kBodiesPage = 1024;
 constexpr int kOpenTries = 20;
+constexpr std::int64_t kNapNs = 50'000'000;  // directories stay open
 constexpr int kFinishRounds = 64;
 
 // Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
@@ -338,8 +339,8 @@ void Relay::take_hashed() {
 }
 
 Status Relay::sleep(int stop) {
-  mailroom_.forget_dirs();
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
+  if (wait_ns >= kNapNs) mailroom_.forget_dirs();
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
   std::vector<pollfd> all{{stop, POLLIN, 0},
                           {watcher_->fd(), POLLIN, 0},
@@ -350,8 +351,8 @@ Status Relay::sleep(int stop) {
                           {ledger_->engine().fd(), POLLIN, 0}};
   supervisor_.add_pollfds(all);
   if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
-  mailroom_.syncs().clear();
-  syncer_->clear();
+  if (all[2].revents != 0) mailroom_.syncs().clear();
+  if (all[3].revents != 0) syncer_->clear();
   return Ok{};
 }
 

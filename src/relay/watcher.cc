@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include <dirent.h>
@@ -141,6 +142,8 @@ void Watcher::take_events() {
       on_event(raw.wd, raw.mask, raw.len > 0 ? name : std::string_view());
       at += sizeof raw + raw.len;
     }
+    // The kernel stops before an event that does not fit: with room for any, there was none.
+    if (buffer.size() - static_cast<std::size_t>(got) >= sizeof(inotify_event) + NAME_MAX + 1) return;
   }
 }
 
