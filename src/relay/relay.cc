@@ -22,7 +22,6 @@ namespace {
 constexpr std::size_t kRecoverPage = 256;  // soon recorded: a start that is killed again and again comes forward
 constexpr std::size_t kBodiesPage = 1024;
 constexpr int kOpenTries = 20;
-constexpr std::int64_t kNapNs = 50'000'000;  // directories stay open
 constexpr int kFinishRounds = 64;
 
 // Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
@@ -340,7 +339,7 @@ void Relay::take_hashed() {
 
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
-  if (wait_ns >= kNapNs) mailroom_.forget_dirs();
+  if (wake_at_ns() >= dirs_until_ns_) mailroom_.forget_dirs();  // over a nap they stay open
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
   std::vector<pollfd> all{{stop, POLLIN, 0},
                           {watcher_->fd(), POLLIN, 0},
