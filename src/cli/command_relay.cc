@@ -37,8 +37,7 @@ Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay
 
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use) {
-  relay::Config config = WARREN_TRY(root.read_config());
-  return relay::open_ledger(root, config, use, context.clock);
+  return relay::open_ledger_of_relay(root, use, context.clock);
 }
 
 Result<Json> read_relay_stats(const relay::Root& root) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -170,6 +171,17 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
     : path_(std::move(path)), vfs_(std::move(vfs)), handle_(handle) {}
 
+// Where another connection writes to a file that has no log yet, SQLite does not wait of itself.
+Status Database::keep_a_log(std::chrono::milliseconds wait) {
+  constexpr std::chrono::milliseconds kStep{10};
+  for (;; wait -= kStep) {
+    int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) return Ok{};
+    if ((code & 0xff) != SQLITE_BUSY || wait <= kStep) return error(code, {});
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
 Status Database::configure(const DatabaseOptions& options) {
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, static_cast<int>(options.busy_wait.count()));
@@ -190,7 +202,7 @@ Status Database::configure(const DatabaseOptions& options) {
     // SQLite counts temporary tables as writing. Whoever wants them answers for their own SQL.
     if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
   } else {
-    WARREN_TRY(pragma("PRAGMA journal_mode=WAL"));
+    WARREN_TRY(keep_a_log(options.busy_wait));
     // A commit always asks the log for a sync; WalVfs knows what that means for our durability, and
     // tells a checkpoint's syncs, which must reach the disk, by their being "full".
     WARREN_TRY(pragma("PRAGMA synchronous=FULL"));

@@ -174,6 +174,7 @@ class Database {
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
   Status configure(const DatabaseOptions& options);
+  Status keep_a_log(std::chrono::milliseconds wait);
   void map_log_index();
   CommitMark read_log_index() const;
   Status begin(Statement& statement);

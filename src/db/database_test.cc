@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "db/transaction.h"
 #include "testing/matchers.h"
@@ -194,6 +195,28 @@ TEST(Database, AForeignCommitBeforeOurOwnIsNotMistakenForOurs) {
     ASSERT_OK(own.commit());
   }
   EXPECT_NE(epoch_in_transaction(*one), before);
+}
+
+TEST(Database, WhoeverOpensAFileWithoutALogWaitsForItsWriter) {
+  TempDir dir;
+  std::string path = dir.file("a.db");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(other, "CREATE TABLE t (v); BEGIN IMMEDIATE; INSERT INTO t VALUES (7)", nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  auto impatient = Database::open(path, {.busy_wait = std::chrono::milliseconds(0)});
+  ASSERT_FALSE(impatient.ok());
+  EXPECT_EQ(impatient.error().code(), Code::kBusy);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(other);
+  });
+  auto opened = Database::open(path, {});
+  writer.join();
+  ASSERT_OK(opened);
+  EXPECT_EQ(number(**opened, "SELECT v FROM t"), 7);
 }
 
 TEST(Database, AReadOnlyConnectionSeesWhatOthersWriteAndWritesNothing) {

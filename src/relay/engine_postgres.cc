@@ -101,6 +101,11 @@ class PostgresEngine final : public LedgerEngine {
     return Statement(std::make_unique<PostgresStatement>(*connection_, number, parameters));
   }
   Status execute(Sql sql) override { return connection_->execute(postgres_ddl(sql.text())); }
+  Result<bool> has_table(std::string_view name) override {
+    auto find = WARREN_TRY(prepare("SELECT 1 WHERE to_regclass(?1) IS NOT NULL"));
+    std::optional<std::int64_t> found = WARREN_TRY(find.bind(1, name).find_integer());
+    return found.has_value();
+  }
   Status begin() override { return connection_->begin(); }
   Status commit() override { return connection_->commit(); }
   void rollback() override { connection_->rollback(); }

@@ -56,6 +56,11 @@ class SqliteEngine final : public LedgerEngine {
   // RETURNING would make a temporary table for each run: a third of what a message costs.
   Result<Statement> prepare_insert(Sql sql) override { return prepare(sql); }
   Status execute(Sql sql) override { return db_->execute(sql); }
+  Result<bool> has_table(std::string_view name) override {
+    auto find = WARREN_TRY(prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1"));
+    std::optional<std::int64_t> found = WARREN_TRY(find.bind(1, name).find_integer());
+    return found.has_value();
+  }
   Status begin() override {
     if (mover_.take_over()) db_->checkpoint().ignore("the log grows on, and is moved later");
     auto transaction = WARREN_TRY(::warren::Transaction::begin(*db_, Access::kWrite));

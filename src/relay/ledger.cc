@@ -134,6 +134,9 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
   }
   std::unique_ptr<Ledger> ledger(new Ledger(std::move(db), clock));
   if (use == LedgerUse::kServe) WARREN_TRY(ledger->create_tables_patiently());
+  else if (!WARREN_TRY(ledger->db_->has_table("deliveries"))) {
+    return Error(Code::kNotFound, "the relay's ledger has no tables yet", "`warren relay up` makes them");
+  }
   WARREN_TRY(ledger->prepare_messages());
   WARREN_TRY(ledger->prepare_others());
   WARREN_TRY(ledger->prepare_agents());
@@ -152,6 +155,7 @@ Status Ledger::create_tables() {
   WARREN_TRY(create_agent_tables());
   WARREN_TRY(create_attachment_tables());
   if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
+  else WARREN_TRY(create_arrival_tables());
   return transaction.commit();
 }
 

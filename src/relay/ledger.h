@@ -330,6 +330,7 @@ class Ledger {
   Status create_agent_tables();  // ledger_agents.cc
   Status prepare_agents();
   Status create_attachment_tables();
+  Status create_arrival_tables();
   Status prepare_arrivals(LedgerUse use);
   Status prepare_reading();
   Status find_numbers();

@@ -47,8 +47,6 @@ CREATE VIEW IF NOT EXISTS every_delivery AS
     WHERE recipient IS NOT NULL AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = arrivals.delivery);
 )";
 
-constexpr Sql kHasTable = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'arrivals'";
-
 #define WARREN_NOT_ENTERED \
   "recipient IS NOT NULL AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = arrivals.delivery)"
 
@@ -56,12 +54,10 @@ constexpr Sql kHasTable = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND 
 
 std::int64_t stamp_of(const Delivery& delivery) { return timestamp_of(delivery.inbox_name).value_or(0); }
 
+Status Ledger::create_arrival_tables() { return db_->execute(kArrivalTables); }
+
 Status Ledger::prepare_arrivals(LedgerUse use) {
-  if (use == LedgerUse::kServe) WARREN_TRY(db_->execute(kArrivalTables));
-  Statement has_table = WARREN_TRY(db_->prepare(kHasTable));
-  bool is_there = WARREN_TRY(has_table.find_integer())
-  .has_value();
-  if (!is_there) return Ok{};
+  if (!WARREN_TRY(db_->has_table("arrivals"))) return Ok{};
   if (use == LedgerUse::kRead) return prepare_reading();
   keeps_arrivals_ = true;
   const Prepared statements[] = {

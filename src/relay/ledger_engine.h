@@ -119,6 +119,7 @@ class LedgerEngine {
   virtual Result<Statement> prepare(Sql sql) = 0;
   virtual Result<Statement> prepare_insert(Sql sql) = 0;  // of one row; run_for() gives its column `id`
   virtual Status execute(Sql sql) = 0;                    // any number of statements, no values
+  virtual Result<bool> has_table(std::string_view name) = 0;
   virtual Status begin() = 0;
   virtual Status commit() = 0;
   // As commit(), but a power cut may still take it back, with all later ones, until sync() has been called since.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@ namespace {
 
 constexpr std::uint64_t kConfigBytes = 1U << 20;
 constexpr std::uint64_t kHomeBytes = 64;
+// A relay makes its ledger within milliseconds, unless the machine is very busy.
+constexpr int kMakingWaitMs = 10'000;
+constexpr int kMakingStepMs = 20;
 
 // Whole or not at all, and durable.
 Status replace_file(const Root& root, std::string_view name, std::string_view content) {
@@ -64,6 +68,18 @@ Result<std::unique_ptr<Ledger>> open_ledger(const Root& root, const Config& conf
   ::gethostname(host, sizeof host - 1);
   home.label = fmt::format("{}:{}", host, root.path());
   return Ledger::open(config.ledger, use, clock, std::move(home));
+}
+
+Result<std::unique_ptr<Ledger>> open_ledger_of_relay(const Root& root, LedgerUse use, Clock& clock) {
+  for (int waited = 0;; waited += kMakingStepMs) {
+    bool may_be_making = root.is_locked_by_other();  // before we look
+    Config config = WARREN_TRY(root.read_config());  // a relay that starts may write into it, too
+    Result<std::unique_ptr<Ledger>> ledger = open_ledger(root, config, use, clock);
+    bool is_made = ledger.ok() || ledger.error().code() != Code::kNotFound;
+    if (is_made || !may_be_making) return ledger;
+    if (waited >= kMakingWaitMs) return Error(Code::kBusy, "the relay is only just starting", "try again");
+    ::poll(nullptr, 0, kMakingStepMs);
+  }
 }
 
 Status set_ledger(const Root& root, const std::string& url) {

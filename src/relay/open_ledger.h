@@ -15,6 +15,10 @@ namespace warren::relay {
 // A root that shares a ledger has an id, in `.home`: made by whoever serves it first.
 Result<std::unique_ptr<Ledger>> open_ledger(const Root& root, const Config& config, LedgerUse use, Clock& clock);
 
+// As others than the relay itself do. Where one has only just been started, it waits until that has made the ledger,
+// for some seconds at most (kBusy).
+Result<std::unique_ptr<Ledger>> open_ledger_of_relay(const Root& root, LedgerUse use, Clock& clock);
+
 // Writes the address into config.json, where every command finds it. kConflict: the root has a ledger already, which
 // would be forgotten. The caller holds the root's lock.
 Status set_ledger(const Root& root, const std::string& url);

@@ -139,12 +139,27 @@ Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make)
   if (make == MakeRoot::kYes) {
     WARREN_TRY(root->make_dirs().within(fmt::format("prepare {}", quote(path))));
   } else {
-    root->agents_ = WARREN_TRY(open_below(root->dir(), "agents", kDirectory));
-    root->archive_ = WARREN_TRY(open_below(root->dir(), "archive", kDirectory));
-    root->attachments_ = WARREN_TRY(open_below(root->dir(), "attachments", kDirectory));
-    root->deliveries_ = WARREN_TRY(open_below(root->dir(), "tmp/deliveries", kDirectory));
+    WARREN_TRY(root->open_dirs());
   }
   return root;
+}
+
+Status Root::open_dirs() {
+  struct Part {
+    Fd* fd;
+    const char* name;
+  };
+  const Part parts[] = {
+      {&agents_, "agents"}, {&archive_, "archive"}, {&attachments_, "attachments"}, {&deliveries_, "tmp/deliveries"}};
+  for (const auto& [fd, name] : parts) {
+    Result<Fd> opened = open_below(dir(), name, kDirectory);
+    if (!opened.ok() && opened.error().code() == Code::kNotFound) {
+      return Error(Code::kNotFound, fmt::format("the relay at {} has no directory {}", quote(path_), quote(name)),
+                   "`warren relay up` makes what is missing");
+    }
+    *fd = WARREN_TRY(std::move(opened));
+  }
+  return Ok{};
 }
 
 Status Root::make_dirs() {

@@ -62,6 +62,7 @@ class Root {
  private:
   explicit Root(std::string path, Fd dir) : path_(std::move(path)), dir_(std::move(dir)) {}
   Status make_dirs();
+  Status open_dirs();
   Status make_config();
   bool holder_is_alive() const;
 

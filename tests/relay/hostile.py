@@ -9,6 +9,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import threading
@@ -224,6 +225,36 @@ class Places(RelayCase):
                     relay.kill()
             said = [relay.communicate()[1] for relay in relays]
             self.assertEqual(sum("up already" in words for words in said), 3, said)
+
+    def test_whoever_asks_a_relay_that_is_only_just_starting_waits_for_its_ledger(self):
+        empty = sqlite3.connect(self.root / "ledger.db", isolation_level=None)
+        empty.execute("BEGIN IMMEDIATE")  # nobody else can make tables
+        self.process = self.serve(self.root)
+        self.wait(lambda: (self.root / ".lock").exists() and (self.root / ".lock").read_text())
+        asking = subprocess.Popen([WARREN, "relay", "agents", "--json", "--root", self.root], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            asking.wait(0.5)
+        self.assertEqual(self.log_events("started"), [])
+        empty.close()
+        self.assertEqual(asking.communicate(timeout=60), ("[]\n", ""))
+        self.wait(lambda: self.log_events("started"))
+
+    def test_a_root_that_is_not_whole_is_named_as_such(self):
+        (self.root / "ledger.db").touch()
+        self.assertIn("the relay at", self.command("agents", code=1).stderr)
+        for name in ("agents", "archive", "attachments", "tmp/deliveries"):
+            said = self.command("agents", code=1).stderr
+            self.assertIn(f"has no directory '{name}'", said)
+            self.assertIn("`warren relay up`", said)
+            (self.root / name).mkdir(parents=True)
+        said = self.command("agents", code=1).stderr  # not up: nobody is going to make them
+        self.assertIn("the relay's ledger has no tables yet", said)
+        self.assertIn("`warren relay up` makes them", said)
+        (self.root / "ledger.db").unlink()
+        self.assertIn("there is no ledger at", self.command("agents", code=1).stderr)
+        self.up()
+        self.assertEqual(self.statuses(), {})
 
     def test_asking_whether_it_is_up_keeps_no_relay_from_starting(self):
         self.up()
