@@ -107,6 +107,15 @@ class OneRelay(RelayCase):
         self.kill(signal.SIGTERM)
         self.assertIn("another ledger already", self.command("up", "--ledger", address, code=1).stderr)
 
+    def test_a_database_without_tables_is_named_as_such(self):
+        self.up()
+        self.kill(signal.SIGTERM)
+        config = json.loads((self.root / "config.json").read_text())
+        configure(self.root, {**config, "ledger": SERVER.new_database()})
+        said = self.command("agents", code=1).stderr
+        self.assertIn("the relay's ledger has no tables yet", said)
+        self.assertIn("`warren relay up` makes them", said)
+
     def test_messages_wait_in_outboxes_while_the_server_is_away(self):
         self.up()
         self.agent("alice", "bob")
