@@ -157,15 +157,16 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
       if (!shown.insert(file).second) continue;
       Result<relay::Received> received = client->read(file);
       if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
-      relay::Received message = WARREN_TRY(std::move(received));
-      Result<Json> attached = save_attachments(*client, message.message, args.find("save").value_or(""));
-      if (!attached.ok()) {
+      Result<Json> attached = received.ok()
+                                  ? save_attachments(*client, received->message, args.find("save").value_or(""))
+                                  : Result<Json>(received.error());
+      if (!attached.ok()) {  // it stays, and those behind it do not wait for it
         context.err.print("{}: {}: {}\n", context.root.name, file, printable(attached.error().message()));
         exit = Exit::kFailed;
         continue;
       }
-      if (args.has("json")) context.out.line(dump_json(received_json(message, *attached)));
-      else show(context, message, *attached);
+      if (args.has("json")) context.out.line(dump_json(received_json(*received, *attached)));
+      else show(context, *received, *attached);
       if (args.has("take")) WARREN_TRY(client->take(file));
     }
     if (!args.has("follow")) return exit;

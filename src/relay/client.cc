@@ -91,7 +91,7 @@ Result<Received> Client::read(const std::string& file) {
   ReadFile read = WARREN_TRY(read_below(inbox_.get(), file, kInboxFileBytes));
   Received out;
   out.file = file;
-  out.message = WARREN_TRY(parse_message(read.content, kHeaderCount + kRelayHeaders).within(quote(file)));
+  out.message = WARREN_TRY(parse_message(read.content, kHeaderCount + kRelayHeaders));
   if (const std::string* sender = out.message.find("FROM")) out.sender = *sender;
   if (const std::string* id = out.message.find("ID")) out.id = *id;
   return out;

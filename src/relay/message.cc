@@ -112,8 +112,10 @@ Status verify_checksum(const Message& message) {
   return Ok{};
 }
 
+// A line that may just be as long as it is without a space after its colon gets none.
 void add_header(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(value.empty() ? ":" : ": ").append(value).append("\n");
+  bool has_space = !value.empty() && name.size() + 2 + value.size() <= kHeaderBytes;
+  out.append(name).append(has_space ? ": " : ":").append(value).append("\n");
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ class Fuzzer {
       lines.push_back(cased("attachment") + separator() + "sha256:" + sha256_hex(as_bytes(value(4))) +
                       (one_in(2) ? " " + header_value() : ""));
     }
+    if (one_in(20)) {
+      std::string line = "X-Long" + separator();
+      lines.push_back(line + std::string(kHeaderBytes - line.size(), 'x'));
+    }
     std::shuffle(lines.begin(), lines.end(), random_);
     std::string out;
     for (const std::string& line : lines) out += line + eol;

@@ -52,6 +52,17 @@ TEST(Message, SixtyFourHeadersOfEightKibibytesAreTheMost) {
   EXPECT_EQ(error_of(parse_message("TO: a\nX: " + std::string(kHeaderBytes - 2, 'y') + "\n\n")), Code::kInvalid);
 }
 
+TEST(Message, ALineThatIsFullIsNotMadeLongerByWritingIt) {
+  for (std::size_t value_bytes : {kHeaderBytes - 3, kHeaderBytes - 2}) {
+    std::string text = "TO: a\nX:" + std::string(value_bytes, 'y') + "\n\n";
+    Result<Message> read = parse_message(text);
+    ASSERT_OK(read);
+    Result<Message> again = parse_message(write_message(*read));
+    ASSERT_OK(again);
+    EXPECT_EQ(*again, *read);
+  }
+}
+
 TEST(Message, AChecksumIsVerifiedOverTheBody) {
   std::string head = "TO: a\nCHECKSUM: sha256:" + sha256_hex(as_bytes("body")) + "\n\n";
   EXPECT_OK(parse_message(head + "body"));

@@ -124,6 +124,23 @@ class Files(RelayCase):
         self.assertEqual(len(json.loads(self.command("dead", "list", "--json").stdout)), 2)
 
 
+class Inboxes(RelayCase):
+    def test_a_file_that_is_no_message_does_not_hide_those_behind_it(self):
+        self.up()
+        self.agent("alice", "bob")
+        inbox = self.root / "agents/bob/inbox"
+        (inbox / "0000000000000000001-aaaaaaaaaaaaaaaa.msg").write_text("no message")
+        (inbox / "0000000000000000002-aaaaaaaaaaaaaaaa.msg").write_text("")
+        message = self.send("alice", "TO: bob\n\nx")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        done = self.command("inbox", "bob", "--take", "--json", code=1)
+        self.assertEqual(json.loads(done.stdout)["id"], message)
+        for number in (1, 2):
+            self.assertIn(f"{number}-aaaaaaaaaaaaaaaa.msg: there is no blank line after the headers", done.stderr)
+        self.assertEqual(len(list(inbox.glob("*.msg"))), 2)
+        self.wait(lambda: self.state(message) == {"bob": "read"})
+
+
 class Places(RelayCase):
     def send_through(self, change, count=200):
         """alice sends to bob while `change` is called again and again; returns the numbers whose protocol was over."""

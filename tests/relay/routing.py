@@ -46,6 +46,15 @@ echo "Message written: $FILENAME"
 
 
 class Routing(RelayCase):
+    def test_a_header_as_long_as_it_may_be_is_read_by_whoever_gets_it(self):
+        self.up()
+        self.agent("alice", "bob")
+        value = "v" * (8192 - len("X:"))
+        message = self.send("alice", f"TO:bob\nX:{value}\n\nbody")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        shown = json.loads(self.command("inbox", "bob", "--json").stdout)
+        self.assertEqual((shown["id"], shown["headers"]["X"], shown["body"]), (message, value, "body"))
+
     def test_the_shell_example_works_unchanged(self):
         self.root = self.dir / ".agent-relay"
         self.up()
