@@ -18,8 +18,6 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::uint64_t kInboxFileBytes = std::uint64_t{1} << 30;
-
 // What would become another header, or another name of one, when it is written.
 Status check_fields(const Message& message) {
   std::vector<std::string_view> fields = {message.to, message.kind, message.thread, message.checksum,
@@ -88,7 +86,7 @@ Result<std::vector<std::string>> Client::list_inbox() {
 }
 
 Result<Received> Client::read(const std::string& file) {
-  ReadFile read = WARREN_TRY(read_below(inbox_.get(), file, kInboxFileBytes));
+  ReadFile read = WARREN_TRY(read_below(inbox_.get(), file, kDeliveredBytes));
   Received out;
   out.file = file;
   out.message = WARREN_TRY(parse_message(read.content, kHeaderCount + kRelayHeaders));

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "pg/connection.h"
+#include "relay/message.h"
 #include "relay/names.h"
 
 namespace warren::relay {
@@ -12,17 +13,17 @@ namespace {
 
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 40;
 
-Result<std::int64_t> number(const std::string& key, const Json& value, std::int64_t least) {
-  if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= kNumberMax) {
+Result<std::int64_t> number(const std::string& key, const Json& value, std::int64_t least,
+                            std::int64_t most = kNumberMax) {
+  if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most) {
     return value.get<std::int64_t>();
   }
-  return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {}", quote(key), least));
+  return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {} to {}", quote(key), least, most));
 }
 
 Result<int> small_number(const std::string& key, const Json& value, int least, int most) {
-  std::int64_t given = WARREN_TRY(number(key, value, least));
-  if (given <= most) return static_cast<int>(given);
-  return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {} to {}", quote(key), least, most));
+  std::int64_t given = WARREN_TRY(number(key, value, least, most));
+  return static_cast<int>(given);
 }
 
 Result<Severity> severity(const Json& value) {
@@ -67,7 +68,7 @@ Status set(Config& config, const std::string& key, const Json& value) {
     return check_agent_name(config.lead).within("config.json: 'lead'");
   }
   if (key == "message_bytes_max") {
-    config.message_bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 1)));
+    config.message_bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 1, kMessageBytesMost)));
   } else if (key == "rate_per_second") {
     config.rate_per_second = WARREN_TRY(number(key, value, 0));
   } else if (key == "settle_ms") {

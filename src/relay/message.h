@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,10 @@ namespace warren::relay {
 inline constexpr int kPriorityDefault = 5;
 inline constexpr int kPriorityLowest = 9;
 inline constexpr std::size_t kHeaderCount = 64;
-inline constexpr std::size_t kRelayHeaders = 8;    // what the relay may add to a message
-inline constexpr std::size_t kHeaderBytes = 8192;  // of one line
+inline constexpr std::size_t kRelayHeaders = 8;                               // what the relay may add to a message
+inline constexpr std::size_t kHeaderBytes = 8192;                             // of one line
+inline constexpr std::uint64_t kMessageBytesMost = std::uint64_t{512} << 20;  // whatever is configured
+inline constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;       // with what the relay adds
 
 struct Header {
   std::string name;

@@ -167,6 +167,7 @@ class Relay {
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
   void plan_message(Plan& plan, Outgoing outgoing);
+  std::uint64_t bytes_max_of(const MessageRow& known) const;
   Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
   Status plan_request(Plan& plan, Outgoing& outgoing);
   Status plan_ack(Plan& plan, const Outgoing& outgoing);

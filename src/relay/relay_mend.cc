@@ -44,7 +44,7 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
   for (const HostEntry& entry : entries) {
     bool is_recent = timestamp_of(entry.name).value_or(0) > newest_stamp_ns_ - kUnsyncedNs;
     if (!is_message_file(entry.name) || !is_recent) continue;
-    Result<ReadFile> read = read_below(dir->get(), entry.name, config_.message_bytes_max);
+    Result<ReadFile> read = read_below(dir->get(), entry.name, kDeliveredBytes);
     Result<Message> message =
         read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
     std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_in_inbox(agent, entry.name));

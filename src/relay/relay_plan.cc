@@ -78,10 +78,14 @@ Status Relay::begin_early(Plan& plan) {
 // overtake it.
 Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
-  Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
   Outgoing outgoing;
   MessageRow& row = outgoing.row;
   row.id = make_message_id(candidate.agent, stem_of(candidate.file));
+  Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
+  if (!read.ok() && read.error().code() == Code::kTooLarge) {
+    std::optional<MessageRow> known = WARREN_TRY(find_message(row.id));
+    if (known) read = read_below(root_->agents(), relative, bytes_max_of(*known));
+  }
   row.agent = candidate.agent;
   row.direction = "outbox";
   row.path = archive_path(candidate.agent, candidate.file);
@@ -130,6 +134,11 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
 
 // The same id with the same bytes is the same message, come again after a crash; with others it is a mistake that its
 // sender hears of.
+// The limit may have been lowered since it was taken.
+std::uint64_t Relay::bytes_max_of(const MessageRow& known) const {
+  return std::max(known.size, config_.message_bytes_max);
+}
+
 Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
   std::optional<MessageRow> known = WARREN_TRY(find_message(outgoing.row.id));
   if (!known) return false;

@@ -198,7 +198,7 @@ Result<Message> Relay::load(std::string_view message_id) {
   Result<ReadFile> file = Error(Code::kNotFound, "");
   for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved meanwhile
     if (!file.ok() && file.error().code() == Code::kNotFound) {
-      file = read_below(root_->dir(), path, config_.message_bytes_max);
+      file = read_below(root_->dir(), path, bytes_max_of(*stored));
     }
   }
   if (!file.ok() && is_shortage(file.error())) return file.error();

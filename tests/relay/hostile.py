@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What agents, operators and machines do to a relay: directories swapped under it, files of every kind, disks that fill at
 every point of a delivery, a sync that fails, few descriptors, many agents. Nothing is lost, nothing comes twice."""
+import contextlib
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import subprocess
 import threading
 import time
 
-from relaying import WARREN, RelayCase, die_with_parent, main, query, write_message
+from relaying import WARREN, RelayCase, configure, die_with_parent, main, query, write_message
 
 
 class Files(RelayCase):
@@ -122,6 +123,62 @@ class Files(RelayCase):
         nacks = [headers["REFERENCE"] for headers, _ in self.inbox("alice") if headers["KIND"] == "nack"]
         self.assertEqual(sorted(nacks), sorted([changed, gone]))
         self.assertEqual(len(json.loads(self.command("dead", "list", "--json").stdout)), 2)
+
+
+class LoweredLimit(RelayCase):
+    """What was taken under a higher limit is delivered, and stays, under a lower one."""
+    config = {"message_bytes_max": 2_000_000}
+    body = "y" * 1_000_000
+
+    def lower(self):
+        self.kill()
+        configure(self.root, {"message_bytes_max": 1000})
+
+    def test_what_is_held(self):
+        self.up()
+        self.agent("alice")
+        message = self.send("alice", "TO: Lead\n\n" + self.body)
+        self.wait(lambda: self.state(message) == {"Lead": "held"})
+        self.lower()
+        self.up()
+        self.agent("Lead")
+        self.wait(lambda: self.state(message) == {"Lead": "delivered"})
+        self.assertEqual([body == self.body.encode() for _, body in self.inbox("Lead")], [True])
+        refused = self.send("alice", "TO: Lead\n\n" + self.body)
+        self.wait(lambda: [one for one, _ in self.inbox("alice") if one["REFERENCE"] == refused and one["KIND"] == "nack"])
+
+    def test_what_was_not_archived_yet(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\n\n" + self.body)
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        archived = self.wait_for_file(message)
+        self.lower()
+        outbox = self.root / "agents/alice/outbox"
+        archived.rename(outbox / archived.name)  # as if it had been killed just before
+        self.up()
+        self.wait(lambda: not list(outbox.glob("*.msg")))
+        self.assertEqual(list(archived.parent.iterdir()), [archived])
+        self.assertEqual((self.inbox("alice"), len(self.inbox("bob"))), ([], 1))
+
+    def test_what_is_in_an_inbox_after_a_power_cut(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\n\n" + self.body)
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        archived = self.wait_for_file(message)
+        self.lower()
+        archived.unlink()
+        with contextlib.closing(sqlite3.connect(self.root / "ledger.db")) as ledger, ledger:
+            ledger.execute("UPDATE orchestrator_state SET value = 'another boot' WHERE key = 'file_life'")
+        self.up()
+        self.assertEqual([body == self.body.encode() for _, body in self.inbox("bob")], [True])
+        self.assertEqual(self.log_events("torn_file"), [])
+
+    def wait_for_file(self, message):
+        agent, stem = message.split("/")
+        self.wait(lambda: list(self.root.glob(f"archive/*/{agent}/{stem}.msg")))
+        return next(self.root.glob(f"archive/*/{agent}/{stem}.msg"))
 
 
 class Inboxes(RelayCase):
