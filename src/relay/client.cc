@@ -18,6 +18,8 @@
 namespace warren::relay {
 namespace {
 
+constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;  // with what the relay adds, and more
+
 // What would become another header, or another name of one, when it is written.
 Status check_fields(const Message& message) {
   std::vector<std::string_view> fields = {message.to, message.kind, message.thread, message.checksum,

@@ -21,7 +21,6 @@ inline constexpr std::size_t kHeaderCount = 64;
 inline constexpr std::size_t kRelayHeaders = 8;                               // what the relay may add to a message
 inline constexpr std::size_t kHeaderBytes = 8192;                             // of one line
 inline constexpr std::uint64_t kMessageBytesMost = std::uint64_t{512} << 20;  // whatever is configured
-inline constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;       // with what the relay adds
 
 struct Header {
   std::string name;

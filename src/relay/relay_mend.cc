@@ -44,14 +44,20 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
   for (const HostEntry& entry : entries) {
     bool is_recent = timestamp_of(entry.name).value_or(0) > newest_stamp_ns_ - kUnsyncedNs;
     if (!is_message_file(entry.name) || !is_recent) continue;
-    Result<ReadFile> read = read_below(dir->get(), entry.name, kDeliveredBytes);
+    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_in_inbox(agent, entry.name));
+    std::optional<MessageRow> known;
+    if (delivery) known = WARREN_TRY(find_message(delivery->message_id));
+    std::uint64_t most = known ? bytes_max_of(*known) : config_.message_bytes_max;
+    Result<ReadFile> read = read_below(dir->get(), entry.name, most + kRelayHeaders * kHeaderBytes);
     Result<Message> message =
         read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
-    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_in_inbox(agent, entry.name));
+    bool is_too_large = !read.ok() && read.error().code() == Code::kTooLarge;
     if (delivery) {
       if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
     } else if (is_done) {
       taken_.emplace(taken_key(agent, entry.name), entry.name);
+    } else if (is_too_large) {
+      continue;  // not torn, and perhaps of a time when that was allowed
     } else if (!message.ok() || will_come_again(entry.name, *message)) {
       log_.note(Severity::kWarning, "unrecorded_file_removed", {{"agent", agent}, {"file", entry.name}});
       ::unlinkat(dir->get(), entry.name.c_str(), 0);

@@ -169,9 +169,14 @@ class LoweredLimit(RelayCase):
         archived = self.wait_for_file(message)
         self.lower()
         archived.unlink()
+        foreign = self.root / "agents/bob/inbox" / f"{time.time_ns():019}-aaaaaaaaaaaaaaaa.msg"
+        with open(foreign, "wb") as out:
+            out.truncate(1 << 40)
         with contextlib.closing(sqlite3.connect(self.root / "ledger.db")) as ledger, ledger:
             ledger.execute("UPDATE orchestrator_state SET value = 'another boot' WHERE key = 'file_life'")
         self.up()
+        self.assertTrue(foreign.exists())
+        foreign.unlink()
         self.assertEqual([body == self.body.encode() for _, body in self.inbox("bob")], [True])
         self.assertEqual(self.log_events("torn_file"), [])
 
