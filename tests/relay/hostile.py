@@ -148,12 +148,7 @@ class LoweredLimit(RelayCase):
         self.wait(lambda: [one for one, _ in self.inbox("alice") if one["REFERENCE"] == refused and one["KIND"] == "nack"])
 
     def test_what_was_not_archived_yet(self):
-        self.up()
-        self.agent("alice", "bob")
-        message = self.send("alice", "TO: bob\n\n" + self.body)
-        self.wait(lambda: self.state(message) == {"bob": "delivered"})
-        archived = self.wait_for_file(message)
-        self.lower()
+        archived = self.deliver_and_lower()
         outbox = self.root / "agents/alice/outbox"
         archived.rename(outbox / archived.name)  # as if it had been killed just before
         self.up()
@@ -162,12 +157,7 @@ class LoweredLimit(RelayCase):
         self.assertEqual((self.inbox("alice"), len(self.inbox("bob"))), ([], 1))
 
     def test_what_is_in_an_inbox_after_a_power_cut(self):
-        self.up()
-        self.agent("alice", "bob")
-        message = self.send("alice", "TO: bob\n\n" + self.body)
-        self.wait(lambda: self.state(message) == {"bob": "delivered"})
-        archived = self.wait_for_file(message)
-        self.lower()
+        archived = self.deliver_and_lower()
         archived.unlink()
         foreign = self.root / "agents/bob/inbox" / f"{time.time_ns():019}-aaaaaaaaaaaaaaaa.msg"
         with open(foreign, "wb") as out:
@@ -180,10 +170,16 @@ class LoweredLimit(RelayCase):
         self.assertEqual([body == self.body.encode() for _, body in self.inbox("bob")], [True])
         self.assertEqual(self.log_events("torn_file"), [])
 
-    def wait_for_file(self, message):
-        agent, stem = message.split("/")
-        self.wait(lambda: list(self.root.glob(f"archive/*/{agent}/{stem}.msg")))
-        return next(self.root.glob(f"archive/*/{agent}/{stem}.msg"))
+    def deliver_and_lower(self):
+        """The file in the archive."""
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\n\n" + self.body)
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        pattern = f"archive/*/{message}.msg"
+        self.wait(lambda: list(self.root.glob(pattern)))
+        self.lower()
+        return next(self.root.glob(pattern))
 
 
 class Inboxes(RelayCase):
