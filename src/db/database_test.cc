@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <thread>
 
@@ -208,13 +209,11 @@ TEST(Database, WhoeverOpensAFileWithoutALogWaitsForItsWriter) {
   auto impatient = Database::open(path, {.busy_wait = std::chrono::milliseconds(0)});
   ASSERT_FALSE(impatient.ok());
   EXPECT_EQ(impatient.error().code(), Code::kBusy);
-  std::thread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(other);
-  });
-  auto opened = Database::open(path, {});
-  writer.join();
+  auto opening = std::async(std::launch::async, [&] { return Database::open(path, {}); });
+  EXPECT_EQ(opening.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  auto opened = opening.get();
   ASSERT_OK(opened);
   EXPECT_EQ(number(**opened, "SELECT v FROM t"), 7);
 }

@@ -51,14 +51,13 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
     Result<ReadFile> read = read_below(dir->get(), entry.name, most + kRelayHeaders * kHeaderBytes);
     Result<Message> message =
         read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
+    // Not torn, and perhaps of a time when that was allowed.
     bool is_too_large = !read.ok() && read.error().code() == Code::kTooLarge;
     if (delivery) {
       if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
     } else if (is_done) {
       taken_.emplace(taken_key(agent, entry.name), entry.name);
-    } else if (is_too_large) {
-      continue;  // not torn, and perhaps of a time when that was allowed
-    } else if (!message.ok() || will_come_again(entry.name, *message)) {
+    } else if (!is_too_large && (!message.ok() || will_come_again(entry.name, *message))) {
       log_.note(Severity::kWarning, "unrecorded_file_removed", {{"agent", agent}, {"file", entry.name}});
       ::unlinkat(dir->get(), entry.name.c_str(), 0);
     }
