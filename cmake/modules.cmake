@@ -39,10 +39,32 @@ if(WARREN_BUILD_TESTS)
                                                 warren_warnings)
 endif()
 
+# warren_unity(target source...): compiles the sources of one folder together, so that headers are read once for all of
+# them. Names in anonymous namespaces must therefore be unique within a folder. -DWARREN_UNITY=OFF compiles each file
+# alone, which shows whether it includes what it uses.
+function(warren_unity target)
+  if(NOT WARREN_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(path ${source} ABSOLUTE)
+    get_filename_component(folder ${path} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" key)
+    math(EXPR count_${key} "0${count_${key}} + 1")
+    math(EXPR batch "(${count_${key}} - 1) / ${WARREN_UNITY_BATCH}")
+    get_filename_component(room ${folder} NAME)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}_${batch})
+  endforeach()
+endfunction()
+
 # In a build that is not for them, unit tests are built only by name.
 set(WARREN_PLAIN_TESTS cli_test crash_test) # run whole programs
 function(warren_test name)
   add_executable(${name} ${ARGN})
+  if(NOT name STREQUAL api_test) # sees the public headers and the private ones, whose names collide
+    warren_unity(${name} ${ARGN})
+  endif()
   if(WARREN_UNITS_BY_NAME AND NOT name IN_LIST WARREN_PLAIN_TESTS)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
@@ -54,12 +76,13 @@ endfunction()
 
 function(warren_module module)
   set(here ${PROJECT_SOURCE_DIR}/src/${module})
-  file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
-  file(GLOB tests CONFIGURE_DEPENDS ${here}/*_test.cc)
-  file(GLOB testing CONFIGURE_DEPENDS ${here}/*_testing.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${here}/*.cc)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${here}/*_test.cc)
+  file(GLOB_RECURSE testing CONFIGURE_DEPENDS ${here}/*_testing.cc)
   set(program ${here}/main.cc) # a program's entry is no part of its library
   list(REMOVE_ITEM sources ${tests} ${testing} ${program})
   add_library(warren_${module} STATIC ${sources})
+  warren_unity(warren_${module} ${sources})
   target_include_directories(warren_${module} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(warren_${module} PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
                                          PRIVATE warren_warnings)

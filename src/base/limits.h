@@ -18,6 +18,7 @@ inline constexpr std::uint64_t kFileBytes = (std::uint64_t{1} << 62);
 
 inline constexpr std::uint32_t kChunkBytesMin = 512;
 inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
+inline constexpr std::uint32_t kStoredChunkBytesMax = 1U << 30;  // in files by other programs
 inline constexpr std::uint32_t kChunkBytesDefault = 4096;
 
 inline constexpr std::size_t kXattrNameBytes = 255;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/patch.h"
@@ -18,11 +19,6 @@
 
 namespace warren {
 namespace {
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 class Git {
  public:
@@ -38,8 +34,9 @@ class Git {
 
   Result<std::string> ask(const std::vector<std::string>& words) {
     Captured done = WARREN_TRY(run(words));
-    if (done.status != 0) return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors)));
-    return trimmed(std::move(done.output));
+    if (done.status != 0)
+      return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors, kWhitespace)));
+    return std::string(trimmed(done.output, kWhitespace));
   }
 
   Result<bool> succeeds(const std::vector<std::string>& words) {
@@ -100,7 +97,8 @@ Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector
   }
   if (::lseek(list.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
   Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, list.get()));
-  if (done.status > 1) return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors)));
+  if (done.status > 1)
+    return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors, kWhitespace)));
   std::unordered_set<std::string> ignored;
   std::string_view rest = done.output;
   while (!rest.empty()) {
@@ -138,7 +136,7 @@ Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vec
   std::string message = fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay.base_path);
   WARREN_TRY(stream.text(
       fmt::format("commit refs/heads/{}\ncommitter {}\ndata {}\n{}\n", branch, who, message.size(), message)));
-  if (head.status == 0) WARREN_TRY(stream.text(fmt::format("from {}\n", trimmed(head.output))));
+  if (head.status == 0) WARREN_TRY(stream.text(fmt::format("from {}\n", trimmed(head.output, kWhitespace))));
   std::size_t count = 0;
   for (const ChangedFile& file : files) {  // all of these first: names may change places
     bool leaves = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
@@ -153,7 +151,7 @@ Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vec
   if (count == 0) return Error(Code::kInvalid, "none of the changes are for git: there is nothing to commit");
   if (::lseek(script.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
   Captured done = WARREN_TRY(git.run({"fast-import", "--quiet", "--date-format=raw"}, script.get()));
-  if (done.status != 0) return Error(Code::kIo, fmt::format("git fast-import: {}", trimmed(done.errors)));
+  if (done.status != 0) return Error(Code::kIo, fmt::format("git fast-import: {}", trimmed(done.errors, kWhitespace)));
   return git.ask({"rev-parse", "refs/heads/" + branch});
 }
 

@@ -1,7 +1,7 @@
 // Every command's table, each made in the file that has its handler.
 #pragma once
 
-#include "cli/args.h"
+#include "cli/syntax/args.h"
 
 namespace warren::cli {
 

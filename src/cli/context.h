@@ -7,8 +7,8 @@
 
 #include "agent/agent.h"
 #include "base/clock.h"
-#include "cli/args.h"
-#include "cli/output.h"
+#include "cli/show/output.h"
+#include "cli/syntax/args.h"
 
 namespace warren::cli {
 

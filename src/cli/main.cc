@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/mount_helper.h"
+#include "cli/mount/mount_helper.h"
 #include "cli/run.h"
 
 namespace {

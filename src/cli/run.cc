@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/usage_error.h"
+#include "cli/syntax/usage_error.h"
 #include "cli/version.h"
 #include "os/host_files.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/context.h"
-#include "cli/help.h"
+#include "cli/syntax/help.h"
 
 namespace warren::cli {
 

@@ -14,7 +14,7 @@ namespace {
 using testing::error_of;
 using testing::TempDir;
 
-class Listener final : public TransactionObserver {
+class RecordingListener final : public TransactionObserver {
  public:
   Status before_commit() override {
     ++befores;
@@ -51,7 +51,7 @@ class TransactionTest : public ::testing::Test {
 
   TempDir directory_;
   std::unique_ptr<Database> database_;
-  Listener listener_;
+  RecordingListener listener_;
 };
 
 TEST_F(TransactionTest, WithoutCommitNothingHappened) {

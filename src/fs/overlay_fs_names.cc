@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kPermissions = 07777;
 
-Error no_name(std::string_view name) { return {Code::kNotFound, fmt::format("no {}", quote(name))}; }
+Error no_entry(std::string_view name) { return {Code::kNotFound, fmt::format("no {}", quote(name))}; }
 
 // Nothing there, which for whoever merges is an answer.
 template <class T>
@@ -164,7 +164,7 @@ Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_v
 
 Result<Attributes> OverlayFs::lookup_in(Inode parent, std::string_view name) {
   std::optional<Attributes> found = WARREN_TRY(find_in(parent, name));
-  if (!found) return no_name(name);
+  if (!found) return no_entry(name);
   return *found;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "fs/types.h"
 #include "os/fd.h"
 
 struct fuse_in_header;
@@ -45,6 +46,7 @@ class Request {
   const fuse_in_header& header() const { return *header_; }
   std::uint32_t opcode() const;
   std::uint64_t node() const;
+  Inode inode() const { return Inode{node()}; }
 
   // The operation's own structure, and what follows it. kInvalid when the request is too short.
   template <typename T>

@@ -14,8 +14,6 @@ namespace {
 
 Owner owner_of(const Request& request) { return {.uid = request.header().uid, .gid = request.header().gid}; }
 
-Inode node_of(const Request& request) { return Inode{request.node()}; }
-
 std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
 
 }  // namespace
@@ -23,7 +21,7 @@ std::size_t padded(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
 Status Session::lookup(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  Result<Attributes> found = fs_.lookup(node_of(request), name);
+  Result<Attributes> found = fs_.lookup(request.inode(), name);
   if (!found.ok() && found.error().code() == Code::kNotFound) {
     fuse_entry_out nothing{};  // node 0: the kernel may remember that there is none
     nothing.entry_valid = entry_seconds_;
@@ -40,7 +38,7 @@ Status Session::mknod(const Request& request, Buffer&) {
   std::string_view name = WARREN_TRY(take_name(rest));
   NewNode node{.mode = in->mode, .owner = owner_of(request), .rdev = in->rdev};
   return answer_made(request,
-                     [&](const ToldNode& told) { return early_.make_node(node_of(request), name, node, told); });
+                     [&](const ToldNode& told) { return early_.make_node(request.inode(), name, node, told); });
 }
 
 Status Session::mkdir(const Request& request, Buffer&) {
@@ -48,8 +46,7 @@ Status Session::mkdir(const Request& request, Buffer&) {
   Bytes rest = request.after<fuse_mkdir_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
   NewNode node{.mode = in->mode & 07777, .owner = owner_of(request)};
-  return answer_made(request,
-                     [&](const ToldNode& told) { return early_.make_dir(node_of(request), name, node, told); });
+  return answer_made(request, [&](const ToldNode& told) { return early_.make_dir(request.inode(), name, node, told); });
 }
 
 Status Session::symlink(const Request& request, Buffer&) {
@@ -57,7 +54,7 @@ Status Session::symlink(const Request& request, Buffer&) {
   std::string_view name = WARREN_TRY(take_name(rest));
   std::string_view target = WARREN_TRY(take_name(rest));
   return answer_made(request, [&](const ToldNode& told) {
-    return early_.make_symlink(node_of(request), name, target, owner_of(request), told);
+    return early_.make_symlink(request.inode(), name, target, owner_of(request), told);
   });
 }
 
@@ -66,19 +63,19 @@ Status Session::link(const Request& request, Buffer&) {
   Bytes rest = request.after<fuse_link_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
   return answer_made(
-      request, [&](const ToldNode& told) { return early_.link(Inode{in->oldnodeid}, node_of(request), name, told); });
+      request, [&](const ToldNode& told) { return early_.link(Inode{in->oldnodeid}, request.inode(), name, told); });
 }
 
 Status Session::unlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {}, [&](const Told& told) { return early_.unlink(node_of(request), name, told); });
+  return answer_done(request, {}, [&](const Told& told) { return early_.unlink(request.inode(), name, told); });
 }
 
 Status Session::rmdir(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {}, [&](const Told& told) { return early_.remove_dir(node_of(request), name, told); });
+  return answer_done(request, {}, [&](const Told& told) { return early_.remove_dir(request.inode(), name, told); });
 }
 
 Status Session::rename(const Request& request, Buffer&) {
@@ -99,12 +96,12 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
   else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
   else if (flags != 0) return Error(Code::kInvalid, "no such way to rename");
   return answer_done(request, {}, [&](const Told& told) {
-    return early_.rename(node_of(request), name, Inode{new_parent}, new_name, mode, told);
+    return early_.rename(request.inode(), name, Inode{new_parent}, new_name, mode, told);
   });
 }
 
 Status Session::open_dir(const Request& request, Buffer&) {
-  std::unique_ptr<DirStream> stream = WARREN_TRY(fs_.open_dir(node_of(request)));
+  std::unique_ptr<DirStream> stream = WARREN_TRY(fs_.open_dir(request.inode()));
   fuse_open_out out{};
   out.fh = next_stream_++;
   out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
@@ -152,8 +149,8 @@ Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) 
     used += size;
     return true;
   };
-  bool has_room = in->offset >= 1 || add(".", node_of(request), S_IFDIR, 1, nullptr);
-  has_room = has_room && (in->offset >= 2 || add("..", node_of(request), S_IFDIR, 2, nullptr));
+  bool has_room = in->offset >= 1 || add(".", request.inode(), S_IFDIR, 1, nullptr);
+  has_room = has_room && (in->offset >= 2 || add("..", request.inode(), S_IFDIR, 2, nullptr));
   if (has_room) {
     std::unique_ptr<Unit> unit = WARREN_TRY(fs_.begin(UnitAccess::kRead));
     std::uint64_t cookie = in->offset <= 2 ? 0 : in->offset;

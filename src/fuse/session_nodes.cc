@@ -19,8 +19,6 @@ namespace {
 // A hole is made in steps, so that others get their turn in between.
 constexpr std::uint64_t kPunchBytes = std::uint64_t{32} << 20;
 
-Inode node_of(const Request& request) { return Inode{request.node()}; }
-
 Timestamp time_of(std::uint64_t seconds, std::uint32_t nanoseconds) {
   return {.seconds = static_cast<std::int64_t>(seconds), .nanoseconds = static_cast<std::int32_t>(nanoseconds)};
 }
@@ -63,7 +61,7 @@ Status check_xattr(std::string_view name) {
 }  // namespace
 
 Status Session::get_attributes(const Request& request, Buffer&) {
-  Attributes attributes = WARREN_TRY(fs_.get_attributes(node_of(request)));
+  Attributes attributes = WARREN_TRY(fs_.get_attributes(request.inode()));
   answer_attributes(request, attributes);
   return Ok{};
 }
@@ -75,8 +73,8 @@ Status Session::open(const Request& request, Buffer&) {
     return Ok{};
   }
   bool is_to_read = (in->flags & O_ACCMODE) == O_RDONLY;
-  Passthrough::Opened opened = WARREN_TRY(is_to_read ? passthrough_->open_to_read(node_of(request))
-                                                     : passthrough_->open_to_write(node_of(request)));
+  Passthrough::Opened opened = WARREN_TRY(is_to_read ? passthrough_->open_to_read(request.inode())
+                                                     : passthrough_->open_to_write(request.inode()));
   fuse_open_out out{};
   out.fh = opened.handle;
   out.open_flags = opened.flags;
@@ -90,7 +88,7 @@ Status Session::open(const Request& request, Buffer&) {
 
 Status Session::release(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_release_in>());
-  if (passthrough_) passthrough_->release(node_of(request), in->fh);
+  if (passthrough_) passthrough_->release(request.inode(), in->fh);
   channel_.answer(request, {});
   return Ok{};
 }
@@ -98,7 +96,7 @@ Status Session::release(const Request& request, Buffer&) {
 Status Session::set_attributes(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_setattr_in>());
   bool waits = passthrough_ && (in->valid & FATTR_SIZE) != 0;
-  if (waits) WARREN_TRY(passthrough_->wait_to_change(node_of(request)));
+  if (waits) WARREN_TRY(passthrough_->wait_to_change(request.inode()));
   AttributeChanges changes;
   if ((in->valid & FATTR_MODE) != 0) changes.mode = in->mode & 07777;
   if ((in->valid & FATTR_UID) != 0) changes.uid = in->uid;
@@ -107,12 +105,12 @@ Status Session::set_attributes(const Request& request, Buffer&) {
   changes.atime = set_time(in->valid, FATTR_ATIME, FATTR_ATIME_NOW, time_of(in->atime, in->atimensec));
   changes.mtime = set_time(in->valid, FATTR_MTIME, FATTR_MTIME_NOW, time_of(in->mtime, in->mtimensec));
   if ((in->valid & FATTR_KILL_SUIDGID) != 0 && !changes.mode) {
-    Attributes old = WARREN_TRY(fs_.get_attributes(node_of(request)));
+    Attributes old = WARREN_TRY(fs_.get_attributes(request.inode()));
     if (!old.is_directory() && without_privileges(old.mode) != old.mode)
       changes.mode = without_privileges(old.mode) & 07777;
   }
   bool is_answered = false;
-  Result<Attributes> set = early_.set_attributes(node_of(request), changes, [&](const Attributes& now) {
+  Result<Attributes> set = early_.set_attributes(request.inode(), changes, [&](const Attributes& now) {
     is_answered = true;
     answer_attributes(request, now);
   });
@@ -131,7 +129,7 @@ Status Session::drop_privileges(Inode node) {
 }
 
 Status Session::read_link(const Request& request, Buffer&) {
-  std::string target = WARREN_TRY(fs_.read_link(node_of(request)));
+  std::string target = WARREN_TRY(fs_.read_link(request.inode()));
   channel_.answer(request, as_bytes(target));
   return Ok{};
 }
@@ -154,7 +152,7 @@ Status Session::get_xattr(const Request& request, Buffer&) {
   Bytes rest = request.after<fuse_getxattr_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
   WARREN_TRY(check_xattr(name));
-  std::string value = WARREN_TRY(fs_.get_xattr(node_of(request), name));
+  std::string value = WARREN_TRY(fs_.get_xattr(request.inode(), name));
   return answer_sized(request, in->size, as_bytes(value));
 }
 
@@ -172,14 +170,14 @@ Status Session::set_xattr(const Request& request, Buffer&) {
   XattrMode mode = (in->flags & XATTR_CREATE) != 0    ? XattrMode::kCreate
                    : (in->flags & XATTR_REPLACE) != 0 ? XattrMode::kReplace
                                                       : XattrMode::kAny;
-  WARREN_TRY(fs_.set_xattr(node_of(request), name, rest.first(in->size), mode));
+  WARREN_TRY(fs_.set_xattr(request.inode(), name, rest.first(in->size), mode));
   channel_.answer(request, {});
   return Ok{};
 }
 
 Status Session::list_xattrs(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_getxattr_in>());
-  std::vector<std::string> names = WARREN_TRY(fs_.list_xattrs(node_of(request)));
+  std::vector<std::string> names = WARREN_TRY(fs_.list_xattrs(request.inode()));
   std::string list;
   for (const std::string& name : names) {
     bool is_hidden = name.starts_with("trusted.") && request.header().uid != 0;
@@ -192,7 +190,7 @@ Status Session::remove_xattr(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
   WARREN_TRY(check_xattr(name));
-  WARREN_TRY(fs_.remove_xattr(node_of(request), name));
+  WARREN_TRY(fs_.remove_xattr(request.inode(), name));
   channel_.answer(request, {});
   return Ok{};
 }
@@ -200,7 +198,7 @@ Status Session::remove_xattr(const Request& request, Buffer&) {
 Status Session::read(const Request& request, Buffer& scratch) {
   const auto* in = WARREN_TRY(request.body<fuse_read_in>());
   std::size_t size = std::min<std::size_t>(in->size, scratch.bytes().size());
-  std::size_t got = WARREN_TRY(fs_.read(node_of(request), in->offset, scratch.bytes().first(size)));
+  std::size_t got = WARREN_TRY(fs_.read(request.inode(), in->offset, scratch.bytes().first(size)));
   channel_.answer(request, scratch.bytes().first(got));
   return Ok{};
 }
@@ -209,16 +207,16 @@ Status Session::write(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_write_in>());
   Bytes data = request.after<fuse_write_in>();
   if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than it says");
-  if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(node_of(request)));
+  if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(request.inode()));
   fuse_write_out out{};
   out.size = in->size;
   return answer_done(request, bytes_of(out), [&](const Told& told) {
-    return early_.write(node_of(request), in->offset, data.first(in->size), told);
+    return early_.write(request.inode(), in->offset, data.first(in->size), told);
   });
 }
 
 Status Session::sync(const Request& request, Buffer&) {
-  WARREN_TRY(fs_.sync(node_of(request)));
+  WARREN_TRY(fs_.sync(request.inode()));
   channel_.answer(request, {});
   return Ok{};
 }
@@ -239,18 +237,18 @@ Status Session::allocate(const Request& request, Buffer&) {
     return Ok{};
   }
   // For these two calls the kernel does not say whether the caller may keep the bits.
-  if (request.header().uid != 0) WARREN_TRY(drop_privileges(node_of(request)));
+  if (request.header().uid != 0) WARREN_TRY(drop_privileges(request.inode()));
   bool takes_away = *mode == AllocateMode::kPunchHole || *mode == AllocateMode::kZeroRangeKeepSize;
   std::uint64_t end = in->offset + in->length;
   std::uint64_t begin = in->offset;
   bool is_possible = end >= begin && end <= limits::kFileBytes;  // else the call itself says what is wrong
   if (takes_away && is_possible) {
-    Attributes now = WARREN_TRY(fs_.get_attributes(node_of(request)));
+    Attributes now = WARREN_TRY(fs_.get_attributes(request.inode()));
     for (; begin < now.size && end - begin > kPunchBytes; begin += kPunchBytes) {
-      WARREN_TRY(fs_.allocate(node_of(request), *mode, begin, kPunchBytes));
+      WARREN_TRY(fs_.allocate(request.inode(), *mode, begin, kPunchBytes));
     }
   }
-  WARREN_TRY(fs_.allocate(node_of(request), *mode, begin, end - begin));
+  WARREN_TRY(fs_.allocate(request.inode(), *mode, begin, end - begin));
   channel_.answer(request, {});
   return Ok{};
 }
@@ -258,8 +256,8 @@ Status Session::allocate(const Request& request, Buffer&) {
 Status Session::seek(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_lseek_in>());
   if (in->whence != SEEK_DATA && in->whence != SEEK_HOLE) return Error(Code::kInvalid, "no such way to seek");
-  Result<std::uint64_t> found = in->whence == SEEK_DATA ? fs_.seek_data(node_of(request), in->offset)
-                                                        : fs_.seek_hole(node_of(request), in->offset);
+  Result<std::uint64_t> found =
+      in->whence == SEEK_DATA ? fs_.seek_data(request.inode(), in->offset) : fs_.seek_hole(request.inode(), in->offset);
   if (!found.ok() && found.error().code() == Code::kNoData) {
     channel_.refuse(request, ENXIO);
     return Ok{};
@@ -280,7 +278,7 @@ Status Session::copy(const Request& request, Buffer&) {
   while (done < length) {
     std::uint64_t step = std::min<std::uint64_t>(length - done, kIoBytesMax);
     Result<std::uint64_t> copied =
-        fs_.copy_range(node_of(request), in->off_in + done, Inode{in->nodeid_out}, in->off_out + done, step);
+        fs_.copy_range(request.inode(), in->off_in + done, Inode{in->nodeid_out}, in->off_out + done, step);
     if (!copied.ok() && done == 0) return std::move(copied).error();
     if (!copied.ok() || *copied == 0) break;
     done += *copied;

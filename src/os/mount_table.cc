@@ -6,6 +6,7 @@
 
 #include <sys/sysmacros.h>
 
+#include "base/ascii.h"
 #include "os/host_files.h"
 
 namespace warren {
@@ -21,13 +22,6 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     if (end == text.npos) return parts;
     text.remove_prefix(end + 1);
   }
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool is_whole = failed == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
 }
 
 bool is_octal(std::string_view digits) {
@@ -54,9 +48,9 @@ std::optional<MountEntry> parse_line(std::string_view line) {
   auto dash = std::find(words.begin(), words.end(), "-");
   if (words.size() < 6 || dash - words.begin() < 6 || words.end() - dash < 3) return std::nullopt;
   std::vector<std::string_view> device = split(words[2], ':');
-  std::optional<std::uint64_t> id = number(words[0]);
-  std::optional<std::uint64_t> major_number = number(device.front());
-  std::optional<std::uint64_t> minor_number = number(device.back());
+  std::optional<std::uint64_t> id = parse_number<std::uint64_t>(words[0]);
+  std::optional<std::uint64_t> major_number = parse_number<std::uint64_t>(device.front());
+  std::optional<std::uint64_t> minor_number = parse_number<std::uint64_t>(device.back());
   bool is_right = id && device.size() == 2 && major_number && minor_number;
   if (!is_right) return std::nullopt;
   return MountEntry{.id = *id,

@@ -13,8 +13,8 @@
 #include "os/error.h"
 #include "os/process.h"
 #include "os/turn.h"
-#include "relay/names.h"
-#include "relay/open_ledger.h"
+#include "relay/ledger/open_ledger.h"
+#include "relay/protocol/names.h"
 
 namespace warren::relay {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
-#include "relay/names.h"
+#include "relay/protocol/names.h"
 #include "relay/relay.h"
 
 namespace warren::relay {

@@ -10,7 +10,7 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
-#include "relay/names.h"
+#include "relay/protocol/names.h"
 #include "relay/relay.h"
 
 namespace warren::relay {

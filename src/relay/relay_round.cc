@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "relay/names.h"
+#include "relay/protocol/names.h"
 #include "relay/relay.h"
 
 namespace warren::relay {

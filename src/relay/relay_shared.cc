@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "relay/attachment.h"
-#include "relay/names.h"
+#include "relay/protocol/attachment.h"
+#include "relay/protocol/names.h"
 #include "relay/relay.h"
 
 namespace warren::relay {

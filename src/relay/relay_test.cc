@@ -13,8 +13,8 @@
 
 #include "os/dir_watch.h"
 #include "os/host_files.h"
-#include "relay/client.h"
-#include "relay/names.h"
+#include "relay/client/client.h"
+#include "relay/protocol/names.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

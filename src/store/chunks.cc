@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 
 // A chunk that was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kSettledAfter = 32;
-constexpr int kLooks = 4;  // at what may not be settled, before giving up
+constexpr std::uint64_t kChunkSettledAfter = 32;
+constexpr int kChunkLooks = 4;  // at what may not be settled, before giving up
 
 constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
 
@@ -105,14 +105,14 @@ Status Chunks::write_back() {
 }
 
 Result<bool> Chunks::write_back_one() {
-  for (int look = 0; look < kLooks && !settling_.empty(); ++look) {
+  for (int look = 0; look < kChunkLooks && !settling_.empty(); ++look) {
     auto [node, index] = settling_.front();
     settling_.pop_front();
     KeptFile* file = find_kept(node);
     if (file == nullptr) continue;
     auto kept = file->find(index);
     if (kept == file->end()) continue;
-    if (count_ - kept->second.changed < kSettledAfter) {
+    if (count_ - kept->second.changed < kChunkSettledAfter) {
       settling_.emplace_back(node, index);
       continue;
     }

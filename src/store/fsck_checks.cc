@@ -1,6 +1,5 @@
 #include "store/fsck_checks.h"
 
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
@@ -129,13 +128,6 @@ Status check_encoding(Database& database, Findings& findings) {
     findings.add("WR-2", fmt::format("text is stored as {}, not as UTF-8", name.text(0)), false);
   }
   return Ok{};
-}
-
-std::optional<std::uint32_t> parse_chunk_bytes(std::string_view text) {
-  std::uint32_t bytes = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (failed != std::errc() || end != text.data() + text.size() || bytes == 0 || bytes > (1U << 30)) return {};
-  return bytes;
 }
 
 Result<std::optional<std::string>> find_config(Database& database, std::string_view key) {

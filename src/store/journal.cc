@@ -8,7 +8,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kRowBytes = std::size_t{64} << 10;  // beyond this a row says "everything"
+constexpr std::size_t kJournalRowBytesMax = std::size_t{64} << 10;  // beyond this a row says "everything"
 
 void put_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80) {
@@ -78,7 +78,7 @@ void Journal::note(ChangeKind kind, std::uint64_t id, std::string_view name) {
     return;
   }
   last_noted_ = start;
-  if (pending_.size() > kRowBytes) overflowed_ = true;
+  if (pending_.size() > kJournalRowBytesMax) overflowed_ = true;
 }
 
 void Journal::note_entry(Inode parent, std::string_view name) { note(ChangeKind::kEntry, parent.value, name); }

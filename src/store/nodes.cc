@@ -216,11 +216,11 @@ Result<Inode> Nodes::take_inode() {
 }
 
 // What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
-constexpr std::uint64_t kRowBytes = 2048;
+constexpr std::uint64_t kNodeRowBytes = 2048;
 
 // What was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kSettledAfter = 64;
-constexpr int kLooks = 4;  // at what may not be settled, before giving up
+constexpr std::uint64_t kNodeSettledAfter = 64;
+constexpr int kNodeLooks = 4;  // at what may not be settled, before giving up
 
 Status Nodes::keep(const Attributes& node) {
   auto [kept, is_first] = kept_.try_emplace(node.inode);
@@ -228,7 +228,7 @@ Status Nodes::keep(const Attributes& node) {
   kept->second.row = node;
   kept->second.changed = ++count_;
   cache_.put(node);
-  database_->note_kept_back(is_first ? kRowBytes : 0);
+  database_->note_kept_back(is_first ? kNodeRowBytes : 0);
   return Ok{};
 }
 
@@ -314,7 +314,7 @@ Status Nodes::write_back_node(const Kept& kept) {
   return bind_node(statement, kept.row).bind(13, kept.row.inode.value).run();
 }
 
-bool Nodes::is_settled(std::uint64_t changed) const { return count_ - changed >= kSettledAfter; }
+bool Nodes::is_settled(std::uint64_t changed) const { return count_ - changed >= kNodeSettledAfter; }
 
 Result<bool> Nodes::write_back_one() {
   if (WARREN_TRY(write_back_one_node())) return true;
@@ -322,7 +322,7 @@ Result<bool> Nodes::write_back_one() {
 }
 
 Result<bool> Nodes::write_back_one_node() {
-  for (int look = 0; look < kLooks && !settling_.empty(); ++look) {
+  for (int look = 0; look < kNodeLooks && !settling_.empty(); ++look) {
     Inode node = settling_.front();
     settling_.pop_front();
     auto kept = kept_.find(node);
@@ -341,7 +341,7 @@ Result<bool> Nodes::write_back_one_node() {
 }
 
 Result<bool> Nodes::write_back_one_entry() {
-  for (int look = 0; look < kLooks && !settling_entries_.empty(); ++look) {
+  for (int look = 0; look < kNodeLooks && !settling_entries_.empty(); ++look) {
     auto [parent, name] = std::move(settling_entries_.front());
     settling_entries_.pop_front();
     auto dir = kept_entries_.find(parent);
@@ -375,7 +375,7 @@ Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inod
   if (kept == entries.end()) {
     kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
     settling_entries_.emplace_back(parent, name);
-    database_->note_kept_back(kRowBytes);
+    database_->note_kept_back(kNodeRowBytes);
   } else {
     kept->second.now = now;
     database_->note_kept_back(0);

@@ -1,10 +1,10 @@
 #include "store/schema.h"
 
-#include <charconv>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "store/table_names.h"
 
@@ -122,12 +122,10 @@ Result<std::uint32_t> chunk_bytes_of(Database& database) {
   Rows rows = query.rows();
   if (!WARREN_TRY(rows.next())) return limits::kChunkBytesDefault;
   std::string_view text = rows.text(0);
-  std::uint32_t bytes = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (failed != std::errc() || end != text.data() + text.size() || bytes == 0 || bytes > (1U << 30)) {
-    return Error(Code::kCorrupt, fmt::format("fs_config says chunk_size '{}', which is no size", text));
-  }
-  return bytes;
+  std::optional<std::uint32_t> bytes = parse_chunk_bytes(text);
+  if (!bytes)
+    return Error(Code::kCorrupt, fmt::format("fs_config has chunk_size '{}', which is not a valid size", text));
+  return *bytes;
 }
 
 Status check_own_format(Database& database) {
@@ -149,6 +147,12 @@ std::string_view name_of(SchemaVersion version) {
     case SchemaVersion::k0_4: return "0.4";
   }
   return "?";
+}
+
+std::optional<std::uint32_t> parse_chunk_bytes(std::string_view text) {
+  std::optional<std::uint32_t> bytes = parse_number<std::uint32_t>(text);
+  if (!bytes || *bytes == 0 || *bytes > limits::kStoredChunkBytesMax) return std::nullopt;
+  return bytes;
 }
 
 Result<Schema> inspect_schema(Database& database) {

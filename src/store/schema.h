@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.h"
@@ -31,6 +32,9 @@ struct Schema {
 
   bool is_current() const { return version == SchemaVersion::k0_4; }
 };
+
+// The value of chunk_size in fs_config; nullopt if it is not a size we can work with.
+std::optional<std::uint32_t> parse_chunk_bytes(std::string_view text);
 
 // Looks without changing anything. kCorrupt when it is a database but no agent file.
 Result<Schema> inspect_schema(Database& database);

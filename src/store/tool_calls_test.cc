@@ -19,10 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::TempDir;
 
-constexpr std::int64_t kStart = 1'700'000'000;
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kCallStart = 1'700'000'000;
+constexpr std::int64_t kCallSecond = 1'000'000'000;
 
-CallRecord call_of(std::string_view name, std::int64_t started_at = kStart, std::int64_t completed_at = kStart) {
+CallRecord call_of(std::string_view name, std::int64_t started_at = kCallStart,
+                   std::int64_t completed_at = kCallStart) {
   CallRecord call;
   call.name = name;
   call.started_at = started_at;
@@ -57,12 +58,12 @@ class ToolCallsTest : public ::testing::Test {
   }
 
   TempDir directory_;
-  FakeClock clock_{kStart};
+  FakeClock clock_{kCallStart};
   std::unique_ptr<Store> store_;
 };
 
 TEST_F(ToolCallsTest, ARecordedCallIsReadBackWhole) {
-  CallRecord call = call_of("search", kStart, kStart + 3);
+  CallRecord call = call_of("search", kCallStart, kCallStart + 3);
   call.parameters = R"({"q": 1})";
   call.result = "[1]";
   call.duration_ns = 2'987'654'321;
@@ -77,8 +78,8 @@ TEST_F(ToolCallsTest, ARecordedCallIsReadBackWhole) {
   EXPECT_EQ(found.result, "[1]");
   EXPECT_EQ(found.error, std::nullopt);
   EXPECT_EQ(found.status, CallStatus::kSuccess);
-  EXPECT_EQ(found.started_at, kStart);
-  EXPECT_EQ(found.completed_at, kStart + 3);
+  EXPECT_EQ(found.started_at, kCallStart);
+  EXPECT_EQ(found.completed_at, kCallStart + 3);
   EXPECT_EQ(found.duration_ns, 2'987'654'321);
   EXPECT_EQ(found.details, call.details);
 }
@@ -115,15 +116,15 @@ TEST_F(ToolCallsTest, TC2_EveryFinishedCallHasItsCompletionTime) {
   EXPECT_EQ(tools().get(id)->status, CallStatus::kPending);
   EXPECT_EQ(tools().get(id)->completed_at, std::nullopt);
   EXPECT_EQ(tools().get(id)->duration_ms, std::nullopt);
-  clock_.advance_ns(2 * kSecond);
+  clock_.advance_ns(2 * kCallSecond);
   ASSERT_OK(tools().succeed(id, std::nullopt));
-  EXPECT_EQ(tools().get(id)->completed_at, kStart + 2);
+  EXPECT_EQ(tools().get(id)->completed_at, kCallStart + 2);
   ASSERT_OK(tools().record(call_of("t")));
   EXPECT_EQ(number("SELECT count(*) FROM tool_calls WHERE completed_at IS NULL"), 0);
 }
 
 TEST_F(ToolCallsTest, TC3_TheDurationIsTheDifferenceOfTheTimesInMilliseconds) {
-  std::int64_t recorded = tools().record(call_of("t", kStart, kStart + 3)).value();
+  std::int64_t recorded = tools().record(call_of("t", kCallStart, kCallStart + 3)).value();
   EXPECT_EQ(tools().get(recorded)->duration_ms, 3000);
   std::int64_t started = tools().start("t", std::nullopt).value();
   clock_.advance_ns(1'900'000'000);
@@ -155,7 +156,7 @@ TEST_F(ToolCallsTest, TC5_AFinishedCallIsNeverChanged) {
   std::int64_t recorded = tools().record(call_of("t")).value();
   std::int64_t started = tools().start("t", std::nullopt).value();
   ASSERT_OK(tools().fail(started, "first"));
-  clock_.advance_ns(kSecond);
+  clock_.advance_ns(kCallSecond);
   for (std::int64_t id : {recorded, started}) {
     ToolCall before = tools().get(id).value();
     EXPECT_EQ(error_of(tools().succeed(id, "1")), Code::kConflict);
@@ -198,7 +199,7 @@ TEST_F(ToolCallsTest, ANameHasBounds) {
 }
 
 TEST_F(ToolCallsTest, ACallEndsAfterItStarts) {
-  auto refused = tools().record(call_of("t", kStart, kStart - 1));
+  auto refused = tools().record(call_of("t", kCallStart, kCallStart - 1));
   EXPECT_EQ(error_of(refused), Code::kInvalid);
   EXPECT_THAT(refused.error().message(), HasSubstr("before it starts"));
   EXPECT_EQ(error_of(tools().record(call_of("t", INT64_MIN, INT64_MAX))), Code::kInvalid);
@@ -210,9 +211,9 @@ TEST_F(ToolCallsTest, ACallEndsAfterItStarts) {
 
 TEST_F(ToolCallsTest, AClockSetBackDuringACallGivesNoNegativeDuration) {
   std::int64_t id = tools().start("t", std::nullopt).value();
-  clock_.jump_ns(-100 * kSecond);
+  clock_.jump_ns(-100 * kCallSecond);
   ASSERT_OK(tools().succeed(id, std::nullopt));
-  EXPECT_EQ(tools().get(id)->completed_at, kStart);
+  EXPECT_EQ(tools().get(id)->completed_at, kCallStart);
   EXPECT_EQ(tools().get(id)->duration_ms, 0);
   EXPECT_EQ(tools().get(id)->duration_ns, std::nullopt);
 }
@@ -232,9 +233,9 @@ TEST_F(ToolCallsTest, OnlyACallWithMoreToSayHasARowOfOurs) {
 }
 
 TEST_F(ToolCallsTest, AListIsNewestFirstAndWithinASecondLastFirst) {
-  std::int64_t a = tools().record(call_of("t", kStart + 5, kStart + 5)).value();
-  std::int64_t b = tools().record(call_of("t", kStart, kStart)).value();
-  std::int64_t c = tools().record(call_of("t", kStart + 5, kStart + 6)).value();
+  std::int64_t a = tools().record(call_of("t", kCallStart + 5, kCallStart + 5)).value();
+  std::int64_t b = tools().record(call_of("t", kCallStart, kCallStart)).value();
+  std::int64_t c = tools().record(call_of("t", kCallStart + 5, kCallStart + 6)).value();
   EXPECT_THAT(ids({}), ElementsAre(c, a, b));
   EXPECT_THAT(ids(filter_of("t")), ElementsAre(c, a, b));
   EXPECT_THAT(ids(filter_of({}, {}, {}, 2)), ElementsAre(c, a));
@@ -244,7 +245,7 @@ TEST_F(ToolCallsTest, AListIsNewestFirstAndWithinASecondLastFirst) {
 TEST_F(ToolCallsTest, FiltersApplyBeforeTheLimit) {
   std::vector<std::int64_t> made;
   for (int i = 0; i < 12; ++i) {
-    CallRecord call = call_of(i % 2 == 0 ? "even" : "odd", kStart + i, kStart + i);
+    CallRecord call = call_of(i % 2 == 0 ? "even" : "odd", kCallStart + i, kCallStart + i);
     if (i % 3 == 0) call.error = "third";
     made.push_back(tools().record(call).value());
   }
@@ -252,16 +253,16 @@ TEST_F(ToolCallsTest, FiltersApplyBeforeTheLimit) {
   EXPECT_THAT(ids(filter_of({}, CallStatus::kError, {}, 2)), ElementsAre(made[9], made[6]));
   EXPECT_THAT(ids(filter_of("even", CallStatus::kError, {}, 1)), ElementsAre(made[6]));
   EXPECT_THAT(ids(filter_of("odd", {}, {}, 2)), ElementsAre(made[11], made[9]));
-  EXPECT_THAT(ids(filter_of("even", CallStatus::kSuccess, kStart + 4)), ElementsAre(made[10], made[8]));
+  EXPECT_THAT(ids(filter_of("even", CallStatus::kSuccess, kCallStart + 4)), ElementsAre(made[10], made[8]));
   EXPECT_THAT(ids(filter_of({}, CallStatus::kPending)), ElementsAre(pending));
-  EXPECT_THAT(ids(filter_of({}, {}, kStart + 10)), ElementsAre(made[11])) << "since is exclusive";
+  EXPECT_THAT(ids(filter_of({}, {}, kCallStart + 10)), ElementsAre(made[11])) << "since is exclusive";
   EXPECT_THAT(ids(filter_of({}, {}, INT64_MAX)), IsEmpty());
   EXPECT_THAT(ids(filter_of("absent")), IsEmpty());
 }
 
 TEST_F(ToolCallsTest, StatsCountFinishedCallsMostCalledFirst) {
   for (int i = 0; i < 3; ++i) {
-    CallRecord call = call_of("often", kStart, kStart + i);
+    CallRecord call = call_of("often", kCallStart, kCallStart + i);
     if (i == 2) call.error = "no";
     ASSERT_OK(tools().record(call));
   }
@@ -380,7 +381,7 @@ class SpecToolCallsTest : public ::testing::Test {
   }
 
   TempDir directory_;
-  FakeClock clock_{kStart};
+  FakeClock clock_{kCallStart};
 };
 
 void expect_the_three_calls(ToolCalls& tools) {
@@ -411,7 +412,7 @@ TEST_F(SpecToolCallsTest, TheShapeWithoutAStatusIsReadBeforeAndAfterOurTablesAre
 
 TEST_F(SpecToolCallsTest, TheShapeWithoutAStatusIsAppendedTo) {
   std::unique_ptr<Store> store = open(OpenMode::kReadWrite);
-  CallRecord call = call_of("c", kStart, kStart + 2);
+  CallRecord call = call_of("c", kCallStart, kCallStart + 2);
   call.error = "boom";
   call.details.session = "s";
   std::int64_t id = store->tools().record(call).value();

@@ -160,7 +160,7 @@ class Diff(Case):
 
     def test_an_agent_without_a_base_says_so(self):
         self.w.warren("init", "lone")
-        self.assertIn("lies over no base", self.w.fails("diff", "lone"))
+        self.assertIn("has no base", self.w.fails("diff", "lone"))
         done = subprocess.run(["agentfs", "diff", "lone"], executable=mounted.program(), cwd=self.w.home, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (0, b"No diff (non-overlay filesystem)\n"))
 

@@ -1,0 +1,163 @@
+// fs: what changes the agent's files: write, append, cp, mv, rm, mkdir, rmdir, ln, chmod, touch.
+#include <fmt/format.h>
+
+#include "agent/file_verbs.h"
+#include "agent/transfer.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/syntax/values.h"
+
+namespace warren::cli {
+namespace {
+
+// Nothing given, or "-": the content comes through the pipe.
+bool comes_by_pipe(const Arguments& args) { return args.find("CONTENT").value_or("-") == "-"; }
+
+Result<Exit> run_write(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  const std::string& path = args.get("PATH");
+  if (comes_by_pipe(args)) {
+    WARREN_TRY(replace_from_fd(agent->fs(), path, context.input));
+  } else {
+    WARREN_TRY(write_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_append(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  const std::string& path = args.get("PATH");
+  if (comes_by_pipe(args)) {
+    WARREN_TRY(append_from_fd(agent->fs(), path, context.input));
+  } else {
+    WARREN_TRY(append_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
+  }
+  return Exit::kOk;
+}
+
+Recursive recursive_of(const Arguments& args) { return args.has("recursive") ? Recursive::kYes : Recursive::kNo; }
+
+Result<Exit> run_cp(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  WARREN_TRY(copy_path(agent->fs(), args.get("FROM"), args.get("TO"), recursive_of(args)));
+  return Exit::kOk;
+}
+
+Result<Exit> run_mv(Context& context, const Arguments& args) {
+  if (args.has("no-clobber") && args.has("exchange")) {
+    return refuse(context, "'--no-clobber' and '--exchange' do not go together");
+  }
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  RenameMode mode = args.has("exchange")     ? RenameMode::kExchange
+                    : args.has("no-clobber") ? RenameMode::kNoReplace
+                                             : RenameMode::kReplace;
+  WARREN_TRY(move_path(agent->fs(), args.get("FROM"), args.get("TO"), mode));
+  return Exit::kOk;
+}
+
+Result<Exit> run_rm(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  RemoveOptions options{.recursive = recursive_of(args), .force = args.has("force") ? Force::kYes : Force::kNo};
+  for (const std::string& path : args.all("PATH")) WARREN_TRY(remove(agent->fs(), path, options));
+  return Exit::kOk;
+}
+
+Result<Exit> run_mkdir(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  std::uint32_t mode = WARREN_TRY(apply_mode(args.get("mode"), S_IFDIR | 0755U));
+  for (const std::string& path : args.all("PATH")) {
+    WARREN_TRY(args.has("parents") ? make_dirs(agent->fs(), path, {.mode = mode})
+                                   : make_dir(agent->fs(), path, {.mode = mode}));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_rmdir(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  for (const std::string& path : args.all("PATH")) WARREN_TRY(remove_dir(agent->fs(), path));
+  return Exit::kOk;
+}
+
+Result<Exit> run_ln(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  const std::string& target = args.get("TARGET");
+  std::string path = WARREN_TRY(destination_of(agent->fs(), target, args.get("PATH")));
+  if (args.has("force")) WARREN_TRY(remove(agent->fs(), path, {.force = Force::kYes}));
+  WARREN_TRY(args.has("symbolic") ? make_symlink(agent->fs(), target, path) : link(agent->fs(), target, path));
+  return Exit::kOk;
+}
+
+Result<Exit> run_chmod(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  for (const std::string& path : args.all("PATH")) {
+    WARREN_TRY(change_mode(agent->fs(), path, args.get("MODE"), recursive_of(args)));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_touch(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  TouchOptions options{.time = SetTime::now(), .create = args.has("no-create") ? Create::kNo : Create::kIfMissing};
+  if (auto time = args.find("time")) {
+    std::int64_t seconds = WARREN_TRY(parse_time(*time));
+    options.time = SetTime::to({seconds, 0});
+  }
+  for (const std::string& path : args.all("PATH")) WARREN_TRY(touch(agent->fs(), path, options));
+  return Exit::kOk;
+}
+
+Command writer(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
+               std::vector<Option> options, Handler handler) {
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = std::move(options),
+          .subcommands = {},
+          .handler = handler};
+}
+
+}  // namespace
+
+std::vector<Command> make_fs_writers() {
+  Positional one{.name = "PATH", .help = "a path of the agent"};
+  Positional many{.name = "PATH", .help = "paths of the agent", .times = Times::kOnceOrMore};
+  Positional content{.name = "CONTENT", .help = "the text; `-` or nothing: standard input", .times = Times::kOptional};
+  Positional from{.name = "FROM", .help = "a path of the agent"};
+  Positional to{.name = "TO", .help = "the new path, or a directory to go into"};
+  Option recursive{.name = "recursive", .letter = 'r', .help = "directories with all that is below them"};
+  return {
+      writer("write", "Write a file, making missing directories", {one, content}, {}, run_write),
+      writer("append", "Add to the end of a file", {one, content}, {}, run_append),
+      writer("cp", "Copy a file or a tree within the agent", {from, to}, {recursive}, run_cp),
+      writer("mv", "Rename or move", {from, to},
+             {{.name = "no-clobber", .letter = 'n', .help = "fail when something is there"},
+              {.name = "exchange", .help = "swap the two"}},
+             run_mv),
+      writer("rm", "Remove files and trees", {many},
+             {recursive, {.name = "force", .letter = 'f', .help = "what is not there needs no removing"}}, run_rm),
+      writer("mkdir", "Make directories", {many},
+             {{.name = "parents", .letter = 'p', .help = "with missing parents; fine if it is there"},
+              {.name = "mode", .letter = 'm', .value = "MODE", .help = "permission bits", .fallback = "755"}},
+             run_mkdir),
+      writer("rmdir", "Remove empty directories", {many}, {}, run_rmdir),
+      writer("ln", "Make a link",
+             {{.name = "TARGET", .help = "what the link leads to"},
+              {.name = "PATH", .help = "the new link, or a directory to make it in"}},
+             {{.name = "symbolic", .letter = 's', .help = "a symbolic link"},
+              {.name = "force", .letter = 'f', .help = "replace what is there"}},
+             run_ln),
+      writer("chmod", "Change permission bits", {{.name = "MODE", .help = "as in 644, u+x or go-w"}, many},
+             {{.name = "recursive", .letter = 'R', .help = "of everything below too"}}, run_chmod),
+      writer("touch", "Set a file's times, making it when it is missing", {many},
+             {{.name = "no-create", .letter = 'c', .help = "make no file"},
+              {.name = "time",
+               .letter = 'd',
+               .value = "TIME",
+               .help = "this time instead of now",
+               .kind = ValueKind::kTime}},
+             run_touch),
+  };
+}
+
+}  // namespace warren::cli

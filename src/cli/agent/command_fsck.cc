@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "store/fsck.h"
+
+namespace warren::cli {
+namespace {
+
+Json report_json(const FsckReport& report) {
+  Json json{{"clean", report.clean()}, {"violations", Json::array()}};
+  for (const Violation& violation : report.violations) {
+    json["violations"].push_back(
+        {{"rule", violation.rule}, {"message", violation.message}, {"repairable", violation.repairable}});
+  }
+  json["inodes"] = report.inodes;
+  json["entries"] = report.entries;
+  json["chunks"] = report.chunks;
+  json["keys"] = report.keys;
+  json["tool_calls"] = report.calls;
+  return json;
+}
+
+void print_report(Output& out, const FsckReport& report) {
+  for (const Violation& violation : report.violations) {
+    out.print("{}: {}{}\n", out.paint(Ink::kRed, violation.rule), out.name(violation.message),
+              violation.repairable ? "" : " (cannot be repaired)");
+  }
+  out.print("{}: {} inodes, {} entries, {} chunks, {} keys, {} tool calls\n",
+            report.clean() ? out.paint(Ink::kGreen, "clean") : fmt::format("{} violations", report.violations.size()),
+            report.inodes, report.entries, report.chunks, report.keys, report.calls);
+}
+
+Result<Exit> check(Context& context, const Arguments& args, const std::string& path) {
+  FsckReport report = WARREN_TRY(check_agent(path, context.clock));
+  if (args.has("json")) context.out.json(report_json(report));
+  else print_report(context.out, report);
+  if (!report.clean() && !args.has("json")) context.out.line("`--repair` repairs what it can, after a backup");
+  return report.clean() ? Exit::kOk : Exit::kFailed;
+}
+
+Result<Exit> repair(Context& context, const Arguments& args, const std::string& path) {
+  RepairReport report = WARREN_TRY(repair_agent(path, context.clock));
+  Output& out = context.out;
+  if (args.has("json")) {
+    Json json{
+        {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
+    if (!report.backup_path.empty()) set_bytes(json, "backup", report.backup_path);
+    out.json(json);
+  } else {
+    print_report(out, report.before);
+    if (!report.backup_path.empty()) {
+      out.print("backup: {}\nrepaired {} rows\n", out.name(report.backup_path), report.repaired);
+      print_report(out, report.after);
+    }
+  }
+  return report.after.clean() ? Exit::kOk : Exit::kFailed;
+}
+
+Result<Exit> run_fsck(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(locate_agent(args.get("ID")));
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no file to check");
+  return args.has("repair") ? repair(context, args, path) : check(context, args, path);
+}
+
+}  // namespace
+
+Command make_fsck() {
+  return {.name = "fsck",
+          .summary = "Check an agent's file against every rule of its format",
+          .details = "The exit status is 1 when a rule is broken, and stays broken. Rules: docs/format.md.",
+          .positionals = {id_argument()},
+          .options = {{.name = "repair", .help = "repair what can be, after a backup beside the file"}, json_option()},
+          .subcommands = {},
+          .handler = run_fsck};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/attributes_json.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "store/info.h"
+
+namespace warren::cli {
+namespace {
+
+Json info_json(const AgentInfo& info) {
+  Json json;
+  set_bytes(json, "path", info.path);
+  json["schema_version"] = info.schema_version;
+  json["chunk_bytes"] = info.chunk_bytes;
+  json["page_bytes"] = info.page_bytes;
+  json["file_bytes"] = info.file_bytes;
+  json["free_bytes"] = info.free_bytes;
+  json["wal_bytes"] = info.wal_bytes;
+  json["files"] = info.files;
+  json["directories"] = info.directories;
+  json["symlinks"] = info.symlinks;
+  json["other"] = info.other;
+  json["content_bytes"] = info.content_bytes;
+  json["stored_bytes"] = info.stored_bytes;
+  json["chunks"] = info.chunks;
+  json["fragmentation"] = info.fragmentation;
+  json["keys"] = info.keys;
+  json["tool_calls"] = info.tool_calls;
+  json["pending_calls"] = info.pending_calls;
+  json["journal_rows"] = info.journal_rows;
+  json["quota_bytes"] = number_or_null(info.quota_bytes);
+  json["quota_inodes"] = number_or_null(info.quota_inodes);
+  return json;
+}
+
+Result<Exit> run_info(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  AgentInfo info = WARREN_TRY(describe_agent(agent->store()));
+  Output& out = context.out;
+  if (args.has("json")) {
+    out.json(info_json(info));
+    return Exit::kOk;
+  }
+  auto limit = [](const auto& value, auto format) { return value ? format(*value) : std::string("none"); };
+  out.print("       path: {}\n", out.name(info.path));
+  out.print("     schema: {} (chunks of {}, pages of {})\n", info.schema_version, format_size(info.chunk_bytes),
+            format_size(info.page_bytes));
+  out.print("  file size: {} ({} of it free, {} not yet folded in)\n", format_size(info.file_bytes),
+            format_size(info.free_bytes), format_size(info.wal_bytes));
+  out.print("       tree: {} files, {} directories, {} links, {} other\n", info.files, info.directories, info.symlinks,
+            info.other);
+  out.print("    content: {} in {} chunks, {} stored, {:.1f}% fragmented\n", format_size(info.content_bytes),
+            info.chunks, format_size(info.stored_bytes), info.fragmentation * 100);
+  out.print("       keys: {}\n", info.keys);
+  out.print(" tool calls: {} ({} pending)\n", info.tool_calls, info.pending_calls);
+  out.print("    journal: {} rows\n", info.journal_rows);
+  out.print("      quota: {} bytes, {} inodes\n", limit(info.quota_bytes, format_size),
+            limit(info.quota_inodes, [](std::uint64_t count) { return std::to_string(count); }));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_info() {
+  return {.name = "info",
+          .summary = "Tell an agent's size, counts and fragmentation",
+          .details = "",
+          .positionals = {id_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_info};
+}
+
+}  // namespace warren::cli

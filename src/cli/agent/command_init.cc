@@ -1,0 +1,66 @@
+#include "agent/create.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "os/host_files.h"
+#include "session/served_agent.h"
+
+namespace warren::cli {
+namespace {
+
+// The command of -c, inside the new agent.
+Result<Exit> run_first_command(Context& context, const Arguments& args, const CreatedAgent& agent) {
+  if (!args.has("command")) return Exit::kOk;
+  WARREN_TRY(context.out.finish());  // before what the command prints
+  std::string path = WARREN_TRY(canonical_host_path(agent.path));
+  int status = WARREN_TRY(run_in_agent(path, {"sh", "-c", args.get("command")}, context.clock));
+  return static_cast<Exit>(status);
+}
+
+Result<Exit> run_init(Context& context, const Arguments& args) {
+  CreateOptions options;
+  options.id = args.find("ID");
+  options.replace = args.has("force") ? Replace::kYes : Replace::kNo;
+  options.base = args.find("base");
+  if (auto bytes = args.find_size("chunk-size")) {
+    options.chunk_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(*bytes, UINT32_MAX));
+  }
+  CreatedAgent agent = WARREN_TRY(create_agent(options, context.clock).within("init"));
+  if (args.has("json")) {
+    Json json{{"id", agent.id}, {"path", agent.path}};
+    if (agent.base) set_bytes(json, "base", *agent.base);
+    context.out.json(json);
+    return run_first_command(context, args, agent);
+  }
+  context.out.print("created agent '{}' at {}\n", agent.id, agent.path);
+  if (agent.base) context.out.print("over {}\n", context.out.name(*agent.base));
+  return run_first_command(context, args, agent);
+}
+
+}  // namespace
+
+Command make_init() {
+  return {.name = "init",
+          .summary = "Make a new agent",
+          .details = "The agent is the file .agentfs/ID.db in the current directory.",
+          .positionals = {{.name = "ID", .help = "its id (otherwise agent-<Unix time>)", .times = Times::kOptional}},
+          .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                      {.name = "base",
+                       .value = "DIR",
+                       .help = "lay the agent over this directory (copy on write)",
+                       .suggest = Suggest::kHostDirs},
+                      {.name = "chunk-size",
+                       .value = "SIZE",
+                       .help = "bytes in a chunk of file data, fixed for ever [default: 4096]",
+                       .kind = ValueKind::kSize},
+                      {.name = "command",
+                       .letter = 'c',
+                       .value = "COMMAND",
+                       .help = "then run this shell command inside the new agent, as `warren exec` does"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_init};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,37 @@
+#include "agent/create.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+
+namespace warren::cli {
+namespace {
+
+Result<Exit> run_restore(Context& context, const Arguments& args) {
+  Replace replace = args.has("force") ? Replace::kYes : Replace::kNo;
+  std::string path =
+      WARREN_TRY(restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
+  if (args.has("json")) {
+    Json json;
+    set_bytes(json, "path", path);
+    set_bytes(json, "backup", args.get("FILE"));
+    context.out.json(json);
+  } else {
+    context.out.print("{} is what {} was\n", context.out.name(path), context.out.name(args.get("FILE")));
+  }
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_restore() {
+  return {.name = "restore",
+          .summary = "Make an agent what a backup holds",
+          .details = "The backup is checked first. An agent that another process has open is not replaced.",
+          .positionals = {id_argument(), {.name = "FILE", .help = "the backup", .suggest = Suggest::kHostFiles}},
+          .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_restore};
+}
+
+}  // namespace warren::cli

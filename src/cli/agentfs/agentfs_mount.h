@@ -1,0 +1,25 @@
+// The commands of AgentFS that mount something.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+std::vector<Command> make_agentfs_mounts();
+
+inline constexpr std::string_view kIdRule = "must contain only alphanumeric characters, hyphens, and underscores";
+
+// locate_agent, with AgentFS's words for what is not there.
+Result<std::string> locate_for_agentfs(const std::string& id_or_path);
+
+Status refuse_nfs(std::string_view backend);  // "fuse" is what we do
+
+Result<Exit> run_in_agentfs(Context& context, const std::string& path, const std::vector<std::string>& command,
+                            std::string_view backend);
+
+}  // namespace warren::cli

@@ -1,0 +1,110 @@
+#include "cli/agentfs/agentfs_run.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "agent/sessions.h"
+#include "cli/agentfs/agentfs_mount.h"
+#include "cli/context.h"
+#include "cli/run/run_report.h"
+#include "cli/show/text.h"
+
+namespace warren::cli {
+namespace {
+
+Result<Exit> run_run(Context& context, const Arguments& args) {
+  if (args.has("experimental-sandbox") || args.has("strace")) {
+    return Error(Code::kUnsupported, "the ptrace sandbox is not supported by Warren");
+  }
+  if (args.has("key") || args.has("cipher")) {
+    return Error(Code::kUnsupported, "encryption not supported: Warren does not encrypt whole files");
+  }
+  RunOptions options;
+  options.naming = SessionNaming::kUuid;
+  options.ignores_walls_when_joining = true;
+  options.session = args.find("session");
+  if (options.session && !is_agent_id(*options.session)) {
+    return Error(Code::kInvalid, fmt::format("Invalid session ID '{}'. Session IDs {}.", *options.session, kIdRule));
+  }
+  if (args.has("allow")) options.allow = args.all("allow");
+  options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;
+  options.at_end = AtEnd::kKeep;
+  options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
+  options.process_label = options.command.front();
+  return run_and_report_as_agentfs(context, options);
+}
+
+std::string ago(std::int64_t seconds) {
+  if (seconds < 60) return fmt::format("{}s ago", seconds);
+  if (seconds < 3600) return fmt::format("{}m ago", seconds / 60);
+  if (seconds < 86'400) return fmt::format("{}h ago", seconds / 3600);
+  return fmt::format("{}d ago", seconds / 86'400);
+}
+
+Result<Exit> run_ps(Context& context, const Arguments&) {
+  constexpr std::size_t kCommandColumns = 15;
+  std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
+  std::erase_if(all, [](const SessionInfo& session) { return session.processes.empty(); });
+  if (all.empty()) {
+    context.out.line("No active agentfs run sessions.");
+    return Exit::kOk;
+  }
+  std::sort(all.begin(), all.end(), [](const SessionInfo& a, const SessionInfo& b) {
+    return a.processes.front().started_at < b.processes.front().started_at;
+  });
+  constexpr std::string_view kRow = "{:<36} {:>8} {:^5} {} {:>10}\n";
+  auto row = [&](std::string_view id, std::string_view pid, std::string_view owner, std::string_view command,
+                 std::string_view started) {
+    std::string shown = pad_right(shorten(printable(command), kCommandColumns), kCommandColumns);
+    context.out.write(fmt::format(fmt::runtime(kRow), id, pid, owner, shown, started));
+  };
+  row("SESSION", "PID", "OWNER", "COMMAND", "STARTED");
+  std::int64_t now = context.clock.now().seconds;
+  for (const SessionInfo& session : all) {
+    for (const SessionProcess& process : session.processes) {
+      row(session.id, std::to_string(process.pid), process.is_owner ? "*" : "", process.command,
+          ago(std::max<std::int64_t>(0, now - process.started_at)));
+    }
+  }
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_agentfs_run() {
+  return {.name = "run",
+          .summary = "Run a program in a copy-on-write sandbox over this directory",
+          .details = "",
+          .positionals = {{.name = "COMMAND", .help = "the program (default: bash)", .times = Times::kAnyCommand}},
+          .options = {{.name = "allow",
+                       .value = "PATH",
+                       .help = "let it write to PATH itself",
+                       .suggest = Suggest::kHostFiles,
+                       .is_list = true},
+                      {.name = "no-default-allows", .help = "do not let it write to ~/.cache and the like"},
+                      {.name = "experimental-sandbox", .help = "not supported by Warren"},
+                      {.name = "strace", .help = "not supported by Warren"},
+                      {.name = "session", .value = "ID", .help = "share the changes of this session"},
+                      {.name = "system", .help = "has no meaning here: nobody outside sees the files"},
+                      {.name = "key", .value = "KEY", .help = "not supported by Warren", .environment = "AGENTFS_KEY"},
+                      {.name = "cipher",
+                       .value = "CIPHER",
+                       .help = "not supported by Warren",
+                       .environment = "AGENTFS_CIPHER"}},
+          .subcommands = {},
+          .handler = run_run};
+}
+
+Command make_agentfs_ps() {
+  return {.name = "ps",
+          .summary = "List run sessions",
+          .details = "",
+          .positionals = {},
+          .options = {},
+          .subcommands = {},
+          .handler = run_ps};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,11 @@
+// `run` and `ps` of AgentFS.
+#pragma once
+
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+Command make_agentfs_run();
+Command make_agentfs_ps();
+
+}  // namespace warren::cli

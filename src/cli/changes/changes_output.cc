@@ -1,0 +1,84 @@
+#include "cli/changes/changes_output.h"
+
+#include <fmt/format.h>
+
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "os/fd.h"
+
+namespace warren::cli {
+
+void print_recovery(Output& err, const Recovery& recovery) {
+  if (recovery.is_finished) {
+    err.line("an apply of this agent was interrupted; it is finished now");
+    return;
+  }
+  err.print("an apply of this agent was interrupted, and the base is as it was before: {}\n",
+            err.name(recovery.reason));
+  for (const std::string& path : recovery.left) {
+    err.print("not put back, because something else is there now: {} (the old one is in {} in the base)\n",
+              err.name(path), err.name(recovery.staging));
+  }
+}
+
+Result<OverlayAgent> open_overlay(Context& context, const std::string& id, Use use) {
+  OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
+  return warren::open_overlay(id, mode, context.clock,
+                              [&](const Recovery& recovery) { print_recovery(context.err, recovery); });
+}
+
+std::string_view change_word(TreeChangeKind kind) {
+  switch (kind) {
+    case TreeChangeKind::kAdded: return "added";
+    case TreeChangeKind::kModified: return "modified";
+    case TreeChangeKind::kDeleted: return "deleted";
+    case TreeChangeKind::kRenamed: return "renamed";
+  }
+  return "?";
+}
+
+std::string_view type_word_of(const TreeChange& change) { return type_word(change.node().mode); }
+
+std::string change_line(const Output& out, const TreeChange& change) {
+  std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
+  if (change.kind == TreeChangeKind::kRenamed) line += out.name(change.base_path) + " -> ";
+  return line + out.name(change.path);
+}
+
+std::string printable_line(std::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    std::size_t tab = line.find('\t');
+    text += printable(line.substr(0, tab));
+    if (tab == line.npos) break;
+    text += '\t';
+    line.remove_prefix(tab + 1);
+  }
+  return text;
+}
+
+std::string summary_text(const ChangeSummary& sum) {
+  std::string text;
+  auto add = [&](std::uint64_t count, std::string_view word) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, word);
+  };
+  add(sum.added, "added");
+  add(sum.modified, "modified");
+  add(sum.renamed, "renamed");
+  add(sum.deleted, "deleted");
+  return text.empty() ? "nothing" : text;
+}
+
+Result<bool> ask_yes(Context& context, std::string_view question) {
+  context.err.print("{} [y/N] ", question);
+  std::string line;
+  char byte = '\0';
+  for (;;) {
+    std::size_t count = WARREN_TRY(read_some(context.input, MutableBytes(reinterpret_cast<std::byte*>(&byte), 1)));
+    if (count == 0 || byte == '\n') break;
+    line += byte;
+  }
+  return line.starts_with('y') || line.starts_with('Y');
+}
+
+}  // namespace warren::cli

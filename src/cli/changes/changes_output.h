@@ -1,0 +1,30 @@
+// What diff, apply and discard share: opening an agent that lies over a base, and telling its changes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "changes/changes.h"
+#include "changes/open_overlay.h"
+#include "cli/context.h"
+
+namespace warren::cli {
+
+// Reports an interrupted apply that was finished or taken back on standard error.
+Result<OverlayAgent> open_overlay(Context& context, const std::string& id, Use use);
+void print_recovery(Output& err, const Recovery& recovery);
+
+std::string_view change_word(TreeChangeKind kind);                     // "added"
+std::string_view type_word_of(const TreeChange& change);               // "file"
+std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
+
+// One line of a file, fit for a terminal; a tab stays.
+std::string printable_line(std::string_view line);
+
+// "3 added, 1 deleted", or "nothing".
+std::string summary_text(const ChangeSummary& sum);
+
+// Asks on the terminal; only what begins with y is a yes.
+Result<bool> ask_yes(Context& context, std::string_view question);
+
+}  // namespace warren::cli

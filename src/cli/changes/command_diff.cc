@@ -1,0 +1,221 @@
+// diff: what an agent has changed over its base.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "changes/changes.h"
+#include "changes/filter.h"
+#include "changes/patch.h"
+#include "cli/agentfs/agentfs_mount.h"
+#include "cli/changes/changes_output.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/attributes_json.h"
+#include "cli/show/text.h"
+#include "os/terminal.h"
+
+namespace warren::cli {
+namespace {
+
+Json change_json(const TreeChange& change) {
+  Json json;
+  json["change"] = change_word(change.kind);
+  set_bytes(json, "path", change.path);
+  json["type"] = type_word_of(change);
+  if (change.kind == TreeChangeKind::kRenamed) set_bytes(json, "from", change.base_path);
+  bool is_pair = change.kind == TreeChangeKind::kModified || change.kind == TreeChangeKind::kRenamed;
+  if (is_pair) {
+    json["content_changed"] = change.is_content_changed;
+    json["metadata_changed"] = change.is_metadata_changed;
+  }
+  if (change.before) json["before"] = attributes_json("path", change.base_path, *change.before);
+  if (change.after) json["after"] = attributes_json("path", change.path, *change.after);
+  return json;
+}
+
+// "12 +++++-----": as many marks as fit, in the proportion of the lines.
+std::string marks(const Output& out, const FileCounts& count, std::uint64_t most, std::size_t width) {
+  std::uint64_t total = count.added + count.deleted;
+  std::uint64_t shown = most > width ? (total * width + most - 1) / most : total;
+  std::uint64_t plus = total == 0 ? 0 : (count.added * shown + total - 1) / total;
+  return out.paint(Ink::kGreen, std::string(plus, '+')) + out.paint(Ink::kRed, std::string(shown - plus, '-'));
+}
+
+std::string label_of(const Output& out, const ChangedFile& file) {
+  std::string name = out.name(file.path().substr(1));
+  return file.is_renamed() ? fmt::format("{} => {}", out.name(file.before->path.substr(1)), name) : name;
+}
+
+std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+void print_stat(Output& out, const std::vector<FileCounts>& counts) {
+  std::size_t width = 0;
+  std::uint64_t most = 1;
+  std::uint64_t added = 0;
+  std::uint64_t deleted = 0;
+  for (const FileCounts& count : counts) {
+    width = std::max(width, columns_of(label_of(out, count.file)));
+    most = std::max(most, count.added + count.deleted);
+    added += count.added;
+    deleted += count.deleted;
+  }
+  std::size_t digits = std::max<std::size_t>(3, fmt::formatted_size("{}", most));
+  for (const FileCounts& count : counts) {
+    std::string label = pad_right(label_of(out, count.file), width);
+    if (count.is_binary) {
+      std::uint64_t before = count.file.before ? count.file.before->node.size : 0;
+      std::uint64_t after = count.file.after ? count.file.after->node.size : 0;
+      out.print(" {} | {} {} -> {} bytes\n", label, pad_left("Bin", digits), before, after);
+      continue;
+    }
+    std::string lines = marks(out, count, most, 40);
+    out.print(" {} | {}{}{}\n", label, pad_left(fmt::format("{}", count.added + count.deleted), digits),
+              lines.empty() ? "" : " ", lines);
+  }
+  out.print(" {} changed, {}, {}\n", plural(counts.size(), "file", "files"),
+            plural(added, "insertion(+)", "insertions(+)"), plural(deleted, "deletion(-)", "deletions(-)"));
+}
+
+void print_names(Output& out, const std::vector<TreeChange>& changes, char end) {
+  for (const TreeChange& change : changes) {
+    out.write((end == '\0' ? change.path : out.name(change.path)) + end);
+  }
+}
+
+// With NULs the fields stand alone, so that no name can be taken for anything else.
+void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
+  for (const TreeChange& change : changes) {
+    std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
+    if (change.kind == TreeChangeKind::kRenamed) line += change.base_path + '\0';
+    out.write(line + change.path + '\0');
+  }
+}
+
+Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  return write_patch(overlay, changes, [&](std::string_view text) -> Status {
+    if (!out.is_terminal()) {
+      out.write(text);
+      return out.status();
+    }
+    while (!text.empty()) {
+      std::size_t end = text.find('\n');
+      std::string_view line = text.substr(0, end);
+      text = end == text.npos ? std::string_view() : text.substr(end + 1);
+      bool is_header = line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ");
+      Ink ink = is_header               ? Ink::kBold
+                : line.starts_with('+') ? Ink::kGreen
+                : line.starts_with('-') ? Ink::kRed
+                : line.starts_with('@') ? Ink::kCyan
+                                        : Ink::kPlain;
+      out.line(out.paint(ink, printable_line(line)));
+    }
+    return out.status();
+  });
+}
+
+Status show(Context& context, const Arguments& args, const AgentOverlay& overlay,
+            const std::vector<TreeChange>& changes) {
+  Output& out = context.out;
+  char end = args.has("null") ? '\0' : '\n';
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const TreeChange& change : changes) list.push_back(change_json(change));
+    out.json(list);
+  } else if (args.has("name-only")) {
+    print_names(out, changes, end);
+  } else if (args.has("stat")) {
+    std::vector<FileCounts> counts = WARREN_TRY(count_lines_changed(overlay, changes));
+    if (!counts.empty()) print_stat(out, counts);
+  } else if (!args.has("patch") && args.has("null")) {
+    print_lines_null(out, changes);
+  } else if (!args.has("patch")) {
+    for (const TreeChange& change : changes) out.line(change_line(out, change));
+  }
+  if (args.has("patch") && !args.has("json")) WARREN_TRY(print_patch(out, overlay, changes));
+  return out.status();
+}
+
+Result<Exit> run_diff(Context& context, const Arguments& args) {
+  int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
+  if (forms > 1) return refuse(context, "--json, --name-only and --stat do not go together");
+  if (args.has("patch") && (args.has("json") || args.has("name-only")))
+    return refuse(context, "--patch goes with --stat alone");
+  if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
+    return refuse(context, "--null is for lists of names");
+  OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), Use::kRead));
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
+  WARREN_TRY(show(context, args, opened.overlay, changes));
+  return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
+}
+
+// AgentFS knows no renames, and one line for each path.
+std::map<std::string, std::string> agentfs_lines(const std::vector<TreeChange>& changes) {
+  std::map<std::string, std::string> lines;
+  for (const TreeChange& change : changes) {
+    bool is_renamed = change.kind == TreeChangeKind::kRenamed;
+    char type = change.type_letter();
+    if (is_renamed) lines.emplace(change.base_path, fmt::format("D {}", type));
+    char letter = is_renamed ? 'A' : change.letter();
+    auto [there, is_new] = lines.emplace(change.path, fmt::format("{} {}", letter, type));
+    if (!is_new) there->second = fmt::format("M {}", type);  // gone, and something else came
+  }
+  return lines;
+}
+
+Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
+  const std::string& id = args.get("ID_OR_PATH");
+  WARREN_TRY(locate_for_agentfs(id));
+  context.err.print("Using agent: {}\n", id);
+  {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = OpenMode::kReadOnly}, context.clock));
+    if (!agent->overlay()) {
+      context.out.line("No diff (non-overlay filesystem)");
+      return Exit::kOk;
+    }
+  }
+  OverlayAgent opened = WARREN_TRY(open_overlay(context, id, Use::kRead));
+  context.err.print("Base: {}\n", opened.overlay.base_path);
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
+  if (changes.empty()) context.out.line("No changes");
+  for (const auto& [path, line] : agentfs_lines(changes)) {
+    context.out.print("{} {}\n", line, context.out.name(path));
+  }
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_agentfs_diff() {
+  return {.name = "diff",
+          .summary = "Show differences between the base and the agent (overlays only)",
+          .details = "",
+          .positionals = {{.name = "ID_OR_PATH",
+                           .help = "the agent: an id in ./.agentfs, or the path of its file",
+                           .suggest = Suggest::kAgents}},
+          .options = {},
+          .subcommands = {},
+          .handler = run_agentfs_diff};
+}
+
+Command make_diff() {
+  return {.name = "diff",
+          .summary = "Show what an agent has changed over its base",
+          .details =
+              "One line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
+              "directory or a link, and the path. Files that were only read do not appear. "
+              "PATH is a path, which takes everything below it, or a pattern: * ? [a-z] **.",
+          .positionals = {id_argument(), {.name = "PATH", .help = "only changes there", .times = Times::kAny}},
+          .options = {{.name = "patch", .letter = 'p', .help = "the content, as a patch for git apply and patch -p1"},
+                      {.name = "stat", .help = "how many lines of each file"},
+                      {.name = "name-only", .help = "paths alone"},
+                      {.name = "null", .letter = 'z', .help = "end each entry with a NUL instead of a line end"},
+                      {.name = "exit-code", .help = "exit with 1 if anything is changed"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_diff};
+}
+
+}  // namespace warren::cli

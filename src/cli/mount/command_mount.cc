@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "os/host_files.h"
+#include "session/served_agent.h"
+
+namespace warren::cli {
+namespace {
+
+Result<Exit> list_mounts(Context& context, const Arguments& args) {
+  std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const MountedFs& mount : mounts) {
+      Json one = Json::object();
+      set_bytes(one, "agent", mount.source);
+      set_bytes(one, "dir", mount.dir);
+      one["alive"] = !is_dead_mount(mount.dir);
+      list.push_back(one);
+    }
+    context.out.json(list);
+    return Exit::kOk;
+  }
+  for (const MountedFs& mount : mounts) {
+    context.out.print("{} on {}{}\n", context.out.name(mount.source), context.out.name(mount.dir),
+                      is_dead_mount(mount.dir) ? " (dead: `warren prune mounts` takes it away)" : "");
+  }
+  return Exit::kOk;
+}
+
+std::optional<std::uint32_t> find_id(const Arguments& args, std::string_view name) {
+  if (!args.has(name)) return std::nullopt;
+  return static_cast<std::uint32_t>(args.integer(name));
+}
+
+Result<Exit> run_mount(Context& context, const Arguments& args) {
+  if (!args.has("ID")) return list_mounts(context, args);
+  if (!args.has("DIR")) return refuse(context, "`warren mount ID DIR` needs a directory to mount on");
+  bool for_everyone = args.has("allow-other") || args.has("system");
+  if (args.has("allow-root") && for_everyone) {
+    return refuse(context, "--allow-root and --allow-other do not go together");
+  }
+  std::string located = WARREN_TRY(locate_agent(args.get("ID")));
+  if (located == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be mounted");
+  ServeOptions options;
+  options.agent_path = WARREN_TRY(canonical_host_path(located));
+  options.dir =
+      WARREN_TRY(resolve_mount_point(args.get("DIR")).within(fmt::format("mount on {}", quote(args.get("DIR")))));
+  options.kind = "mount";
+  options.command = fmt::format("warren mount {} {}", args.get("ID"), args.get("DIR"));
+  options.audience = for_everyone             ? MountFor::kEveryone
+                     : args.has("allow-root") ? MountFor::kRootToo
+                                              : MountFor::kOwner;
+  options.read_only = args.has("read-only");
+  options.no_exec = args.has("no-exec");
+  options.auto_unmount = args.has("auto-unmount");
+  options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
+  options.session.passthrough = args.has("passthrough");
+  options.warn = [&](const std::string& message) { context.err.line("warren: " + message); };
+  WARREN_TRY(serve_agent(options, args.has("foreground") ? Foreground::kYes : Foreground::kNo, context.clock));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_mount() {
+  return {.name = "mount",
+          .summary = "Show an agent's files in a directory, to every program",
+          .details =
+              "Goes on in the background once the mount answers; `warren umount DIR` ends it, and so does SIGTERM. "
+              "Other processes may use the agent meanwhile, and each sees what the other does. "
+              "Without arguments it lists what is mounted.",
+          .positionals = {{.name = "ID",
+                           .help = "the agent: an id in ./.agentfs, or the path of its file",
+                           .times = Times::kOptional,
+                           .suggest = Suggest::kAgents},
+                          {.name = "DIR",
+                           .help = "the directory to mount on",
+                           .times = Times::kOptional,
+                           .suggest = Suggest::kHostDirs}},
+          .options = {{.name = "foreground", .letter = 'f', .help = "stay, and end with Ctrl-C"},
+                      {.name = "auto-unmount", .letter = 'a', .help = "unmount also when the process is killed"},
+                      {.name = "allow-other", .help = "let every user in; permissions decide what each may do"},
+                      {.name = "system", .help = "the same as --allow-other"},
+                      {.name = "allow-root", .help = "let root in as well"},
+                      {.name = "uid",
+                       .value = "UID",
+                       .help = "show this user as the owner of everything",
+                       .kind = ValueKind::kUserId},
+                      {.name = "gid",
+                       .value = "GID",
+                       .help = "show this group as the group of everything",
+                       .kind = ValueKind::kUserId},
+                      {.name = "passthrough",
+                       .help = "read large files as fast as from the base; opening any file costs more"},
+                      {.name = "read-only", .letter = 'r', .help = "nothing can be changed through the mount"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_mount};
+}
+
+}  // namespace warren::cli

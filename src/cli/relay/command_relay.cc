@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "relay/ledger/open_ledger.h"
+
+namespace warren::cli {
+
+Option relay_root_option() {
+  return {.name = "root",
+          .value = "DIR",
+          .help = "the relay's directory (default ~/.agent-relay)",
+          .environment = "WARREN_RELAY_ROOT",
+          .suggest = Suggest::kHostDirs};
+}
+
+Result<std::string> relay_root_path(Context& context, const Arguments& args) {
+  if (auto given = args.find("root"); given && !given->empty()) return *given;
+  std::optional<std::string> home = context.environment("HOME");
+  if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "name the directory with '--root'");
+  return *home + "/.agent-relay";
+}
+
+Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(context, args));
+  return relay::Root::open(path, relay::MakeRoot::kNo);
+}
+
+Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
+                                                         const std::string& agent) {
+  auto client = WARREN_TRY(relay::Client::open(root, agent, context.clock));
+  if (context.environment("AGENT_RELAY_NAME") == agent) {
+    client->use_token(context.environment("AGENT_RELAY_TOKEN").value_or(""));
+  }
+  return client;
+}
+
+Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
+                                                         relay::LedgerUse use) {
+  return relay::open_ledger_of_relay(root, use, context.clock);
+}
+
+Result<Json> read_relay_stats(const relay::Root& root) {
+  constexpr std::uint64_t kStatsBytes = 1U << 20;
+  relay::ReadFile file = WARREN_TRY(relay::read_below(root.dir(), "stats.json", kStatsBytes));
+  Json stats = WARREN_TRY(parse_json(file.content).within("stats.json"));
+  if (!stats.is_object()) return Error(Code::kCorrupt, "stats.json: not an object");
+  return stats;
+}
+
+Command make_relay() {
+  Command relay{.name = "relay",
+                .summary = "Messages between agents, through files",
+                .details =
+                    "An agent sends by renaming a file into its outbox and reads files in its inbox; the relay "
+                    "records each message in a ledger and delivers it once.",
+                .positionals = {},
+                .options = {relay_root_option()},
+                .subcommands = {},
+                .handler = nullptr};
+  for (auto make :
+       {make_relay_servers, make_relay_messages, make_relay_agents, make_relay_caretakers, make_relay_attachments}) {
+    for (Command& command : make()) {
+      command.options.push_back(relay_root_option());
+      for (Command& sub : command.subcommands) sub.options.push_back(relay_root_option());
+      relay.subcommands.push_back(std::move(command));
+    }
+  }
+  return relay;
+}
+
+}  // namespace warren::cli

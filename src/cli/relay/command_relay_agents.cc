@@ -1,0 +1,225 @@
+// Agents and their processes: agents, spawn, release.
+#include <algorithm>
+#include <map>
+
+#include <poll.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "relay/protocol/names.h"
+#include "relay/protocol/spawn_request.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kPromptBytes = std::size_t{1} << 20;  // the relay's own limit is lower, and its to say
+
+Json agent_json(const relay::AgentRow& agent, const relay::Life* life) {
+  Json json = {{"name", agent.name}, {"status", agent.status}, {"registered_at_us", agent.registered_at_us}};
+  if (agent.last_seen_at_us != 0) json["last_seen_at_us"] = agent.last_seen_at_us;
+  if (!agent.home.empty()) json["home"] = printable(agent.home);
+  if (life == nullptr) return json;
+  json["spawner"] = life->spawner;
+  json["cli"] = life->cli;
+  json["state"] = relay::name_of(life->state);
+  json["working_dir"] = printable(life->dir);
+  if (life->has_process()) json["pid"] = life->process.pid;
+  if (life->ended_at_us != 0) json["outcome"] = printable(life->outcome);
+  return json;
+}
+
+void show_agent(Context& context, const relay::AgentRow& agent, const relay::Life* life) {
+  context.out.print("{} {}", agent.name, agent.status);
+  if (life != nullptr) {
+    context.out.print(" {}", relay::name_of(life->state));
+    if (life->has_process()) context.out.print(" pid {}", life->process.pid);
+    context.out.print(" by {}", life->spawner);
+    if (life->ended_at_us != 0) context.out.print(" ({})", printable(life->outcome));
+  }
+  if (!agent.home.empty()) context.out.print(" at {}", printable(agent.home));
+  context.out.print("\n");
+}
+
+Result<Exit> run_agents(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
+  if (ledger->homes() != nullptr) {  // people want to know where that is
+    std::map<std::string, std::string> labels = WARREN_TRY(ledger->homes()->labels());
+    for (relay::AgentRow& agent : agents) agent.home = labels[agent.home];
+  }
+  std::vector<relay::Life> lives = WARREN_TRY(ledger->list_lives());
+  std::map<std::string, const relay::Life*> newest;
+  for (const relay::Life& life : lives) newest[life.name] = &life;
+  Json list = Json::array();
+  for (const relay::AgentRow& agent : agents) {
+    auto found = newest.find(agent.name);
+    const relay::Life* life = found == newest.end() ? nullptr : found->second;
+    if (args.has("json")) list.push_back(agent_json(agent, life));
+    else show_agent(context, agent, life);
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+// Fails when the relay refused the message, or `is_done` says so.
+template <class IsDone>
+Status wait_until(Context& context, const Arguments& args, relay::Ledger& ledger, const std::string& id,
+                  IsDone is_done) {
+  std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
+  std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
+  for (;;) {
+    std::optional<relay::StoredMessage> message = WARREN_TRY(ledger.find_message(id));
+    if (message && message->message.status == "failed") {
+      return Error(Code::kUnavailable, printable(message->message.error));
+    }
+    if (message && WARREN_TRY(is_done())) return Ok{};
+    if (context.clock.monotonic_ns() > until) {
+      return Error(Code::kTimeout, fmt::format("{} is not done yet", quote(id)),
+                   "it goes on: `warren relay agents` shows it");
+    }
+    ::poll(nullptr, 0, 10);
+  }
+}
+
+Result<std::pair<std::string, std::string>> split_variable(const std::string& text) {
+  std::size_t equals = text.find('=');
+  if (equals == text.npos) return Error(Code::kInvalid, fmt::format("'--env' is NAME=value, not {}", quote(text)));
+  bool is_safe = text.find_first_of(",\r\n") == text.npos;
+  if (!is_safe)
+    return Error(Code::kInvalid, fmt::format("{} has a comma or a line break, which ENV cannot carry", quote(text)));
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+Result<relay::SpawnRequest> spawn_request(Context& context, const Arguments& args) {
+  relay::SpawnRequest request;
+  request.name = args.get("NAME");
+  request.cli = args.get("cli");
+  request.working_dir = args.find("dir").value_or("");
+  request.prompt = args.find("prompt").value_or("");
+  if (request.prompt == "-") request.prompt = WARREN_TRY(read_input(context, kPromptBytes));
+  if (args.has("env")) {
+    for (const std::string& one : args.all("env")) {
+      auto variable = WARREN_TRY(split_variable(one));
+      request.env.push_back(std::move(variable));
+    }
+  }
+  relay::SpawnRequest read = WARREN_TRY(relay::parse_spawn_request(write_spawn_request(request)));
+  if (read.cli != request.cli || read.working_dir != request.working_dir) {
+    return Error(Code::kInvalid, "a value has blanks at its ends, or a line break");
+  }
+  return request;
+}
+
+Result<Exit> run_spawn(Context& context, const Arguments& args) {
+  if (!args.has("cli")) return refuse(context, "--cli is needed: a key of config.json's \"spawn\": \"clis\"");
+  relay::SpawnRequest request = WARREN_TRY(spawn_request(context, args));
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "spawn"};
+  message.body = write_spawn_request(request);
+  std::string id = WARREN_TRY(client->send(message));
+  Json json = {{"id", id}};
+  if (args.has("wait")) {
+    auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+    WARREN_TRY(wait_until(context, args, *ledger, id, [&]() -> Result<bool> {
+      std::optional<relay::Life> life = WARREN_TRY(ledger->find_life(id));
+      if (!life || life->state == relay::LifeState::kAsked) return false;
+      if (life->state == relay::LifeState::kFailed) return Error(Code::kUnavailable, printable(life->outcome));
+      json["pid"] = life->process.pid;
+      return true;
+    }));
+  }
+  if (args.has("json")) context.out.json(json);
+  else context.out.line(id);
+  return Exit::kOk;
+}
+
+Result<Exit> run_release(Context& context, const Arguments& args) {
+  const std::string& name = args.get("NAME");
+  WARREN_TRY(relay::check_agent_name(name));
+  std::string reason = args.find("reason").value_or("");
+  if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' has a line break");
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "release"};
+  message.body = fmt::format("NAME: {}\n", name) + (reason.empty() ? "" : fmt::format("REASON: {}\n", reason));
+  std::string id = WARREN_TRY(client->send(message));
+  if (args.has("wait")) {
+    auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+    WARREN_TRY(wait_until(context, args, *ledger, id, [&]() -> Result<bool> {
+      std::vector<relay::Life> lives = WARREN_TRY(ledger->list_lives());
+      return std::none_of(lives.begin(), lives.end(),
+                          [&](const relay::Life& life) { return life.name == name && life.has_process(); });
+    }));
+  }
+  if (args.has("json")) context.out.json({{"id", id}});
+  else context.out.line(id);
+  return Exit::kOk;
+}
+
+std::vector<Option> asking_options(std::string_view wait_help) {
+  return {
+      {.name = "from",
+       .letter = 'f',
+       .value = "NAME",
+       .help = "the agent that asks",
+       .fallback = "Operator",
+       .environment = "AGENT_RELAY_NAME"},
+      {.name = "wait", .help = wait_help},
+      {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
+      json_option()};
+}
+
+Command make_spawn() {
+  Command spawn{
+      .name = "spawn",
+      .summary = "Have the relay start an agent, and print the id of the request",
+      .details =
+          "The relay starts what config.json allows under \"spawn\": \"clis\", without a shell, and "
+          "tells in the inbox of who asked when it runs and how it ended.",
+      .positionals = {{.name = "NAME", .help = "the new agent's name"}},
+      .options =
+          {{.name = "cli", .value = "KEY", .help = "which program, by its key in config.json"},
+           {.name = "prompt", .value = "TEXT", .help = "what it is told; - for standard input"},
+           {.name = "dir",
+            .value = "DIR",
+            .help = "where it works: below one of config.json's roots; a relative one, below the first",
+            .suggest = Suggest::kHostDirs},
+           {.name = "env", .value = "NAME=VALUE", .help = "a variable that config.json allows", .is_list = true}},
+      .handler = run_spawn};
+  for (Option& option : asking_options("return when its process runs")) spawn.options.push_back(std::move(option));
+  return spawn;
+}
+
+Command make_release() {
+  Command release{.name = "release",
+                  .summary = "Have the relay end an agent that it started, and all that this one started",
+                  .details =
+                      "Who started it may, and who started those, and who leads. It is told and has time to save its "
+                      "state, then gets SIGTERM, and SIGKILL if it goes on.",
+                  .positionals = {{.name = "NAME", .help = "the agent"}},
+                  .options = {{.name = "reason", .value = "TEXT", .help = "what it is told"}},
+                  .handler = run_release};
+  for (Option& option : asking_options("return when its process has ended"))
+    release.options.push_back(std::move(option));
+  return release;
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_agents() {
+  Command agents{.name = "agents",
+                 .summary = "List the agents it knows, and the processes of those it started",
+                 .details = "",
+                 .options = {json_option()},
+                 .handler = run_agents};
+  return {agents, make_spawn(), make_release()};
+}
+
+}  // namespace warren::cli

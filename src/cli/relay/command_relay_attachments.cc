@@ -1,0 +1,119 @@
+// Attachments: what send and inbox do with them, and the store of a relay.
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "os/host_files.h"
+#include "relay/protocol/attachment.h"
+
+namespace warren::cli {
+
+Status attach_files(relay::Client& client, const std::vector<std::string>& files, relay::Message& message) {
+  if (files.size() > relay::kAttachmentCount) {
+    return Error(Code::kInvalid, fmt::format("a message has at most {} attachments", relay::kAttachmentCount));
+  }
+  for (const std::string& file : files) {
+    relay::Attachment attachment = WARREN_TRY(client.attach_path(file));
+    message.others.push_back({std::string(relay::kAttachmentHeader), write_attachment(attachment)});
+  }
+  return Ok{};
+}
+
+// The relay has the last word; this is so that its sender hears at once, and what to do.
+Status check_message_size(const relay::Root& root, const relay::Message& message) {
+  Result<relay::Config> config = root.read_config();
+  std::uint64_t most = config.ok() ? config->message_bytes_max : relay::Config().message_bytes_max;
+  std::size_t size = write_message(message).size();
+  if (size <= most) return Ok{};
+  return Error(Code::kTooLarge, fmt::format("the message has {} bytes; this relay takes {}", size, most),
+               "send the large part as a file with '--attach FILE'");
+}
+
+Result<Json> save_attachments(relay::Client& client, const relay::Message& message, const std::string& dir) {
+  std::vector<relay::Attachment> attachments = WARREN_TRY(relay::attachments_of(message));
+  Json list = Json::array();
+  if (attachments.empty()) return list;
+  Fd into;
+  if (!dir.empty()) {
+    WARREN_TRY(make_host_dirs(dir, 0777));
+    into = WARREN_TRY(open_host_dir(dir));
+  }
+  for (const relay::Attachment& attachment : attachments) {
+    Json one = {{"hash", relay::reference_of(attachment.hash)}};
+    if (!attachment.name.empty()) set_bytes(one, "name", attachment.name);
+    if (into.is_open()) {
+      std::string name = WARREN_TRY(client.save(attachment, into.get()));
+      set_bytes(one, "saved", name);
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+namespace {
+
+constexpr int kPrefixes = 256;
+
+Result<Exit> run_list(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  Json list = Json::array();
+  for (int prefix = 0; prefix < kPrefixes; ++prefix) {
+    auto rows = WARREN_TRY(ledger->list_attachments(fmt::format("{:02x}", prefix)));
+    for (const relay::AttachmentRow& row : rows) {
+      if (args.has("json")) {
+        list.push_back({{"hash", relay::reference_of(row.hash)},
+                        {"bytes", row.identity.size},
+                        {"verified", row.is_verified},
+                        {"needed", row.is_referenced}});
+        bool is_idle = !row.is_referenced && row.unreferenced_since_us != 0;
+        if (is_idle) list.back()["unreferenced_since_us"] = row.unreferenced_since_us;
+      } else {
+        context.out.print("{} {} {}\n", relay::reference_of(row.hash), format_size(row.identity.size),
+                          row.is_referenced ? "needed" : "not needed");
+      }
+    }
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+Result<Exit> run_collect(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  if (!root->is_locked_by_other()) {
+    return Error(Code::kUnavailable, fmt::format("no relay is up at {}", quote(root->path())),
+                 "the one that is next up collects by itself");
+  }
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
+  auto transaction = WARREN_TRY(ledger->begin());
+  WARREN_TRY(ledger->request("collect", dump_json({{"all", args.has("all")}})));
+  WARREN_TRY(transaction.commit());
+  WARREN_TRY(root->poke());
+  return Exit::kOk;
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_attachments() {
+  Command list{.name = "list",
+               .summary = "List the attachments the relay knows",
+               .details = "",
+               .options = {json_option()},
+               .handler = run_list};
+  Command collect{.name = "collect",
+                  .summary = "Have the relay remove those that nobody needs, now",
+                  .details = "It does so by itself an hour after the last message that refers to one was read.",
+                  .options = {{.name = "all",
+                               .help = "not only those nobody has needed for an hour: also what was "
+                                       "attached just now and not sent yet"}},
+                  .handler = run_collect};
+  return {{.name = "attachments",
+           .summary = "Files that are sent along with messages",
+           .details = "",
+           .subcommands = {list, collect}}};
+}
+
+}  // namespace warren::cli

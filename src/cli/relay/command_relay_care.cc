@@ -1,0 +1,207 @@
+// Looking after a relay: dead, archive, backup, fsck.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "relay/upkeep/archive.h"
+#include "relay/upkeep/fsck.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kShown = 1000;
+constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;
+
+Json letter_json(const relay::DeadLetter& letter) {
+  return {{"id", letter.id},
+          {"message", letter.message_id},
+          {"recipient", letter.recipient},
+          {"reason", printable(letter.reason)},
+          {"died_at_us", letter.died_at_us}};
+}
+
+Result<Exit> run_dead_list(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  std::vector<relay::DeadLetter> letters = WARREN_TRY(ledger->list_dead(kShown));
+  Json list = Json::array();
+  for (const relay::DeadLetter& letter : letters) {
+    if (args.has("json")) list.push_back(letter_json(letter));
+    else context.out.print("{} {} {}\n", letter.id, letter.message_id, printable(letter.reason));
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, const Arguments& args) {
+  std::optional<relay::DeadLetter> letter = WARREN_TRY(ledger.find_dead(args.integer("LETTER")));
+  if (!letter) return Error(Code::kNotFound, fmt::format("there is no dead letter {}", args.get("LETTER")));
+  return *letter;
+}
+
+Result<Exit> run_dead_show(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
+  std::optional<relay::StoredMessage> message = WARREN_TRY(ledger->find_message(letter.message_id));
+  if (!message) return Error(Code::kCorrupt, fmt::format("the ledger has no message {}", quote(letter.message_id)));
+  relay::ReadFile file = WARREN_TRY(relay::read_below(root->dir(), message->message.path, kFileBytes));
+  if (args.has("json")) {
+    Json json = letter_json(letter);
+    set_bytes(json, "content", file.content);
+    context.out.json(json);
+  } else {
+    context.out.write(file.content);
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> request(Context& context, const Arguments& args, std::string_view what) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
+  relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
+  auto transaction = WARREN_TRY(ledger->begin());
+  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));  // whose relay has the file
+  WARREN_TRY(ledger->request(what, dump_json({{"dead_letter", letter.id}}), sender));
+  WARREN_TRY(transaction.commit());
+  WARREN_TRY(root->poke());
+  return Exit::kOk;
+}
+
+Result<Exit> run_redeliver(Context& context, const Arguments& args) { return request(context, args, "redeliver"); }
+Result<Exit> run_discard(Context& context, const Arguments& args) { return request(context, args, "discard"); }
+
+Result<Exit> run_archive_list(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  std::vector<relay::ArchiveDay> days = WARREN_TRY(relay::list_archive(*root));
+  Json list = Json::array();
+  for (const relay::ArchiveDay& day : days) {
+    if (args.has("json")) list.push_back({{"date", day.date}, {"files", day.files}, {"bytes", day.bytes}});
+    else context.out.print("{} {} messages, {}\n", day.date, day.files, format_size(day.bytes));
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+Result<Exit> run_archive_prune(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  std::chrono::milliseconds age = WARREN_TRY(parse_duration(args.get("older")));
+  std::int64_t before = context.clock.now().seconds - std::chrono::duration_cast<std::chrono::seconds>(age).count();
+  std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(before));
+  std::uint64_t removed = WARREN_TRY(relay::prune_archive(*root, *ledger, date));
+  context.out.print("{} messages removed\n", removed);
+  return Exit::kOk;
+}
+
+Result<Exit> run_backup(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  WARREN_TRY(ledger->backup_to(args.get("FILE")));
+  return Exit::kOk;
+}
+
+Result<Exit> run_adopt(Context& context, const Arguments& args) {
+  const std::string& name = args.get("NAME");
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
+  relay::Homes* homes = ledger->homes();
+  if (homes == nullptr) return Error(Code::kUnsupported, "this relay shares its ledger with no other");
+  WARREN_TRY(root->make_agent(name));
+  auto transaction = WARREN_TRY(ledger->begin());
+  std::int64_t left = WARREN_TRY(homes->adopt(name));
+  WARREN_TRY(transaction.commit());
+  if (left > 0) context.out.print("{} deliveries are under way where it was, and stay there\n", left);
+  return Exit::kOk;
+}
+
+Result<Exit> run_fsck(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  bool repairs = args.has("repair");
+  if (repairs) WARREN_TRY(root->lock());
+  auto ledger =
+      WARREN_TRY(open_relay_ledger(context, *root, repairs ? relay::LedgerUse::kRequest : relay::LedgerUse::kRead));
+  relay::FsckReport report = WARREN_TRY(relay::fsck(*root, *ledger, repairs ? relay::Repair::kYes : relay::Repair::kNo,
+                                                    args.has("deep") ? relay::Depth::kContent : relay::Depth::kNames));
+  if (args.has("json")) {
+    context.out.json({{"problems", report.problems}, {"repaired", report.repaired}});
+  } else {
+    for (const std::string& problem : report.problems) context.out.line(printable(problem));
+    for (const std::string& repaired : report.repaired) context.out.line(printable(repaired));
+    if (report.problems.empty()) context.out.line("the ledger and the directories agree");
+  }
+  bool is_well = report.problems.size() <= report.repaired.size();
+  return is_well ? Exit::kOk : Exit::kFailed;
+}
+
+Command make_dead() {
+  Positional letter{.name = "LETTER", .help = "its number", .kind = ValueKind::kCount};
+  Command list{.name = "list",
+               .summary = "List messages that could not be delivered",
+               .details = "",
+               .options = {json_option()},
+               .handler = run_dead_list};
+  Command show{.name = "show",
+               .summary = "Print one, as it was sent",
+               .details = "",
+               .positionals = {letter},
+               .options = {json_option()},
+               .handler = run_dead_show};
+  Command again{
+      .name = "redeliver", .summary = "Try it again", .details = "", .positionals = {letter}, .handler = run_redeliver};
+  Command discard{
+      .name = "discard", .summary = "Give it up", .details = "", .positionals = {letter}, .handler = run_discard};
+  return {.name = "dead",
+          .summary = "Dead letters: messages that could not be delivered",
+          .details = "",
+          .subcommands = {list, show, again, discard}};
+}
+
+Command make_archive() {
+  Command list{.name = "list",
+               .summary = "List days and how much they hold",
+               .details = "",
+               .options = {json_option()},
+               .handler = run_archive_list};
+  Command prune{.name = "prune",
+                .summary = "Remove processed messages of old days",
+                .details = "",
+                .options = {{.name = "older",
+                             .value = "TIME",
+                             .help = "than this: 7d, 12h",
+                             .kind = ValueKind::kDuration,
+                             .fallback = "30d"}},
+                .handler = run_archive_prune};
+  return {.name = "archive", .summary = "Processed messages", .details = "", .subcommands = {list, prune}};
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_caretakers() {
+  Command backup{.name = "backup",
+                 .summary = "Copy the ledger, while it is in use",
+                 .details = "",
+                 .positionals = {{.name = "FILE", .help = "must not exist", .suggest = Suggest::kHostFiles}},
+                 .handler = run_backup};
+  Command adopt{.name = "adopt",
+                .summary = "Make this relay the home of an agent that another one has",
+                .details =
+                    "Of relays that share a ledger, one is the home of an agent: it takes from its outbox and delivers "
+                    "to its inbox. From now on that is this one, and what waits for the agent comes here.",
+                .positionals = {{.name = "NAME", .help = "the agent"}},
+                .handler = run_adopt};
+  Command check{.name = "fsck",
+                .summary = "Check that the ledger and the directories agree",
+                .details = "",
+                .options = {{.name = "repair", .help = "put right what can be; no relay may be up"},
+                            {.name = "deep", .help = "also read every attachment"},
+                            json_option()},
+                .handler = run_fsck};
+  return {make_dead(), make_archive(), backup, adopt, check};
+}
+
+}  // namespace warren::cli

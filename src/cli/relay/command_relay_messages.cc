@@ -1,0 +1,315 @@
+// What agents do: send, broadcast, inbox, ack, nack, channels.
+#include <algorithm>
+#include <set>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/relay/relay_waiting.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "relay/client/client.h"
+#include "relay/protocol/names.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::int64_t kLookNs = 20'000'000;
+constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower, and its to say
+
+// How far `--wait` wants a delivery to be: states come in this order.
+int rank_of(relay::DeliveryState state) {
+  switch (state) {
+    case relay::DeliveryState::kDelivered: return 1;
+    case relay::DeliveryState::kRead: return 2;
+    case relay::DeliveryState::kAcked: return 3;
+    case relay::DeliveryState::kNacked:
+    case relay::DeliveryState::kDead: return 4;
+    default: return 0;
+  }
+}
+
+Status check_delivery(const relay::Delivery& delivery) {
+  if (delivery.state != relay::DeliveryState::kNacked && delivery.state != relay::DeliveryState::kDead) return Ok{};
+  return Error(Code::kUnavailable, fmt::format("{} by {}: {}", relay::name_of(delivery.state),
+                                               quote(delivery.recipient), printable(delivery.error)));
+}
+
+// Whether every delivery is as far as wanted; an error when one never will be.
+Result<bool> is_far_enough(relay::Ledger& ledger, const std::string& id, int wanted) {
+  std::optional<relay::StoredMessage> message = WARREN_TRY(ledger.find_message(id));
+  if (!message) return false;
+  if (message->message.status == "failed") return Error(Code::kUnavailable, printable(message->message.error));
+  std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
+  bool is_enough = true;
+  for (const relay::Delivery& delivery : deliveries) {
+    WARREN_TRY(check_delivery(delivery));
+    is_enough = is_enough && rank_of(delivery.state) >= wanted;
+  }
+  return is_enough;
+}
+
+Status wait_for(Context& context, const Arguments& args, relay::Root& root, const std::string& id) {
+  const std::string& wanted = args.get("wait");
+  int rank = wanted == "delivered" ? 1 : wanted == "read" ? 2 : 3;
+  std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
+  std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
+  auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
+  // What the relay commits is written to SQLite's log, which stands in the root; of another ledger nothing does.
+  bool is_seen = ::faccessat(root.dir(), "ledger.db-wal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  std::int64_t look_ns = is_seen ? INT64_MAX : kLookNs;
+  RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
+  while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
+    std::int64_t left_ns = until - context.clock.monotonic_ns();
+    std::chrono::nanoseconds wait(std::clamp<std::int64_t>(left_ns, 0, look_ns));
+    RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(wait));
+    if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
+      return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
+                   "it goes on: `warren relay status` shows how far it is");
+    }
+  }
+  return Ok{};
+}
+
+Result<std::string> read_body(Context& context) {
+  Result<std::string> body = read_input(context, kBodyBytes);
+  if (body.ok() || body.error().code() != Code::kTooLarge) return body;
+  return std::move(body).take_error().with_hint("send it as a file with '--attach FILE'");
+}
+
+Result<Exit> send(Context& context, const Arguments& args, std::string to) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  relay::Message message{.to = std::move(to)};
+  message.kind = args.get("kind");
+  message.thread = args.find("thread").value_or("");
+  message.wants_receipt = args.has("receipt");
+  if (args.has("priority")) message.priority = static_cast<int>(args.integer("priority"));
+  if (args.has("BODY")) message.body = args.get("BODY") + "\n";
+  else message.body = WARREN_TRY(read_body(context));
+  WARREN_TRY(check_message_size(*root, message));
+  WARREN_TRY(attach_files(*client, args.all("attach"), message));
+  std::string id = WARREN_TRY(client->send(message));
+  if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
+  if (args.has("json")) context.out.json({{"id", id}});
+  else context.out.line(id);
+  return Exit::kOk;
+}
+
+Result<Exit> run_send(Context& context, const Arguments& args) { return send(context, args, args.get("TO")); }
+Result<Exit> run_broadcast(Context& context, const Arguments& args) { return send(context, args, "*"); }
+
+Json received_json(const relay::Received& received, const Json& attachments) {
+  Json json = {{"file", received.file},
+               {"id", received.id},
+               {"from", received.sender},
+               {"to", printable(received.message.to)},
+               {"kind", received.message.kind}};
+  if (!received.message.thread.empty()) set_bytes(json, "thread", received.message.thread);
+  if (!received.message.reference.empty()) set_bytes(json, "reference", received.message.reference);
+  for (const relay::Header& header : received.message.others) {
+    bool is_shown =
+        header.name == "FROM" || header.name == "ID" || relay::is_same_header(header.name, relay::kAttachmentHeader);
+    if (!is_shown) set_bytes(json["headers"], header.name, header.value);
+  }
+  if (!attachments.empty()) json["attachments"] = attachments;
+  set_bytes(json, "body", received.message.body);
+  return json;
+}
+
+void show(Context& context, const relay::Received& received, const Json& attachments) {
+  context.out.print("{} from {}", received.file, received.sender);
+  if (received.message.kind != "message") context.out.print(" ({})", received.message.kind);
+  if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
+  context.out.print("\n");
+  std::string_view body = received.message.body;
+  while (!body.empty()) {
+    std::size_t end = body.find('\n');
+    context.out.print("  {}\n", context.out.name(body.substr(0, end)));
+    body = end == body.npos ? std::string_view() : body.substr(end + 1);
+  }
+  for (const Json& one : attachments) {
+    std::string name = one.value("saved", one.value("name", ""));
+    context.out.print("  attachment {}{}{}\n", one["hash"].get<std::string>(), name.empty() ? "" : " ",
+                      context.out.name(name));
+  }
+}
+
+Result<Exit> run_inbox(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
+  Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
+  std::optional<RelayWaiting> waiting;
+  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(inbox.get()));
+  std::set<std::string> shown;  // not just the last: what had to wait for its recipient comes under an older name
+  Exit exit = Exit::kOk;
+  for (;;) {
+    std::vector<std::string> files = WARREN_TRY(client->list_inbox());
+    std::set<std::string> there(files.begin(), files.end());
+    std::erase_if(shown, [&](const std::string& file) { return !there.contains(file); });
+    for (const std::string& file : files) {
+      if (!shown.insert(file).second) continue;
+      Result<relay::Received> received = client->read(file);
+      if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
+      Result<Json> attached = received.ok()
+                                  ? save_attachments(*client, received->message, args.find("save").value_or(""))
+                                  : Result<Json>(received.error());
+      if (!attached.ok()) {  // it stays, and those behind it do not wait for it
+        context.err.print("{}: {}: {}\n", context.root.name, file, printable(attached.error().message()));
+        exit = Exit::kFailed;
+        continue;
+      }
+      if (args.has("json")) context.out.line(dump_json(received_json(*received, *attached)));
+      else show(context, *received, *attached);
+      if (args.has("take")) WARREN_TRY(client->take(file));
+    }
+    if (!args.has("follow")) return exit;
+    WARREN_TRY(context.out.finish());
+    if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
+  }
+}
+
+Result<Exit> run_ack(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
+  WARREN_TRY(client->acknowledge(args.get("MESSAGE")));
+  return Exit::kOk;
+}
+
+Result<Exit> run_nack(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
+  WARREN_TRY(client->refuse(args.get("MESSAGE"), args.find("REASON").value_or("")));
+  return Exit::kOk;
+}
+
+Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
+  std::string_view channel = args.get("CHANNEL");
+  if (channel.starts_with('#')) channel.remove_prefix(1);
+  WARREN_TRY(relay::check_channel_name(channel));
+  relay::Message message{.to = std::string(relay::kOrchestrator), .kind = std::string(kind)};
+  message.others.push_back({"CHANNEL", fmt::format("#{}", channel)});
+  WARREN_TRY(client->send(message));
+  return Exit::kOk;
+}
+
+Result<Exit> run_subscribe(Context& context, const Arguments& args) {
+  return change_subscription(context, args, "subscribe");
+}
+Result<Exit> run_unsubscribe(Context& context, const Arguments& args) {
+  return change_subscription(context, args, "unsubscribe");
+}
+
+Result<Exit> run_channels(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  auto channels = WARREN_TRY(ledger->list_subscriptions());
+  Json json = Json::object();
+  for (const auto& [channel, agents] : channels) {
+    json["#" + channel] = agents;
+    if (!args.has("json")) context.out.print("#{} {}\n", channel, fmt::join(agents, " "));
+  }
+  if (args.has("json")) context.out.json(json);
+  return Exit::kOk;
+}
+
+std::vector<Option> send_options() {
+  return {
+      {.name = "from",
+       .letter = 'f',
+       .value = "NAME",
+       .help = "the agent that sends",
+       .fallback = "Operator",
+       .environment = "AGENT_RELAY_NAME"},
+      {.name = "kind",
+       .value = "KIND",
+       .help = "message, ack, nack, status, subscribe, unsubscribe",
+       .fallback = "message"},
+      {.name = "thread", .value = "ID", .help = "what it belongs to"},
+      {.name = "priority",
+       .value = "N",
+       .help = "0 goes first, 9 last (5)",
+       .choices = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}},
+      {.name = "attach",
+       .value = "FILE",
+       .help = "send a file along; may be given up to 16 times",
+       .suggest = Suggest::kHostFiles,
+       .is_list = true},
+      {.name = "receipt", .help = "have the relay tell how far it is, in the sender's inbox"},
+      {.name = "wait",
+       .value = "STATE",
+       .help = "return when every recipient's is so far",
+       .choices = {"delivered", "read", "acked"}},
+      {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
+      json_option()};
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_messages() {
+  Positional body{.name = "BODY", .help = "the text; without it, standard input", .times = Times::kOptional};
+  Positional name{.name = "NAME", .help = "the agent"};
+  Positional message{.name = "MESSAGE", .help = "its file in the inbox, or its id"};
+  Positional channel{.name = "CHANNEL", .help = "the channel, with or without #"};
+  Command sends{.name = "send",
+                .summary = "Send a message, and print its id",
+                .details = "TO is an agent, `*` (every other active one), `#channel`, `Lead` or `__orchestrator__`.",
+                .positionals = {{.name = "TO", .help = "who gets it"}, body},
+                .options = send_options(),
+                .handler = run_send};
+  Command broadcast{.name = "broadcast",
+                    .summary = "Send a message to every other active agent",
+                    .details = "",
+                    .positionals = {body},
+                    .options = send_options(),
+                    .handler = run_broadcast};
+  Command inbox{
+      .name = "inbox",
+      .summary = "Show the messages in an agent's inbox",
+      .details = "",
+      .positionals = {name},
+      .options = {{.name = "follow", .letter = 'f', .help = "go on as messages come"},
+                  {.name = "take", .letter = 't', .help = "and take them: moved to inbox/.done, and thereby read"},
+                  {.name = "save",
+                   .value = "DIR",
+                   .help = "put their attachments there; a message whose attachments cannot be had is not taken",
+                   .suggest = Suggest::kHostDirs},
+                  {.name = "json", .help = "print JSON, one line a message"}},
+      .handler = run_inbox};
+  Command ack{.name = "ack",
+              .summary = "Say that a message was dealt with",
+              .details = "",
+              .positionals = {name, message},
+              .handler = run_ack};
+  Command nack{.name = "nack",
+               .summary = "Say that a message was not dealt with",
+               .details = "",
+               .positionals = {name, message, {.name = "REASON", .help = "why", .times = Times::kOptional}},
+               .handler = run_nack};
+  Command channels{.name = "channels",
+                   .summary = "List channels and who subscribes",
+                   .details = "",
+                   .options = {json_option()},
+                   .handler = run_channels};
+  Command subscribe{.name = "subscribe",
+                    .summary = "Subscribe an agent to a channel",
+                    .details = "",
+                    .positionals = {name, channel},
+                    .handler = run_subscribe};
+  Command unsubscribe{.name = "unsubscribe",
+                      .summary = "End a subscription",
+                      .details = "",
+                      .positionals = {name, channel},
+                      .handler = run_unsubscribe};
+  return {sends, broadcast, inbox, ack, nack, channels, subscribe, unsubscribe};
+}
+
+}  // namespace warren::cli

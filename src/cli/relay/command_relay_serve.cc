@@ -1,0 +1,270 @@
+// The relay itself: up, down, status, tail.
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/relay/relay_endpoint.h"
+#include "cli/relay/relay_waiting.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "os/daemon.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "os/process.h"
+#include "os/signals.h"
+#include "relay/relay.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::chrono::seconds kDownWait{10};
+
+void wait_ms(int milliseconds) { ::poll(nullptr, 0, milliseconds); }
+
+// What agents that the relay starts are given of ours.
+relay::LauncherOptions launcher_options() {
+  relay::LauncherOptions options;
+  Result<std::string> program = canonical_host_path("/proc/self/exe");  // gone if it was replaced: then no sandboxes
+  if (program.ok()) options.program = *std::move(program);
+  for (char** one = ::environ; *one != nullptr; ++one) options.environment.emplace_back(*one);
+  return options;
+}
+
+struct Serving {
+  Signals signals;
+  std::unique_ptr<relay::Relay> relay;
+  std::unique_ptr<net::HttpServer> endpoint;  // may be null; goes before the relay whose numbers it shows
+};
+
+struct ServeOptions {
+  std::optional<std::string> metrics;
+  std::string ledger;
+};
+
+Result<Serving> start_serving(const std::string& path, Clock& clock, const ServeOptions& options) {
+  Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM}));
+  auto endpoint = WARREN_TRY(open_relay_endpoint(path, options.metrics));
+  auto relay = WARREN_TRY(relay::Relay::start(path, clock, launcher_options(), options.ledger));
+  if (endpoint != nullptr) serve_relay_metrics(*endpoint, *relay);
+  return Serving{std::move(signals), std::move(relay), std::move(endpoint)};
+}
+
+// Serves until SIGINT or SIGTERM.
+Status serve(const std::string& path, Clock& clock, const ServeOptions& options, Daemon* daemon) {
+  Result<Serving> started = start_serving(path, clock, options);
+  if (daemon != nullptr) daemon->report(started.ok() ? Status(Ok{}) : Status(started.error()));
+  Serving serving = WARREN_TRY(std::move(started));
+  Fd stop(::eventfd(0, EFD_CLOEXEC));
+  Fd ended(::eventfd(0, EFD_CLOEXEC));
+  std::thread listener([&] {
+    serving.signals.wait(ended.get()).ignore("then it stops as if asked to");
+    ::eventfd_write(stop.get(), 1);
+  });
+  Status served = serving.relay->run(stop.get());
+  ::eventfd_write(ended.get(), 1);
+  listener.join();
+  return served;
+}
+
+Result<Exit> run_up(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(context, args));
+  ServeOptions options{args.find("metrics"), args.find("ledger").value_or("")};
+  if (!args.has("daemon")) {
+    WARREN_TRY(serve(path, context.clock, options, nullptr));
+    return Exit::kOk;
+  }
+  std::string absolute = path;
+  if (!path.starts_with('/')) {
+    std::string here = WARREN_TRY(canonical_host_path("."));
+    absolute = here + "/" + path;
+  }
+  Daemon daemon = WARREN_TRY(Daemon::start());
+  if (!daemon.is_child()) {
+    WARREN_TRY(daemon.wait());
+    return Exit::kOk;
+  }
+  Status served = serve(absolute, context.clock, options, &daemon);
+  ::_exit(served.ok() ? 0 : 1);
+}
+
+Result<Exit> run_down(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  if (!root->is_locked_by_other())
+    return Error(Code::kNotFound, fmt::format("no relay is up at {}", quote(root->path())));
+  ProcessIdentity process = WARREN_TRY(root->find_holder());  // not from the ledger, which may be away
+  if (liveness_of(process) != Liveness::kAlive) {
+    return Error(Code::kUnavailable, "the relay runs where its process cannot be signalled from here");
+  }
+  if (::kill(static_cast<pid_t>(process.pid), SIGTERM) != 0) return system_error(errno, "signal the relay");
+  for (int waited = 0; waited < std::chrono::milliseconds(kDownWait).count(); waited += 10) {
+    if (!root->is_locked_by_other()) return Exit::kOk;
+    wait_ms(10);
+  }
+  return Error(Code::kBusy,
+               fmt::format("the relay (process {}) has not ended in {} seconds", process.pid, kDownWait.count()));
+}
+
+Json delivery_json(const relay::Delivery& delivery) {
+  Json json = {
+      {"recipient", delivery.recipient}, {"state", relay::name_of(delivery.state)}, {"file", delivery.inbox_name}};
+  if (delivery.attempts > 0) json["attempts"] = delivery.attempts;
+  if (!delivery.error.empty()) json["error"] = printable(delivery.error);
+  return json;
+}
+
+Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger& ledger) {
+  const std::string& id = args.get("MESSAGE");
+  std::optional<relay::StoredMessage> found = WARREN_TRY(ledger.find_message(id));
+  if (!found) return Error(Code::kNotFound, fmt::format("the ledger has no message {}", quote(id)));
+  const relay::MessageRow& message = found->message;
+  std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
+  if (args.has("json")) {
+    Json json = {{"id", message.id},
+                 {"from", message.agent},
+                 {"to", printable(message.target)},
+                 {"kind", message.type},
+                 {"status", message.status}};
+    if (!message.error.empty()) json["error"] = printable(message.error);
+    json["deliveries"] = Json::array();
+    for (const relay::Delivery& delivery : deliveries) json["deliveries"].push_back(delivery_json(delivery));
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("{} {}{}\n", message.id, message.status,
+                    message.error.empty() ? "" : ": " + printable(message.error));
+  for (const relay::Delivery& delivery : deliveries) {
+    context.out.print("  {} {}{}\n", delivery.recipient, relay::name_of(delivery.state),
+                      delivery.error.empty() ? "" : ": " + printable(delivery.error));
+  }
+  return Exit::kOk;
+}
+
+// Where the relay that is up serves its metrics, by what it says of itself; "" nowhere.
+std::string metrics_address(const relay::Root& root) {
+  Result<Json> stats = read_relay_stats(root);
+  Result<ProcessIdentity> process = root.find_holder();
+  if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
+  auto found = stats->find("metrics");
+  return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
+}
+
+// A database that is away can tell nothing, but a relay may well be up and wait for it.
+Result<Exit> show_ledger_away(Context& context, const Arguments& args, bool is_up, const Error& why) {
+  if (args.has("json")) context.out.json({{"up", is_up}, {"ledger", "away"}, {"error", printable(why.message())}});
+  return Error(Code::kUnavailable, fmt::format("{}: {}",
+                                               is_up ? "the relay is up and waits for its ledger"
+                                                     : "no relay is up, and its ledger"
+                                                       " is away",
+                                               why.message()));
+}
+
+Result<Exit> run_status(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  bool is_up = root->is_locked_by_other();
+  Result<std::unique_ptr<relay::Ledger>> opened = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
+  bool is_away = !opened.ok() && opened.error().code() == Code::kUnavailable;
+  if (is_away && !args.has("MESSAGE")) return show_ledger_away(context, args, is_up, opened.error());
+  auto ledger = WARREN_TRY(std::move(opened));
+  if (args.has("MESSAGE")) return show_message(context, args, *ledger);
+  std::string metrics = is_up ? metrics_address(*root) : "";
+  Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
+  relay::Counts counts = WARREN_TRY(ledger->count());
+  if (args.has("json")) {
+    Json json = {{"root", root->path()},
+                 {"up", is_up},
+                 {"messages", counts.messages},
+                 {"deliveries", counts.deliveries},
+                 {"dead_letters", counts.dead_letters}};
+    if (!metrics.empty()) json["metrics"] = metrics;
+    Result<ProcessIdentity> process = root->find_holder();
+    if (is_up && process.ok()) json["pid"] = process->pid;
+    context.out.json(json);
+    return exit;
+  }
+  context.out.print("{}\n", is_up ? "up" : "down");
+  if (!metrics.empty()) context.out.print("metrics: http://{}/metrics\n", metrics);
+  for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
+  for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
+  context.out.print("dead letters: {}\n", counts.dead_letters);
+  return exit;
+}
+
+bool is_renamed(const relay::Root& root, const Fd& log) {
+  struct stat mine {};
+  struct stat named {};
+  return ::fstat(log.get(), &mine) == 0 && ::fstatat(root.dir(), "relay.log", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         named.st_ino != mine.st_ino;
+}
+
+// The log from its last lines on; a log that was rotated away is followed into the new one.
+Result<Exit> run_tail(Context& context, const Arguments& args) {
+  constexpr off_t kLast = 4096;
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  Fd log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
+  std::optional<RelayWaiting> waiting;
+  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(root->dir()));
+  off_t size = ::lseek(log.get(), 0, SEEK_END);
+  std::string buffer(65'536, '\0');
+  ::lseek(log.get(), std::max<off_t>(0, size - kLast), SEEK_SET);
+  bool skip_line = size > kLast;
+  for (;;) {
+    bool is_rotated = is_renamed(*root, log);  // asked first: what is read below is then all there was
+    std::size_t got = WARREN_TRY(read_some(log.get(), as_mutable_bytes(buffer)));
+    std::string_view text = std::string_view(buffer).substr(0, got);
+    if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
+    skip_line = false;
+    context.out.write(text);
+    if (got > 0) continue;
+    if (!waiting) return Exit::kOk;
+    WARREN_TRY(context.out.finish());
+    Result<Fd> next = is_rotated ? relay::open_below(root->dir(), "relay.log", O_RDONLY) : Result<Fd>(Fd());
+    if (is_rotated && next.ok()) log = std::move(next).take_value();
+    else if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
+  }
+}
+
+}  // namespace
+
+std::vector<Command> make_relay_servers() {
+  Command up{.name = "up",
+             .summary = "Serve: take messages from outboxes and deliver them",
+             .details =
+                 "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
+                 "down` ends it, and whatever ends it, the next one goes on where it was.",
+             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
+                         {.name = "metrics",
+                          .value = "[ADDRESS:]PORT",
+                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"},
+                         {.name = "ledger",
+                          .value = "URL",
+                          .help = "a PostgreSQL database that relays share: postgres://USER@HOST/DATABASE. Kept in "
+                                  "config.json"}},
+             .handler = run_up};
+  Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
+  Command status{.name = "status",
+                 .summary = "Show whether it is up and how many messages are where, or how far one message is",
+                 .details = "Without MESSAGE the exit status is 0 while a relay is up, and 3 while none is.",
+                 .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
+                 .options = {json_option()},
+                 .handler = run_status};
+  Command tail{.name = "tail",
+               .summary = "Show the end of its log",
+               .details = "",
+               .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
+               .handler = run_tail};
+  return {up, down, status, tail, make_relay_top()};
+}
+
+}  // namespace warren::cli

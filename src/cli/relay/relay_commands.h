@@ -1,0 +1,42 @@
+// The subcommands of `warren relay`, by what they do, and what they share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/context.h"
+#include "cli/syntax/args.h"
+#include "relay/client/client.h"
+#include "relay/ledger/ledger.h"
+#include "relay/root/root.h"
+
+namespace warren::cli {
+
+std::vector<Command> make_relay_servers();     // up, down, status, tail
+std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
+std::vector<Command> make_relay_agents();      // agents, spawn, release
+std::vector<Command> make_relay_caretakers();  // dead, archive, backup, adopt, fsck
+
+Command make_relay_top();
+
+Option relay_root_option();
+Result<std::string> relay_root_path(Context& context, const Arguments& args);
+Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
+// With the token that a relay gave to this agent, if it is the one we run in.
+Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root, const std::string& agent);
+Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
+                                                         relay::LedgerUse use);
+
+// command_relay_attachments.cc
+std::vector<Command> make_relay_attachments();
+Status attach_files(relay::Client& client, const std::vector<std::string>& files, relay::Message& message);
+Status check_message_size(const relay::Root& root, const relay::Message& message);
+// What the message refers to; with "saved", the names they have got in `dir`, unless that is empty.
+Result<Json> save_attachments(relay::Client& client, const relay::Message& message, const std::string& dir);
+
+// stats.json: what the relay last said of itself. kNotFound before it ever did.
+Result<Json> read_relay_stats(const relay::Root& root);
+
+}  // namespace warren::cli

@@ -1,0 +1,145 @@
+#include "cli/run/run_report.h"
+
+#include <fmt/format.h>
+
+#include "cli/changes/changes_output.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "sandbox/enter.h"
+#include "sandbox/landlock.h"
+
+namespace warren::cli {
+namespace {
+
+class RunReport final : public RunObserver {
+ public:
+  RunReport(Context& context, ShowWalls walls) : context_(context), err_(context.err), walls_(walls) {}
+
+  void on_warning(const std::string& message) override { err_.line("warren: " + message); }
+
+  void on_failure(const Error& error) override {
+    err_.line(fmt::format("{} {}", err_.paint(Ink::kRed, "warren:"), error.message()));
+    if (!error.hint().empty()) err_.line(fmt::format("hint: {}", error.hint()));
+  }
+
+  void on_recovery(const Recovery& recovery) override { print_recovery(err_, recovery); }
+
+  void on_start(const RunFacts& facts) override {
+    if (err_.is_terminal()) {
+      err_.line(fmt::format("{} session {} over {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
+                            printable(facts.base)));
+    }
+    if (walls_ == ShowWalls::kYes) print_walls(facts);
+  }
+
+  void on_end(const SessionDir& session, const RunEnd& end) override {
+    const std::string& id = session.id();
+    switch (end.fate) {
+      case RunEnd::Fate::kServerLost:
+        return err_.line(fmt::format(
+            "warren: the session's server died; `warren run --session {}` goes on from what it had stored", id));
+      case RunEnd::Fate::kDeleted:
+        if (end.has_changed && err_.is_terminal()) err_.line(fmt::format("session {} is discarded", id));
+        return;
+      case RunEnd::Fate::kStillInUse: err_.line(fmt::format("session {} is still in use, and stays", id)); break;
+      case RunEnd::Fate::kKept: break;
+    }
+    if (end.has_changed || err_.is_terminal()) print_summary(session);
+  }
+
+ private:
+  static std::string_view word_of(EnteredAs entered_as) {
+    switch (entered_as) {
+      case EnteredAs::kCreator: return "new";
+      case EnteredAs::kResumer: return "resumed";
+      case EnteredAs::kJoiner: return "joined";
+    }
+    return "";
+  }
+
+  void print_walls(const RunFacts& facts) {
+    err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
+    for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
+    err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", facts.has_own_network ? ", network" : ""));
+    err_.line("system-call filter: yes");
+    int abi = landlock_abi();
+    err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not have it");
+  }
+
+  void print_summary(const SessionDir& session) {
+    const std::string& id = session.id();
+    Result<ChangeSummary> counts = summarise_session(session, context_.clock);
+    if (counts.ok()) {
+      std::string renamed = counts->renamed == 0 ? "" : fmt::format(", {} renamed", counts->renamed);
+      err_.line(fmt::format("session {}: {} added, {} modified, {} deleted{} ({})", err_.paint(Ink::kBold, id),
+                            counts->added, counts->modified, counts->deleted, renamed, format_size(counts->bytes)));
+    } else {
+      on_failure(counts.error());
+    }
+    err_.line(fmt::format("  warren diff {}            what changed", id));
+    err_.line(fmt::format("  warren apply {}           take it over", id));
+    err_.line(fmt::format("  warren discard {}         drop it", id));
+    err_.line(fmt::format("  warren run --session {}   go on", id));
+  }
+
+  Context& context_;
+  Output& err_;
+  ShowWalls walls_;
+};
+
+class AgentFsReport final : public RunObserver {
+ public:
+  explicit AgentFsReport(Output& err) : err_(err) {}
+
+  void on_warning(const std::string& message) override { err_.line("warren: " + message); }
+  void on_failure(const Error& error) override { err_.line(fmt::format("Error: {}", error.message())); }
+  void on_recovery(const Recovery& recovery) override { print_recovery(err_, recovery); }
+
+  void on_start(const RunFacts& facts) override {
+    is_owner_ = facts.entered_as != EnteredAs::kJoiner;
+    if (!is_owner_) return err_.print("Joining existing session: {}\n\n", facts.id);
+    err_.print("Welcome to AgentFS!\n\nThe following directories are writable:\n\n  - {} (copy-on-write)\n",
+               printable(facts.base));
+    for (const std::string& path : facts.allowed) err_.print("  - {}\n", printable(path));
+    err_.print("\nEverything else is read-only.\n\nTo join this session from another terminal:\n\n");
+    err_.print("  agentfs run --session {} <command>\n\n", facts.id);
+  }
+
+  void on_end(const SessionDir& session, const RunEnd& end) override {
+    if (end.fate == RunEnd::Fate::kServerLost) {
+      return err_.line(
+          fmt::format("warren: the session's server died; `agentfs run --session {}` goes on from what it had stored",
+                      session.id()));
+    }
+    if (!is_owner_) return;
+    err_.print(
+        "\nSession: {0}\n\nTo resume this session:\n  agentfs run --session {0}\n\n"
+        "To see what changed:\n  agentfs diff {0}\n",
+        session.id());
+  }
+
+ private:
+  Output& err_;
+  bool is_owner_ = false;
+};
+
+Exit run_with(Context& context, const RunOptions& options, RunObserver& report, int own_failure) {
+  Result<int> status = run_session(options, report, context.clock);
+  if (status.ok()) return static_cast<Exit>(*status);
+  report.on_failure(status.error());
+  return static_cast<Exit>(own_failure);
+}
+
+}  // namespace
+
+Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls) {
+  RunReport report(context, walls);
+  return run_with(context, options, report, kOwnFailure);
+}
+
+Exit run_and_report_as_agentfs(Context& context, const RunOptions& options) {
+  AgentFsReport report(context.err);
+  return run_with(context, options, report, static_cast<int>(Exit::kFailed));
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,18 @@
+// A node's attributes as JSON, the same wherever they appear.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/json.h"
+#include "fs/types.h"
+
+namespace warren::cli {
+
+Json number_or_null(const std::optional<std::uint64_t>& number);
+
+// {"path" or whatever `key` says, "type", "size", "mode", "inode", "links", "uid", "gid", times}
+Json attributes_json(std::string_view key, std::string_view name, const Attributes& node);
+
+}  // namespace warren::cli

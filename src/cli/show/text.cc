@@ -1,0 +1,68 @@
+#include "cli/show/text.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+
+namespace warren::cli {
+namespace {
+
+bool is_continuation(char c) { return (static_cast<std::uint8_t>(c) & 0xC0U) == 0x80U; }
+
+}  // namespace
+
+bool is_utf8(std::string_view bytes) {
+  // quote() rewrites what is not UTF-8 and what is a control character, and nothing else.
+  std::string without_controls(bytes);
+  std::replace_if(
+      without_controls.begin(), without_controls.end(),
+      [](char c) { return static_cast<std::uint8_t>(c) < 0x20U || c == 0x7F; }, ' ');
+  return quote(without_controls).size() == bytes.size() + 2;
+}
+
+std::string printable(std::string_view bytes) {
+  std::string quoted = quote(bytes);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+void set_bytes(Json& object, std::string_view key, std::string_view bytes) {
+  object[std::string(key)] = std::string(bytes);
+  if (!is_utf8(bytes)) object[std::string(key) + "_hex"] = to_hex(bytes);
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string out;
+  for (char c : bytes) out += fmt::format("{:02x}", static_cast<std::uint8_t>(c));
+  return out;
+}
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+}
+
+std::string pad_right(std::string text, std::size_t columns) {
+  std::size_t has = columns_of(text);
+  if (has < columns) text.append(columns - has, ' ');
+  return text;
+}
+
+std::string pad_left(std::string text, std::size_t columns) {
+  std::size_t has = columns_of(text);
+  return has < columns ? std::string(columns - has, ' ') + text : text;
+}
+
+std::string shorten(std::string_view text, std::size_t columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  std::size_t end = 0;
+  for (std::size_t kept = 0; end < text.size(); ++end) {
+    if (is_continuation(text[end])) continue;
+    if (kept == columns - 3) break;
+    ++kept;
+  }
+  return std::string(text.substr(0, end)) + "...";
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,319 @@
+#include "cli/syntax/args.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "cli/syntax/values.h"
+
+namespace warren::cli {
+namespace {
+
+// The number of single-letter changes (insert, drop, replace, swap of neighbours) between two words.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + change});
+      bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+class Parser {
+ public:
+  Parser(const Command& root, std::span<const std::string> words, Environment environment)
+      : words_(words), environment_(environment) {
+    parsed_.path.push_back(&root);
+  }
+
+  std::variant<Parsed, UsageError> run() {
+    while (!error_ && next_ < words_.size()) {
+      std::string_view word = words_[next_++];
+      if (options_are_over_ || word == "-" || !word.starts_with('-')) {
+        take_word(word);
+      } else if (word == "--") {
+        options_are_over_ = true;
+      } else if (word.starts_with("--")) {
+        take_long(word.substr(2));
+      } else {
+        take_letters(word.substr(1));
+      }
+    }
+    if (!error_ && !parsed_.wants_help && !parsed_.wants_version) finish();
+    if (error_) {
+      error_->path = parsed_.path;
+      return *std::move(error_);
+    }
+    return std::move(parsed_);
+  }
+
+ private:
+  const Command& command() const { return *parsed_.path.back(); }
+
+  void fail(Mistake mistake, std::string subject, std::string suggestion = "") {
+    error_ = UsageError{.mistake = mistake,
+                        .subject = std::move(subject),
+                        .suggestion = std::move(suggestion),
+                        .reason = "",
+                        .option = nullptr,
+                        .positionals = {},
+                        .path = {}};
+  }
+
+  void take_word(std::string_view word) {
+    const std::vector<Positional>& wanted = command().positionals;
+    if (filled_ < wanted.size()) {
+      const Positional& positional = wanted[filled_];
+      if (positional.times == Times::kOnce || positional.times == Times::kOptional) ++filled_;
+      bool is_command = positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
+      if (is_command) options_are_over_ = true;
+      add_positional(positional, word);
+    } else if (!command().subcommands.empty()) {
+      enter(word);
+    } else {
+      fail(Mistake::kUnexpected, std::string(word));
+    }
+  }
+
+  void enter(std::string_view word) {
+    std::vector<std::string_view> known;
+    for (const Command& sub : command().subcommands) {
+      if (sub.name == word) {
+        fill_defaults(command());
+        parsed_.path.push_back(&sub);
+        filled_ = 0;
+        return;
+      }
+      known.push_back(sub.name);
+    }
+    fail(Mistake::kUnknownCommand, std::string(word), nearest(word, known));
+  }
+
+  void add_positional(const Positional& positional, std::string_view word) {
+    std::string reason = problem(positional.kind, positional.choices, word);
+    if (!reason.empty()) {
+      fail(Mistake::kBadValue, std::string(word), nearest(word, positional.choices));
+      error_->reason = reason;
+      error_->positionals = {&positional};
+      return;
+    }
+    parsed_.arguments.add(positional.name, std::string(word));
+  }
+
+  static std::string problem(ValueKind kind, const std::vector<std::string_view>& choices, std::string_view text) {
+    if (!choices.empty()) {
+      return std::find(choices.begin(), choices.end(), text) == choices.end() ? "not one of them" : "";
+    }
+    Status checked = check_value(kind, text);
+    return checked.ok() ? "" : checked.error().message();
+  }
+
+  template <class Matches>
+  const Option* find_option(Matches matches) const {
+    for (const Command* where : {parsed_.path.back(), parsed_.path.front()}) {
+      for (const Option& option : where->options) {
+        if (matches(option)) return &option;
+      }
+    }
+    return nullptr;
+  }
+
+  void take_long(std::string_view word) {
+    std::size_t equals = word.find('=');
+    std::string_view name = word.substr(0, equals);
+    const Option* option = find_option([&](const Option& each) { return each.name == name; });
+    if (option == nullptr) {
+      if (name == "help") {
+        parsed_.wants_help = true;
+        next_ = words_.size();
+        return;
+      }
+      std::vector<std::string_view> known{"help"};
+      for (const Command* where : {parsed_.path.back(), parsed_.path.front()}) {
+        for (const Option& each : where->options) known.push_back(each.name);
+      }
+      std::string meant = nearest(name, known);
+      return fail(Mistake::kUnknownOption, fmt::format("--{}", name), meant.empty() ? "" : "--" + meant);
+    }
+    std::optional<std::string_view> attached;
+    if (equals != word.npos) attached = word.substr(equals + 1);
+    take_option(*option, attached);
+  }
+
+  void take_letters(std::string_view letters) {
+    while (!letters.empty() && !error_) {
+      char letter = letters[0];
+      letters.remove_prefix(1);
+      const Option* option = find_option([&](const Option& each) { return each.letter == letter; });
+      if (option == nullptr) {
+        if (letter == 'h') {
+          parsed_.wants_help = true;
+          next_ = words_.size();
+          return;
+        }
+        return fail(Mistake::kUnknownOption, fmt::format("-{}", letter));
+      }
+      if (option->value.empty()) {
+        take_option(*option, std::nullopt);
+        continue;
+      }
+      std::optional<std::string_view> attached;
+      if (!letters.empty()) attached = letters.starts_with('=') ? letters.substr(1) : letters;
+      return take_option(*option, attached);
+    }
+  }
+
+  void take_option(const Option& option, std::optional<std::string_view> attached) {
+    if (parsed_.arguments.has(option.name) && !option.is_list) return fail_option(Mistake::kRepeated, option, "");
+    if (option.name == "version") {
+      parsed_.wants_version = true;
+      next_ = words_.size();
+      return;
+    }
+    if (option.value.empty()) {
+      if (attached) return fail_option(Mistake::kUnwantedValue, option, *attached);
+      parsed_.arguments.add(option.name, "");
+      return;
+    }
+    if (!attached) {
+      // A dash begins the next option, except where it can be a value: alone, or before a number.
+      bool has_next = next_ < words_.size();
+      std::string_view next = has_next ? std::string_view(words_[next_]) : std::string_view();
+      bool is_value = has_next && (!next.starts_with('-') || next == "-");
+      if (!is_value) return fail_option(Mistake::kMissingValue, option, next);
+      attached = next;
+      ++next_;
+    }
+    std::string reason = problem(option.kind, option.choices, *attached);
+    if (!reason.empty()) {
+      fail_option(Mistake::kBadValue, option, *attached);
+      error_->reason = reason;
+      error_->suggestion = nearest(*attached, option.choices);
+      return;
+    }
+    parsed_.arguments.add(option.name, std::string(*attached));
+  }
+
+  void fail_option(Mistake mistake, const Option& option, std::string_view subject) {
+    fail(mistake, std::string(subject));
+    error_->option = &option;
+  }
+
+  void fill_defaults(const Command& where) {
+    for (const Option& option : where.options) {
+      if (option.value.empty() || parsed_.arguments.has(option.name)) continue;
+      std::optional<std::string> given;
+      if (!option.environment.empty()) given = environment_(option.environment);
+      if (given) parsed_.arguments.add(option.name, *given);
+      else if (!option.fallback.empty()) parsed_.arguments.add(option.name, std::string(option.fallback));
+    }
+    for (const Positional& positional : where.positionals) {
+      if (parsed_.arguments.has(positional.name) || positional.fallback.empty()) continue;
+      parsed_.arguments.add(positional.name, std::string(positional.fallback));
+    }
+  }
+
+  void finish() {
+    std::vector<const Positional*> missing;
+    for (const Positional& positional : command().positionals) {
+      bool is_optional = positional.times == Times::kOptional || positional.times == Times::kAny ||
+                         positional.times == Times::kAnyCommand;
+      bool is_needed = !is_optional && positional.fallback.empty();
+      if (is_needed && !parsed_.arguments.has(positional.name)) missing.push_back(&positional);
+    }
+    if (!missing.empty()) {
+      fail(Mistake::kMissingArgument, std::string(missing.front()->name));
+      error_->positionals = missing;
+      return;
+    }
+    if (command().handler == nullptr) return fail(Mistake::kMissingCommand, "");
+    fill_defaults(command());
+    if (parsed_.path.size() > 1) fill_defaults(*parsed_.path.front());
+  }
+
+  std::span<const std::string> words_;
+  Environment environment_;
+  std::size_t next_ = 0;
+  std::size_t filled_ = 0;  // positionals of the command we are in
+  bool options_are_over_ = false;
+  Parsed parsed_;
+  std::optional<UsageError> error_;
+};
+
+}  // namespace
+
+const std::string& Arguments::get(std::string_view name) const {
+  auto found = values_.find(name);
+  WARREN_CHECK(found != values_.end());
+  return found->second.back();
+}
+
+std::optional<std::string> Arguments::find(std::string_view name) const {
+  auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.back();
+}
+
+const std::vector<std::string>& Arguments::all(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  auto found = values_.find(name);
+  return found == values_.end() ? kNone : found->second;
+}
+
+std::int64_t Arguments::integer(std::string_view name) const {
+  Result<std::int64_t> value = parse_integer(get(name));
+  WARREN_CHECK(value.ok());
+  return *value;
+}
+
+std::optional<std::uint64_t> Arguments::find_size(std::string_view name) const {
+  std::optional<std::string> text = find(name);
+  if (!text) return std::nullopt;
+  Result<std::uint64_t> value = parse_size(*text);
+  WARREN_CHECK(value.ok());
+  return *value;
+}
+
+std::string nearest(std::string_view typed, const std::vector<std::string_view>& known) {
+  constexpr std::size_t kWordBytes = 64;  // longer ones are no typing error of ours
+  if (typed.size() > kWordBytes) return "";
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  for (std::string_view word : known) {
+    std::size_t distance = edit_distance(typed, word);
+    if (typed.size() >= 2 && word.starts_with(typed)) distance = std::min<std::size_t>(distance, 1);
+    if (distance < best_distance) {
+      best = word;
+      best_distance = distance;
+    }
+  }
+  return std::string(best);
+}
+
+Status check_value(ValueKind kind, std::string_view text) {
+  switch (kind) {
+    case ValueKind::kText: break;
+    case ValueKind::kInteger: WARREN_TRY(parse_integer(text)); break;
+    case ValueKind::kCount: WARREN_TRY(parse_count(text)); break;
+    case ValueKind::kUserId: WARREN_TRY(parse_user_id(text)); break;
+    case ValueKind::kSize: WARREN_TRY(parse_size(text)); break;
+    case ValueKind::kSizeOrNone: WARREN_TRY(parse_size_or_none(text)); break;
+    case ValueKind::kDuration: WARREN_TRY(parse_duration(text)); break;
+    case ValueKind::kTime: WARREN_TRY(parse_time(text)); break;
+  }
+  return Ok{};
+}
+
+std::variant<Parsed, UsageError> parse(const Command& root, std::span<const std::string> words,
+                                       Environment environment) {
+  return Parser(root, words, environment).run();
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/syntax/completion.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kConfigBytes = std::size_t{16} << 20;
+
+bool is_agentfs(const Context& context) { return context.root.name == "agentfs"; }
+
+// The line that makes a shell load our completions.
+std::string loading_line(const Context& context, std::string_view shell) {
+  if (is_agentfs(context)) {
+    return shell == "fish" ? "COMPLETE=fish agentfs | source" : fmt::format("source <(COMPLETE={} agentfs)", shell);
+  }
+  return shell == "fish" ? "warren completions fish | source" : fmt::format("source <(warren completions {})", shell);
+}
+
+Result<std::string> shell_of(const Context& context, const Arguments& args) {
+  if (auto given = args.find("SHELL")) return *given;
+  std::string shell = context.environment("SHELL").value_or("");
+  std::string name = shell.substr(shell.rfind('/') + 1);
+  if (name == "bash" || name == "zsh" || name == "fish") return name;
+  return Error(Code::kInvalid, "Could not detect current shell. Please specify a shell explicitly.");
+}
+
+Result<std::string> config_path(const Context& context, std::string_view shell) {
+  std::optional<std::string> home = context.environment("HOME");
+  if (!home || home->empty()) return Error(Code::kNotFound, "Could not determine config path");
+  if (shell == "bash") return *home + "/.bashrc";
+  if (shell == "zsh") return *home + "/.zshrc";
+  std::string config = context.environment("XDG_CONFIG_HOME").value_or("");
+  return (config.starts_with('/') ? config : *home + "/.config") + "/fish/config.fish";
+}
+
+// The file's text and mode; empty when there is none.
+struct Config {
+  std::string path;
+  std::string text;
+  std::uint32_t mode = 0644;
+};
+Result<Config> read_config(const Context& context, std::string_view shell) {
+  Config config {
+    .path = WARREN_TRY(config_path(context, shell))
+    , .text = ""
+  };
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(config.path));
+  if (!there) return config;
+  config.path = WARREN_TRY(canonical_host_path(config.path));  // a dotfile may be a link; keep it one
+  config.mode = there->st_mode & 07777U;
+  config.text = WARREN_TRY(read_host_file(config.path, kConfigBytes));
+  return config;
+}
+
+Result<Exit> run_bash(Context& context, const Arguments&) {
+  context.out.write(bash_completion(context.root));
+  return Exit::kOk;
+}
+
+Result<Exit> run_zsh(Context& context, const Arguments&) {
+  context.out.write(zsh_completion(context.root));
+  return Exit::kOk;
+}
+
+Result<Exit> run_fish(Context& context, const Arguments&) {
+  context.out.write(fish_completion(context.root));
+  return Exit::kOk;
+}
+
+Result<Exit> run_install(Context& context, const Arguments& args) {
+  std::string shell = WARREN_TRY(shell_of(context, args));
+  Result<std::string> current = shell_of(context, Arguments());
+  if (current.ok() && *current != shell) {
+    context.err.print("Warning: Installing completions for {} but your current shell is {}\n", shell, *current);
+  }
+  Config config = WARREN_TRY(read_config(context, shell));
+  std::string line = loading_line(context, shell);
+  if (config.text.find(line) != config.text.npos) {
+    context.out.print("Completions already installed in {}\n", config.path);
+    return Exit::kOk;
+  }
+  WARREN_TRY(make_host_dirs(config.path.substr(0, config.path.rfind('/')), 0755));
+  WARREN_TRY(replace_host_file(config.path, fmt::format("{}\n{}\n", config.text, line), config.mode));
+  context.out.print("Installed {} completions in {}\n", shell, config.path);
+  context.out.print("Restart your shell or run: source {}\n", config.path);
+  return Exit::kOk;
+}
+
+std::string without_line(std::string_view text, std::string_view line) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t end = text.find('\n');
+    std::string_view each = text.substr(0, end);
+    if (each.find(line) == each.npos) out += fmt::format("{}\n", each);
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
+  }
+  return out;
+}
+
+Result<Exit> run_uninstall(Context& context, const Arguments& args) {
+  std::string shell = WARREN_TRY(shell_of(context, args));
+  Config config = WARREN_TRY(read_config(context, shell));
+  std::string line = loading_line(context, shell);
+  if (config.text.find(line) == config.text.npos) {
+    context.out.print("No completions found in {}\n", config.path);
+    return Exit::kOk;
+  }
+  WARREN_TRY(replace_host_file(config.path, without_line(config.text, line), config.mode));
+  context.out.print("Removed completions from {}\nRestart your shell to apply changes.\n", config.path);
+  return Exit::kOk;
+}
+
+Result<Exit> run_show(Context& context, const Arguments&) {
+  context.out.line("Add one of the following lines to your shell configuration file:\n");
+  context.out.print("Bash (~/.bashrc):\n  {}\n\n", loading_line(context, "bash"));
+  context.out.print("Zsh (~/.zshrc):\n  {}\n\n", loading_line(context, "zsh"));
+  context.out.print("Fish (~/.config/fish/config.fish):\n  {}\n\n", loading_line(context, "fish"));
+  context.out.line("Then restart your shell or source your config file.");
+  return Exit::kOk;
+}
+
+Command part(std::string_view name, std::string_view summary, std::vector<Positional> positionals, Handler handler) {
+  return {.name = name,
+          .summary = summary,
+          .details = "",
+          .positionals = std::move(positionals),
+          .options = {},
+          .subcommands = {},
+          .handler = handler};
+}
+
+}  // namespace
+
+Command make_completions() {
+  Positional shell{.name = "SHELL",
+                   .help = "the shell (otherwise the one in $SHELL)",
+                   .times = Times::kOptional,
+                   .choices = {"bash", "zsh", "fish"}};
+  return {
+      .name = "completions",
+      .summary = "Completions for your shell",
+      .details = "",
+      .positionals = {},
+      .options = {},
+      .subcommands = {part("bash", "Print them for bash", {}, run_bash), part("zsh", "Print them for zsh", {}, run_zsh),
+                      part("fish", "Print them for fish", {}, run_fish),
+                      part("install", "Add them to your shell's start-up file", {shell}, run_install),
+                      part("uninstall", "Take them out again", {shell}, run_uninstall),
+                      part("show", "Say how to add them by hand", {}, run_show)},
+      .handler = nullptr};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/syntax/help.h"
+#include "cli/syntax/man_page.h"
+#include "cli/version.h"
+
+namespace warren::cli {
+namespace {
+
+Result<Exit> run_help(Context& context, const Arguments& args) {
+  std::vector<const Command*> path{&context.root};
+  for (const std::string& word : args.all("COMMAND")) {
+    std::vector<std::string_view> known;
+    const Command* next = nullptr;
+    for (const Command& sub : path.back()->subcommands) {
+      known.push_back(sub.name);
+      if (sub.name == word) next = &sub;
+    }
+    if (next == nullptr) {
+      std::string meant = nearest(word, known);
+      return refuse(context, fmt::format("no command {}{}", quote(word),
+                                         meant.empty() ? "" : fmt::format("\nhint: did you mean '{}'?", meant)));
+    }
+    path.push_back(next);
+  }
+  context.out.write(help_text(path, context.root.name == "agentfs" ? Dialect::kAgentFs : Dialect::kWarren));
+  return Exit::kOk;
+}
+
+Result<Exit> run_version(Context& context, const Arguments& args) {
+  if (args.has("json")) context.out.json({{"warren", kVersion}, {"schema", "0.4"}, {"agentfs", kAgentFsVersion}});
+  else context.out.print("warren {}\n", kVersion);
+  return Exit::kOk;
+}
+
+Result<Exit> run_man(Context& context, const Arguments&) {
+  context.out.write(man_page(context.root));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_help() {
+  return {.name = "help",
+          .summary = "Explain a command",
+          .details = "",
+          .positionals = {{.name = "COMMAND", .help = "the command, word by word", .times = Times::kAny}},
+          .options = {},
+          .subcommands = {},
+          .handler = run_help};
+}
+
+Command make_version() {
+  return {.name = "version",
+          .summary = "Print the version",
+          .details = "",
+          .positionals = {},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_version};
+}
+
+Command make_man() {
+  return {.name = "man",
+          .summary = "Print the manual page, as man reads it",
+          .details = "`warren man | man -l -` shows it.",
+          .positionals = {},
+          .options = {},
+          .subcommands = {},
+          .handler = run_man};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,26 @@
+// Help texts, made from the command tables.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+// Warren's own words and layout, or those scripts know from AgentFS.
+enum class Dialect { kWarren, kAgentFs };
+
+// "warren fs ID ls [options] [PATH]"; kAgentFs: "agentfs fs <ID_OR_PATH> ls [FS_PATH]".
+std::string usage_line(std::span<const Command* const> path, Dialect dialect);
+// The same with required arguments alone.
+std::string short_usage_line(std::span<const Command* const> path, Dialect dialect);
+
+std::string help_text(std::span<const Command* const> path, Dialect dialect);
+
+std::string spelled(const Option& option);       // "--limit N"
+std::string spelled_clap(const Option& option);  // "--limit <N>"
+std::string spelled(const Positional& positional, Dialect dialect);
+
+}  // namespace warren::cli

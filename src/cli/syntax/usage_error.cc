@@ -1,0 +1,134 @@
+#include "cli/syntax/usage_error.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "cli/show/text.h"
+
+namespace warren::cli {
+namespace {
+
+const std::vector<std::string_view>& choices_of(const UsageError& error) {
+  static const std::vector<std::string_view> kNone;
+  if (error.option != nullptr) return error.option->choices;
+  return error.positionals.empty() ? kNone : error.positionals.front()->choices;
+}
+
+std::string message(const UsageError& error) {
+  switch (error.mistake) {
+    case Mistake::kUnknownCommand: return fmt::format("no command {}", quote(error.subject));
+    case Mistake::kUnknownOption: return fmt::format("no option {}", quote(error.subject));
+    case Mistake::kUnexpected: return fmt::format("one argument too many: {}", quote(error.subject));
+    case Mistake::kMissingCommand: return fmt::format("'{}' needs a command", error.path.back()->name);
+    case Mistake::kMissingArgument: return fmt::format("{} is missing", error.subject);
+    case Mistake::kMissingValue: return fmt::format("'--{}' needs a value", error.option->name);
+    case Mistake::kUnwantedValue: return fmt::format("'--{}' takes no value", error.option->name);
+    case Mistake::kRepeated: return fmt::format("'--{}' is given twice", error.option->name);
+    case Mistake::kBadValue: break;
+  }
+  std::string where = error.option != nullptr ? fmt::format("'--{}'", error.option->name)
+                                              : std::string(error.positionals.front()->name);
+  const auto& choices = choices_of(error);
+  if (choices.empty()) return fmt::format("{}: {}", where, error.reason);
+  return fmt::format("{}: {} is not one of {}", where, quote(error.subject), fmt::join(choices, ", "));
+}
+
+std::string hint(const UsageError& error) {
+  if (!error.suggestion.empty()) return fmt::format("did you mean '{}'?", error.suggestion);
+  bool is_dashed = error.mistake == Mistake::kUnknownOption;
+  if (is_dashed) return fmt::format("to pass {} as an argument, put '--' before it", quote(error.subject));
+  if (error.mistake == Mistake::kMissingValue && !error.subject.empty()) {
+    return fmt::format("a value that begins with '-' is written '--{}={}'", error.option->name,
+                       printable(error.subject));
+  }
+  if (error.mistake == Mistake::kMissingCommand) {
+    std::vector<std::string_view> names;
+    for (const Command& sub : error.path.back()->subcommands) names.push_back(sub.name);
+    return fmt::format("one of {}", fmt::join(names, ", "));
+  }
+  return "";
+}
+
+std::string explain_warren(const UsageError& error) {
+  std::string out = fmt::format("warren: {}\n", message(error));
+  std::string advice = hint(error);
+  if (!advice.empty()) out += fmt::format("hint: {}\n", advice);
+  return out + fmt::format("usage: {}\n", usage_line(error.path, Dialect::kWarren));
+}
+
+std::string integer_problem(std::string_view text) {
+  if (text.empty()) return "cannot parse integer from empty string";
+  std::string_view digits = text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
+  bool is_number =
+      !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) return "invalid digit found in string";
+  return text.starts_with('-') ? "number too small to fit in target type" : "number too large to fit in target type";
+}
+
+std::string choices_line(const UsageError& error) {
+  const auto& choices = choices_of(error);
+  return choices.empty() ? "" : fmt::format("\n  [possible values: {}]", fmt::join(choices, ", "));
+}
+
+std::string message_clap(const UsageError& error) {
+  std::string where = error.option != nullptr     ? spelled_clap(*error.option)
+                      : error.positionals.empty() ? ""
+                                                  : spelled(*error.positionals.front(), Dialect::kAgentFs);
+  switch (error.mistake) {
+    case Mistake::kUnknownCommand: return fmt::format("unrecognized subcommand '{}'", error.subject);
+    case Mistake::kUnknownOption:
+    case Mistake::kUnexpected: return fmt::format("unexpected argument '{}' found", error.subject);
+    case Mistake::kMissingArgument: {
+      std::string out = "the following required arguments were not provided:";
+      for (const Positional* missing : error.positionals) out += "\n  " + spelled(*missing, Dialect::kAgentFs);
+      return out;
+    }
+    case Mistake::kMissingValue:
+      return fmt::format("a value is required for '{}' but none was supplied{}", where, choices_line(error));
+    case Mistake::kUnwantedValue:
+      return fmt::format("unexpected value '{}' for '{}' found; no more were expected", error.subject, where);
+    case Mistake::kRepeated: return fmt::format("the argument '{}' cannot be used multiple times", where);
+    case Mistake::kMissingCommand: return "";
+    case Mistake::kBadValue: break;
+  }
+  std::string start = fmt::format("invalid value '{}' for '{}'", error.subject, where);
+  if (!choices_of(error).empty()) return start + choices_line(error);
+  return fmt::format("{}: {}", start, integer_problem(error.subject));
+}
+
+std::string tip_clap(const UsageError& error) {
+  std::string_view what = error.mistake == Mistake::kUnknownCommand  ? "subcommand"
+                          : error.mistake == Mistake::kUnknownOption ? "argument"
+                                                                     : "value";
+  if (!error.suggestion.empty()) return fmt::format("a similar {} exists: '{}'", what, error.suggestion);
+  bool takes_words = !error.path.back()->positionals.empty();
+  if (error.mistake == Mistake::kUnknownOption && takes_words) {
+    return fmt::format("to pass '{0}' as a value, use '-- {0}'", error.subject);
+  }
+  return "";
+}
+
+std::string explain_agentfs(const UsageError& error) {
+  if (error.mistake == Mistake::kMissingCommand) return help_text(error.path, Dialect::kAgentFs);
+  std::string out = fmt::format("error: {}\n", message_clap(error));
+  std::string tip = tip_clap(error);
+  if (!tip.empty()) out += fmt::format("\n  tip: {}\n", tip);
+  bool is_about_value = error.mistake == Mistake::kBadValue || error.mistake == Mistake::kMissingValue;
+  if (!is_about_value) {
+    bool is_missing = error.mistake == Mistake::kMissingArgument;
+    out += fmt::format("\nUsage: {}\n", is_missing ? short_usage_line(error.path, Dialect::kAgentFs)
+                                                   : usage_line(error.path, Dialect::kAgentFs));
+  }
+  return out + "\nFor more information, try '--help'.\n";
+}
+
+}  // namespace
+
+std::string explain(const UsageError& error, Dialect dialect) {
+  return dialect == Dialect::kWarren ? explain_warren(error) : explain_agentfs(error);
+}
+
+}  // namespace warren::cli

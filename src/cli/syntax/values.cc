@@ -1,0 +1,202 @@
+#include "cli/syntax/values.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/path.h"
+
+namespace warren::cli {
+namespace {
+
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  return parse_number<Number>(text);
+}
+
+// Splits "1.5K" into the number and what follows it.
+std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
+  std::size_t end = text.find_first_not_of("0123456789.");
+  if (end == 0 || text.empty()) return std::nullopt;
+  std::string_view digits = text.substr(0, end);
+  std::optional<double> value = parse_number<double>(digits);
+  if (!value) return std::nullopt;
+  return std::pair(*value, end == text.npos ? std::string_view() : text.substr(end));
+}
+
+Error bad(std::string_view text, std::string_view what) {
+  return Error(Code::kInvalid, fmt::format("{} is not {}", quote(text), what));
+}
+
+// The two or four digits at `at`.
+std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
+  if (at + count > text.size()) return std::nullopt;
+  for (char c : text.substr(at, count)) {
+    if (!is_digit(c)) return std::nullopt;
+  }
+  return whole_number<int>(text.substr(at, count));
+}
+
+std::optional<std::int64_t> parse_clock(std::string_view text, std::tm& parts) {
+  auto hour = digits(text, 0, 2);
+  auto minute = digits(text, 3, 2);
+  if (!hour || !minute || text[2] != ':') return std::nullopt;
+  std::optional<int> second = 0;
+  if (text.size() > 5) {
+    second = digits(text, 6, 2);
+    if (text[5] != ':' || text.size() != 8) return std::nullopt;
+  }
+  if (!second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  parts.tm_hour = *hour;
+  parts.tm_min = *minute;
+  parts.tm_sec = *second;
+  return 0;
+}
+
+std::optional<std::int64_t> parse_date(std::string_view text) {
+  if (text.ends_with('Z')) text.remove_suffix(1);
+  auto year = digits(text, 0, 4);
+  auto month = digits(text, 5, 2);
+  auto day = digits(text, 8, 2);
+  if (!year || !month || !day || text[4] != '-' || text[7] != '-') return std::nullopt;
+  if (*month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
+  std::tm parts{};
+  parts.tm_year = *year - 1900;
+  parts.tm_mon = *month - 1;
+  parts.tm_mday = *day;
+  if (text.size() > 10) {
+    if (text[10] != 'T' && text[10] != ' ') return std::nullopt;
+    if (!parse_clock(text.substr(11), parts)) return std::nullopt;
+  }
+  std::int64_t seconds = ::timegm(&parts);
+  if (parts.tm_mday != *day) return std::nullopt;  // the 31st of February
+  return seconds;
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_integer(std::string_view text) {
+  if (auto value = whole_number<std::int64_t>(text)) return *value;
+  return bad(text, "a whole number");
+}
+
+Result<std::int64_t> parse_count(std::string_view text) {
+  if (auto value = whole_number<std::int64_t>(text); value && *value >= 0) return *value;
+  return bad(text, "a number from 0 upwards");
+}
+
+Result<std::uint32_t> parse_user_id(std::string_view text) {
+  constexpr std::uint32_t kNobodyAtAll = UINT32_MAX;  // to system calls: leave it as it is
+  if (auto value = whole_number<std::uint32_t>(text); value && *value != kNobodyAtAll) return *value;
+  return bad(text, "the number of a user or group");
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kWhat = "a size, such as 4096, 64K or 1.5G";
+  if (auto plain = whole_number<std::uint64_t>(text)) return *plain;
+  auto parts = number_and_unit(text);
+  if (!parts) return bad(text, kWhat);
+  auto [number, unit] = *parts;
+  constexpr std::string_view kUnits = "KMGTP";
+  std::size_t power = unit.empty() ? kUnits.npos : kUnits.find(static_cast<char>(unit[0] & ~0x20));
+  bool is_known =
+      unit == "B" || (power != kUnits.npos && (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
+  if (!is_known) return bad(text, kWhat);
+  double bytes = unit == "B" ? number : number * std::pow(1024.0, static_cast<double>(power + 1));
+  if (bytes >= std::ldexp(1.0, 62)) return bad(text, "a size we can keep");
+  return static_cast<std::uint64_t>(bytes);
+}
+
+Result<std::optional<std::uint64_t>> parse_size_or_none(std::string_view text) {
+  if (text == "none") return std::optional<std::uint64_t>();
+  std::uint64_t size = WARREN_TRY(parse_size(text));
+  return std::optional(size);
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
+      {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+  if (auto parts = number_and_unit(text)) {
+    for (const auto& [unit, factor] : kUnits) {
+      if (parts->second != unit) continue;
+      double ms = parts->first * factor;
+      if (ms >= 1 && ms < 1e15) return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
+    }
+  }
+  return bad(text, "a duration, such as 30s, 5m, 2h or 1d");
+}
+
+Result<std::int64_t> parse_time(std::string_view text) {
+  if (auto seconds = whole_number<std::int64_t>(text)) return *seconds;
+  if (auto seconds = parse_date(text)) return *seconds;
+  return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
+}
+
+std::string format_size(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string format_time(std::int64_t seconds) {
+  std::time_t time = seconds;
+  std::tm parts{};
+  if (::gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", std::int64_t{parts.tm_year} + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string format_time_full(Timestamp time) {
+  return fmt::format("{}.{:09} UTC", format_time(time.seconds), time.nanoseconds);
+}
+
+std::string format_mode(std::uint32_t mode) {
+  std::string out = "?rwxrwxrwx";
+  switch (mode & S_IFMT) {
+    case S_IFREG: out[0] = '-'; break;
+    case S_IFDIR: out[0] = 'd'; break;
+    case S_IFLNK: out[0] = 'l'; break;
+    case S_IFIFO: out[0] = 'p'; break;
+    case S_IFSOCK: out[0] = 's'; break;
+    case S_IFCHR: out[0] = 'c'; break;
+    case S_IFBLK: out[0] = 'b'; break;
+    default: break;
+  }
+  for (std::uint32_t bit = 0; bit < 9; ++bit) {
+    if ((mode & (0400U >> bit)) == 0) out[bit + 1] = '-';
+  }
+  if ((mode & S_ISUID) != 0) out[3] = out[3] == 'x' ? 's' : 'S';
+  if ((mode & S_ISGID) != 0) out[6] = out[6] == 'x' ? 's' : 'S';
+  if ((mode & S_ISVTX) != 0) out[9] = out[9] == 'x' ? 't' : 'T';
+  return out;
+}
+
+std::string_view type_word(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "file";
+    case S_IFDIR: return "directory";
+    case S_IFLNK: return "symlink";
+    case S_IFIFO: return "fifo";
+    case S_IFSOCK: return "socket";
+    case S_IFCHR: return "character device";
+    case S_IFBLK: return "block device";
+    default: return "unknown";
+  }
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,137 @@
+#include "relay/attachments/attachments.h"
+
+#include <fmt/format.h>
+
+#include "relay/protocol/attachment.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::uint64_t kAtOnceBytes = std::uint64_t{1} << 20;  // hashed on the spot: some 2 ms
+constexpr std::size_t kRemembered = 4096;                       // results; beyond, a file is hashed again
+
+}  // namespace
+
+Result<std::unique_ptr<Attachments>> Attachments::open(const Root& root, Ledger& ledger, const Config& config,
+                                                       Clock& clock, Log& log) {
+  std::unique_ptr<Attachments> out(new Attachments(root, ledger, config, clock, log));
+  out->hasher_ = WARREN_TRY(AttachmentHasher::open(out->store_));
+  WARREN_TRY(out->store_.finish_removals().within("attachments"));
+  if (ledger.homes() != nullptr) WARREN_TRY(out->open_carrier(root));
+  return out;
+}
+
+Result<Readiness> Attachments::check(const Message& message, const std::string& waiter) {
+  std::vector<Attachment> wanted = WARREN_TRY(attachments_of(message));
+  Readiness all = Readiness::kReady;
+  for (const Attachment& attachment : wanted) {
+    Readiness one = WARREN_TRY(check_one(attachment.hash, waiter));
+    if (one == Readiness::kWaits) all = one;
+  }
+  return all;
+}
+
+Result<Readiness> Attachments::check_one(const std::string& hash, const std::string& waiter) {
+  Result<AttachmentStore::Opened> opened = store_.open(hash);
+  if (opened.ok()) {
+    WARREN_TRY(store_.make_private(hash));
+    opened = store_.open(hash);
+  }
+  if (!opened.ok()) return reject(hash, std::move(opened).take_error());
+  const FileIdentity& now = opened->identity;
+  if (now.size > config_.attachment_bytes_max) {
+    return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes are more than the {} allowed",
+                                              reference_of(hash), now.size, config_.attachment_bytes_max));
+  }
+  auto verified = verified_.find(hash);
+  if (verified != verified_.end() && verified->second == now) return Readiness::kReady;
+  std::optional<AttachmentRow> known = WARREN_TRY(ledger_.find_attachment(hash));
+  if (known && known->is_verified && known->identity == now) return Readiness::kReady;
+  auto hashed = hashed_.extract(hash);
+  if (!hashed.empty() && !hashed.mapped().ok()) return std::move(hashed.mapped()).take_error();
+  if (!hashed.empty() && hashed.mapped()->identity == now) return judge(hash, *hashed.mapped());
+  if (now.size <= kAtOnceBytes) {
+    AttachmentStore::Verified found = WARREN_TRY(store_.verify(hash, kNeverStop));
+    return judge(hash, found);
+  }
+  WARREN_TRY(hasher_->want(hash));
+  waiters_[hash].insert(waiter);
+  return Readiness::kWaits;
+}
+
+Result<Readiness> Attachments::judge(const std::string& hash, const AttachmentStore::Verified& found) {
+  if (!found.is_right) {
+    return reject(hash, Error(Code::kCorrupt,
+                              fmt::format("attachment {} has other content than its name says", reference_of(hash))));
+  }
+  if (verified_.size() >= kRemembered) verified_.clear();
+  verified_.insert_or_assign(hash, found.identity);
+  return Readiness::kReady;
+}
+
+// What stands at the place of an attachment and is not it must not stand in the way of the right one.
+Error Attachments::reject(const std::string& hash, Error why) {
+  if (why.code() != Code::kCorrupt && why.code() != Code::kDenied) return why;
+  std::string path = path_of_attachment(hash);
+  Status aside = store_.set_aside(path, hash);
+  bool is_parent = !aside.ok() && (aside.error().code() == Code::kLoop || aside.error().code() == Code::kNotDirectory);
+  if (is_parent) aside = store_.set_aside(path.substr(0, path.find('/')), hash);
+  Json details = {{"attachment", hash}, {"error", why.message()}};
+  if (!aside.ok()) details["not_moved"] = aside.error().message();
+  log_.audit("wrong_attachment", details);
+  return why;
+}
+
+std::set<std::string> Attachments::take_hashed() {
+  std::set<std::string> ready;
+  if (carrier_) take_carried(ready);
+  if (hasher_->is_idle()) return ready;
+  for (Hashed& one : hasher_->take()) {
+    auto waiting = waiters_.extract(one.hash);
+    if (!waiting.empty()) ready.merge(waiting.mapped());
+    if (hashed_.size() >= kRemembered) hashed_.clear();
+    hashed_.insert_or_assign(std::move(one.hash), std::move(one.found));
+  }
+  return ready;
+}
+
+bool Attachments::is_waiting(const std::string& waiter) const {
+  for (const auto& [hash, waiting] : waiters_) {
+    if (waiting.contains(waiter)) return true;
+  }
+  return false;
+}
+
+Status Attachments::record(const Message& message, std::string_view message_id) {
+  Result<std::vector<Attachment>> all = attachments_of(message);
+  if (!all.ok()) return Ok{};  // it was refused for that
+  return record(*all, message_id);
+}
+
+Status Attachments::record(const std::vector<Attachment>& attachments, std::string_view message_id) {
+  for (const Attachment& attachment : attachments) {
+    if (published_.erase(attachment.hash) > 0 && !WARREN_TRY(carried_->hold(attachment.hash))) {
+      return Error(Code::kBusy, fmt::format("attachment {} is to be published anew", reference_of(attachment.hash)));
+    }
+    auto verified = verified_.extract(attachment.hash);  // if this is rolled back, it is hashed once more
+    if (!verified.empty()) {
+      AttachmentRow row{attachment.hash, verified.mapped(), true, 0};
+      WARREN_TRY(ledger_.put_attachment(row));
+    }
+    WARREN_TRY(ledger_.add_reference(attachment.hash, message_id));
+  }
+  return Ok{};
+}
+
+bool Attachments::sweep() {
+  if (!hasher_->is_idle()) return false;
+  hashed_.clear();  // of messages that were taken back
+  bool has_worked = sweep_.step();
+  if (carrier_ && carrier_->is_idle() && has_worked && !sweep_.is_running()) {
+    Status dropped = drop_carried();
+    if (!dropped.ok()) log_.note(Severity::kError, "sweep_failed", {{"error", dropped.error().message()}});
+  }
+  return has_worked;
+}
+
+}  // namespace warren::relay

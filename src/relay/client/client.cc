@@ -1,0 +1,119 @@
+#include "relay/client/client.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "relay/protocol/names.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;  // with what the relay adds, and more
+
+// What would become another header, or another name of one, when it is written.
+Status check_fields(const Message& message) {
+  std::vector<std::string_view> fields = {message.to, message.kind, message.thread, message.checksum,
+                                          message.reference};
+  for (const Header& header : message.others) {
+    fields.insert(fields.end(), {header.name, header.value});
+    if (header.name.find(':') != header.name.npos) {
+      return Error(Code::kInvalid, fmt::format("{} is no name of a header", quote(header.name)));
+    }
+  }
+  for (std::string_view field : fields) {
+    if (field.find('\n') != field.npos) return Error(Code::kInvalid, "a header is one line");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Client>> Client::open(Root& root, std::string_view agent, Clock& clock) {
+  WARREN_TRY(root.make_agent(agent));
+  std::unique_ptr<Client> client(new Client(root, std::string(agent), clock));
+  client->outbox_ = WARREN_TRY(root.open_outbox(agent));
+  client->pending_ = WARREN_TRY(open_below(client->outbox_.get(), ".pending", O_RDONLY | O_DIRECTORY));
+  client->inbox_ = WARREN_TRY(root.open_inbox(agent));
+  return client;
+}
+
+Result<std::string> Client::send(const Message& message) {
+  Message signed_message = message;
+  if (!token_.empty()) signed_message.others.push_back({"TOKEN", token_});
+  WARREN_TRY(check_fields(signed_message).within("the message"));
+  std::string content = write_message(signed_message);
+  WARREN_TRY(parse_message(content).within("the message"));
+  WARREN_TRY(attachments_of(message).within("the message"));
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
+  Timestamp now = clock_.now();
+  newest_ns_ = std::max(newest_ns_ + 1, now.seconds * 1'000'000'000 + now.nanoseconds);
+  std::string stem = make_message_stem(newest_ns_, random);
+  std::string file = stem + ".msg";
+  Fd draft = WARREN_TRY(open_below(pending_.get(), file, O_WRONLY | O_CREAT | O_EXCL));
+  Status written = write_all(draft.get(), as_bytes(content));
+  if (written.ok() && ::fsync(draft.get()) != 0) written = system_error(errno, "sync");
+  if (written.ok() && ::renameat(pending_.get(), file.c_str(), outbox_.get(), file.c_str()) != 0) {
+    written = system_error(errno, "rename");
+  }
+  if (!written.ok()) ::unlinkat(pending_.get(), file.c_str(), 0);
+  WARREN_TRY(std::move(written).within(fmt::format("send {}", quote(file))));
+  if (::fsync(outbox_.get()) != 0) return system_error(errno, "sync the outbox");
+  return make_message_id(agent_, stem);
+}
+
+// A large directory is not read at one moment: a message may be seen and the one before it not. Whatever came before
+// something that was seen is there when it is read again; what came after that waits for the next time.
+Result<std::vector<std::string>> Client::list_inbox() {
+  std::vector<HostEntry> before = WARREN_TRY(list_host_dir(inbox_.get()));
+  std::erase_if(before, [](const HostEntry& entry) { return !is_message_file(entry.name); });
+  std::vector<std::string> names;
+  if (before.empty()) return names;
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(inbox_.get()));
+  for (HostEntry& entry : entries) {
+    if (entry.name > before.back().name || !is_message_file(entry.name)) continue;
+    if (S_ISREG(entry.attributes.st_mode)) names.push_back(std::move(entry.name));
+  }
+  return names;
+}
+
+Result<Received> Client::read(const std::string& file) {
+  ReadFile read = WARREN_TRY(read_below(inbox_.get(), file, kDeliveredBytes));
+  Received out;
+  out.file = file;
+  out.message = WARREN_TRY(parse_message(read.content, kHeaderCount + kRelayHeaders));
+  if (const std::string* sender = out.message.find("FROM")) out.sender = *sender;
+  if (const std::string* id = out.message.find("ID")) out.id = *id;
+  return out;
+}
+
+Status Client::take(const std::string& file) {
+  Fd done = WARREN_TRY(open_below(inbox_.get(), ".done", O_RDONLY | O_DIRECTORY));
+  if (::renameat(inbox_.get(), file.c_str(), done.get(), file.c_str()) == 0) return Ok{};
+  return system_error(errno, fmt::format("take {}", quote(file)));
+}
+
+Status Client::acknowledge(std::string_view reference) {
+  Message message{.to = std::string(kOrchestrator), .kind = "ack", .reference = std::string(reference)};
+  WARREN_TRY(send(message));
+  return Ok{};
+}
+
+Status Client::refuse(std::string_view reference, std::string_view why) {
+  Message message{.to = std::string(kOrchestrator), .kind = "nack", .reference = std::string(reference)};
+  message.body = why;
+  WARREN_TRY(send(message));
+  return Ok{};
+}
+
+}  // namespace warren::relay

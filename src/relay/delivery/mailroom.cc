@@ -1,0 +1,135 @@
+#include "relay/delivery/mailroom.h"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/host_files.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::size_t kOpenAtOnce = 256;  // descriptors: far below any usual limit
+constexpr std::size_t kDirsAtOnce = 128;
+
+}  // namespace
+
+std::string staged_name(std::string_view inbox_name, std::string_view recipient) {
+  return fmt::format("{}.{}", inbox_name, recipient);
+}
+
+// Descriptors run out: what is open is finished with, and then it is tried once more.
+Result<Fd> Mailroom::open_sparingly(int dir, const std::string& relative, int flags) {
+  Result<Fd> opened = open_below(dir, relative, flags);
+  if (opened.ok() || opened.error().code() != Code::kLimit) return opened;
+  WARREN_TRY(sync_staged());
+  dirs_.clear();
+  return open_below(dir, relative, flags);
+}
+
+Result<Fd> Mailroom::write_staged(const Delivery& delivery, std::string_view content) {
+  std::string name = staged_name(delivery.inbox_name, delivery.recipient);
+  Fd file = WARREN_TRY(open_sparingly(root_.deliveries(), name, O_WRONLY | O_CREAT | O_TRUNC));
+  WARREN_TRY(write_all(file.get(), as_bytes(content)).within(fmt::format("write {}", quote(name))));
+  return file;
+}
+
+Status Mailroom::stage(const Delivery& delivery, std::string_view content) {
+  if (open_.size() >= kOpenAtOnce) WARREN_TRY(sync_staged());
+  Fd file = WARREN_TRY(write_staged(delivery, content));
+  open_.push_back(std::move(file));
+  return Ok{};
+}
+
+Status Mailroom::stage_unsynced(const Delivery& delivery, std::string_view content) {
+  WARREN_TRY(write_staged(delivery, content));
+  return Ok{};
+}
+
+std::shared_ptr<SyncBatch> Mailroom::begin_sync_staged() {
+  std::vector<Fd> files = std::exchange(open_, {});
+  std::vector<int> kept;
+  if (!files.empty()) kept.push_back(root_.deliveries());  // their names
+  return syncs_.begin(std::move(files), kept);
+}
+
+Status Mailroom::sync_staged() { return syncs_.wait(*begin_sync_staged()).within("staged files"); }
+
+void Mailroom::unstage(const Delivery& delivery) {
+  open_.clear();
+  remove_staged(staged_name(delivery.inbox_name, delivery.recipient));
+}
+
+void Mailroom::remove_staged(const std::string& file) { ::unlinkat(root_.deliveries(), file.c_str(), 0); }
+
+bool Mailroom::is_staged(const Delivery& delivery) const {
+  std::string name = staged_name(delivery.inbox_name, delivery.recipient);
+  return ::faccessat(root_.deliveries(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<std::vector<std::string>> Mailroom::list_staged() const {
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(root_.deliveries()));
+  std::vector<std::string> names;
+  for (HostEntry& entry : entries) names.push_back(std::move(entry.name));
+  return names;
+}
+
+Result<int> Mailroom::dir(const std::string& relative) {
+  auto found = dirs_.find(relative);
+  if (found != dirs_.end()) return found->second.get();
+  Fd opened = WARREN_TRY(open_sparingly(root_.dir(), relative, O_RDONLY | O_DIRECTORY));
+  return dirs_.emplace(relative, std::move(opened)).first->second.get();
+}
+
+// A directory that is kept open may have been replaced since.
+Status Mailroom::publish(const Delivery& delivery) {
+  if (dirs_.size() >= kDirsAtOnce) dirs_.clear();
+  std::string path = fmt::format("agents/{}/inbox", delivery.recipient);
+  std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
+  for (bool is_kept : {dirs_.contains(path), false}) {
+    int inbox = WARREN_TRY(dir(path));
+    if (::renameat(root_.deliveries(), staged.c_str(), inbox, delivery.inbox_name.c_str()) == 0) return Ok{};
+    int failed = errno;
+    if (failed == ENOENT && !is_staged(delivery)) return Ok{};  // it was renamed before a crash
+    if (!is_kept) return system_error(failed, fmt::format("deliver to {}", quote(delivery.recipient)));
+    dirs_.erase(path);
+  }
+  return Ok{};
+}
+
+bool Mailroom::is_published(const Delivery& delivery, std::string_view content) const {
+  std::string path = fmt::format("agents/{}/inbox/{}", delivery.recipient, delivery.inbox_name);
+  Result<ReadFile> read = read_below(root_.dir(), path, content.size());
+  if (read.ok() && read->content == content) return true;
+  return open_below(root_.dir(), fmt::format("agents/{}/inbox/.done/{}", delivery.recipient, delivery.inbox_name),
+                    O_PATH)
+      .ok();
+}
+
+Status Mailroom::archive(std::string_view agent, const std::string& file, const std::string& path) {
+  if (dirs_.size() + 2 > kDirsAtOnce) dirs_.clear();  // both are needed together
+  SplitParent target = split_parent(path);
+  Result<int> there = dir(std::string(target.parent));
+  if (!there.ok() && there.error().code() == Code::kNotFound) {
+    std::string_view day = split_parent(target.parent).parent;
+    WARREN_TRY(root_.make_archive(split_parent(day).name, agent));
+    there = dir(std::string(target.parent));
+  }
+  int to = WARREN_TRY(std::move(there));
+  int outbox = WARREN_TRY(dir(fmt::format("agents/{}/outbox", agent)));
+  if (!dirs_.contains(std::string(target.parent))) to = WARREN_TRY(dir(std::string(target.parent)));
+  std::string name(target.name);
+  if (::renameat2(outbox, file.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0 || errno == ENOENT) return Ok{};
+  if (errno == EINVAL && ::renameat(outbox, file.c_str(), to, name.c_str()) == 0) return Ok{};
+  if (errno == EEXIST && ::unlinkat(outbox, file.c_str(), 0) == 0) return Ok{};
+  return system_error(errno, fmt::format("archive {}", quote(file)));
+}
+
+}  // namespace warren::relay

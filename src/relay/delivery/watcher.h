@@ -1,0 +1,150 @@
+// Finds message files in outboxes, and notices what leaves inboxes.
+//
+// A file renamed into an outbox is complete and is offered at once. One written in place is offered after the settle
+// time, counted from first sight on the monotonic clock, once its size stands still. Looking through the directories
+// is the safety net: when a watch is added, when the kernel dropped events, and every `rescan`.
+//
+// Memory is bounded: of a large outbox a page of the oldest names is kept at a time, and events beyond a limit are
+// dropped in favour of another look.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "relay/root/config.h"
+#include "relay/root/log.h"
+#include "relay/root/root.h"
+
+namespace warren::relay {
+
+struct Candidate {
+  std::string agent;
+  std::string file;
+  bool is_complete = false;  // was renamed here; else it may still be growing
+  std::int64_t first_seen_ns = 0;
+};
+
+struct LeftInbox {
+  std::string agent;
+  std::string file;
+};
+
+// One thread.
+class Watcher {
+ public:
+  static Result<std::unique_ptr<Watcher>> open(Root& root, const Config& config, Clock& clock, Log& log);
+
+  int fd() const { return inotify_.get(); }  // readable when something happened
+
+  // Makes and repairs the agent's directories, watches them, and looks through the outbox. Again is fine.
+  Status add_agent(const std::string& name);
+  void remove_agent(const std::string& name);
+
+  Status watch_lock();  // again when there is another
+
+  void take_events();
+  // Whether every agent's directories must be looked at again: then the owner adds them all.
+  bool rescan_is_due();
+  void note_rescan();
+
+  // Up to `limit` files, from all agents in turn, each agent's in order. Agents over their rate wait.
+  std::vector<Candidate> next(std::size_t limit);
+  void look_again(const Candidate& candidate);       // it is not complete yet
+  void put_back(const std::vector<Candidate>& all);  // nothing could be done with them now
+
+  // The same, and nothing of their agents is offered until resume(): order is kept.
+  void hold(const std::vector<Candidate>& all);
+  void resume(const std::string& agent);
+
+  std::vector<LeftInbox> take_left();
+  std::set<std::string> take_inboxes_to_check();  // events of these may have been lost
+  bool take_agents_changed();
+  bool take_poke() { return std::exchange(poked_, false); }
+
+  // Leftovers of senders that died: removed once they were seen unchanged for 30 s.
+  void clean_pending(const std::string& agent);
+
+  std::optional<std::int64_t> wake_at_ns() const;  // when next() may have something without an event
+  std::uint64_t overflows() const { return overflows_; }
+  bool has_backlog() const;           // files that are ready, or were not looked for yet, wait in some outbox
+  std::size_t count_waiting() const;  // files noticed and not offered yet
+  bool has_work() const { return !busy_.empty(); }
+
+ private:
+  struct Item {
+    std::string file;
+    bool is_complete;
+    std::int64_t first_seen_ns;
+  };
+  struct Settling {
+    std::int64_t first_seen_ns;
+    std::int64_t look_at_ns;
+    std::uint64_t size;
+  };
+  struct Box {
+    std::deque<Item> page;  // of a look through the outbox: before what events tell
+    std::int64_t page_at_ns = 0;
+    std::deque<Item> ready;
+    std::map<std::string, Settling> settling;
+    bool needs_scan = false;
+    bool is_held = false;
+    double tokens = 0;
+    std::int64_t filled_ns = 0;
+  };
+  enum class What { kAgents, kLock, kOutbox, kInbox };
+  struct Watch {
+    What what;
+    std::string agent;
+  };
+  struct Leftover {
+    std::int64_t first_seen_ns;
+    std::int64_t mtime_ns;
+  };
+
+  Watcher(Root& root, const Config& config, Clock& clock, Log& log, Fd inotify)
+      : root_(root), config_(config), clock_(clock), log_(log), inotify_(std::move(inotify)) {}
+  Status watch(int dir, std::uint32_t events, Watch what);
+  void on_event(int id, std::uint32_t mask, std::string_view name);
+  void on_outbox(const std::string& agent, std::uint32_t mask, std::string_view name);
+  void on_overflow();
+  void scan(const std::string& agent, Box& box);
+  void settle(const std::string& agent, Box& box);
+  static bool is_growing(const Settling& one, const struct stat& info, std::int64_t now);
+  void refill(Box& box) const;
+  std::size_t take_from(const std::string& agent, Box& box, std::size_t limit, std::vector<Candidate>& out);
+  bool is_idle(const Box& box) const;
+  std::int64_t settle_ns() const { return std::chrono::nanoseconds(config_.settle).count(); }
+
+  Root& root_;
+  const Config& config_;
+  Clock& clock_;
+  Log& log_;
+  Fd inotify_;
+  std::map<int, Watch> watches_;
+  std::map<std::string, Box> boxes_;
+  std::set<std::string> busy_;  // boxes with something in them
+  std::string last_served_;
+  std::vector<LeftInbox> left_;
+  std::set<std::string> inboxes_to_check_;
+  std::map<std::string, Leftover> leftovers_;  // by agent/name
+  std::set<std::string> ill_named_;            // noted already
+  std::int64_t rescan_at_ns_ = 0;
+  std::uint64_t overflows_ = 0;
+  bool agents_changed_ = false;
+  std::int64_t agents_changed_at_ns_ = INT64_MAX;  // when it will have
+  bool poked_ = false;
+};
+
+}  // namespace warren::relay

@@ -1,0 +1,371 @@
+// The ledger: which messages there are, who is to have them, and how far each delivery is. It alone decides; what
+// stands in directories is made to agree with it after a crash.
+//
+// Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
+// them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
+// started), continuity, arrivals, and those of attachments. docs/design/relay.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/process.h"
+#include "relay/ledger/ledger_engine.h"
+#include "relay/protocol/attachment.h"
+#include "relay/shared/homes.h"
+
+namespace warren::relay {
+
+// Stored as the words of name_of(). A delivery only moves on: pending, delivered, read, acked or nacked.
+enum class DeliveryState {
+  kPending,    // staged in tmp/deliveries, or already renamed from there
+  kDelivered,  // in the inbox, durably
+  kRead,       // left the inbox, or was moved to inbox/.done
+  kAcked,
+  kNacked,
+  kStored,  // the recipient is inactive
+  kHeld,    // nobody leads yet
+  kDead,    // see dead_letters
+  kRouted,  // for an agent of another home, whose relay has not taken it yet
+};
+std::string_view name_of(DeliveryState state);
+Result<DeliveryState> parse_state(std::string_view word);
+
+struct MessageRow {
+  std::string id;         // sender/stem
+  std::string agent;      // the sender
+  std::string direction;  // outbox: from an agent; inbox: made by the relay
+  std::string path;       // below the root, once it is archived
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  std::uint64_t inode = 0;
+  std::string checksum;  // of the whole file
+  std::string status;    // processing, completed, failed
+  std::string type;      // KIND
+  std::string target;    // TO
+  std::int64_t discovered_at_us = 0;
+  std::string error;
+  std::int64_t number = 0;           // of its row, where it is given before the row is there; else 0
+  std::int64_t processed_at_us = 0;  // 0: it is under way
+};
+
+struct Delivery {
+  std::int64_t id = 0;
+  std::string message_id;
+  std::string recipient;
+  DeliveryState state = DeliveryState::kPending;
+  std::string inbox_name;  // the file's
+  bool wants_receipt = false;
+  int attempts = 0;
+  std::int64_t next_at_ms = 0;   // wall time
+  std::int64_t deadline_ms = 0;  // wall time; 0: none
+  std::string error;
+  std::int64_t discovered_ns = 0;  // monotonic; not stored, 0 for what was read from the ledger
+  std::string home;                // of a shared ledger: whose relay delivers it; "": the one that records it
+};
+
+std::int64_t stamp_of(const Delivery& delivery);  // of its inbox name: each message of a relay has another
+
+struct UnsyncedBody {
+  std::int64_t stamp = 0;
+  std::string message_id;
+};
+
+struct RoutedDelivery {
+  Delivery delivery;
+  std::optional<std::string> content;
+};
+
+struct AgentRow {
+  std::string name;
+  std::int64_t registered_at_us = 0;
+  std::int64_t last_seen_at_us = 0;
+  std::string status;  // active, inactive, terminated
+  std::string home;    // of a shared ledger: whose relay serves it
+};
+
+// Stored as the words of name_of().
+enum class LifeState {
+  kAsked,      // recorded before anything is started
+  kRunning,    // its process is written down, and was let go after that
+  kReleasing,  // to be ended
+  kExited,     // ended by itself
+  kReleased,   // ended by us, for whoever asked
+  kFailed,     // never started
+};
+std::string_view name_of(LifeState state);
+
+// One run of an agent that the relay starts. An agent of the same name may have others, one after another.
+struct Life {
+  std::string name;
+  std::int64_t number = 1;
+  std::string message_id;  // that asked for it
+  std::string spawner;
+  std::int64_t depth = 1;  // 1: its spawner was not started by us
+  std::string cli;
+  std::string dir;
+  ProcessIdentity process;
+  std::string token_sha256;
+  LifeState state = LifeState::kAsked;
+  std::string releaser;  // "": the relay itself
+  std::string outcome;   // how it ended, or why it will
+  std::int64_t asked_at_us = 0;
+  std::int64_t started_at_us = 0;
+  std::int64_t ended_at_us = 0;
+
+  bool has_process() const { return state == LifeState::kRunning || state == LifeState::kReleasing; }
+};
+
+struct SavedState {
+  std::string agent;
+  std::int64_t version = 0;
+  std::int64_t saved_at_us = 0;
+  std::string content;
+};
+
+struct DeadLetter {
+  std::int64_t id = 0;
+  std::string message_id;
+  std::string recipient;
+  std::string reason;
+  std::int64_t died_at_us = 0;
+};
+
+// What someone asks of the relay through the ledger.
+struct Operation {
+  std::int64_t id = 0;
+  std::string type;  // redeliver, discard
+  std::string payload;
+};
+
+struct MessageFilter {
+  std::int64_t before_id = INT64_MAX;
+  std::size_t limit = 50;
+};
+
+struct DueFilter {
+  std::int64_t now_ms = INT64_MAX;
+  int attempts_min = 0;
+  std::int64_t after = 0;
+  std::size_t limit = 256;
+};
+
+struct StoredMessage {
+  std::int64_t row = 0;
+  MessageRow message;
+};
+
+struct Counts {
+  std::map<std::string, std::int64_t> messages;    // by status
+  std::map<std::string, std::int64_t> deliveries;  // by state
+  std::int64_t dead_letters = 0;
+};
+
+struct Finished {
+  std::string message_id;
+  std::int64_t discovered_at_us = 0;
+};
+
+enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
+
+class Ledger;
+
+// Rolls back unless it was committed.
+class Transaction {
+ public:
+  explicit Transaction(Ledger& ledger) : ledger_(&ledger) {}
+  Transaction(Transaction&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)) {}
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+  Status commit();
+  Status commit_unsynced();  // see LedgerEngine
+
+ private:
+  Status end(Status committed);
+  Ledger* ledger_;
+};
+
+// One thread; between processes SQLite or PostgreSQL keeps order. Changes belong in a transaction of the caller, so
+// that many messages share one.
+class Ledger {
+ public:
+  // A file, or postgres://…: then `home` is the relay it is opened for.
+  static Result<std::unique_ptr<Ledger>> open(const std::string& where, LedgerUse use, Clock& clock, Home home = {});
+
+  Clock& clock() { return clock_; }
+  Result<Transaction> begin();
+
+  // Of a ledger that several relays share, in ledger_shared.cc; else null, and the engine is never away.
+  Homes* homes() { return homes_.get(); }
+  LedgerEngine& engine() { return *db_; }
+  // Deliveries for agents of this home, oldest first; nobody else gets them while the transaction lasts.
+  // `passed_over` are names between commas: of recipients, and of pairs SENDER>RECIPIENT.
+  Result<std::vector<RoutedDelivery>> claim_routed(std::string_view passed_over, std::size_t limit);
+  Status reroute(const Delivery& delivery);  // to the delivery's home
+  // What will be asked by find_message() and find_in_inbox() soon: on a database far away, one round trip for all.
+  void expect_messages(const std::vector<std::string>& ids);
+  void expect_in_inboxes(const std::vector<std::pair<std::string, std::string>>& files);  // agent and name
+
+  Status add_message(const MessageRow& message);
+  Status add_delivery(Delivery& delivery);  // sets its id
+  Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
+  Status set_retry(const Delivery& delivery);
+  Status release(const Delivery& delivery);  // pending again, for its recipient of now
+  // A message is completed when no delivery of it is open, failed when one of them died.
+  Status settle_message(std::string_view message_id);
+  Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
+  Status bury_message(std::string_view message_id, std::string_view reason);
+  Status close_dead_letter(std::int64_t id, std::string_view resolution);
+
+  Result<std::optional<StoredMessage>> find_message(std::string_view id);
+  Result<std::optional<Delivery>> find_delivery(std::int64_t id);
+  Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
+  Result<std::optional<Delivery>> find_to(std::string_view message_id, std::string_view recipient);
+  Result<std::vector<Delivery>> list_deliveries(std::string_view message_id);
+  // Pending ones. In order of id, those behind `after`: pages, since there may be a million.
+  Result<std::vector<Delivery>> due(const DueFilter& filter);
+  Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of those that failed and wait
+  Result<std::vector<Delivery>> in_state(std::string_view recipient, DeliveryState state, std::int64_t after,
+                                         std::size_t limit);
+  Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever given
+
+  Result<std::vector<AgentRow>> list_agents();
+  Status put_agent(const AgentRow& agent);
+  Status touch_agent(std::string_view name);
+  Status set_agent_pid(std::string_view name, std::int64_t pid);  // 0: none
+  // Every life that is asked for, and of each agent the newest of those that had a process.
+  Result<std::vector<Life>> list_lives();
+  Result<std::optional<Life>> find_life(std::string_view message_id);
+  Result<std::int64_t> next_life(std::string_view name);                        // its number
+  Result<std::optional<std::string>> find_home_of_life(std::string_view name);  // whose relay started it last
+  Status put_life(const Life& life);
+  // The newest, or the one of that version.
+  Result<std::optional<SavedState>> find_state(std::string_view agent, std::optional<std::int64_t> version = {});
+  Result<std::int64_t> newest_version(std::string_view agent);  // 0: nothing was saved
+  Status save_state(const SavedState& state, std::int64_t versions_kept);
+  Result<std::map<std::string, std::set<std::string>>> list_subscriptions();  // channel → agents
+  Status subscribe(std::string_view channel, std::string_view agent);
+  Status unsubscribe(std::string_view channel, std::string_view agent);
+
+  Result<std::vector<DeadLetter>> list_dead(std::size_t limit);
+  Result<std::optional<DeadLetter>> find_dead(std::int64_t id);
+  Result<std::vector<StoredMessage>> list_messages(const MessageFilter& filter);
+  Result<Counts> count();
+
+  // By the relay that `agent` is at home with; without one, by this one.
+  Status request(std::string_view type, std::string_view payload, std::string_view agent = {});
+  Status request_at(std::string_view home, std::string_view type, std::string_view payload);
+  Result<std::vector<Operation>> open_operations();
+  Status complete_operation(std::int64_t id);
+
+  Result<std::optional<std::string>> find_value(std::string_view key);  // orchestrator_state
+  Status put_value(std::string_view key, std::string_view value);
+
+  // What SQLite finds wrong with the file itself; and messages whose status is not what their deliveries say.
+  Result<std::vector<std::string>> check();
+  Status settle_all();
+  Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
+
+  // Attachments: ledger_attachments.cc.
+  Status put_attachment(const AttachmentRow& attachment);  // is_referenced is not stored
+  Status remove_attachment(std::string_view hash);
+  Result<std::optional<AttachmentRow>> find_attachment(std::string_view hash);
+  Result<std::vector<AttachmentRow>> list_attachments(std::string_view prefix);  // of the hash, two digits
+  Status add_reference(std::string_view hash, std::string_view message_id);      // again is fine
+  Status remove_reference(const AttachmentReference& reference);
+  Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
+  Status shift_unreferenced(std::int64_t us);
+  Result<std::vector<std::string>> list_homes_with(std::string_view hash);  // others than this one, that have the file
+
+  // What was just taken: ledger_arrivals.cc. Not of a shared ledger. Only who looks (kRead) finds arrivals by the
+  // functions above before they are entered; the relay knows its own (`Arrivals`).
+  Status put_arrival(MessageRow& message, Delivery& delivery, std::string_view content);  // sets both numbers
+  Status enter(MessageRow message, Delivery delivery);  // as completed, unless it is pending
+  Status enter_all();                                   // as pending; in transactions of its own
+  // What is delivered without having been synced first; of an arrival that is there already.
+  Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
+  Result<std::optional<std::string>> find_body(const Delivery& delivery);
+  Result<std::vector<UnsyncedBody>> list_bodies(std::int64_t after, std::size_t limit);
+  Status drop_body(std::int64_t stamp);
+  Status drop_bodies();
+
+  // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
+  Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with most unread ones
+  Result<bool> has_needed_below(std::string_view directory);                     // files, as is_needed()
+  Result<std::vector<Finished>> list_finished(std::int64_t before_us, std::int64_t from_us, std::size_t limit);
+  Result<bool> remove_finished(std::string_view message_id);  // with all that is known of it; false: it is not
+  Status remove_operations(std::int64_t before_us, std::size_t limit);  // completed ones
+
+  Status backup_to(const std::string& path) { return db_->backup_to(path); }
+
+ private:
+  friend class Transaction;
+  Ledger(std::unique_ptr<LedgerEngine> db, Clock& clock) : db_(std::move(db)), clock_(clock) {}
+  Status share(LedgerUse use, Home home);
+  Status serve_home();
+  Status create_tables_patiently();
+  Status create_tables();
+  Status prepare_commit();
+  Status commit();
+  Status commit_unsynced();
+  void rollback();
+  const std::string& home() const { return homes_ ? homes_->id() : kNoHome; }
+  std::string scoped(std::string_view key) const;  // orchestrator_state is each home's own
+  struct Prepared {
+    Statement* statement;
+    Sql sql;
+  };
+  Status prepare_all(std::span<const Prepared> statements);
+  Status prepare_messages();  // and deliveries and dead letters
+  Status prepare_others();
+  Status create_agent_tables();  // ledger_agents.cc
+  Status prepare_agents();
+  Status create_attachment_tables();
+  Status create_arrival_tables();
+  Status prepare_arrivals(LedgerUse use);
+  Status prepare_reading();
+  Status find_numbers();
+  Result<std::size_t> enter_some(std::size_t limit);
+  Status prepare_attachments();
+  Status prepare_sweep();
+  Status prepare_shared();
+  static Result<Delivery> delivery_of(Rows& rows);
+  static StoredMessage message_of(Rows& rows);
+  Result<std::vector<Delivery>> all(Statement& statement);
+
+  inline static const std::string kNoHome;
+  std::unique_ptr<LedgerEngine> db_;
+  Clock& clock_;
+  std::unique_ptr<Homes> homes_;
+  bool keeps_arrivals_ = false;
+  bool reads_arrivals_ = false;
+  std::int64_t message_number_ = 0;  // the last that was given
+  std::int64_t delivery_number_ = 0;
+  Statement add_message_, add_delivery_, set_state_, set_retry_, release_, settle_, add_dead_, close_dead_;
+  Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
+      newest_;
+  Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
+  Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
+  Statement request_, operations_, complete_, find_value_, put_value_;
+  Statement set_pid_, list_lives_, find_life_, next_life_, put_life_, home_of_life_;
+  Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
+  Statement unsettled_, is_needed_, claim_routed_, reroute_;
+  Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
+  Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
+  Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
+      remove_operations_;
+  Statement put_body_, find_body_, list_bodies_, drop_body_, drop_bodies_, put_arrival_, list_arrivals_,
+      count_arrivals_;
+  Statement states_, finish_;
+};
+
+}  // namespace warren::relay

@@ -1,0 +1,51 @@
+// What a relay did, as JSON lines: relay.log for everything, audit.log for what concerns security.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "os/fd.h"
+#include "relay/root/severity.h"
+
+namespace warren::relay {
+
+struct LogOptions {
+  Severity least = Severity::kInfo;
+  int old_files = 1;
+};
+
+// Thread-safe. A line that cannot be written (a full disk) is lost: logging never stops messages.
+class Log {
+ public:
+  // Below `dir`. A file that reaches `bytes_max` becomes NAME.1, that one NAME.2, up to as many as are kept.
+  Log(int dir, std::uint64_t bytes_max, Clock& clock, LogOptions options = {})
+      : dir_(dir), bytes_max_(bytes_max), clock_(clock), options_(options) {}
+
+  // Whether note() would write it: ask before putting together what is said of every message.
+  bool wants(Severity severity) const { return severity >= options_.least; }
+  void note(Severity severity, std::string_view event, const Json& details = Json::object());
+  void audit(std::string_view event, const Json& details);  // into both
+
+ private:
+  struct File {
+    const char* name;
+    Fd fd;
+    std::uint64_t size = 0;
+  };
+  void write(File& file, const Json& line);
+  void rotate(File& file);
+  Json line(Severity severity, std::string_view event, const Json& details);
+
+  int dir_;
+  std::uint64_t bytes_max_;
+  Clock& clock_;
+  LogOptions options_;
+  std::mutex mutex_;  // of the files
+  File log_{"relay.log", Fd(), 0};
+  File audit_{"audit.log", Fd(), 0};
+};
+
+}  // namespace warren::relay

@@ -1,0 +1,93 @@
+// A ledger that several relays share: which relay an agent is at home with, what one relay has for another, and that a
+// relay which was replaced does nothing any more.
+//
+// Each relay's root is a home with an id. An agent is at home where its directory is; only that relay takes messages
+// from its outbox and puts files into its inbox. A message for an agent of another home is recorded as routed, with its
+// content; the other relay is told (NOTIFY), claims it and delivers it. docs/design/relay.md has the argument.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "relay/ledger/ledger_engine.h"
+
+namespace warren::relay {
+
+struct Home {
+  std::string id;     // of the root, for ever
+  std::string label;  // for people: host and path
+};
+
+// Tables relay_homes, agent_homes, message_bodies, operation_homes and ledger_versions; and what the shared ledger asks
+// of the others. What is noted is written by before_commit().
+// One thread. The engine must outlive it.
+class Homes {
+ public:
+  static Result<std::unique_ptr<Homes>> open(LedgerEngine& engine, Home home, Clock& clock);
+  static Status create_tables(LedgerEngine& engine);
+
+  const std::string& id() const { return home_.id; }
+
+  // This process serves the home from now on; another one that did is fenced out. Waits for what that one was about to
+  // commit.
+  Status serve();
+  bool is_serving() const { return epoch_ != 0; }
+  bool is_fenced() const { return is_fenced_; }
+  // First in every transaction of a relay: keeps a successor waiting until it is over. kStale: there is a successor.
+  Status fence();
+  Status before_commit();
+  void after_end();  // of a transaction, whichever
+
+  void wake(std::string_view home) { woken_.insert(std::string(home)); }
+  void note_agents_changed() { agents_changed_ = true; }
+  // Messages to settle before the commit. Their locks are taken last and in order of their ids: of two relays that
+  // settle the same ones, one waits. Without the lock each could take the other's delivery for open, and nobody would
+  // settle.
+  void note_settled(std::string_view message_id) { settled_.insert(std::string(message_id)); }
+  const std::set<std::string>& settled() const { return settled_; }
+  Status lock_message(std::string_view message_id);
+  void note_newest_ns(std::int64_t stamp_ns) { newest_ns_ = stamp_ns; }
+  Result<std::int64_t> newest_ns();  // of the inbox names this home ever gave
+  Result<std::int64_t> agents_version();
+
+  Result<std::map<std::string, std::string>> labels();  // home → label
+  Result<std::optional<std::string>> find(std::string_view agent);
+  // False: the name belongs to another home, where it is not terminated.
+  Result<bool> claim(std::string_view agent);
+  // Whatever another home says. How many deliveries are under way there and stay there.
+  Result<std::int64_t> adopt(std::string_view agent);
+
+  Status put_body(std::string_view message_id, std::string_view content);
+  Result<std::optional<std::string>> find_body(std::string_view message_id);
+  Status drop_body(std::string_view message_id);  // unless a delivery to come needs it
+
+  Status own_operation(std::int64_t operation, std::string_view home);
+
+ private:
+  Homes(Home home, Clock& clock) : home_(std::move(home)), clock_(clock) {}
+  Status prepare(LedgerEngine& engine);
+
+  Home home_;
+  Clock& clock_;
+  std::int64_t epoch_ = 0;
+  bool is_fenced_ = false;
+  std::set<std::string> woken_;
+  std::set<std::string> settled_;
+  bool agents_changed_ = false;
+  std::int64_t newest_ns_ = 0;
+  std::int64_t written_newest_ns_ = 0;
+
+  Statement begin_serving_, fence_, put_newest_, newest_, put_version_, version_, notify_;
+  Statement labels_, find_, claim_, move_, move_deliveries_, under_way_;
+  Statement put_body_, find_body_, drop_body_, own_operation_, lock_message_;
+};
+
+}  // namespace warren::relay

@@ -1,0 +1,272 @@
+#include "relay/spawn/supervisor.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+
+namespace warren::relay {
+namespace {
+
+constexpr std::int64_t kMinuteNs = 60'000'000'000;
+constexpr int kChainSteps = 256;  // a chain may be a circle, if who leads starts an ancestor anew
+
+std::int64_t ns_of(std::chrono::milliseconds time) { return std::chrono::nanoseconds(time).count(); }
+
+}  // namespace
+
+void Supervisor::load(std::vector<Life> lives) {
+  for (Life& life : lives) {
+    if (life.state == LifeState::kAsked) {
+      asked_[life.message_id] = std::move(life);
+      continue;
+    }
+    Kept& kept = kept_[life.name];
+    kept.life = std::move(life);
+    if (kept.life.has_process()) adopt(kept);
+  }
+}
+
+void Supervisor::adopt(Kept& kept) {
+  kept.child = Child::adopt(kept.life.process);
+  if (kept.child) watched_.insert(kept.life.name);
+  else ends_.push_back({kept.life.name, {}});
+  kept.timeout_at_ns = timeout_at_ns(kept.life);
+  if (kept.life.state == LifeState::kReleasing) release(kept);
+}
+
+void Supervisor::reconcile(std::vector<Life> lives) {
+  asked_.clear();
+  for (Life& life : lives) {
+    const Life* known = find(life.name);
+    bool is_same = known != nullptr && known->number == life.number && known->state == life.state;
+    if (life.state == LifeState::kAsked) {
+      asked_[life.message_id] = std::move(life);
+    } else if (!is_same) {
+      bool is_same_process = known != nullptr && known->process == life.process;
+      Kept& kept = kept_[life.name];
+      if (is_same_process) keep(std::move(life));
+      else kept.life = std::move(life);
+      if (!is_same_process && kept.life.has_process()) adopt(kept);
+    }
+  }
+}
+
+const Life* Supervisor::find(std::string_view name) const {
+  auto found = kept_.find(name);
+  return found == kept_.end() ? nullptr : &found->second.life;
+}
+
+const Life* Supervisor::find_asked(std::string_view message_id) const {
+  auto found = asked_.find(message_id);
+  return found == asked_.end() ? nullptr : &found->second;
+}
+
+bool Supervisor::is_asked(std::string_view name) const {
+  return std::any_of(asked_.begin(), asked_.end(), [&](const auto& one) { return one.second.name == name; });
+}
+
+bool Supervisor::has_process(std::string_view name) const {
+  const Life* life = find(name);
+  return life != nullptr && life->has_process();
+}
+
+bool Supervisor::has_ended(std::string_view name) const {
+  const Life* life = find(name);
+  return life != nullptr && !life->has_process();
+}
+
+bool Supervisor::was_released(std::string_view name) const {
+  const Life* life = find(name);
+  return life != nullptr && life->state == LifeState::kReleased;
+}
+
+std::string Supervisor::find_spawner(std::string_view name) const {
+  const Life* life = find(name);
+  return life == nullptr ? "" : life->spawner;
+}
+
+std::int64_t Supervisor::depth_of(std::string_view name) const {
+  const Life* life = find(name);
+  return life == nullptr ? 0 : life->depth;
+}
+
+bool Supervisor::is_ancestor(std::string_view ancestor, std::string_view name) const {
+  std::string above = find_spawner(name);
+  for (int steps = 0; !above.empty() && steps < kChainSteps; ++steps) {
+    if (above == ancestor) return true;
+    above = find_spawner(above);
+  }
+  return false;
+}
+
+std::vector<std::string> Supervisor::list_descendants(std::string_view name) const {
+  std::vector<std::string> found;
+  for (const auto& [other, kept] : kept_) {
+    if (other != name && kept.life.has_process() && is_ancestor(name, other)) found.push_back(other);
+  }
+  return found;
+}
+
+Status Supervisor::check_limits(std::string_view spawner, const std::vector<Life>& planned) const {
+  std::int64_t alive = static_cast<std::int64_t>(asked_.size());
+  for (const auto& [name, kept] : kept_) alive += kept.life.has_process() ? 1 : 0;
+  std::int64_t lately = 0;
+  for (const Life& life : planned) {
+    if (life.state != LifeState::kAsked) continue;
+    ++alive;
+    lately += life.spawner == spawner ? 1 : 0;
+  }
+  if (alive >= config_.count_max) {
+    return Error(Code::kLimit, fmt::format("{} agents run already, and no more are allowed", config_.count_max));
+  }
+  std::int64_t depth = depth_of(spawner) + 1;
+  if (depth > config_.depth_max) {
+    return Error(Code::kLimit, fmt::format("an agent at depth {} starts no others", depth - 1));
+  }
+  auto recent = recent_.find(spawner);
+  if (recent != recent_.end()) {
+    std::int64_t since = clock_.monotonic_ns() - kMinuteNs;
+    lately += std::count_if(recent->second.begin(), recent->second.end(), [&](std::int64_t at) { return at > since; });
+  }
+  if (lately >= config_.per_minute) {
+    return Error(Code::kLimit, fmt::format("{} agents a minute are allowed, and were asked for", config_.per_minute));
+  }
+  return Ok{};
+}
+
+std::int64_t Supervisor::timeout_at_ns(const Life& life) const {
+  auto cli = config_.clis.find(life.cli);
+  if (cli == config_.clis.end() || cli->second.timeout.count() == 0) return INT64_MAX;
+  std::int64_t ran_ns = std::max<std::int64_t>(0, clock_.now_us() - life.started_at_us) * 1000;
+  return clock_.monotonic_ns() + std::max<std::int64_t>(0, ns_of(cli->second.timeout) - ran_ns);
+}
+
+void Supervisor::release(Kept& kept) {
+  kept.stage = Stage::kNotice;
+  kept.next_at_ns = clock_.monotonic_ns() + ns_of(config_.notice);
+}
+
+void Supervisor::apply(const std::vector<Life>& lives) {
+  for (const Life& life : lives) {
+    if (life.state == LifeState::kAsked) {
+      std::deque<std::int64_t>& times = recent_[life.spawner];
+      times.push_back(clock_.monotonic_ns());
+      while (times.size() > static_cast<std::size_t>(config_.per_minute)) times.pop_front();
+      asked_[life.message_id] = life;
+      continue;
+    }
+    asked_.erase(life.message_id);
+    if (life.state != LifeState::kFailed) keep(life);
+  }
+}
+
+void Supervisor::keep(Life life) {
+  Kept& kept = kept_[life.name];
+  bool is_news = kept.life.state != life.state;
+  kept.life = std::move(life);
+  if (!kept.life.has_process()) {
+    watched_.erase(kept.life.name);
+    kept.child.reset();
+    kept.stage = Stage::kNone;
+    kept.next_at_ns = kept.timeout_at_ns = kept.orphan_at_ns = INT64_MAX;
+  } else if (kept.life.state == LifeState::kReleasing && is_news) {
+    release(kept);
+  } else if (kept.life.state == LifeState::kRunning) {
+    kept.timeout_at_ns = timeout_at_ns(kept.life);
+  }
+}
+
+void Supervisor::let_go(std::vector<Child> children) {
+  for (Child& child : children) {
+    for (auto& [name, kept] : kept_) {
+      if (!kept.life.has_process() || !(kept.life.process == child.process())) continue;
+      kept.child.emplace(std::move(child));
+      kept.child->open_gate();
+      watched_.insert(name);
+      break;
+    }
+  }
+}
+
+void Supervisor::note_saved(std::string_view name) {
+  auto found = kept_.find(name);
+  if (found != kept_.end() && found->second.stage == Stage::kNotice) found->second.next_at_ns = 0;
+}
+
+void Supervisor::step(Kept& kept, std::int64_t now_ns) {
+  if (kept.next_at_ns <= now_ns && kept.stage == Stage::kNotice) {
+    kept.child->signal_group(SIGTERM);
+    kept.stage = Stage::kTerminated;
+    kept.next_at_ns = now_ns + ns_of(config_.grace);
+  } else if (kept.next_at_ns <= now_ns && kept.stage == Stage::kTerminated) {
+    kept.child->signal_group(SIGKILL);
+    kept.stage = Stage::kKilled;
+    kept.next_at_ns = INT64_MAX;
+  }
+  if (kept.timeout_at_ns <= now_ns) note_overdue(kept.life.name, "it ran as long as it may");
+  if (kept.orphan_at_ns <= now_ns) note_overdue(kept.life.name, "nobody who started it is left");
+  if (kept.timeout_at_ns <= now_ns) kept.timeout_at_ns = INT64_MAX;
+  if (kept.orphan_at_ns <= now_ns) kept.orphan_at_ns = INT64_MAX;
+}
+
+void Supervisor::poll() {
+  std::int64_t now_ns = clock_.monotonic_ns();
+  for (auto at = watched_.begin(); at != watched_.end();) {
+    Kept& kept = kept_.at(*at);
+    if (std::optional<ChildEnd> end = kept.child->take_end()) {
+      ends_.push_back({*at, *end});
+      kept.child.reset();
+      at = watched_.erase(at);
+    } else {
+      step(kept, now_ns);
+      ++at;
+    }
+  }
+}
+
+void Supervisor::note_overdue(std::string_view name, std::string_view why) {
+  const Life* life = find(name);
+  bool is_known = std::any_of(overdue_.begin(), overdue_.end(), [&](const Overdue& one) { return one.name == name; });
+  if (life == nullptr || life->state != LifeState::kRunning || is_known) return;
+  overdue_.push_back({std::string(name), std::string(why)});
+}
+
+void Supervisor::note_superior(std::string_view name, bool has_superior) {
+  auto found = kept_.find(name);
+  if (found == kept_.end() || config_.orphan.count() == 0) return;
+  std::int64_t& at = found->second.orphan_at_ns;
+  if (has_superior) at = INT64_MAX;
+  else if (at == INT64_MAX) at = clock_.monotonic_ns() + ns_of(config_.orphan);
+}
+
+void Supervisor::forget_reported(std::size_t ends, std::size_t overdues) {
+  ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(ends));
+  overdue_.erase(overdue_.begin(), overdue_.begin() + static_cast<std::ptrdiff_t>(overdues));
+}
+
+std::vector<std::string> Supervisor::list_running() const {
+  std::vector<std::string> found;
+  for (const auto& [name, kept] : kept_) {
+    if (kept.life.state == LifeState::kRunning) found.push_back(name);
+  }
+  return found;
+}
+
+void Supervisor::add_pollfds(std::vector<pollfd>& out) const {
+  for (const std::string& name : watched_) out.push_back({kept_.at(name).child->pidfd(), POLLIN, 0});
+}
+
+std::int64_t Supervisor::wake_at_ns() const {
+  if (!ends_.empty() || !overdue_.empty()) return 0;
+  std::int64_t at = INT64_MAX;
+  for (const std::string& name : watched_) {
+    const Kept& kept = kept_.at(name);
+    at = std::min({at, kept.next_at_ns, kept.timeout_at_ns, kept.orphan_at_ns});
+  }
+  return at;
+}
+
+}  // namespace warren::relay

@@ -1,0 +1,319 @@
+#include "session/run_server.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "base/path.h"
+#include "fuse/mounted.h"
+#include "os/daemon.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "sandbox/message.h"
+#include "sandbox/sandbox.h"
+#include "session/served_agent.h"
+#include "store/overlay_schema.h"
+
+namespace warren {
+namespace {
+
+constexpr int kFirstJoinMs = 30'000;  // whoever started us comes at once, or was killed
+
+Result<sockaddr_un> address_of(const SessionDir& session) {
+  std::string path = session.socket_path();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error(Code::kNameTooLong, "the socket's name is too long");
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Result<Fd> open_socket() {
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return system_error(errno, "open a socket");
+  return socket;
+}
+
+Result<Fd> listen_for_commands(const SessionDir& session) {
+  sockaddr_un address = WARREN_TRY(address_of(session));
+  Fd listener = WARREN_TRY(open_socket());
+  ::unlink(address.sun_path);  // a killed server left it; the lock says that there is no other
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  bool is_bound = ::bind(listener.get(), generic, sizeof address) == 0 && ::listen(listener.get(), 64) == 0;
+  if (!is_bound) return system_error(errno, "listen for commands");
+  return listener;
+}
+
+// Under another name first: a session that is there is whole.
+Status make_session_file(const SessionDir& session, const std::string& base, Clock& clock) {
+  std::string draft = session.file() + ".new";
+  for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
+  {
+    auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
+    WARREN_TRY(make_overlay(*store, base));
+  }
+  if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
+  return system_error(errno, fmt::format("make {}", quote(session.file())));
+}
+
+// Nobody else has business with our session, root excepted; and nobody else may tell us where to go in.
+bool is_trusted(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+// Closing the last descriptor of an inotify waits for the kernel to be sure that nobody looks at it any more, 8 to
+// 20 ms. With another descriptor of each the kernel does that when this process is gone, and nobody waits for it.
+void leave_watches_to_exit() {
+  Result<Fd> dir = open_host_dir("/proc/self/fd");
+  if (!dir.ok()) return;
+  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (!entries.ok()) return;
+  for (const HostEntry& entry : *entries) {
+    Result<std::string> leads_to = read_host_link_below(dir->get(), entry.name);
+    bool is_watch = leads_to.ok() && *leads_to == "anon_inode:inotify";
+    if (is_watch) ::fcntl(std::atoi(entry.name.c_str()), F_DUPFD_CLOEXEC, 0);
+  }
+}
+
+bool has_places_inside(const Plan& plan, const std::string& path) {
+  return std::any_of(plan.places.begin(), plan.places.end(),
+                     [&](const Plan::Place& place) { return place.path != path && is_within(place.path, path); });
+}
+
+// A mount that covers something in the base goes when the kernel is told that a name above it has changed, and a
+// command can bring that about. So what is hidden is not in the base at all; where something in it is shown, only
+// the rest of it is not.
+Status collect_hidden(const Plan& plan, const std::string& path, std::vector<std::string>& hidden) {
+  if (!has_places_inside(plan, path)) {
+    hidden.push_back(path);
+    return Ok{};
+  }
+  Fd dir = WARREN_TRY(open_host_dir(path));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  for (const HostEntry& entry : entries) {
+    std::string child = join_path(path, entry.name);
+    bool is_place = std::any_of(plan.places.begin(), plan.places.end(),
+                                [&](const Plan::Place& place) { return place.path == child; });
+    if (!is_place) WARREN_TRY(collect_hidden(plan, child, hidden));
+  }
+  return Ok{};
+}
+
+// Also what lies outside the base: a mount may show it inside.
+Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
+  std::vector<std::string> hidden;
+  for (const std::string& path : plan.paths_of(Plan::Kind::kHidden)) WARREN_TRY(collect_hidden(plan, path, hidden));
+  return hidden;
+}
+
+class RunServer {
+ public:
+  RunServer(const SessionDir& session, const Plan& plan, const ServerOptions& options, Clock& clock)
+      : session_(session), plan_(plan), options_(options), clock_(clock) {}
+
+  // The sandbox first: after it there are threads. The agent is opened while the sandbox builds itself.
+  Status start() {
+    serving_ = WARREN_TRY(session_.lock_serving());
+    WARREN_TRY(take_signals());
+    sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
+    if (WARREN_TRY(session_.is_new())) {
+      WARREN_TRY(session_.set_base(plan_.base));
+      WARREN_TRY(make_session_file(session_, plan_.base, clock_));
+    }
+    AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
+    how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    agent_ = WARREN_TRY(Agent::open(how, clock_));
+    first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
+    Fd requests = WARREN_TRY(sandbox_->take_requests());
+    SessionOptions shown = session_options({}, {});
+    shown.has_mounts = has_places_inside(plan_, plan_.base);
+    shown.passthrough = options_.passthrough;
+    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, shown));
+    std::string problem = mounted_->passthrough_problem();
+    if (!problem.empty()) options_.warn(passthrough_warning(problem));
+    WARREN_TRY(sandbox_->open());
+    listener_ = WARREN_TRY(listen_for_commands(session_));
+    return Ok{};
+  }
+
+  // Until the last command has left, the sandbox has ended, or somebody tells us to.
+  void serve() {
+    bool has_had_commands = false;
+    while (!should_end_) {
+      std::vector<pollfd> all{{listener_.get(), POLLIN, 0},
+                              {signals_.get(), POLLIN, 0},
+                              {sandbox_->ended_fd(), POLLIN, 0},
+                              {mounted_->ended_fd(), POLLIN, 0}};
+      for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
+      int ready = ::poll(all.data(), all.size(), has_had_commands ? -1 : kFirstJoinMs);
+      if (ready < 0 && errno == EINTR) continue;
+      bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
+      if (is_over) break;
+      if (all[1].revents != 0 && !goes_on_after_signal()) break;
+      for (std::size_t i = commands_.size(); i-- > 0;) {
+        if (all[4 + i].revents != 0) hear(i);
+      }
+      if (all[0].revents != 0) accept();
+      has_had_commands = has_had_commands || !commands_.empty();
+      if (has_had_commands && commands_.empty()) break;
+    }
+    end();
+  }
+
+ private:
+  Status take_signals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_SETMASK, &set, nullptr);
+    signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC));
+    if (!signals_.is_open()) return system_error(errno, "signalfd");
+    return Ok{};
+  }
+
+  // SIGUSR1 is kept for checkpoints.
+  bool goes_on_after_signal() {
+    signalfd_siginfo info{};
+    if (::read(signals_.get(), &info, sizeof info) != sizeof info) return true;
+    return info.ssi_signo == SIGUSR1;
+  }
+
+  void accept() {
+    Fd command(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!command.is_open() || !is_trusted(command.get())) return;
+    std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
+    std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
+    std::vector<std::string> fields{"joined", plan_.base, std::to_string(allowed.size())};
+    fields.insert(fields.end(), allowed.begin(), allowed.end());
+    fields.insert(fields.end(), scratch.begin(), scratch.end());
+    if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back(std::move(command));
+  }
+
+  void hear(std::size_t index) {
+    Result<Message> message = receive_message(commands_[index].get());
+    bool has_left = message.ok() && message->verb() == "leave";
+    if (message.ok() && !has_left) return;
+    Fd command = std::move(commands_[index]);
+    commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (!has_left) return;  // killed: nobody waits for an answer
+    if (commands_.empty()) {
+      last_ = std::move(command);  // answered when everything is written down
+      should_end_ = true;
+    } else {
+      say_goodbye(command, "others");
+    }
+  }
+
+  void say_goodbye(const Fd& command, const char* which) {
+    std::array<std::string, 3> fields{"left", which, has_changed() ? "changed" : "same"};
+    send_message(command.get(), fields).ignore("it was killed meanwhile");
+  }
+
+  bool has_changed() {
+    if (!agent_) return has_changed_;
+    if (!agent_->store().database().end_batch().ok()) return true;
+    Result<std::int64_t> now = agent_->store().journal()->last_seq();
+    return !now.ok() || *now != first_change_;
+  }
+
+  // Whoever comes now finds no socket, and waits for our lock to start another server.
+  void end() {
+    Result<sockaddr_un> address = address_of(session_);
+    if (address.ok()) ::unlink(address->sun_path);
+    listener_ = Fd();
+    sandbox_->end();
+    leave_watches_to_exit();
+    mounted_.reset();
+    has_changed_ = has_changed();
+    agent_.reset();
+    sandbox_.reset();
+    serving_ = Fd();
+    if (last_.is_open()) say_goodbye(last_, "last");
+  }
+
+  const SessionDir& session_;
+  const Plan& plan_;
+  const ServerOptions& options_;
+  Clock& clock_;
+  Fd serving_;
+  Fd signals_;
+  std::unique_ptr<Sandbox> sandbox_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Mounted> mounted_;
+  Fd listener_;
+  std::vector<Fd> commands_;
+  Fd last_;
+  std::int64_t first_change_ = 0;
+  bool has_changed_ = false;
+  bool should_end_ = false;
+};
+
+}  // namespace
+
+Status start_run_server(const SessionDir& session, const Plan& plan, const ServerOptions& options, Fd& held,
+                        Clock& clock) {
+  Daemon daemon = WARREN_TRY(Daemon::start());
+  if (!daemon.is_child()) return daemon.wait();
+  held = Fd();
+  ::setsid();  // from here on no key ends us
+  RunServer server(session, plan, options, clock);
+  Status started = server.start();
+  daemon.report(started);
+  if (started.ok()) server.serve();
+  ::_exit(started.ok() ? 0 : 1);
+}
+
+Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& session) {
+  sockaddr_un address = WARREN_TRY(address_of(session));
+  Fd socket = WARREN_TRY(open_socket());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    bool is_nobody = errno == ENOENT || errno == ECONNREFUSED;
+    if (is_nobody) return std::optional<JoinedSession>();
+    return system_error(errno, fmt::format("join session {}", quote(session.id())));
+  }
+  if (!is_trusted(socket.get())) {
+    return Error(Code::kNotPermitted,
+                 fmt::format("session {} is served by another user's process", quote(session.id())));
+  }
+  Result<Message> answer = receive_message(socket.get());
+  if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();
+  Message message = WARREN_TRY(std::move(answer));
+  std::size_t allowed = message.fields.size() < 3 ? 0 : static_cast<std::size_t>(std::atol(message.fields[2].c_str()));
+  bool is_right = message.verb() == "joined" && message.fields.size() >= 3 + allowed && message.fds.size() >= 4;
+  if (!is_right) return Error(Code::kIo, "the session's server does not speak our language");
+  JoinedSession joined(std::move(socket));
+  joined.base_ = message.fields[1];
+  auto first = message.fields.begin() + 3;
+  joined.allowed_.assign(first, first + static_cast<std::ptrdiff_t>(allowed));
+  joined.writable_.assign(first, message.fields.end());
+  joined.writable_.push_back(joined.base_);
+  joined.namespaces_ = std::move(message.fds);
+  joined.has_own_network_ = joined.namespaces_.size() == 5;  // Sandbox::namespaces
+  return std::optional(std::move(joined));
+}
+
+Result<JoinedSession::Left> JoinedSession::leave() {
+  std::array<std::string, 1> word{"leave"};
+  WARREN_TRY(send_message(server_.get(), word));
+  Message message = WARREN_TRY(receive_message(server_.get()));
+  if (message.verb() != "left" || message.fields.size() != 3) return Error(Code::kIo, "an answer nobody gives");
+  return Left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed"};
+}
+
+}  // namespace warren

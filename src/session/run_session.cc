@@ -1,0 +1,310 @@
+#include "session/run_session.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "agent/locate.h"
+#include "agent/running.h"
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "changes/open_overlay.h"
+#include "os/host_files.h"
+#include "sandbox/enter.h"
+#include "session/run_server.h"
+
+extern char** environ;
+
+namespace warren {
+namespace {
+
+constexpr int kNameTries = 100;  // to find a free name, or a session that stays
+
+std::string random_uuid() {
+  std::random_device random;
+  std::array<std::uint32_t, 4> words{random(), random(), random(), random()};
+  words[1] = (words[1] & 0xffff0fffU) | 0x4000U;      // version 4
+  words[2] = (words[2] & 0x3fffffffU) | 0x80000000U;  // the usual variant
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", words[0], words[1] >> 16, words[1] & 0xffff,
+                     words[2] >> 16, words[2] & 0xffff, words[3]);
+}
+
+// Short enough to type, and to tell from the one before it.
+std::string random_name() {
+  constexpr std::array kHow{"amber",  "brave",  "calm",  "clever", "crisp",  "eager",  "fair",  "fleet",
+                            "gentle", "happy",  "keen",  "lively", "lucky",  "mellow", "merry", "nimble",
+                            "noble",  "plucky", "proud", "quick",  "quiet",  "rapid",  "royal", "sharp",
+                            "shy",    "silver", "smart", "snug",   "steady", "swift",  "warm",  "witty"};
+  constexpr std::array kWho{"badger", "beaver", "bison", "crane", "deer",  "dove", "falcon", "ferret",
+                            "finch",  "fox",    "goose", "hare",  "heron", "ibex", "jay",    "lark",
+                            "lynx",   "marten", "mole",  "moose", "mouse", "newt", "otter",  "owl",
+                            "rabbit", "raven",  "robin", "seal",  "stoat", "swan", "vole",   "wren"};
+  std::random_device random;
+  return fmt::format("{}-{}-{:04x}", kHow[random() % kHow.size()], kWho[random() % kWho.size()], random() & 0xffff);
+}
+
+Result<std::string> new_session_id(SessionNaming naming) {
+  for (int tries = 0; tries < kNameTries; ++tries) {
+    std::string id = naming == SessionNaming::kUuid ? random_uuid() : random_name();
+    std::string path = WARREN_TRY(path_of_session(id));
+    if (!WARREN_TRY(find_host_link(path))) return id;
+  }
+  return Error(Code::kExists, "cannot find a free name for the session", "name it: --session ID");
+}
+
+std::vector<std::string> homes_of_user(const std::string& home) {
+  std::vector<std::string> homes{home};
+  const passwd* user = ::getpwuid(::geteuid());
+  bool has_another = user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/' && user->pw_dir != home;
+  if (has_another && std::string_view(user->pw_dir) != "/") homes.emplace_back(user->pw_dir);
+  return homes;
+}
+
+// The first ones only lead to sockets that are not there inside; the others are set anew.
+bool is_dropped(std::string_view variable) {
+  constexpr std::array<std::string_view, 19> kDropped{
+      "SSH_AUTH_SOCK=",   "SSH_AGENT_PID=",  "GPG_AGENT_INFO=",  "DBUS_SESSION_BUS_ADDRESS=",
+      "XDG_RUNTIME_DIR=", "DOCKER_HOST=",    "CONTAINER_HOST=",  "WAYLAND_DISPLAY=",
+      "XAUTHORITY=",      "ICEAUTHORITY=",   "TMPDIR=",          "PWD=",
+      "OLDPWD=",          "AGENTFS=",        "AGENTFS_SANDBOX=", "AGENTFS_SESSION=",
+      "WARREN_SANDBOX=",  "WARREN_SESSION=", "WARREN_BASE="};
+  return std::any_of(kDropped.begin(), kDropped.end(),
+                     [&](std::string_view name) { return variable.starts_with(name); });
+}
+
+class Run {
+ public:
+  Run(const RunOptions& options, RunObserver& observer, Clock& clock)
+      : options_(options), observer_(observer), clock_(clock) {}
+
+  Result<int> run() {
+    WARREN_TRY(check_outside());
+    ::close_range(3, ~0U, 0);  // nothing of whoever started us reaches the sandbox or its server
+    WARREN_TRY(resolve());
+    WARREN_TRY(enter_session());
+    observer_.on_start(facts());
+    Result<Ended> ended = run_command();
+    session_->remove_process(::getpid());
+    running_.reset();
+    Result<JoinedSession::Left> left = joined_->leave();
+    if (!ended.ok()) {
+      tidy_up(left);
+      return std::move(ended).take_error();
+    }
+    if (!ended->problem.empty()) observer_.on_failure(Error(Code::kNotFound, ended->problem));
+    finish(left);
+    return ended->status;
+  }
+
+ private:
+  static Status check_outside() {
+    const char* inside = std::getenv("WARREN_SANDBOX");
+    if (inside == nullptr || *inside == '\0') return Ok{};
+    return Error(Code::kUnsupported, "this is inside a run already, and a run cannot start another",
+                 "the walls around you hold for everything you start");
+  }
+
+  Status resolve() {
+    std::error_code failed;
+    cwd_ = std::filesystem::current_path(failed).string();
+    if (failed) return Error(Code::kNotFound, "the working directory is gone");
+    if (options_.session) return check_agent_id(*options_.session);
+    return Ok{};
+  }
+
+  // One of several that come at the same moment starts the server; the others wait, and join.
+  Status enter_session() {
+    std::string id = options_.session.value_or("");
+    if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
+    Fd held = WARREN_TRY(open_session(id));
+    is_new_ = WARREN_TRY(session_->is_new());
+    joined_ = WARREN_TRY(JoinedSession::join(*session_));
+    if (joined_) {
+      WARREN_TRY(check_joining());
+      return note_process();
+    }
+    is_owner_ = true;
+    Status started = start(held);
+    if (!started.ok() && is_new_) session_->remove().ignore("the first error is the one to tell");
+    WARREN_TRY(std::move(started));
+    return note_process();
+  }
+
+  // Again when somebody deleted it while we waited: an ended run does that with a session that nobody changed.
+  Result<Fd> open_session(const std::string& id) {
+    for (int tries = 1;; ++tries) {
+      session_ = WARREN_TRY(SessionDir::open(id));
+      Result<Fd> held = session_->lock();
+      bool is_gone = !held.ok() && held.error().code() == Code::kStale;
+      if (!is_gone || tries == kNameTries) return held;
+    }
+  }
+
+  Status start(Fd& held) {
+    Plan plan = WARREN_TRY(plan_walls());
+    if (!is_new_) {  // finishes an apply that was interrupted
+      WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_,
+                              [this](const Recovery& recovery) { observer_.on_recovery(recovery); }));
+    }
+    ServerOptions how{.passthrough = options_.passthrough,
+                      .warn = [this](const std::string& message) { observer_.on_warning(message); }};
+    WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
+    joined_ = WARREN_TRY(JoinedSession::join(*session_));
+    if (joined_) return Ok{};
+    return Error(Code::kUnavailable, "the session's server ended at once");
+  }
+
+  Result<Plan> plan_walls() {
+    std::string home = WARREN_TRY(home_directory());
+    std::string agents = WARREN_TRY(agents_home());
+    PlanOptions asked{.base = options_.base.value_or(cwd_),
+                      .allow = options_.allow,
+                      .read = options_.read,
+                      .hide = options_.hide,
+                      .default_allows = options_.default_allows,
+                      .homes = homes_of_user(home),
+                      .guarded = {agents, session_->path()},
+                      .has_network = options_.has_network};
+    if (!is_new_) {
+      asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
+      if (options_.base) WARREN_TRY(check_base(asked.base));
+    }
+    return make_plan(asked);
+  }
+
+  Status check_base(const std::string& base) const {
+    std::string asked = WARREN_TRY(canonical_host_path(*options_.base).within("--base"));
+    if (asked == base) return Ok{};
+    return Error(Code::kInvalid,
+                 fmt::format("session {} lies over {}, not over {}", quote(session_->id()), quote(base), quote(asked)));
+  }
+
+  // The walls are those of the one who started it.
+  Status check_joining() const {
+    bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
+                          !options_.has_network || options_.default_allows == DefaultAllows::kNone ||
+                          options_.passthrough;
+    if (asks_for_walls && !options_.ignores_walls_when_joining) {
+      return Error(Code::kInvalid,
+                   fmt::format("session {} is running, and its walls stand until it ends", quote(session_->id())),
+                   "--allow, --read, --hide, --no-network, --no-default-allows and --passthrough are for the one who "
+                   "starts it");
+    }
+    if (options_.base) return check_base(joined_->base());
+    return Ok{};
+  }
+
+  Status note_process() {
+    std::string command = fmt::format("{}", fmt::join(options_.command, " "));
+    std::int64_t now = clock_.now().seconds;
+    running_ = WARREN_TRY(RunningEntry::add({.kind = "run",
+                                             .agent = session_->file(),
+                                             .dir = joined_->base(),
+                                             .command = command,
+                                             .started_at = now,
+                                             .process = {}}));
+    return session_->add_process({.pid = ::getpid(),
+                                  .is_owner = is_owner_,
+                                  .command = options_.process_label.empty() ? command : options_.process_label,
+                                  .started_at = now,
+                                  .cwd = cwd_});
+  }
+
+  RunFacts facts() const {
+    return {.id = session_->id(),
+            .base = joined_->base(),
+            .allowed = joined_->allowed(),
+            .has_own_network = joined_->has_own_network(),
+            .entered_as = !is_owner_ ? EnteredAs::kJoiner
+                          : is_new_  ? EnteredAs::kCreator
+                                     : EnteredAs::kResumer};
+  }
+
+  std::vector<std::string> environment(const std::string& dir) const {
+    std::vector<std::string> all;
+    for (char** each = environ; *each != nullptr; ++each) {
+      std::string_view variable(*each);
+      if (!is_dropped(variable)) all.emplace_back(variable);
+    }
+    const std::string& id = session_->id();
+    for (std::string& variable : std::vector<std::string>{
+             "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + id, "WARREN_SANDBOX=1",
+             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "TMPDIR=/tmp", "PWD=" + dir}) {
+      all.push_back(std::move(variable));
+    }
+    return all;
+  }
+
+  Result<Ended> run_command() {
+    std::string dir = is_within(cwd_, joined_->base()) ? cwd_ : joined_->base();
+    Entering entering{.namespaces = joined_->take_namespaces(),
+                      .writable = joined_->writable(),
+                      .dir = dir,
+                      .words = options_.command,
+                      .environment = environment(dir)};
+    return run_inside(entering);
+  }
+
+  // After a command that never ran: the session goes if we made it.
+  void tidy_up(const Result<JoinedSession::Left>& left) const {
+    bool is_ours_alone = is_new_ && is_owner_ && left.ok() && left->was_last && !left->has_changed;
+    if (is_ours_alone) delete_session(session_->id()).ignore("it can be deleted by hand");
+  }
+
+  void finish(const Result<JoinedSession::Left>& left) {
+    if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost});
+    bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
+    bool goes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
+    RunEnd end{.has_changed = left->has_changed};
+    if (goes && left->was_last) {
+      Status deleted = delete_session(session_->id());
+      if (!deleted.ok()) return observer_.on_failure(deleted.error());
+      end.fate = RunEnd::Fate::kDeleted;
+    } else if (goes && options_.at_end == AtEnd::kDiscard) {
+      end.fate = RunEnd::Fate::kStillInUse;
+    }
+    observer_.on_end(*session_, end);
+  }
+
+  const RunOptions& options_;
+  RunObserver& observer_;
+  Clock& clock_;
+  std::string cwd_;
+  std::optional<SessionDir> session_;
+  std::optional<JoinedSession> joined_;
+  std::unique_ptr<RunningEntry> running_;
+  bool is_new_ = false;
+  bool is_owner_ = false;
+};
+
+}  // namespace
+
+Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock) {
+  return Run(options, observer, clock).run();
+}
+
+std::string shell_of_user() {
+  const char* given = std::getenv("SHELL");
+  if (given != nullptr && *given == '/' && ::access(given, X_OK) == 0) return given;
+  const passwd* user = ::getpwuid(::geteuid());
+  bool has_one = user != nullptr && user->pw_shell != nullptr && ::access(user->pw_shell, X_OK) == 0;
+  return has_one ? user->pw_shell : "/bin/sh";
+}
+
+Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = session.file(), .mode = OpenMode::kReadOnly}, clock));
+  std::optional<AgentOverlay> overlay = agent->overlay();
+  if (!overlay) return ChangeSummary{};
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(*overlay));
+  return summarise(changes);
+}
+
+}  // namespace warren

@@ -1,0 +1,84 @@
+// One run: finds or starts the session, runs the command in it, and decides what becomes of the session at the end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/sessions.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "changes/apply.h"
+#include "changes/changes.h"
+#include "sandbox/plan.h"
+
+namespace warren {
+
+enum class AtEnd {
+  kKeepIfChanged,  // delete a new session in which nothing happened
+  kKeep,
+  kDiscard,
+};
+
+enum class SessionNaming { kWords, kUuid };
+
+struct RunOptions {
+  std::optional<std::string> session;  // to join, resume or create
+  SessionNaming naming = SessionNaming::kWords;
+  std::optional<std::string> base;  // as typed; default: the working directory
+  std::vector<std::string> allow;
+  std::vector<std::string> read;
+  std::vector<std::string> hide;
+  DefaultAllows default_allows = DefaultAllows::kWarren;
+  bool has_network = true;
+  bool passthrough = false;
+  bool ignores_walls_when_joining = false;  // instead of refusing options that only the first run can set
+  AtEnd at_end = AtEnd::kKeepIfChanged;
+  std::vector<std::string> command;  // not empty
+  std::string process_label;         // how the session lists this run; empty: the whole command
+};
+
+enum class EnteredAs { kCreator, kResumer, kJoiner };
+
+// The session a command is about to run in.
+struct RunFacts {
+  std::string id;
+  std::string base;
+  std::vector<std::string> allowed;
+  bool has_own_network = false;
+  EnteredAs entered_as = EnteredAs::kCreator;
+};
+
+struct RunEnd {
+  enum class Fate {
+    kKept,
+    kDeleted,
+    kStillInUse,  // was to be discarded, but other runs are in it
+    kServerLost,  // its server died; what it had stored is there
+  };
+  Fate fate = Fate::kKept;
+  bool has_changed = true;  // since the server started
+};
+
+// Receives what a run reports while it goes on. Whoever starts the run decides how to show it.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+
+  virtual void on_warning(const std::string& message) = 0;  // something works, but not as asked for
+  virtual void on_failure(const Error& error) = 0;          // the run goes on, or its command has ended
+  virtual void on_recovery(const Recovery& recovery) = 0;   // of an interrupted apply
+  virtual void on_start(const RunFacts& facts) = 0;
+  virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
+};
+
+// Returns the exit status: the command's, or one of those in sandbox/enter.h.
+Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);
+
+// The program to run when no command is given.
+std::string shell_of_user();
+
+// What the session's agent has changed over its base.
+Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock);
+
+}  // namespace warren

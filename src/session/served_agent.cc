@@ -1,0 +1,133 @@
+#include "session/served_agent.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "fuse/mount_point.h"
+#include "fuse/unmount_guard.h"
+#include "os/child.h"
+#include "os/daemon.h"
+#include "os/error.h"
+#include "os/signals.h"
+
+namespace warren {
+namespace {
+
+// Gone with the object; never what is mounted on it.
+class TemporaryDir {
+ public:
+  static Result<std::unique_ptr<TemporaryDir>> make() {
+    const char* given = std::getenv("TMPDIR");
+    std::string name = fmt::format("{}/warren-exec-XXXXXX", given != nullptr && *given == '/' ? given : "/tmp");
+    if (::mkdtemp(name.data()) == nullptr) return system_error(errno, "make a temporary directory");
+    return std::unique_ptr<TemporaryDir>(new TemporaryDir(std::move(name)));
+  }
+  ~TemporaryDir() { ::rmdir(path_.c_str()); }
+  TemporaryDir(const TemporaryDir&) = delete;
+  TemporaryDir& operator=(const TemporaryDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDir(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Until somebody unmounts it or tells us to end. SIGUSR1 is kept for checkpoints.
+Status wait_for_end(ServedAgent& served, Signals& signals) {
+  for (;;) {
+    int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
+    if (signal != SIGUSR1) return Ok{};
+  }
+}
+
+// A mount inside its own base would wait for itself as soon as somebody looked at it there.
+Status check_outside(const std::string& dir, const std::string& base) {
+  std::string point = WARREN_TRY(resolve_mount_point(dir))
+  +"/";
+  if (!point.starts_with(base == "/" ? base : base + "/")) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is inside {}, which the agent lies over", quote(dir), quote(base)),
+               "mount it somewhere else; `warren run` shows it in the base's own place");
+}
+
+}  // namespace
+
+SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid) {
+  if (::geteuid() == 0) return {.uid = uid, .gid = gid};
+  return {.uid = uid.value_or(::geteuid()), .gid = gid.value_or(::getegid())};
+}
+
+std::string passthrough_warning(const std::string& problem) {
+  return fmt::format("--passthrough: {}; files are read as without it", problem);
+}
+
+Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
+  auto served = std::make_unique<ServedAgent>();
+  // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
+  AgentOptions how{.id_or_path = options.agent_path,
+                   .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
+                   .durability = Durability::kProcess,
+                   .commits = Commits::kGrouped};
+  served->agent_ = WARREN_TRY(Agent::open(how, clock));
+  if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
+    WARREN_TRY(check_outside(options.dir, overlay->base_path));
+  }
+  served->mounted_ = WARREN_TRY(Mounted::mount(served->agent_->fs(), options.dir,
+                                               {.source = options.agent_path,
+                                                .audience = options.audience,
+                                                .read_only = options.read_only,
+                                                .no_exec = options.no_exec},
+                                               options.session));
+  std::string problem = served->mounted_->passthrough_problem();
+  if (!problem.empty() && options.warn) options.warn(passthrough_warning(problem));
+  served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
+                                                   .agent = options.agent_path,
+                                                   .dir = served->mounted_->dir(),
+                                                   .command = options.command,
+                                                   .started_at = clock.now().seconds,
+                                                   .process = {}}));
+  return served;
+}
+
+Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& clock) {
+  std::optional<Daemon> daemon;
+  if (foreground == Foreground::kNo) {
+    daemon = WARREN_TRY(Daemon::start());
+    if (!daemon->is_child()) return daemon->wait();
+  }
+  auto begin = [&](std::unique_ptr<UnmountGuard>& guard) -> Result<std::unique_ptr<ServedAgent>> {
+    if (options.auto_unmount) guard = WARREN_TRY(UnmountGuard::start(options.dir));
+    return ServedAgent::mount(options, clock);
+  };
+  Signals signals = WARREN_TRY(Signals::take({SIGTERM, SIGINT, SIGHUP, SIGUSR1}));
+  std::unique_ptr<UnmountGuard> guard;
+  Result<std::unique_ptr<ServedAgent>> served = begin(guard);
+  if (daemon) daemon->report(served.ok() ? Status(Ok{}) : Status(served.error()));
+  if (!served.ok()) {
+    if (daemon) ::_exit(1);  // the parent tells it
+    return std::move(served).error();
+  }
+  return wait_for_end(**served, signals);
+}
+
+Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::string>& command, Clock& clock) {
+  // A signal must not end us between mounting and unmounting; run_child lets them through for the command.
+  WARREN_TRY(Signals::take({SIGTERM, SIGINT, SIGQUIT, SIGHUP}));
+  std::unique_ptr<TemporaryDir> dir = WARREN_TRY(TemporaryDir::make());
+  std::unique_ptr<ServedAgent> served =
+      WARREN_TRY(ServedAgent::mount({.agent_path = agent_path,
+                                     .dir = dir->path(),
+                                     .kind = "exec",
+                                     .command = fmt::format("{}", fmt::join(command, " ")),
+                                     .session = session_options({}, {})},
+                                    clock));
+  return run_child(command, served->mounted().dir());
+}
+
+}  // namespace warren
