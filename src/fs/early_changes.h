@@ -1,9 +1,9 @@
-// Changes whose outcome is told before they are done.
+// Changes that are acknowledged before they are carried out.
 //
-// A program that waits for an answer need not wait for all of the work behind it. `told` is called as soon as nothing
-// but the disk can keep the change from coming about, and the rest is done while the program goes on. If the disk does
-// keep it, it is lost as everything that was not synced yet: the next sync says so. Where `told` was not called, as
-// where each change is committed alone, what the call returns is the answer.
+// A program that waits for an answer need not wait for all of the work. `acknowledge` is called as soon as only the
+// disk can make the change fail; the rest is done while the program continues. If the disk does fail, the change is
+// lost like any unsynced change, and the next sync reports it. If `acknowledge` is not called (for example because each
+// change is committed on its own), the return value is the answer.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,29 @@
 
 namespace warren {
 
-using Told = std::function<void()>;
-using ToldNode = std::function<void(const Attributes&)>;
+using Acknowledge = std::function<void()>;
+using AcknowledgeNode = std::function<void(const Attributes&)>;
 
-// Each as in FileSystem.
+// Each method does what its namesake in FileSystem does.
 class EarlyChanges {
  public:
   virtual ~EarlyChanges() = default;
 
   virtual Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node,
-                                       const ToldNode& told) = 0;
+                                       const AcknowledgeNode& acknowledge) = 0;
   virtual Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node,
-                                      const ToldNode& told) = 0;
+                                      const AcknowledgeNode& acknowledge) = 0;
   virtual Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner,
-                                          const ToldNode& told) = 0;
-  virtual Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name, const ToldNode& told) = 0;
-  virtual Status unlink(Inode parent, std::string_view name, const Told& told) = 0;
-  virtual Status remove_dir(Inode parent, std::string_view name, const Told& told) = 0;
+                                          const AcknowledgeNode& acknowledge) = 0;
+  virtual Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name,
+                                  const AcknowledgeNode& acknowledge) = 0;
+  virtual Status unlink(Inode parent, std::string_view name, const Acknowledge& acknowledge) = 0;
+  virtual Status remove_dir(Inode parent, std::string_view name, const Acknowledge& acknowledge) = 0;
   virtual Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
-                        RenameMode mode, const Told& told) = 0;
-  virtual Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes, const ToldNode& told) = 0;
-  virtual Status write(Inode node, std::uint64_t offset, Bytes data, const Told& told) = 0;
+                        RenameMode mode, const Acknowledge& acknowledge) = 0;
+  virtual Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes,
+                                            const AcknowledgeNode& acknowledge) = 0;
+  virtual Status write(Inode node, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge) = 0;
 };
 
 }  // namespace warren

@@ -132,7 +132,7 @@ class FileSystem {
 
   // For whoever would else wait idly for a moment: does a few microseconds' worth of what has to be done anyway. False
   // if there is nothing, or if it would have to wait itself.
-  virtual bool do_a_little() { return false; }
+  virtual bool run_idle_work() { return false; }
 
   // Tells one listener of changes that did not come through this object; null ends that, and returns
   // when no call is under way any more. Where nobody else can change anything there is nothing to tell;

@@ -285,7 +285,7 @@ Status OverlayFs::check_content(const View& where) {
 }
 
 Result<FileSystemStats> OverlayFs::stats() { return upper().stats(); }
-bool OverlayFs::do_a_little() { return upper().do_a_little(); }
+bool OverlayFs::run_idle_work() { return upper().run_idle_work(); }
 
 Status OverlayFs::listen(ChangeListener* listener) {
   if (!listener) {

@@ -76,7 +76,7 @@ class OverlayFs final : public FileSystem {
   Status remove_xattr(Inode node, std::string_view name) override;
 
   Result<FileSystemStats> stats() override;
-  bool do_a_little() override;
+  bool run_idle_work() override;
   Status listen(ChangeListener* listener) override;
 
  private:

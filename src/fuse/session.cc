@@ -73,7 +73,7 @@ Status Session::serve() {
 
 Status Session::serve_requests() {
   Buffer buffer = buffers_.take();
-  std::function<bool()> meanwhile = [this] { return fs_.do_a_little(); };
+  std::function<bool()> meanwhile = [this] { return fs_.run_idle_work(); };
   while (!stopping_) {
     Result<Bytes> received = channel_.receive(buffer, meanwhile);
     if (!received.ok() && received.error().code() == Code::kUnavailable) return Ok{};
@@ -324,7 +324,8 @@ Status Session::answer_entry(const Request& request, const Attributes& attribute
 
 // What the kernel asks next is answered by this thread, or takes the filesystem's lock: in either case it finds the
 // node.
-Status Session::answer_made(const Request& request, const std::function<Result<Attributes>(const ToldNode&)>& make) {
+Status Session::answer_made(const Request& request,
+                            const std::function<Result<Attributes>(const AcknowledgeNode&)>& make) {
   bool is_answered = false;
   Result<Attributes> made = make([&](const Attributes& node) {
     is_answered = true;
@@ -338,7 +339,8 @@ Status Session::answer_made(const Request& request, const std::function<Result<A
   return Ok{};  // a failure after the answer is the batch's, and told at the next fsync
 }
 
-Status Session::answer_done(const Request& request, Bytes answer, const std::function<Status(const Told&)>& change) {
+Status Session::answer_done(const Request& request, Bytes answer,
+                            const std::function<Status(const Acknowledge&)>& change) {
   bool is_answered = false;
   Status done = change([&] {
     is_answered = true;

@@ -124,8 +124,8 @@ class Session final : private ChangeListener {
   Status answer_entry(const Request& request, const Attributes& attributes);
   void answer_attributes(const Request& request, const Attributes& attributes);
   // With a filesystem that tells early, the rest of its work is done while the program goes on.
-  Status answer_made(const Request& request, const std::function<Result<Attributes>(const ToldNode&)>& make);
-  Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Told&)>& change);
+  Status answer_made(const Request& request, const std::function<Result<Attributes>(const AcknowledgeNode&)>& make);
+  Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Acknowledge&)>& change);
   void fill(fuse_attr& out, const Attributes& attributes) const;
   void fill(fuse_entry_out& out, const Attributes& attributes) const;
 

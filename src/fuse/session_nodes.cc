@@ -210,8 +210,8 @@ Status Session::write(const Request& request, Buffer&) {
   if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(request.inode()));
   fuse_write_out out{};
   out.size = in->size;
-  return answer_done(request, bytes_of(out), [&](const Told& told) {
-    return early_.write(request.inode(), in->offset, data.first(in->size), told);
+  return answer_done(request, bytes_of(out), [&](const Acknowledge& acknowledge) {
+    return early_.write(request.inode(), in->offset, data.first(in->size), acknowledge);
   });
 }
 

@@ -45,13 +45,14 @@ Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_
 
 Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
 
-// Not where each commit is its own, nor while somebody else waits for the batch: what was told is to be seen by then.
-void SqliteFs::tell(const Told& told) const {
-  if (told && database_.in_private_batch()) told();
+// Does nothing when each change is committed on its own, or while another process waits for the batch: a change that
+// was acknowledged must be visible to that process.
+void SqliteFs::acknowledge_early(const Acknowledge& acknowledge) const {
+  if (acknowledge && database_.in_private_batch()) acknowledge();
 }
 
-void SqliteFs::tell(const ToldNode& told, const Attributes& node) const {
-  if (told && database_.in_private_batch()) told(node);
+void SqliteFs::acknowledge_early(const AcknowledgeNode& acknowledge, const Attributes& node) const {
+  if (acknowledge && database_.in_private_batch()) acknowledge(node);
 }
 
 Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
@@ -252,7 +253,7 @@ void SqliteFs::forget_rows() {
 }
 
 // What a batch keeps back is written one by one; what is left then, its end writes.
-bool SqliteFs::do_a_little() {
+bool SqliteFs::run_idle_work() {
   auto guard = database_.try_lock();
   if (!guard.owns_lock() || !database_.in_batch()) return false;
   auto attempt = [this]() -> Result<bool> {

@@ -87,20 +87,24 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Result<FileSystemStats> stats() override;
 
   EarlyChanges* early_changes() override { return this; }
-  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node, const ToldNode& told) override;
-  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node, const ToldNode& told) override;
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node,
+                               const AcknowledgeNode& acknowledge) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node,
+                              const AcknowledgeNode& acknowledge) override;
   Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner,
-                                  const ToldNode& told) override;
-  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name, const ToldNode& told) override;
-  Status unlink(Inode parent, std::string_view name, const Told& told) override;
-  Status remove_dir(Inode parent, std::string_view name, const Told& told) override;
+                                  const AcknowledgeNode& acknowledge) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name,
+                          const AcknowledgeNode& acknowledge) override;
+  Status unlink(Inode parent, std::string_view name, const Acknowledge& acknowledge) override;
+  Status remove_dir(Inode parent, std::string_view name, const Acknowledge& acknowledge) override;
   Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name, RenameMode mode,
-                const Told& told) override;
-  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes, const ToldNode& told) override;
-  Status write(Inode node, std::uint64_t offset, Bytes data, const Told& told) override;
+                const Acknowledge& acknowledge) override;
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes,
+                                    const AcknowledgeNode& acknowledge) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge) override;
 
   Status listen(ChangeListener* listener) override;
-  bool do_a_little() override;
+  bool run_idle_work() override;
 
   // For an overlay (fs/upper_layer.h).
   Result<Inode> adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target);
@@ -159,11 +163,11 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   void shift_subdirectories(Inode parent, int by);
   Result<bool> is_within(Inode dir, Inode ancestor);
 
-  void tell(const Told& told) const;
-  void tell(const ToldNode& told, const Attributes& node) const;
+  void acknowledge_early(const Acknowledge& acknowledge) const;
+  void acknowledge_early(const AcknowledgeNode& acknowledge, const Attributes& node) const;
 
   Result<Attributes> insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode, Owner owner,
-                                 std::uint64_t rdev, std::uint64_t size, const ToldNode& told);
+                                 std::uint64_t rdev, std::uint64_t size, const AcknowledgeNode& acknowledge);
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);
@@ -176,7 +180,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
 
   Result<Attributes> check_changes(Inode node, const AttributeChanges& changes);
-  Status write_row(Attributes& row, std::uint64_t offset, Bytes data, const Told& told = {});
+  Status write_row(Attributes& row, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge = {});
   Status resize_row(Attributes& row, std::uint64_t size);
   Result<bool> shrink_step(Inode node, std::uint64_t size);
   Status shrink_in_steps(Inode node, std::uint64_t size);

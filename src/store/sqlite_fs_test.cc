@@ -197,7 +197,7 @@ TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
   auto name_of = [](int i) { return std::to_string(i); };
   auto work_off = [this] {
     int pieces = 0;
-    while (fs().do_a_little()) ++pieces;
+    while (fs().run_idle_work()) ++pieces;
     return pieces;
   };
   // On a slow machine time may end a batch before anything is settled: then the next one is tried.

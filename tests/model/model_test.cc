@@ -84,7 +84,7 @@ class Model {
     Known other = known_[operation.other];
     Outcome expected = apply(oracle_, operation, node.oracle, other.oracle);
     Outcome got = apply(subject_, operation, node.subject, other.subject);
-    while (generator_.below(3) != 0 && subject_.do_a_little()) continue;
+    while (generator_.below(3) != 0 && subject_.run_idle_work()) continue;
     log(describe(operation) + "\n      " + expected.text);
     if (operation.call == Call::kSync && expected.text != "ok") return;  // of what is gone, nothing is promised
     if (expected.text != got.text) return fail("got   " + got.text);

@@ -41,7 +41,7 @@ Outcome told(const Result<std::vector<std::string>>& result) {
 }
 
 // What a change says early must be what it says in the end.
-Outcome heard(const std::function<Result<Attributes>(const ToldNode&)>& change) {
+Outcome heard(const std::function<Result<Attributes>(const AcknowledgeNode&)>& change) {
   std::optional<Attributes> early;
   Outcome outcome = told(change([&](const Attributes& node) { early = node; }));
   if (!early) return outcome;
@@ -50,7 +50,7 @@ Outcome heard(const std::function<Result<Attributes>(const ToldNode&)>& change) 
   return outcome;
 }
 
-Outcome heard(const std::function<Status(const Told&)>& change) {
+Outcome heard(const std::function<Status(const Acknowledge&)>& change) {
   int times = 0;
   Outcome outcome = told(change([&] { ++times; }));
   if (times > 1 || (times == 1 && outcome.text != "ok")) outcome.text += ", but told before that it is done";
@@ -154,30 +154,30 @@ Outcome apply(FileSystem& fs, const Operation& of, Inode node, Inode other) {
   switch (of.call) {
     case Call::kLookup: return told(fs.lookup(node, of.name));
     case Call::kMakeNode:
-      return heard([&](const ToldNode& t) { return changes.make_node(node, of.name, of.new_node, t); });
+      return heard([&](const AcknowledgeNode& t) { return changes.make_node(node, of.name, of.new_node, t); });
     case Call::kMakeDir:
-      return heard([&](const ToldNode& t) { return changes.make_dir(node, of.name, of.new_node, t); });
+      return heard([&](const AcknowledgeNode& t) { return changes.make_dir(node, of.name, of.new_node, t); });
     case Call::kMakeSymlink:
       return heard(
-          [&](const ToldNode& t) { return changes.make_symlink(node, of.name, of.data, of.new_node.owner, t); });
+          [&](const AcknowledgeNode& t) { return changes.make_symlink(node, of.name, of.data, of.new_node.owner, t); });
     case Call::kCreate: return told(fs.create(node, of.name, of.new_node));
-    case Call::kLink: return heard([&](const ToldNode& t) { return changes.link(node, other, of.name, t); });
-    case Call::kUnlink: return heard([&](const Told& t) { return changes.unlink(node, of.name, t); });
-    case Call::kRemoveDir: return heard([&](const Told& t) { return changes.remove_dir(node, of.name, t); });
+    case Call::kLink: return heard([&](const AcknowledgeNode& t) { return changes.link(node, other, of.name, t); });
+    case Call::kUnlink: return heard([&](const Acknowledge& t) { return changes.unlink(node, of.name, t); });
+    case Call::kRemoveDir: return heard([&](const Acknowledge& t) { return changes.remove_dir(node, of.name, t); });
     case Call::kRename:
       return heard(
-          [&](const Told& t) { return changes.rename(node, of.name, other, of.other_name, of.rename_mode, t); });
+          [&](const Acknowledge& t) { return changes.rename(node, of.name, other, of.other_name, of.rename_mode, t); });
     case Call::kList: return told(list(fs, node, of.length));
     case Call::kGetAttributes: return told(fs.get_attributes(node));
     case Call::kSetAttributes:
-      return heard([&](const ToldNode& t) { return changes.set_attributes(node, of.changes, t); });
+      return heard([&](const AcknowledgeNode& t) { return changes.set_attributes(node, of.changes, t); });
     case Call::kReadLink: return told(fs.read_link(node));
     case Call::kRetain: return told(fs.retain(node));
     case Call::kForget: fs.forget(node, of.length); return {.text = "done"};
     case Call::kOpen: return told(fs.open(node));
     case Call::kRead: return told(read(fs, node, of.offset, of.length));
     case Call::kWrite:
-      return heard([&](const Told& t) { return changes.write(node, of.offset, as_bytes(of.data), t); });
+      return heard([&](const Acknowledge& t) { return changes.write(node, of.offset, as_bytes(of.data), t); });
     case Call::kAppend: return told(fs.append(node, as_bytes(of.data)));
     case Call::kAllocate: return told(fs.allocate(node, of.allocate_mode, of.offset, of.length));
     case Call::kSeekData: return told(fs.seek_data(node, of.offset));
