@@ -1,9 +1,9 @@
 #include "changes/conflicts.h"
 
+#include "base/binary.h"
 #include "base/limits.h"
 #include "changes/compare.h"
 #include "fs/path_ops.h"
-#include "text/binary.h"
 #include "text/merge3.h"
 
 namespace warren {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/binary.h"
 #include "base/limits.h"
 #include "changes/tree_finder.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
-#include "text/binary.h"
 #include "text/diff.h"
 #include "text/git_patch.h"
 

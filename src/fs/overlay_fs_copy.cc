@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/overlay_change.h"
@@ -16,10 +17,6 @@ namespace {
 // file costs that much, and a file that is written all over keeps a short list of parts.
 constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
 constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
-
-// Git's rule for what is text.
-constexpr std::size_t kLookedAt = 8000;
-bool is_text(std::string_view content) { return content.substr(0, kLookedAt).find('\0') == content.npos; }
 
 // What is left of `ranges` without the one.
 std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone) {
@@ -146,7 +143,7 @@ Status OverlayFs::keep_ancestor(Inode number, const Copy& copy) {
   if (copy.seen->size == 0 || copy.seen->size > limits::kAncestorBytes) return Ok{};
   std::string content(static_cast<std::size_t>(copy.seen->size), '\0');
   content.resize(WARREN_TRY(base_.read(number, 0, as_mutable_bytes(content))));
-  if (!is_text(content)) return Ok{};
+  if (is_binary(content)) return Ok{};
   WARREN_TRY(upper_.reserve(content.size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper_.keep_ancestor(copy.upper, as_bytes(content)));

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "text/binary.h"
+#include "base/binary.h"
 
 namespace warren {
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "text/diff.h"
 
 namespace warren {
@@ -101,8 +102,7 @@ std::vector<Change> narrowed(const std::vector<Change>& changes, std::string_vie
 }
 
 bool has_letter_or_digit(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  return std::any_of(text.begin(), text.end(), [](char c) { return is_digit(c) || is_letter(c); });
 }
 
 constexpr std::size_t kJoinLines = 3;

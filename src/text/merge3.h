@@ -2,7 +2,7 @@
 //
 // Clean and in conflict where `git merge-file` says so: changes of different places are both taken, the same
 // change on both sides is taken once, and changes that overlap or touch without being the same conflict.
-// For text; whether content is binary (text/binary.h) is for the caller to ask first.
+// For text; whether content is binary (base/binary.h) is for the caller to ask first.
 #pragma once
 
 #include <string>

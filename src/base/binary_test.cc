@@ -1,4 +1,4 @@
-#include "text/binary.h"
+#include "base/binary.h"
 
 #include <gtest/gtest.h>
 
