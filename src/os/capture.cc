@@ -15,8 +15,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "os/error.h"
-
-extern char** environ;
+#include "os/exec_strings.h"
 
 namespace warren {
 namespace {
@@ -42,9 +41,7 @@ Result<std::string> read_whole(int fd) {
 }
 
 Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, int input, int output, int errors) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = exec_strings(words);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());

@@ -13,8 +13,7 @@
 
 #include "base/path.h"
 #include "os/error.h"
-
-extern char** environ;
+#include "os/exec_strings.h"
 
 namespace warren {
 namespace {
@@ -74,15 +73,9 @@ class SignalsWhileWaiting {
 };
 
 Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = exec_strings(words);
   std::string pwd = "PWD=" + dir;
-  std::vector<char*> env{pwd.data()};
-  for (char** each = environ; *each != nullptr; ++each) {
-    if (!std::string_view(*each).starts_with("PWD=")) env.push_back(*each);
-  }
-  env.push_back(nullptr);
+  std::vector<char*> env = environment_with(pwd);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());

@@ -17,8 +17,10 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "os/error.h"
+#include "os/exec_strings.h"
 #include "os/pipe.h"
 #include "sandbox/capabilities.h"
 #include "sandbox/foreground.h"
@@ -55,13 +57,6 @@ Status use_null_inside() {
   return Ok{};
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-  all.push_back(nullptr);
-  return all;
-}
-
 Status raise_walls(const Entering& entering) {
   if (::chdir(entering.dir.c_str()) != 0) return system_error(errno, fmt::format("enter {}", quote(entering.dir)));
   WARREN_TRY(use_null_inside());
@@ -87,8 +82,8 @@ Status raise_walls(const Entering& entering) {
     send_error(report.get(), walls.error()).ignore("then the status has to say it");
     ::_exit(kOwnFailure);
   }
-  std::vector<char*> words = pointers(entering.words);
-  std::vector<char*> environment = pointers(entering.environment);
+  std::vector<char*> words = exec_strings(entering.words);
+  std::vector<char*> environment = exec_strings(entering.environment);
   for (const std::string& variable : entering.environment) {
     if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);  // what execvpe searches
   }
@@ -144,7 +139,7 @@ Result<Started> hear_of_start(int report) {
       return std::move(message).take_error();
     }
     if (message->fields.size() != 2) return Error(Code::kInternal, "a message nobody sends");
-    int number = std::atoi(message->fields[1].c_str());
+    int number = parse_number<int>(message->fields[1]).value_or(0);
     (message->verb() == "pid" ? started.pid : started.failed) = number;
   }
 }

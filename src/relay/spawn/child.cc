@@ -16,6 +16,7 @@
 
 #include "base/path.h"
 #include "os/error.h"
+#include "os/exec_strings.h"
 #include "os/pipe.h"
 
 namespace warren::relay {
@@ -25,13 +26,6 @@ constexpr int kAboveStandard = 10;  // descriptors from here on are not hit by m
 constexpr int kGateInChild = 3;
 constexpr int kNotLetThrough = 125;
 constexpr int kNotRun = 127;
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
 
 Result<Fd> raise(int fd) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kAboveStandard));
@@ -114,8 +108,8 @@ Result<Child> Child::start(const ChildSpec& spec) {
   Fd high_log = WARREN_TRY(raise(spec.log.get()));
   Fd high_dir = WARREN_TRY(raise(spec.dir.get()));
   Fd high_gate = WARREN_TRY(raise(gate.reader.get()));
-  std::vector<char*> argv = pointers(spec.argv);
-  std::vector<char*> env = pointers(spec.env);
+  std::vector<char*> argv = exec_strings(spec.argv);
+  std::vector<char*> env = exec_strings(spec.env);
   ExecArguments prepared{spec.program.c_str(), argv.data(),     env.data(),     high_dir.get(),
                          high_log.get(),       high_null.get(), high_gate.get()};
   pid_t pid = fork_blocked(prepared);
