@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
+
 namespace warren {
 namespace {
 
@@ -52,9 +54,10 @@ std::optional<ProcStat> read_stat(std::int64_t pid) {
   std::istringstream in(text.substr(close + 1));
   std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};  // from the third on
   if (fields.size() < 50) return std::nullopt;
-  return ProcStat{.has_ended = fields[0] == "Z" || fields[0] == "X",
-                  .started = std::stoll(fields[22 - 3]),
-                  .wait_status = std::stoi(fields[52 - 3])};
+  std::optional<std::int64_t> started = parse_number<std::int64_t>(fields[22 - 3]);
+  std::optional<int> wait_status = parse_number<int>(fields[52 - 3]);
+  if (!started || !wait_status) return std::nullopt;
+  return ProcStat{.has_ended = fields[0] == "Z" || fields[0] == "X", .started = *started, .wait_status = *wait_status};
 }
 
 std::optional<std::int64_t> start_time(std::int64_t pid) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "os/error.h"
 #include "pg/libpq.h"
 
@@ -57,7 +58,7 @@ std::size_t find_state(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find(kBefore, from); at != text.npos; at = text.find(kBefore, at + 1)) {
     std::string_view word = text.substr(at + kBefore.size(), 7);
     bool is_state = word.size() == 7 && word.substr(5) == ": ";
-    for (char c : word.substr(0, 5)) is_state = is_state && ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'));
+    for (char c : word.substr(0, 5)) is_state = is_state && (is_digit(c) || (c >= 'A' && c <= 'Z'));
     if (is_state) return at + kBefore.size();
   }
   return text.npos;

@@ -1,6 +1,6 @@
-#include <charconv>
 #include <utility>
 
+#include "base/ascii.h"
 #include "pg/connection.h"
 #include "pg/libpq.h"
 
@@ -67,9 +67,7 @@ int Reply::row_count() const { return result_ == nullptr ? 0 : pq_->PQntuples(re
 
 std::int64_t Reply::changed() const {
   std::string_view digits = result_ == nullptr ? "" : pq_->PQcmdTuples(result_);
-  std::int64_t count = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  return count;
+  return parse_number<std::int64_t>(digits).value_or(0);
 }
 
 bool Reply::is_null(int row, int column) const { return pq_->PQgetisnull(result_, row, column) != 0; }
@@ -81,9 +79,7 @@ std::string_view Reply::text(int row, int column) const {
 std::int64_t Reply::integer(int row, int column) const {
   std::string_view digits = text(row, column);
   if (digits == "t") return 1;
-  std::int64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
+  return parse_number<std::int64_t>(digits).value_or(0);
 }
 
 std::string Reply::bytes(int row, int column) const {

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -58,7 +59,7 @@ Status raise_loopback() {
 }
 
 bool is_process_entry(std::string_view name) {
-  return name == "self" || name == "thread-self" || name.find_first_not_of("0123456789") == name.npos;
+  return name == "self" || name == "thread-self" || std::all_of(name.begin(), name.end(), is_digit);
 }
 
 // What is in /proc outside the directories of processes is the machine's. An entry's own permissions do not protect

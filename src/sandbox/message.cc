@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "os/error.h"
 
 namespace warren {
@@ -109,7 +110,7 @@ Result<Message> receive_message(int socket) {
   message.fields = split(std::string_view(text).substr(0, static_cast<std::size_t>(got)));
   if (message.fields.empty()) return Error(Code::kIo, "an empty message came");
   if (message.verb() == "error" && message.fields.size() == 4) {
-    int code = std::atoi(message.fields[1].c_str());
+    int code = parse_number<int>(message.fields[1]).value_or(0);
     bool is_code = code >= static_cast<int>(Code::kInternal) && code <= static_cast<int>(Code::kRange);
     return Error(is_code ? static_cast<Code>(code) : Code::kIo, message.fields[2], message.fields[3]);
   }

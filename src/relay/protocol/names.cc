@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -63,10 +62,8 @@ std::string_view stem_of(std::string_view file) {
 }
 
 std::optional<std::int64_t> timestamp_of(std::string_view file) {
-  std::int64_t value = 0;
-  auto [end, error] = std::from_chars(file.data(), file.data() + file.size(), value);
-  if (error != std::errc() || end == file.data()) return std::nullopt;
-  return value;
+  auto end = std::find_if_not(file.begin(), file.end(), is_digit);
+  return parse_number<std::int64_t>(std::string_view(file.begin(), end));
 }
 
 std::string make_message_id(std::string_view sender, std::string_view stem) {
