@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "os/dir_reader.h"
 #include "os/error.h"
 
 namespace warren {
@@ -48,31 +48,28 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
   NodePtr node = WARREN_TRY(find_dir(dir));
   FdPtr path = WARREN_TRY(open_dir_fd(node));
   watch(node);
-  int fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
-  if (fd < 0 && errno == EPERM) fd = ::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return system_error(errno, "open a directory of the base");
-  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), &::closedir);
-  if (!stream) {
-    ::close(fd);
-    return system_error(ENOMEM, "read a directory of the base");
-  }
+  Fd fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
+  if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, "open a directory of the base");
+  DirReader reader = WARREN_TRY(DirReader::adopt(std::move(fd)).within("base"));
   std::vector<DirEntry> entries;
-  for (errno = 0; dirent* entry = ::readdir(stream.get()); errno = 0) {
-    std::string_view name = entry->d_name;
-    if (name == "." || name == ".." || is_hidden_name(*node, name)) continue;
-    std::uint32_t type = DTTOIF(entry->d_type);
-    // Without a type, or where it may be hidden, the name must be looked at.
-    Inode number = number_of(node->device, entry->d_ino);
-    bool may_be_another = kept_numbers_.contains(number) || shared_numbers_.contains(number);
-    if (entry->d_type == DT_UNKNOWN || may_be_hidden(entry->d_ino) || may_be_another) {
-      Result<HostStat> info = stat_at(path->get(), entry->d_name);
+  while (const DirReader::Entry* found = WARREN_TRY(reader.next().within("base"))) {
+    if (is_hidden_name(*node, found->name)) continue;
+    DirEntry entry{.cookie = 0,
+                   .name = std::string(found->name),
+                   .inode = number_of(node->device, found->inode),
+                   .type = found->type,
+                   .attributes = {}};
+    // Without a type, or if it may be hidden, the node itself must be checked.
+    bool may_be_another = kept_numbers_.contains(entry.inode) || shared_numbers_.contains(entry.inode);
+    if (found->type == 0 || may_be_hidden(found->inode) || may_be_another) {
+      Result<HostStat> info = stat_at(path->get(), entry.name.c_str());
       if (!info.ok() || is_hidden(*info)) continue;
-      type = info->st_mode & S_IFMT;
-      number = number_of(*info);
+      entry.type = info->st_mode & S_IFMT;
+      entry.inode = number_of(*info);
     }
-    entries.push_back({.cookie = 0, .name = std::string(name), .inode = number, .type = type, .attributes = {}});
+    entries.push_back(std::move(entry));
   }
-  if (errno != 0) return system_error(errno, "read a directory of the base");
   std::sort(entries.begin(), entries.end(), [](const DirEntry& a, const DirEntry& b) { return a.name < b.name; });
   for (std::size_t i = 0; i < entries.size(); ++i) entries[i].cookie = i + 3;
   return std::unique_ptr<DirStream>(std::make_unique<HostDirStream>(*this, dir, std::move(entries)));

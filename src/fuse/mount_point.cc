@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <thread>
@@ -22,14 +21,15 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/channel.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
+#include "os/exec_strings.h"
 #include "os/host_files.h"
 #include "os/mount_table.h"
 #include "os/pipe.h"
-
-extern char** environ;
 
 namespace warren {
 namespace {
@@ -76,22 +76,18 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Runs fusermount3; what it says of a failure is the message.
-Status run_fusermount(const std::vector<std::string>& arguments, int passed_fd) {
-  std::vector<char*> argv{const_cast<char*>("fusermount3")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  std::vector<char*> env;
-  for (char** e = environ; *e != nullptr; ++e) env.push_back(*e);
+// Runs fusermount3 (words[0]); the error message of a failure is its own. No `passed_fd`: -1.
+Status run_fusermount(const std::vector<std::string>& words, int passed_fd) {
+  std::vector<char*> argv = exec_strings(words);
   std::string commfd = fmt::format("_FUSE_COMMFD={}", passed_fd);
-  if (passed_fd >= 0) env.push_back(commfd.data());
-  env.push_back(nullptr);
+  std::vector<char*> env = environment_with(commfd);
   Pipe said = WARREN_TRY(open_pipe());
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, said.writer.get(), 2);
   pid_t pid = 0;
-  int failed = ::posix_spawnp(&pid, "fusermount3", &actions, nullptr, argv.data(), env.data());
+  int failed =
+      ::posix_spawnp(&pid, "fusermount3", &actions, nullptr, argv.data(), passed_fd >= 0 ? env.data() : environ);
   ::posix_spawn_file_actions_destroy(&actions);
   said.writer = Fd();
   if (failed == ENOENT) {
@@ -140,8 +136,37 @@ Result<Fd> mount_as_user(const std::string& dir, const MountOptions& options) {
   std::string text =
       fmt::format("{},fsname={},subtype=warren,nosuid,nodev{}{}", kernel_options(options), escaped(options.source),
                   options.read_only ? ",ro" : "", options.no_exec ? ",noexec" : "");
-  WARREN_TRY(run_fusermount({"-o", text, "--", dir}, theirs.get()));
+  WARREN_TRY(run_fusermount({"fusermount3", "-o", text, "--", dir}, theirs.get()));
   return receive_fd(ours.get());
+}
+
+bool leads_to(int from, const std::string& link, const std::string& dir) {
+  Result<std::string> target = read_host_link_below(from, link);
+  return target.ok() && (*target == dir || target->starts_with(dir + "/"));
+}
+
+// Fails if the process has ended by now or is not ours to look at.
+Result<bool> is_used_by(int process, const std::string& dir) {
+  if (leads_to(process, "cwd", dir)) return true;
+  Fd fds = WARREN_TRY(open_host_dir_below(process, "fd"));
+  DirReader reader = WARREN_TRY(DirReader::open(fds.get()));
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) {
+    if (leads_to(fds.get(), std::string(entry->name), dir)) return true;
+  }
+  return false;
+}
+
+Result<bool> is_used_by_a_process(const std::string& dir) {
+  Fd proc = WARREN_TRY(open_host_dir("/proc"));
+  DirReader reader = WARREN_TRY(DirReader::open(proc.get()));
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) {
+    if (!parse_number<std::int64_t>(entry->name)) continue;
+    Result<Fd> process = open_host_dir_below(proc.get(), entry->name);
+    if (!process.ok()) continue;
+    Result<bool> is_used = is_used_by(process->get(), dir);
+    if (is_used.ok() && *is_used) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -171,9 +196,8 @@ void read_further_ahead(const std::string& dir) {
 
 Status unmount_fuse(const std::string& dir, Unmount how) {
   if (::geteuid() != 0) {
-    std::vector<std::string> arguments{"-u", "--", dir};
-    if (how == Unmount::kDetach) arguments.insert(arguments.begin(), "-z");
-    return run_fusermount(arguments, -1);
+    if (how == Unmount::kDetach) return run_fusermount({"fusermount3", "-z", "-u", "--", dir}, -1);
+    return run_fusermount({"fusermount3", "-u", "--", dir}, -1);
   }
   int flags = UMOUNT_NOFOLLOW;
   if (how == Unmount::kDetach) flags |= MNT_DETACH;
@@ -206,23 +230,8 @@ Result<std::string> resolve_mount_point(const std::string& dir) {
 }
 
 bool is_in_use(const std::string& dir) {
-  namespace files = std::filesystem;
-  std::error_code failed;
-  auto leads_there = [&](const files::path& link) {
-    std::error_code none;
-    std::string target = files::read_symlink(link, none).string();
-    return target == dir || target.starts_with(dir + "/");
-  };
-  for (const files::directory_entry& process : files::directory_iterator("/proc", failed)) {
-    std::string name = process.path().filename().string();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    if (leads_there(process.path() / "cwd")) return true;
-    for (files::directory_iterator fd(process.path() / "fd", failed); !failed && fd != files::directory_iterator();
-         fd.increment(failed)) {
-      if (leads_there(fd->path())) return true;
-    }
-  }
-  return false;
+  Result<bool> is_used = is_used_by_a_process(dir);
+  return is_used.ok() && *is_used;
 }
 
 Result<std::vector<MountedFs>> list_warren_mounts() {

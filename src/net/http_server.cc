@@ -2,14 +2,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,8 +15,11 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
+#include "os/host_files.h"
 
 namespace warren::net {
 namespace {
@@ -52,16 +53,15 @@ int port_of(int socket) {
   return -1;
 }
 
-// The library does not tell which connections it has, and waits for the slowest of them: they are found by their port.
-void end_connections(int port) {
-  std::unique_ptr<DIR, int (*)(DIR*)> open_files(::opendir("/proc/self/fd"), ::closedir);
-  if (open_files == nullptr) return;
-  while (const dirent* entry = ::readdir(open_files.get())) {
-    int number = 0;
-    std::string_view name = entry->d_name;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc()) continue;
-    if (port_of(number) == port) ::shutdown(number, SHUT_RDWR);
+// The library does not expose its connections, and waits for the slowest of them: they are found by their port.
+Status end_connections(int port) {
+  Fd dir = WARREN_TRY(open_host_dir("/proc/self/fd"));
+  DirReader open_files = WARREN_TRY(DirReader::adopt(std::move(dir)));
+  while (const DirReader::Entry* entry = WARREN_TRY(open_files.next())) {
+    std::optional<int> number = parse_number<int>(entry->name);
+    if (number && port_of(*number) == port) ::shutdown(*number, SHUT_RDWR);
   }
+  return Ok{};
 }
 
 }  // namespace
@@ -76,11 +76,12 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   HttpAddress address;
   std::size_t colon = text.rfind(':');
   std::string_view port = colon == text.npos ? text : text.substr(colon + 1);
-  auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (failed != std::errc() || end != port.data() + port.size()) {
+  std::optional<std::uint16_t> number = parse_number<std::uint16_t>(port);
+  if (!number) {
     return Error(Code::kInvalid, fmt::format("{} is no address to listen on", quote(text)),
                  "[ADDRESS:]PORT, the port from 0 (any free one) to 65535");
   }
+  address.port = *number;
   if (colon == text.npos) return address;
   std::string_view host = text.substr(0, colon);
   bool is_bracketed = host.starts_with('[') && host.ends_with(']') && host.size() > 2;
@@ -202,7 +203,7 @@ void HttpServer::stop() {
   state_->server.stop();
   std::unique_lock lock(state_->mutex);
   while (!state_->has_ended) {
-    end_connections(state_->address.port);
+    end_connections(state_->address.port).ignore("then the slow ones end at their timeout");
     state_->ended.wait_for(lock, kStopPoll);
   }
   lock.unlock();

@@ -20,6 +20,7 @@ class Fd {
 
   int get() const { return number_; }
   bool is_open() const { return number_ >= 0; }
+  int release() { return std::exchange(number_, -1); }  // the caller closes it
 
  private:
   int number_ = -1;

@@ -4,15 +4,14 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <memory>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 
 namespace warren {
@@ -23,10 +22,6 @@ Result<std::optional<struct stat>> found(int result, const struct stat& attribut
   if (errno == ENOENT || errno == ENOTDIR) return std::optional<struct stat>();
   return system_error(errno, fmt::format("look at {}", quote(path)));
 }
-
-struct CloseDir {
-  void operator()(DIR* dir) const { ::closedir(dir); }
-};
 
 }  // namespace
 
@@ -122,24 +117,13 @@ Status change_host_directory(const std::string& path) {
 }
 
 Result<std::vector<HostEntry>> list_host_dir(int dir) {
-  int copy = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // readdir takes the descriptor over
-  if (copy < 0) return system_error(errno, "open the directory");
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy));
-  if (!stream) return system_error(errno, "read the directory");
+  DirReader reader = WARREN_TRY(DirReader::open(dir));
   std::vector<HostEntry> entries;
-  for (;;) {
-    errno = 0;
-    const dirent* next = ::readdir(stream.get());
-    if (next == nullptr) {
-      if (errno != 0) return system_error(errno, "read the directory");
-      break;
-    }
-    std::string_view name = next->d_name;
-    if (name == "." || name == "..") continue;
-    HostEntry entry{std::string(name), {}};
+  while (const DirReader::Entry* found = WARREN_TRY(reader.next())) {
+    HostEntry entry{std::string(found->name), {}};
     if (::fstatat(dir, entry.name.c_str(), &entry.attributes, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
-      return system_error(errno, fmt::format("look at {}", quote(name)));
+      return system_error(errno, fmt::format("look at {}", quote(entry.name)));
     }
     entries.push_back(std::move(entry));
   }

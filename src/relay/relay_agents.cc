@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 #include "relay/protocol/names.h"
 #include "relay/relay.h"
@@ -440,15 +440,13 @@ void Relay::note_active(const std::string& name) {
 bool Relay::has_mail(const std::string& agent) const {
   Result<Fd> inbox = root_->open_inbox(agent);
   if (!inbox.ok()) return false;
-  int copy = ::openat(inbox->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (stream == nullptr) return false;
-  bool has = false;
-  for (const dirent* entry = nullptr; !has && (entry = ::readdir(stream)) != nullptr;) {
-    has = is_message_file(entry->d_name);
+  Result<DirReader> reader = DirReader::open(inbox->get());
+  if (!reader.ok()) return false;
+  for (;;) {
+    Result<const DirReader::Entry*> entry = reader->next();
+    if (!entry.ok() || *entry == nullptr) return false;
+    if (is_message_file((*entry)->name)) return true;
   }
-  ::closedir(stream);
-  return has;
 }
 
 // Idle is not dead: only who leaves mail lying and sends nothing for so long counts as inactive, until it stirs.

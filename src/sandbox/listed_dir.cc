@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "sandbox/mounts.h"
@@ -24,21 +24,16 @@ using mounts::Depth;
 
 constexpr std::size_t kNamesMax = 8192;  // a mount each
 
-// Up to `max` of them; nullopt if it cannot be listed.
-std::optional<std::vector<std::string>> list_names(const Fd& dir, std::size_t max) {
+// At most `max` names.
+Result<std::vector<std::string>> list_names(const Fd& dir, std::size_t max) {
+  DirReader reader = WARREN_TRY(DirReader::open(dir.get()));
   std::vector<std::string> names;
-  int again = ::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = again < 0 ? nullptr : ::fdopendir(again);
-  if (stream == nullptr) return std::nullopt;
-  errno = 0;
-  const dirent* entry = ::readdir(stream);
-  for (; entry != nullptr && names.size() < max; entry = ::readdir(stream)) {
-    std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+  while (names.size() < max) {
+    const DirReader::Entry* entry = WARREN_TRY(reader.next());
+    if (entry == nullptr) break;
+    names.emplace_back(entry->name);
   }
-  bool is_whole = entry != nullptr || errno == 0;
-  ::closedir(stream);
-  return is_whole ? std::optional(std::move(names)) : std::nullopt;
+  return names;
 }
 
 }  // namespace
@@ -47,8 +42,8 @@ Result<std::unique_ptr<ListedDir>> ListedDir::make(const std::string& path, Name
   Result<Fd> host = open_host_dir(path);
   if (!host.ok()) return std::unique_ptr<ListedDir>();
   std::optional<int> watch_id = watch != nullptr ? watch->add(host->get()) : std::nullopt;  // before it is read
-  std::optional<std::vector<std::string>> found = list_names(*host, kNamesMax + 1);
-  if (!found || found->size() > kNamesMax) return std::unique_ptr<ListedDir>();
+  Result<std::vector<std::string>> found = list_names(*host, kNamesMax + 1);
+  if (!found.ok() || found->size() > kNamesMax) return std::unique_ptr<ListedDir>();
   struct stat info {};
   if (::fstat(host->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(path)));
   std::string options = fmt::format("mode={:o}", info.st_mode & 07777U);
@@ -75,8 +70,8 @@ void ListedDir::follow(const std::string& name) {
 void ListedDir::follow_all() {
   std::set<std::string> names;
   for (const auto& [name, entry] : shown_) names.insert(name);
-  std::optional<std::vector<std::string>> found = list_names(host_, kNamesMax);
-  if (found) names.insert(found->begin(), found->end());
+  Result<std::vector<std::string>> found = list_names(host_, kNamesMax);
+  if (found.ok()) names.insert(found->begin(), found->end());
   for (const std::string& name : names) follow(name);
 }
 

@@ -6,7 +6,6 @@
 #include <climits>
 #include <cstring>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "os/dir_reader.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "relay/protocol/names.h"
@@ -33,10 +33,6 @@ constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
 constexpr std::uint32_t kInboxEvents = IN_DELETE | IN_MOVED_FROM;
 constexpr std::uint32_t kAgentsEvents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM;
 
-struct CloseDir {
-  void operator()(DIR* dir) const { ::closedir(dir); }
-};
-
 std::int64_t mtime_ns(const struct stat& info) { return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec; }
 
 // The first `count` message files of a directory by name, and whether there are more. Reads it once; keeps no more.
@@ -46,13 +42,10 @@ struct Oldest {
   std::vector<std::string> ill_named;
 };
 Result<Oldest> list_oldest(int dir, std::size_t count) {
-  int copy = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return system_error(errno, "open the outbox");
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy));
+  DirReader reader = WARREN_TRY(DirReader::open(dir).within("outbox"));
   Oldest out;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string_view name = entry->d_name;
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next().within("outbox"))) {
+    std::string_view name = entry->name;
     if (name.starts_with('.')) continue;
     if (!is_message_file(name)) {
       if (out.ill_named.size() < 16) out.ill_named.emplace_back(name);
@@ -67,7 +60,6 @@ Result<Oldest> list_oldest(int dir, std::size_t count) {
       std::push_heap(out.names.begin(), out.names.end());
     }
   }
-  if (errno != 0) return system_error(errno, "read the outbox");
   std::sort(out.names.begin(), out.names.end());
   return out;
 }

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <string_view>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 #include "os/host_tree.h"
 #include "relay/protocol/names.h"
@@ -29,16 +28,10 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 // Calls visit(name) for each name of a directory, as it is read: there may be a million. visit says whether to go on.
 template <class Visit>
 Status each_name(int dir, Visit visit) {
-  int copy = ::openat(dir, ".", kDirectory | O_CLOEXEC);
-  if (copy < 0) return system_error(errno, "open a directory");
-  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), ::closedir);
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string_view name = entry->d_name;
-    if (name != "." && name != ".." && !WARREN_TRY(visit(std::string(name)))) return Ok{};
-    errno = 0;
+  DirReader reader = WARREN_TRY(DirReader::open(dir));
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) {
+    if (!WARREN_TRY(visit(std::string(entry->name)))) break;
   }
-  if (errno != 0) return system_error(errno, "read a directory");
   return Ok{};
 }
 
