@@ -1,4 +1,4 @@
-// Text in ASCII, whatever the locale says: what formats and protocols are made of.
+// ASCII text, independent of the locale, for formats and protocols.
 #pragma once
 
 #include <charconv>
@@ -19,10 +19,10 @@ std::string to_lower(std::string_view text);
 inline constexpr std::string_view kBlanks = " \t";
 inline constexpr std::string_view kWhitespace = " \t\r\n";
 
-// Without the characters of `dropped` at both ends.
+// `text` without the characters of `dropped` at either end.
 std::string_view trimmed(std::string_view text, std::string_view dropped = kBlanks);
 
-// The whole text as a decimal number; nullopt for anything else, also for one that does not fit.
+// The whole text as a decimal number; nullopt if it is anything else or does not fit.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number value{};

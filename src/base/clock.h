@@ -1,4 +1,4 @@
-// Time, as a parameter: wall time for what is stored, monotonic time for how long things take.
+// Time, as a parameter: wall time for timestamps that are stored, monotonic time for durations.
 #pragma once
 
 #include <compare>
@@ -6,8 +6,8 @@
 
 namespace warren {
 
-// A point in wall time as the agent file stores it. `nanoseconds` is always 0..999999999, also
-// before 1970, where `seconds` is negative.
+// A point in wall time as the agent file stores it. `nanoseconds` is always 0..999999999, even before 1970, where
+// `seconds` is negative.
 struct Timestamp {
   std::int64_t seconds = 0;
   std::int32_t nanoseconds = 0;

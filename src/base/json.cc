@@ -11,7 +11,7 @@ Result<Json> parse_json(std::string_view text) {
   } catch (const nlohmann::json::parse_error& error) {
     return Error(Code::kInvalid, fmt::format("not JSON at byte {}", error.byte),
                  "strings need double quotes: '\"text\"'");
-  } catch (const nlohmann::json::exception&) {  // a number beyond what a double holds
+  } catch (const nlohmann::json::exception&) {  // a number too large for a double
     return Error(Code::kInvalid, "a number in the JSON is too large");
   }
 }

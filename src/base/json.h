@@ -1,4 +1,4 @@
-// JSON values, with members in the order they were written. The one place that names the library.
+// JSON values that keep the order of their members. The only file that names the JSON library.
 #pragma once
 
 #include <string>

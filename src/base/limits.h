@@ -32,41 +32,42 @@ inline constexpr std::size_t kToolNameBytes = 255;
 inline constexpr std::size_t kDirPage = 512;
 inline constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 
-inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 30;  // read_file, unless told otherwise
+inline constexpr std::uint64_t kReadFileBytes = std::uint64_t{1} << 30;  // read_file's default
 inline constexpr std::size_t kRemoveUnit = 1024;  // entries a recursive remove takes in one transaction
 
 // How long a writer waits for another process before it reports kBusy.
 inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 
-// How long, and up to how much, changes through a mount may be held back to be committed together.
+// How long, and up to how many bytes, a mount may hold back changes to commit them together.
 inline constexpr std::chrono::milliseconds kBatchTime{100};
 inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
 
-// A mount takes more than this away from a file in steps.
+// A mount truncates by more than this in steps.
 inline constexpr std::uint64_t kShrinkBytes = std::uint64_t{64} << 20;
 
-// Through a mount a directory with more entries than this, that nobody has counted, shows a link count of
-// 1, which stands for "unknown" (as on btrfs).
+// Through a mount, a directory with more entries than this that has not been counted shows a link count of 1, which
+// means "unknown" (as on btrfs).
 inline constexpr std::uint64_t kCountedEntries = 256;
 
-// A file of an overlay's base up to this size is copied whole by the first change; of a larger one each
-// part follows when it is written. Up to the second size, what text files were is kept for merging.
+// The first change copies a file of an overlay's base whole up to this size; larger files are copied part by part, as
+// they are written. Up to the second size, the original of a text file is kept for merging.
 inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kAncestorBytes = std::uint64_t{256} << 10;
 
-// Rows of wr_journal kept; a reader that is further behind looks at everything again.
+// Rows of wr_journal kept; a reader that is further behind starts over.
 inline constexpr std::int64_t kJournalRows = 65'536;
 
-// Violations of one rule that fsck spells out; the rest it counts.
+// Violations of one rule that fsck lists; it only counts the rest.
 inline constexpr std::size_t kFsckPerRule = 20;
 
-// The effort of a diff. No errors here, the result is coarser: more lines than this are one block, and so is
-// what is left after this many steps; a stretch with more edits than the cost is cut where the search stands.
+// The effort of a diff. Reaching these is not an error, the result only gets coarser: more lines than this become one
+// block, and so does whatever is left after this many steps; a stretch that costs more edits is split where the search
+// stands.
 inline constexpr std::size_t kDiffLines = std::size_t{8} << 20;
 inline constexpr std::uint64_t kDiffSteps = std::uint64_t{1} << 27;
 inline constexpr int kDiffCost = 2048;
 
-// A patch shows no more of a file than that it differs, beyond this; and a merge does not try.
+// Beyond this size a patch only says that a file differs, and a merge is not attempted.
 inline constexpr std::uint64_t kPatchFileBytes = std::uint64_t{64} << 20;
 
 inline constexpr int kFaultSweep = 2000;  // tests: disk calls tried one by one until none fails

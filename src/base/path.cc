@@ -55,18 +55,18 @@ Status check_link_target(std::string_view target) {
   if (target.empty()) return Error(Code::kNotFound, "the target of a symbolic link is empty");
   if (target.size() > kTargetBytes) {
     return Error(Code::kNameTooLong,
-                 fmt::format("the target has {} bytes, at most {} are possible", target.size(), kTargetBytes));
+                 fmt::format("the target has {} bytes, at most {} are allowed", target.size(), kTargetBytes));
   }
-  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target has a NUL");
+  if (target.find('\0') != target.npos) return Error(Code::kInvalid, "the target contains a NUL");
   return Ok{};
 }
 
 Status check_xattr_name(std::string_view name) {
   if (name.empty() || name.find('\0') != name.npos) {
-    return Error(Code::kInvalid, fmt::format("{} cannot name an attribute", quote(name)));
+    return Error(Code::kInvalid, fmt::format("{} is not a valid attribute name", quote(name)));
   }
   if (name.size() > limits::kXattrNameBytes) {
-    return Error(Code::kRange, fmt::format("the attribute's name has {} bytes, at most {} are possible", name.size(),
+    return Error(Code::kRange, fmt::format("the attribute's name has {} bytes, at most {} are allowed", name.size(),
                                            limits::kXattrNameBytes));
   }
   return Ok{};
@@ -74,13 +74,14 @@ Status check_xattr_name(std::string_view name) {
 
 Status check_name(std::string_view name) {
   if (name.empty()) return Error(Code::kNotFound, "the name is empty");
-  if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a name", name));
+  if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a valid name", name));
   if (name.size() > limits::kNameBytes) {
-    return Error(Code::kNameTooLong, fmt::format("the name {}… has {} bytes, at most {} are possible",
+    return Error(Code::kNameTooLong, fmt::format("the name {}… has {} bytes, at most {} are allowed",
                                                  quote(name.substr(0, 40)), name.size(), limits::kNameBytes));
   }
-  if (name.find('/') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a '/'", quote(name)));
-  if (name.find('\0') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} has a NUL", quote(name)));
+  if (name.find('/') != name.npos) return Error(Code::kInvalid, fmt::format("the name {} contains a '/'", quote(name)));
+  if (name.find('\0') != name.npos)
+    return Error(Code::kInvalid, fmt::format("the name {} contains a NUL", quote(name)));
   return Ok{};
 }
 
@@ -88,7 +89,7 @@ Result<std::vector<std::string_view>> split_path(std::string_view path) {
   if (path.empty()) return Error(Code::kNotFound, "the path is empty");
   if (path.size() > limits::kPathBytes) {
     return Error(Code::kNameTooLong,
-                 fmt::format("the path has {} bytes, at most {} are possible", path.size(), limits::kPathBytes));
+                 fmt::format("the path has {} bytes, at most {} are allowed", path.size(), limits::kPathBytes));
   }
   std::vector<std::string_view> parts;
   std::size_t start = 0;

@@ -19,10 +19,10 @@ Result<std::vector<std::string_view>> split_path(std::string_view path);
 // Checks one name: not empty, not '.' or '..', no '/', no NUL, at most 255 bytes.
 Status check_name(std::string_view name);
 
-// What a symbolic link may say: kNotFound if it is empty, kNameTooLong, kInvalid for a NUL.
+// Checks the target of a symbolic link: kNotFound if it is empty, kNameTooLong, kInvalid if it contains a NUL.
 Status check_link_target(std::string_view target);
 
-// The name of an extended attribute: kInvalid if it is empty or has a NUL, kRange if it is too long.
+// Checks the name of an extended attribute: kInvalid if it is empty or contains a NUL, kRange if it is too long.
 Status check_xattr_name(std::string_view name);
 
 // The path with one leading '/', no trailing one, and no '.' or empty components: "/a/b", "/".
@@ -32,14 +32,14 @@ Result<std::string> normalise_path(std::string_view path);
 // "/a" + "b" = "/a/b"; "/" + "b" = "/b".
 std::string join_path(std::string_view parent, std::string_view name);
 
-// "/a/b" → {"/a", "b"}; "/a" → {"/", "a"}. Of a normalised path other than "/".
+// "/a/b" → {"/a", "b"}; "/a" → {"/", "a"}. The path must be normalised and not "/".
 struct SplitParent {
   std::string_view parent;
   std::string_view name;
 };
 SplitParent split_parent(std::string_view normalised);
 
-// For messages: the bytes with control characters and broken UTF-8 written as \xNN, in quotes.
+// For messages: the bytes in quotes, with control characters and invalid UTF-8 written as \xNN.
 std::string quote(std::string_view bytes);
 
 }  // namespace warren

@@ -20,10 +20,10 @@
 namespace warren {
 namespace {
 
-// Files rather than pipes: nobody has to read while the child writes.
+// Memory files rather than pipes: nobody has to read while the child writes.
 Result<Fd> open_memory(const char* name) {
   Fd fd(::memfd_create(name, MFD_CLOEXEC));
-  if (!fd.is_open()) return system_error(errno, "make room for a program's output");
+  if (!fd.is_open()) return system_error(errno, "create a buffer for a program's output");
   return fd;
 }
 
@@ -78,7 +78,7 @@ Result<Fd> open_scratch_file() {
   const char* dir = std::getenv("TMPDIR");
   std::string name = std::string(dir != nullptr && dir[0] == '/' ? dir : "/tmp") + "/warren-XXXXXX";
   Fd fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd.is_open()) return system_error(errno, "make a temporary file");
+  if (!fd.is_open()) return system_error(errno, "create a temporary file");
   ::unlink(name.c_str());
   return fd;
 }

@@ -1,4 +1,4 @@
-// Running another program for what it prints.
+// Running another program and capturing its output.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 namespace warren {
 
 struct Captured {
-  int status = 0;  // as run_child's
+  int status = 0;  // as run_child returns it
   std::string output;
   std::string errors;
 };
 
-// Starts `words` (found by PATH) in `dir` and waits. `input` is its standard input, from where the descriptor
-// stands; -1: nothing. kNotFound.
+// Starts `words` (found by PATH) in `dir` and waits. `input` becomes its standard input, read from the descriptor's
+// current position; -1: no input. kNotFound.
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1);
 
-// A file without a name, on disk, that goes when it is closed.
+// An unnamed file on disk, deleted when it is closed.
 Result<Fd> open_scratch_file();
 
 }  // namespace warren

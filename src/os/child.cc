@@ -22,7 +22,8 @@ namespace {
 std::atomic<pid_t> child_pid = 0;
 std::atomic<int> signal_to_pass_on = 0;
 
-// By the handler, and again once the child is known: a signal may come in between. Only one of them finds it.
+// Called by the handler, and again once the pid is known, because a signal may arrive before that. Only one of the
+// calls finds the signal.
 void pass_on_to_child() {
   pid_t pid = child_pid;
   if (pid == 0) return;
@@ -35,7 +36,7 @@ void pass_on(int signal) {
   pass_on_to_child();
 }
 
-// Puts back what was there.
+// Restores the previous handlers and mask when destroyed.
 class SignalsWhileWaiting {
  public:
   SignalsWhileWaiting() {
@@ -48,7 +49,7 @@ class SignalsWhileWaiting {
     ::sigaction(SIGQUIT, &ignore, &quit_);
     ::sigaction(SIGTERM, &forward, &terminate_);
     ::sigaction(SIGHUP, &forward, &hang_up_);
-    // Only now: whoever runs us may have blocked them until there is somebody to deal with them.
+    // Last: our caller may have blocked these signals until handlers are installed.
     sigset_t dealt_with;
     ::sigemptyset(&dealt_with);
     for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) ::sigaddset(&dealt_with, signal);
@@ -79,7 +80,7 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());
-  // The child starts out as any program does, whatever we ignore or block.
+  // The child starts with default handlers and an empty mask, whatever we ignore or block.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReportBytes = 16384;
 
-// One byte of code (0: well), the message, a NUL, the hint.
+// One byte with the code (0: success), the message, a NUL, the hint.
 std::string encode(const Status& outcome) {
   if (outcome.ok()) return std::string(1, '\0');
   std::string text(1, static_cast<char>(outcome.error().code()));
@@ -51,12 +51,12 @@ Status Daemon::wait() {
 void Daemon::report(const Status& outcome) {
   if (outcome.ok()) {
     ::setsid();
-    if (::chdir("/") != 0) return;  // it always succeeds; if not, the parent says that we ended
+    if (::chdir("/") != 0) return;  // never fails; if it does, the parent reports that we ended
     Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
   }
   std::string text = encode(outcome).substr(0, kReportBytes);
-  write_all(pipe_.get(), as_bytes(text)).ignore("the parent was killed; there is nobody to tell");
+  write_all(pipe_.get(), as_bytes(text)).ignore("the parent was killed; nobody is left to report to");
   pipe_ = Fd();
 }
 

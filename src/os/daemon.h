@@ -1,4 +1,4 @@
-// Going on in the background, after telling whoever started us how it went.
+// Continuing in the background, after reporting the outcome of the start to the process that the user started.
 #pragma once
 
 #include "base/result.h"
@@ -6,19 +6,19 @@
 
 namespace warren {
 
-// Two processes come out of start(): the one that the user started, which waits for word and ends, and
-// its child, which goes on. Call it before any thread is made.
+// start() returns in two processes: the one that the user started, which waits for a report and exits, and its child,
+// which continues. Call it before any thread is started.
 class Daemon {
  public:
   static Result<Daemon> start();
 
   bool is_child() const { return is_child_; }
 
-  // In the parent: what the child reported. kUnavailable if it ended without a word.
+  // In the parent: the outcome that the child reported. kUnavailable if it ended without reporting.
   Status wait();
 
-  // In the child, once. A success also cuts its ties: a session of its own, no terminal, and the root as
-  // its working directory, so that it keeps no other filesystem busy.
+  // In the child, once. A success also detaches it: a session of its own, no terminal, and / as its working directory,
+  // so that it keeps no other filesystem busy.
   void report(const Status& outcome);
 
  private:

@@ -1,4 +1,4 @@
-// Reading a directory of the host entry by entry: the one readdir loop.
+// Reads a directory of the host entry by entry.
 //
 //   DirReader reader = WARREN_TRY(DirReader::open(dir));
 //   while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) use(entry->name);
@@ -15,18 +15,19 @@
 
 namespace warren {
 
-// One thread. Entries arrive in the filesystem's order. One that is added or removed meanwhile may or may not appear.
+// For one thread. Entries arrive in the filesystem's order; one added or removed during the reading may or may not
+// appear.
 class DirReader {
  public:
   struct Entry {
     std::string_view name;    // a C string; valid until the next call
-    std::uint64_t inode = 0;  // of what the name shows without the mounts on it
+    std::uint64_t inode = 0;  // of the directory below if something is mounted on the name
     std::uint32_t type = 0;   // S_IFMT bits; 0 if the filesystem does not report it
   };
 
-  // Reads from the beginning, by a descriptor of its own; O_PATH is enough.
+  // Reads from the start through a descriptor of its own; for `dir`, O_PATH is enough.
   static Result<DirReader> open(int dir);
-  // Reads by the given descriptor, from its position on.
+  // Reads through the given descriptor from its current position.
   static Result<DirReader> adopt(Fd dir);
 
   // The next entry, without "." and ".."; null at the end.

@@ -1,4 +1,4 @@
-// Hearing of changes in directories of the host: inotify.
+// Notification of changes in directories of the host, by inotify.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace warren {
 
-// One thread takes; others may add meanwhile.
+// One thread calls take(); others may call add() at the same time.
 class DirWatch {
  public:
   static Result<DirWatch> open();
 
   int fd() const { return inotify_.get(); }  // readable when something happened
 
-  // Watches the directory behind a descriptor (O_PATH is enough). Its id, the same if it is watched already;
-  // nullopt when the system gives no more watches.
+  // Watches the directory of a descriptor (O_PATH is enough) and returns its id, the same one if it is already watched;
+  // nullopt when the system is out of watches.
   std::optional<int> add(int dir);
 
   struct Event {
     int id = -1;
     std::string name;      // in the directory; "" for the directory itself
-    bool is_name = false;  // the name means something else now, or nothing
-    bool is_over = false;  // the directory is gone: nothing more comes for this id
+    bool is_name = false;  // the name was added, removed or replaced
+    bool is_over = false;  // the directory is gone: no more events for this id
     bool is_lost = false;  // events were dropped: anything may have changed
   };
   std::vector<Event> take();  // does not wait

@@ -1,4 +1,4 @@
-// errno as an Error: the one table from the system's numbers to our codes.
+// Converts errno to an Error: the only table from errno values to our codes.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace warren {
 
-// `what` says what failed and on what: "open 'a.db'".
+// `what` names the operation and its object: "open 'a.db'".
 Error system_error(int number, std::string_view what);
 
-// And back, for doors that speak errno (the mount, the C ABI).
+// The reverse, for doors that speak errno (the mount, the C ABI).
 int errno_of(Code code);
 
 }  // namespace warren

@@ -9,7 +9,7 @@
 
 namespace warren {
 
-// Owns the descriptor: closed when it goes. Movable, not copyable.
+// Owns the descriptor and closes it when destroyed. Movable, not copyable.
 class Fd {
  public:
   Fd() = default;
@@ -26,10 +26,10 @@ class Fd {
   int number_ = -1;
 };
 
-// What one read gives; 0 at the end. Interruptions are retried.
+// Does one read; returns 0 at the end of the file. Retries when interrupted.
 Result<std::size_t> read_some(int fd, MutableBytes out);
 
-// As much as there is, up to all of `out`; less only at the end.
+// Reads until `out` is full or the file ends; returns the count.
 Result<std::size_t> read_full(int fd, MutableBytes out);
 
 Status write_all(int fd, Bytes data);

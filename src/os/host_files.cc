@@ -20,7 +20,7 @@ namespace {
 Result<std::optional<struct stat>> found(int result, const struct stat& attributes, std::string_view path) {
   if (result == 0) return std::optional(attributes);
   if (errno == ENOENT || errno == ENOTDIR) return std::optional<struct stat>();
-  return system_error(errno, fmt::format("look at {}", quote(path)));
+  return system_error(errno, fmt::format("stat {}", quote(path)));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Status replace_host_file(const std::string& path, std::string_view content, std:
 }
 
 Status publish_host_file(const std::string& draft, const std::string& path) {
-  // Some filesystems cannot rename without replacing; a hard link is as exclusive.
+  // Some filesystems cannot rename without replacing; a hard link never replaces either.
   bool renamed = ::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0;
   if (!renamed && errno == EINVAL) renamed = ::link(draft.c_str(), path.c_str()) == 0 && ::unlink(draft.c_str()) == 0;
   if (!renamed && errno == EEXIST) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
@@ -113,7 +113,7 @@ Result<bool> remove_host_file(const std::string& path) {
 
 Status change_host_directory(const std::string& path) {
   if (::chdir(path.c_str()) == 0) return Ok{};
-  return system_error(errno, fmt::format("go to {}", quote(path)));
+  return system_error(errno, fmt::format("change directory to {}", quote(path)));
 }
 
 Result<std::vector<HostEntry>> list_host_dir(int dir) {
@@ -123,7 +123,7 @@ Result<std::vector<HostEntry>> list_host_dir(int dir) {
     HostEntry entry{std::string(found->name), {}};
     if (::fstatat(dir, entry.name.c_str(), &entry.attributes, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
-      return system_error(errno, fmt::format("look at {}", quote(entry.name)));
+      return system_error(errno, fmt::format("stat {}", quote(entry.name)));
     }
     entries.push_back(std::move(entry));
   }
@@ -155,11 +155,11 @@ Result<Fd> open_host_dir_below(int dir, std::string_view relative) {
 }
 
 Result<Fd> open_host_file_below(int dir, std::string_view name) {
-  // O_NONBLOCK: a pipe that took the file's place must not make us wait for a writer.
+  // O_NONBLOCK: do not wait for a writer if a pipe has taken the file's place.
   Fd fd(::openat(dir, std::string(name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(name)));
   struct stat attributes {};
-  if (::fstat(fd.get(), &attributes) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  if (::fstat(fd.get(), &attributes) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));
   if (!S_ISREG(attributes.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(name)));
   return fd;
 }

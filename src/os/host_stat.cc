@@ -19,7 +19,7 @@ namespace warren {
 namespace {
 
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-constexpr long kXfsMagic = 0x58465342;  // linux/magic.h has it only since lately
+constexpr long kXfsMagic = 0x58465342;  // missing from older linux/magic.h
 
 timespec time_of(const statx_timestamp& time) { return {time.tv_sec, time.tv_nsec}; }
 
@@ -38,7 +38,7 @@ Result<HostStat> host_stat(int dir, const char* name) {
   struct statx from {};
   int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | flags_for(name);
   if (::statx(dir, name, flags, STATX_BASIC_STATS | STATX_BTIME, &from) != 0) {
-    return system_error(errno, fmt::format("look at {}", quote(name)));
+    return system_error(errno, fmt::format("stat {}", quote(name)));
   }
   HostStat info;
   std::memset(static_cast<struct stat*>(&info), 0, sizeof(struct stat));
@@ -62,8 +62,8 @@ Result<HostStat> host_stat(int dir, const char* name) {
   return info;
 }
 
-// The kernel's overlayfs tells the birth of whichever layer has the node by now. A handle says something
-// lasting only where the filesystem keeps one: a FUSE server makes them up.
+// The kernel's overlayfs reports the birth time of whichever layer currently has the node. A handle is stable only if
+// the filesystem stores it: a FUSE server makes handles up.
 GenerationSource find_generation_source(int dir, const char* name, const HostStat& info) {
   Fd node(*name == '\0' ? ::fcntl(dir, F_DUPFD_CLOEXEC, 0) : ::openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct statfs filesystem {};

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::size_t kOpenDirs = 64;
-constexpr std::size_t kPathPart = 2048;  // with a name after it, less than the kernel takes at once
+constexpr std::size_t kPathPart = 2048;  // plus one name, below the kernel's limit for a path
 
 Error failed(std::string_view what, std::string_view path) {
   int number = errno;
@@ -41,7 +41,7 @@ int open_beneath(int top, const std::string& relative) {
   }
 }
 
-// In parts: a tree may be deeper than one path can say.
+// In steps: a tree may be deeper than the longest path.
 Result<Fd> open_deep(int top, std::string_view dir) {
   Fd at;
   while (!dir.empty()) {
@@ -108,7 +108,7 @@ Result<HostTree::Place> HostTree::place(std::string_view path) {
 Result<std::optional<struct stat>> HostTree::find(std::string_view path) {
   struct stat info {};
   if (path == "/") {
-    if (::fstat(top_.get(), &info) != 0) return failed("look at", path);
+    if (::fstat(top_.get(), &info) != 0) return failed("stat", path);
     return std::optional(info);
   }
   Result<Place> at = place(path);
@@ -120,12 +120,12 @@ Result<std::optional<struct stat>> HostTree::find(std::string_view path) {
   }
   if (::fstatat(at->dir, at->name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) return std::optional(info);
   if (errno == ENOENT) return std::optional<struct stat>();
-  return failed("look at", path);
+  return failed("stat", path);
 }
 
 Result<struct stat> HostTree::get(std::string_view path) {
   std::optional<struct stat> info = WARREN_TRY(find(path));
-  if (!info) return Error(Code::kNotFound, fmt::format("{} is not there", quote(path)));
+  if (!info) return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path)));
   return *info;
 }
 
@@ -134,7 +134,7 @@ Result<std::uint64_t> HostTree::get_mount(std::string_view path) {
   if (path != "/") at = WARREN_TRY(place(path));
   struct statx info {};
   int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH;
-  if (::statx(at.dir, at.name.c_str(), flags, STATX_MNT_ID, &info) != 0) return failed("look at", path);
+  if (::statx(at.dir, at.name.c_str(), flags, STATX_MNT_ID, &info) != 0) return failed("stat", path);
   return std::uint64_t{info.stx_mnt_id};
 }
 
@@ -146,13 +146,13 @@ Status HostTree::check_writable(std::string_view dir) {
 
 Status HostTree::rename(std::string_view from, std::string_view to, HostReplace replace) {
   struct stat info = WARREN_TRY(get(from));
-  if (dirs_.size() + 2 > kOpenDirs) dirs_.clear();  // so that the second does not close the first
+  if (dirs_.size() + 2 > kOpenDirs) dirs_.clear();  // else opening the second could close the first
   Place source = WARREN_TRY(place(from));
   Place target = WARREN_TRY(place(to));
   unsigned flags = replace == HostReplace::kYes ? 0U : static_cast<unsigned>(RENAME_NOREPLACE);
   int done = ::renameat2(source.dir, source.name.c_str(), target.dir, target.name.c_str(), flags);
   if (done != 0 && errno == EINVAL && flags != 0) {
-    // This filesystem cannot tell; we looked, and nobody else is expected to write here.
+    // This filesystem does not support it. We check first; nobody else is expected to write here.
     struct stat there {};
     if (::fstatat(target.dir, target.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) errno = EEXIST;
     else done = ::renameat(source.dir, source.name.c_str(), target.dir, target.name.c_str());
@@ -197,11 +197,11 @@ Result<Fd> HostTree::create_file(std::string_view path) {
 
 Result<Fd> HostTree::open_file(std::string_view path, int flags) {
   Place at = WARREN_TRY(place(path));
-  // O_NONBLOCK: a pipe that took the file's place must not make us wait.
+  // O_NONBLOCK: do not wait if a pipe has taken the file's place.
   Fd fd(::openat(at.dir, at.name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) return failed("open", path);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return failed("look at", path);
+  if (::fstat(fd.get(), &info) != 0) return failed("stat", path);
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)));
   return fd;
 }
@@ -239,7 +239,7 @@ Status HostTree::remove_tree(std::string_view path) {
     }
     pending.back().second = true;
     int fd = WARREN_TRY(open_dir(dir));
-    // A directory that nobody may write to, not even its owner, cannot be emptied otherwise.
+    // A directory that even its owner may not write to could not be emptied otherwise.
     if (::faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) (void)::fchmod(fd, 0700);
     std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(fd));
     for (const HostEntry& entry : entries) {
@@ -340,11 +340,11 @@ Result<bool> HostTree::set_metadata(std::string_view path, const HostMetadata& t
   WARREN_TRY(set_xattrs(link, to.xattrs, path));
   if (!S_ISLNK(info.st_mode)) {
     std::uint32_t mode = is_owned ? to.mode : to.mode & ~06000U;
-    // By a descriptor of the node itself: the name may have become a link a moment ago.
+    // Through a descriptor of the node itself: the name may have become a link meanwhile.
     Fd node(::openat(at.dir, at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat found {};
     bool is_same = node.is_open() && ::fstat(node.get(), &found) == 0 && found.st_ino == info.st_ino;
-    if (!is_same) return Error(Code::kConflict, fmt::format("{} was replaced at this moment", quote(path)));
+    if (!is_same) return Error(Code::kConflict, fmt::format("{} was replaced meanwhile", quote(path)));
     std::string direct = fmt::format("/proc/self/fd/{}", node.get());
     if (::chmod(direct.c_str(), mode) != 0) return failed("set the mode of", path);
   }
@@ -355,7 +355,7 @@ Result<bool> HostTree::set_metadata(std::string_view path, const HostMetadata& t
 
 Result<std::uint64_t> copy_host_content(int from, int to) {
   struct stat info {};
-  if (::fstat(from, &info) != 0) return system_error(errno, "look at a file");
+  if (::fstat(from, &info) != 0) return system_error(errno, "stat a file");
   if (::ftruncate(to, 0) != 0 || ::ftruncate(to, info.st_size) != 0) return system_error(errno, "set the size");
   std::string buffer(limits::kCopyBytes, '\0');
   off_t at = 0;

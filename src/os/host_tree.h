@@ -1,7 +1,7 @@
-// A directory of the host with everything below it, to be changed by path, and never anything outside.
+// Changes to a directory tree of the host by path, never to anything outside it.
 //
-// Paths are of the tree: "/a/b" is b in a in the tree's top. No symbolic link is followed, not at the end
-// and not on the way, whoever puts one there and when (openat2, O_NOFOLLOW). Errors name the path.
+// Paths start at the top of the tree: "/a/b" is b in a in the top directory. No symbolic link is followed, neither at
+// the end nor on the way, even if one appears meanwhile (openat2, O_NOFOLLOW). Errors name the path.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace warren {
 
-// Enough to know a node again. Of a directory the size and the time say nothing.
+// Enough to recognise a node. Size and time are not compared for directories.
 struct HostNode {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -34,56 +34,56 @@ struct HostNode {
 
 using HostXattrs = std::map<std::string, std::string>;
 
-// What a node has beside its content.
+// The attributes of a node besides its content.
 struct HostMetadata {
   std::uint32_t mode = 0;  // the twelve permission bits
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   Timestamp atime;
   Timestamp mtime;
-  HostXattrs xattrs;  // those named in `user.`, and others that are set explicitly
+  HostXattrs xattrs;  // those in `user.`, and any others that are set explicitly
 
   bool operator==(const HostMetadata&) const = default;
 };
 
 enum class HostReplace { kNo, kYes };
 
-// One thread.
+// For one thread.
 class HostTree {
  public:
-  static Result<std::unique_ptr<HostTree>> open(const std::string& path);  // follows links: the user's own
+  static Result<std::unique_ptr<HostTree>> open(const std::string& path);  // follows links: given by the user
 
   int top() const { return top_.get(); }
 
-  // For one process at a time, until this goes. kBusy.
+  // Locks the tree for this process until the object is destroyed. kBusy.
   Status lock();
 
-  Result<std::optional<struct stat>> find(std::string_view path);  // nullopt also where a parent is missing
+  Result<std::optional<struct stat>> find(std::string_view path);  // nullopt also if a parent is missing
   Result<struct stat> get(std::string_view path);                  // kNotFound
-  Result<std::uint64_t> get_mount(std::string_view path);          // the mount it is on: only within one can be renamed
-  Status check_writable(std::string_view dir);  // whether entries could be made there, as far as one can tell
+  Result<std::uint64_t> get_mount(std::string_view path);          // the mount it is on: renames work only within one
+  Status check_writable(std::string_view dir);  // whether we seem to be allowed to create entries there
 
   Status rename(std::string_view from, std::string_view to, HostReplace replace);
   Status link(std::string_view from, std::string_view to);
   Status make_dir(std::string_view path, std::uint32_t mode);
   Status make_symlink(std::string_view path, std::string_view target);
   Status make_special(std::string_view path, std::uint32_t mode, std::uint64_t rdev);
-  Result<Fd> create_file(std::string_view path);           // kExists; to read and write, for us alone
-  Result<Fd> open_file(std::string_view path, int flags);  // O_RDONLY or O_RDWR; kInvalid if it is no regular file
+  Result<Fd> create_file(std::string_view path);           // kExists; for reading and writing, mode 0600
+  Result<Fd> open_file(std::string_view path, int flags);  // O_RDONLY or O_RDWR; kInvalid if it is not a regular file
   Result<std::string> read_link(std::string_view path);
   Status remove_file(std::string_view path);
   Status remove_dir(std::string_view path);
-  Status remove_tree(std::string_view path);                // fine if there is nothing
-  Result<std::uint64_t> count_tree(std::string_view path);  // nodes, itself too
+  Status remove_tree(std::string_view path);                // succeeds if nothing is there
+  Result<std::uint64_t> count_tree(std::string_view path);  // number of nodes, including itself
 
   Result<HostMetadata> get_metadata(std::string_view path);
-  // Owner, mode, attributes, times, in that order. Returns whether the owner could be set; when it could
-  // not, set-user-id and set-group-id bits are left out. Attributes that the filesystem or our rights do
-  // not allow are left out silently, except in `user.`.
+  // Sets owner, mode, attributes and times, in that order. Returns whether the owner could be set; if not, set-user-id
+  // and set-group-id bits are left out. Attributes that the filesystem or our rights do not allow are silently left
+  // out, except in `user.`.
   Result<bool> set_metadata(std::string_view path, const HostMetadata& to);
 
   Status sync_dir(std::string_view path);
-  Status sync_all(std::string_view dir = "/");  // the whole filesystem that the directory is on
+  Status sync_all(std::string_view dir = "/");  // the whole filesystem of the directory
 
  private:
   struct Place {
@@ -96,11 +96,10 @@ class HostTree {
   Status set_xattrs(const std::string& link, const HostXattrs& to, std::string_view path);
 
   Fd top_;
-  std::map<std::string, Fd, std::less<>> dirs_;  // open by path; dropped when a directory moves
+  std::map<std::string, Fd, std::less<>> dirs_;  // open directories by path; closed when a directory moves
 };
 
-// Where the data of a file is: copies a range of `from` to the same place in `to`; holes stay holes.
-// Returns the size.
+// Copies the content of a file to the same offsets in `to`; holes stay holes. Returns the size.
 Result<std::uint64_t> copy_host_content(int from, int to);
 
 }  // namespace warren

@@ -12,7 +12,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kTableBytesMax = std::size_t{64} << 20;  // of a machine with 100,000 mounts, some 20 MiB
+constexpr std::size_t kTableBytesMax = std::size_t{64} << 20;  // 100,000 mounts take some 20 MiB
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;
@@ -28,7 +28,7 @@ bool is_octal(std::string_view digits) {
   return digits.size() == 3 && digits.find_first_not_of("01234567") == digits.npos && digits[0] <= '3';
 }
 
-// Blanks, line ends and backslashes are written as \040.
+// Spaces, line breaks and backslashes are written as octal escapes: \040.
 std::string unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

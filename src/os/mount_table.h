@@ -11,15 +11,15 @@
 namespace warren {
 
 struct MountEntry {
-  std::uint64_t id = 0;      // the kernel's number for the mount, as statx gives it
-  std::uint64_t device = 0;  // of the filesystem; mounts of the same one have the same
+  std::uint64_t id = 0;      // the kernel's mount id, as statx returns it
+  std::uint64_t device = 0;  // of the filesystem; the same for all its mounts
   std::string root;          // which directory or file of the filesystem is mounted
   std::string dir;           // and where
   std::string type;
   std::string source;
 };
 
-// In the kernel's order. Lines that make no sense are left out.
+// In the kernel's order. Malformed lines are skipped.
 std::vector<MountEntry> parse_mount_table(std::string_view text);
 Result<std::vector<MountEntry>> read_mount_table();
 

@@ -38,7 +38,7 @@ TEST(MountTable, AnEmptySourceIsOne) {
   EXPECT_EQ(mounts[0].source, "");
 }
 
-TEST(MountTable, LinesThatMakeNoSenseAreLeftOut) {
+TEST(MountTable, MalformedLinesAreSkipped) {
   for (const char* line : {"", "\n\n", "x 0 8:1 / /a rw - ext4 s rw", "1 0 8 / /a rw - ext4 s rw",
                            "1 0 8:1:1 / /a rw - ext4 s rw", "1 0 8:x / /a rw - ext4 s rw", "1 0 8:1 / /a rw ext4 s rw",
                            "1 0 8:1 / /a - ext4 s", "1 0 8:1 / /a rw -", "- - - - - - - - -"}) {

@@ -40,19 +40,19 @@ std::int64_t own_pid_namespace() {
 }
 
 struct ProcStat {
-  bool has_ended = false;    // only its parent has not asked yet
+  bool has_ended = false;    // a zombie: its parent has not waited for it yet
   std::int64_t started = 0;  // field 22
   int wait_status = 0;       // field 52
 };
 
-// /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, so counting starts
-// behind the last ')'.
+// Reads /proc/PID/stat. The second field is the program's name in parentheses and may contain anything, so the fields
+// are counted from the last ')'.
 std::optional<ProcStat> read_stat(std::int64_t pid) {
   std::string text = read_text("/proc/" + std::to_string(pid) + "/stat");
   std::size_t close = text.rfind(')');
   if (close == text.npos) return std::nullopt;
   std::istringstream in(text.substr(close + 1));
-  std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};  // from the third on
+  std::vector<std::string> fields{std::istream_iterator<std::string>(in), {}};  // starting with the third
   if (fields.size() < 50) return std::nullopt;
   std::optional<std::int64_t> started = parse_number<std::int64_t>(fields[22 - 3]);
   std::optional<int> wait_status = parse_number<int>(fields[52 - 3]);
@@ -95,7 +95,7 @@ Liveness liveness_of(const ProcessIdentity& process) {
 std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd) {
   std::optional<ProcStat> stat = read_stat(process.pid);
   if (stat && stat->has_ended && stat->started == process.started) {
-    // To those who may not know it the kernel says 0; then it keeps this file from them too.
+    // The kernel reports 0 to those who may not know it; it also denies them this file.
     bool may_know = stat->wait_status != 0 || !read_text("/proc/" + std::to_string(process.pid) + "/io").empty();
     return may_know ? std::optional(stat->wait_status) : std::nullopt;
   }

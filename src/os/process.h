@@ -1,4 +1,4 @@
-// Which process this is, in a form another process can check later, also after a crash or a reboot.
+// The identity of a process, in a form that another process can check later, even after a crash or a reboot.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace warren {
 
-// A pid alone comes round again; with the boot, the pid namespace and the start time it does not.
+// A pid is reused; together with the boot, the pid namespace and the start time it is unique.
 struct ProcessIdentity {
   std::string boot;
   std::int64_t pid_namespace = 0;
@@ -19,20 +19,20 @@ struct ProcessIdentity {
 
 ProcessIdentity current_process();
 
-// Of a process of our own pid namespace; nothing if there is none, or only what its parent has not asked for yet.
+// The identity of a process in our own pid namespace; nullopt if it does not exist or is a zombie.
 std::optional<ProcessIdentity> find_process(std::int64_t pid);
 
 enum class Liveness {
   kAlive,
   kDead,
-  kUnknown,  // in another pid namespace: cannot be told from here
+  kUnknown,  // in another pid namespace, which we cannot see
 };
 
 Liveness liveness_of(const ProcessIdentity& process);
 
-// How a process ended, as wait() would say it, also to those who are not its parent: by its entry in /proc until the
-// parent has asked, and by its pidfd afterwards (Linux 6.15 and later; nothing before). Nothing while it runs,
-// and nothing of a process whose user is another, unless we may look at everyone's.
+// How a process ended, as wait() would return it, also for processes that are not our children: from /proc while it is
+// a zombie, then from its pidfd (Linux 6.15 and later; nullopt before). nullopt while it runs, and for another user's
+// process unless we may inspect all processes.
 std::optional<int> find_wait_status(const ProcessIdentity& process, int pidfd);
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// Signals as something to wait for, instead of something that happens to us.
+// Signals delivered through a descriptor, to wait for, instead of to a handler.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,12 @@
 
 namespace warren {
 
-// Blocks the signals in this thread, and in every thread made from it later. They stay blocked for good.
+// Blocks the signals in this thread and in every thread it starts later. They stay blocked.
 class Signals {
  public:
   static Result<Signals> take(std::initializer_list<int> signals);
 
-  // The next of the signals, or 0 when `other_fd` becomes readable first, or the time is over. No `other_fd`: -1.
+  // Returns the next of the signals, or 0 if `other_fd` becomes readable first or the time is up. No `other_fd`: -1.
   Result<int> wait(int other_fd, std::chrono::milliseconds at_most = std::chrono::milliseconds(-1));
 
  private:

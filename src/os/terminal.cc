@@ -33,13 +33,13 @@ RawTerminal::RawTerminal(RawTerminal&& other) noexcept = default;
 
 Result<RawTerminal> RawTerminal::enter(int fd) {
   auto before = std::make_unique<Before>();
-  if (::tcgetattr(fd, &before->mode) != 0) return system_error(errno, "look at the terminal");
+  if (::tcgetattr(fd, &before->mode) != 0) return system_error(errno, "get the terminal's mode");
   termios raw = before->mode;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG | IEXTEN);
   raw.c_iflag &= ~static_cast<tcflag_t>(IXON);
   raw.c_cc[VMIN] = 1;
   raw.c_cc[VTIME] = 0;
-  if (::tcsetattr(fd, TCSAFLUSH, &raw) != 0) return system_error(errno, "set up the terminal");
+  if (::tcsetattr(fd, TCSAFLUSH, &raw) != 0) return system_error(errno, "set the terminal's mode");
   return RawTerminal(fd, std::move(before));
 }
 

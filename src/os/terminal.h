@@ -1,4 +1,4 @@
-// Whether a person is looking, and how large their window is.
+// Whether a descriptor is a terminal, its size, and raw input.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 namespace warren {
 
 bool is_terminal(int fd);
-int terminal_columns(int fd);  // 80 when it does not say
-int terminal_rows(int fd);     // 24 when it does not say
+int terminal_columns(int fd);  // 80 if unknown
+int terminal_rows(int fd);     // 24 if unknown
 
-// Keys come as they are pressed, unseen, and none of them makes a signal. As it was before when this goes.
+// Delivers keys as they are pressed, without echo and without signals. Restores the previous mode when destroyed.
 class RawTerminal {
  public:
   static Result<RawTerminal> enter(int fd);

@@ -9,18 +9,18 @@
 namespace warren {
 namespace {
 
-constexpr std::uint64_t kTurnNs = 100'000;  // the shortest there is; three milliseconds is usual
+constexpr std::uint64_t kTimeSliceNs = 100'000;  // the minimum; the default is three milliseconds
 constexpr std::uint64_t kNotForChildren = 1;
-constexpr int kBehindOthers = 5;
+constexpr int kAddedNice = 5;
 
-// The kernel's struct sched_attr, which headers of this system do not have.
-struct SchedulingWish {
-  std::uint32_t size = sizeof(SchedulingWish);
-  std::uint32_t policy = 0;  // as usual
+// The kernel's struct sched_attr, which this system's headers lack.
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
+  std::uint32_t policy = 0;  // SCHED_OTHER
   std::uint64_t flags = kNotForChildren;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime_ns = kTurnNs;  // since Linux 6.12: how long a turn is
+  std::uint64_t runtime_ns = kTimeSliceNs;  // since Linux 6.12: the length of a time slice
   std::uint64_t deadline_ns = 0;
   std::uint64_t period_ns = 0;
 };
@@ -28,15 +28,15 @@ struct SchedulingWish {
 }  // namespace
 
 void take_short_turns() {
-  SchedulingWish wish;
-  wish.nice = ::getpriority(PRIO_PROCESS, 0);
-  ::syscall(SYS_sched_setattr, 0, &wish, 0U);
+  SchedulingAttributes wanted;
+  wanted.nice = ::getpriority(PRIO_PROCESS, 0);
+  ::syscall(SYS_sched_setattr, 0, &wanted, 0U);
 }
 
 void give_way() {
   auto thread = static_cast<id_t>(::syscall(SYS_gettid));
   int nice = ::getpriority(PRIO_PROCESS, thread);
-  ::setpriority(PRIO_PROCESS, thread, nice + kBehindOthers);
+  ::setpriority(PRIO_PROCESS, thread, nice + kAddedNice);
 }
 
 }  // namespace warren

@@ -1,14 +1,13 @@
-// When this thread gets a processor that others want too. Wishes, both: a kernel that knows no such thing does as it
-// likes.
+// Scheduling hints for the calling thread. Kernels that do not know them ignore them.
 #pragma once
 
 namespace warren {
 
-// It works in short pieces, and somebody waits for each: it is run soon after it wakes, and gives way sooner as well.
-// Not for threads and processes that it starts.
+// For a thread that works in short bursts that others wait for: it runs soon after it wakes, and yields sooner too. Not
+// inherited by threads and processes that it starts.
 void take_short_turns();
 
-// Nobody waits for it.
+// For a thread that nobody waits for: lowers its priority.
 void give_way();
 
 }  // namespace warren

@@ -13,7 +13,7 @@
 namespace warren {
 namespace {
 
-// Words 0 to 6 of struct sched_attr, of this thread: the fifth is how long a turn is, on kernels that know it.
+// Words 0 to 6 of this thread's struct sched_attr; the fifth is the length of a time slice, on kernels that know it.
 std::array<std::uint64_t, 7> attributes() {
   std::array<std::uint64_t, 7> words{};
   EXPECT_EQ(::syscall(SYS_sched_getattr, 0, words.data(), 56U, 0U), 0);

@@ -1,4 +1,4 @@
-// Hearing that a file was written to or touched.
+// Notification when a file is written to or touched.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class FileWatch {
     bool written = false;
     bool touched = false;  // attributes: times, mode
   };
-  Happened take();  // what happened since the last call; does not wait
+  Happened take();  // changes since the last call; does not wait
 
  private:
   explicit FileWatch(Fd inotify) : inotify_(std::move(inotify)) {}

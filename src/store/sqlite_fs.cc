@@ -314,7 +314,7 @@ Status SqliteFs::sync(Inode node) {
 Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   WARREN_TRY(check_xattr_name(name));
   if (value.size() > limits::kXattrValueBytes) {
-    return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes, at most {} are possible",
+    return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes, at most {} are allowed",
                                               value.size(), limits::kXattrValueBytes));
   }
   Transaction scope = WARREN_TRY(growth_scope(value.size()));

@@ -207,7 +207,7 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   if (nameless_.contains(node)) return Error(Code::kNotFound, "it has no name any more");
   if (row.nlink >= limits::kLinks) {
     return Error(Code::kTooManyLinks,
-                 fmt::format("it has {} names, at most {} are possible", row.nlink, limits::kLinks));
+                 fmt::format("it has {} names, at most {} are allowed", row.nlink, limits::kLinks));
   }
   WARREN_TRY(check_new_name(dir, new_name));
   Timestamp now = clock_.now();

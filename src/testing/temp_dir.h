@@ -1,4 +1,4 @@
-// A directory that goes away with the test.
+// A directory that is removed when the test ends.
 #pragma once
 
 #include <string>

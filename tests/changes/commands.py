@@ -460,7 +460,7 @@ class Apply(Case):
         self.w.change(lambda p: subprocess.run([sys.executable, "-c", script], cwd=p, check=True))
         self.write("/a", "22")
         # It cannot be applied, and must not stand in the way of anything else.
-        self.assertIn("at most 4096 are possible", self.w.fails("apply", self.w.id))
+        self.assertIn("at most 4096 are allowed", self.w.fails("apply", self.w.id))
         self.assertEqual(self.w.staging(), [])
         self.assertEqual(len(self.w.lines()), 62)
         self.w.warren("apply", self.w.id, "/a")
