@@ -7,7 +7,7 @@
 namespace warren {
 namespace {
 
-// Looking an algorithm up costs more than hashing a small message: once for the process, never freed.
+// Looking up an algorithm costs more than hashing a small message: done once per process, never freed.
 const EVP_MD* algorithm() {
   static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   WARREN_CHECK(found != nullptr);
@@ -46,7 +46,7 @@ std::string hex_of(Bytes data) {
 }
 
 std::string sha256_hex(Bytes data) {
-  thread_local Sha256 digest;  // making one takes as long as hashing a small message
+  thread_local Sha256 digest;  // creating one takes as long as hashing a small message
   digest.update(data);
   return hex_of(digest.finish());
 }

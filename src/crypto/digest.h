@@ -1,4 +1,4 @@
-// SHA-256 of bytes, at once or as they come. The one user of OpenSSL's digests.
+// SHA-256 of bytes, in one call or incrementally. The only user of OpenSSL's digests.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ struct evp_md_ctx_st;
 
 namespace warren {
 
-// One thread. After finish() it starts over.
+// For one thread. After finish() it starts over.
 class Sha256 {
  public:
   using Value = std::array<std::byte, 32>;

@@ -24,14 +24,14 @@
 namespace warren::net {
 namespace {
 
-constexpr time_t kPatienceSeconds = 5;  // for a client to send or take something
+constexpr time_t kPatienceSeconds = 5;  // for a client to send or receive
 constexpr std::chrono::milliseconds kStopPoll{20};
 
 bool is_loopback_host(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-// Of a Host header: without the port and brackets.
+// The host in a Host header, without port and brackets.
 std::string_view host_of(std::string_view header) {
   if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
   return header.substr(0, header.find(':'));
@@ -41,7 +41,8 @@ Status check_ip(const std::string& host) {
   in_addr four{};
   in6_addr six{};
   if (::inet_pton(AF_INET, host.c_str(), &four) == 1 || ::inet_pton(AF_INET6, host.c_str(), &six) == 1) return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} is no address", quote(host)), "127.0.0.1 or [::1], in numbers");
+  return Error(Code::kInvalid, fmt::format("{} is not a valid address", quote(host)),
+               "use a numeric address: 127.0.0.1 or [::1]");
 }
 
 int port_of(int socket) {
@@ -78,8 +79,8 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   std::string_view port = colon == text.npos ? text : text.substr(colon + 1);
   std::optional<std::uint16_t> number = parse_number<std::uint16_t>(port);
   if (!number) {
-    return Error(Code::kInvalid, fmt::format("{} is no address to listen on", quote(text)),
-                 "[ADDRESS:]PORT, the port from 0 (any free one) to 65535");
+    return Error(Code::kInvalid, fmt::format("{} is not a valid address to listen on", quote(text)),
+                 "use [ADDRESS:]PORT with a port from 0 (any free one) to 65535");
   }
   address.port = *number;
   if (colon == text.npos) return address;
@@ -89,14 +90,14 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   if (address.host == "localhost") address.host = "127.0.0.1";
   WARREN_TRY(check_ip(address.host));
   if (is_bracketed != (address.host.find(':') != host.npos)) {
-    return Error(Code::kInvalid, fmt::format("{} is no address to listen on", quote(text)),
-                 "an IPv6 address stands in brackets, and no other");
+    return Error(Code::kInvalid, fmt::format("{} is not a valid address to listen on", quote(text)),
+                 "put an IPv6 address in brackets, and no other");
   }
   return address;
 }
 
 struct HttpServer::State {
-  // Closes its socket even if it never began to listen, which the library's own does not.
+  // Closes its socket even if it never started to listen, unlike the library's class.
   struct Server : httplib::Server {
     ~Server() override {
       if (svr_sock_ != INVALID_SOCKET) ::close(svr_sock_);
@@ -117,12 +118,12 @@ struct HttpServer::State {
 
 HttpResponse HttpServer::State::respond(const httplib::Request& request) {
   if (address.is_loopback() && !is_loopback_host(host_of(request.get_header_value("Host")))) {
-    return {.status = 403, .body = "this server answers to loopback names only\n"};
+    return {.status = 403, .body = "this server answers only to loopback names\n"};
   }
   auto found = handlers.find(request.path);
   if (found == handlers.end()) return {.status = 404, .body = "there is nothing at this path\n"};
   auto handler = found->second.find(request.method == "HEAD" ? "GET" : request.method);
-  if (handler == found->second.end()) return {.status = 405, .body = "this path does not offer that method\n"};
+  if (handler == found->second.end()) return {.status = 405, .body = "this path does not support that method\n"};
   HttpRequest given{.method = request.method, .path = request.path, .body = request.body};
   for (const auto& [name, value] : request.params) given.query[name] = value;
   return handler->second(given);
@@ -147,7 +148,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const HttpAddress& address,
   httplib::Server& server = state->server;
   std::size_t threads = options.threads;
   server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
-  // The library's own choice lets several servers share a port, each getting some of the requests.
+  // The library's default lets several servers share a port, each getting some of the requests.
   server.set_socket_options([](int socket) {
     int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -156,7 +157,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const HttpAddress& address,
   server.set_payload_max_length(options.body_bytes_max);
   server.set_read_timeout(kPatienceSeconds);
   server.set_write_timeout(kPatienceSeconds);
-  server.set_keep_alive_max_count(1);  // a client that stays would keep a thread
+  server.set_keep_alive_max_count(1);  // a persistent client would occupy a thread
   errno = 0;
   state->address = address;
   if (address.port == 0) {
@@ -193,7 +194,7 @@ void HttpServer::start() {
     state->has_ended = true;
     state->ended.notify_all();
   });
-  // The library cannot be stopped before it has begun.
+  // The library cannot be stopped before it is running.
   std::unique_lock lock(state_->mutex);
   while (!state_->has_ended && !state_->server.is_running()) state_->ended.wait_for(lock, std::chrono::milliseconds(1));
 }

@@ -107,10 +107,10 @@ TEST(HttpServer, StopsThoughClientsAreSlowAndFreesThePort) {
   server->stop();
   for (const Fd& client : idle) read_all(client);  // ended
   EXPECT_TRUE(HttpServer::open(address).ok());
-  EXPECT_TRUE(HttpServer::open(address).ok());  // the one before was never started, and let go all the same
+  EXPECT_TRUE(HttpServer::open(address).ok());  // the previous one was never started, yet released the port
 }
 
-TEST(HttpServer, StaysOnLoopbackUnlessToldOtherwise) {
+TEST(HttpServer, StaysOnLoopbackByDefault) {
   EXPECT_EQ(HttpServer::open({.host = "0.0.0.0"}).error().code(), Code::kDenied);
   EXPECT_TRUE(HttpServer::open({.host = "0.0.0.0"}, {.exposure = Exposure::kAnywhere}).ok());
 }

@@ -18,8 +18,8 @@ using Instant = std::chrono::steady_clock::time_point;
 
 constexpr int kVersionMin = 120000;
 
-// What every session of ours relies on. A commit that was answered must be on disk; one that lies about (its client
-// stands still or is gone) must not keep others waiting for ever.
+// Settings that every session relies on. An acknowledged commit must be on disk; a session whose client hangs or is
+// gone must not block others forever.
 constexpr const char* kSession =
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', "
     "'local');"
@@ -52,7 +52,7 @@ Code code_of(std::string_view state) {
 
 void drop_notice(void*, const PGresult*) {}
 
-// "FATAL:  28P01: what it is": where the five characters stand, from `from` on.
+// Finds the five characters of the SQLSTATE in "FATAL:  28P01: message", from `from` on.
 std::size_t find_state(std::string_view text, std::size_t from) {
   constexpr std::string_view kBefore = ":  ";
   for (std::size_t at = text.find(kBefore, from); at != text.npos; at = text.find(kBefore, at + 1)) {
@@ -68,17 +68,17 @@ bool is_passing(std::string_view state) {
   return state.starts_with("08") || state.starts_with("53") || state.starts_with("57");
 }
 
-// Of what the library itself says, and so without a state. It speaks English, since we choose no locale.
+// Classifies libpq's own messages, which have no SQLSTATE. They are in English, since we set no locale.
 Code code_of_words(std::string_view text) {
   auto has = [&](std::string_view words) { return text.find(words) != text.npos; };
-  if (has("invalid ") || has("could not match")) return Code::kInvalid;  // something in the address
+  if (has("invalid ") || has("could not match")) return Code::kInvalid;  // an error in the address
   bool is_about_tls = has("certificate") || (has("SSL") && !has("SSL SYSCALL"));
   return is_about_tls || has("no password supplied") || has("authentication") ? Code::kDenied : Code::kUnavailable;
 }
 
 }  // namespace
 
-// Of several addresses that were tried, one that answered counts more than those that did not.
+// If several addresses were tried, one that answered counts more than those that did not.
 Error connect_error(std::string_view text) {
   std::string shown(text.substr(0, text.find("\nLOCATION:")));
   Code code = code_of_words(text);
@@ -104,14 +104,15 @@ bool is_postgres_url(std::string_view text) {
   return text.starts_with("postgres://") || text.starts_with("postgresql://");
 }
 
-// What the library says of a bad address would quote it, with its password.
+// libpq's message about an invalid address would quote it, with its password.
 Status check_postgres_url(const std::string& url) {
   const Libpq& pq = *WARREN_TRY(load_libpq());
   char* why = nullptr;
   PQconninfoOption* parsed = is_postgres_url(url) ? pq.PQconninfoParse(url.c_str(), &why) : nullptr;
   if (why != nullptr) pq.PQfreemem(why);
   if (parsed == nullptr) {
-    return Error(Code::kInvalid, "the ledger's address makes no sense", "postgres://USER@HOST:PORT/DATABASE");
+    return Error(Code::kInvalid, "the ledger's address is not a valid PostgreSQL URL",
+                 "postgres://USER@HOST:PORT/DATABASE");
   }
   pq.PQconninfoFree(parsed);
   return Ok{};
@@ -135,7 +136,7 @@ Error Connection::lose(std::string_view why) {
   return error;
 }
 
-// Every way to lose the connection leads through here.
+// The only place where the connection is closed after an error.
 void Connection::drop() {
   if (handle_ != nullptr) pq_.PQfinish(std::exchange(handle_, nullptr));
   expected_.clear();
@@ -158,14 +159,14 @@ Status Connection::connect() {
 }
 
 Status Connection::start(Instant until) {
-  // What the address says counts more than what stands before it, and less than what stands behind it.
+  // Settings in the address override the ones before it; the ones after it override the address.
   const char* keys[] = {"application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
                         "tcp_user_timeout", "dbname",          "client_encoding",     nullptr};
   const char* values[] = {"warren relay", "20", "5", "3", "30000", url_.c_str(), "UTF8", nullptr};
   handle_ = pq_.PQconnectStartParams(keys, values, 1);
   if (handle_ == nullptr) return Error(Code::kLimit, "PostgreSQL: out of memory");
   pq_.PQsetNoticeReceiver(handle_, drop_notice, nullptr);
-  pq_.PQsetErrorVerbosity(handle_, PQERRORS_VERBOSE);  // until it stands: only so it tells what the server answered
+  pq_.PQsetErrorVerbosity(handle_, PQERRORS_VERBOSE);  // until connected: without it the SQLSTATE is missing
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING; next != PGRES_POLLING_OK;) {
     if (pq_.PQstatus(handle_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) {
       Error why = connect_error(pq_.PQerrorMessage(handle_));
@@ -208,7 +209,7 @@ Status Connection::run_script(const std::string& script) {
 
 Status Connection::execute(const std::string& script) {
   if (handle_ == nullptr) return not_connected();
-  WARREN_TRY(settle(nullptr));
+  WARREN_TRY(receive_all(nullptr));
   if (pq_.PQexitPipelineMode(handle_) != 1) return lose(pq_.PQerrorMessage(handle_));
   Status done = run_script(script);
   if (handle_ != nullptr && pq_.PQenterPipelineMode(handle_) != 1) return lose(pq_.PQerrorMessage(handle_));
@@ -235,7 +236,7 @@ Status Connection::send_prepare(int statement) {
 Status Connection::prepare_all() {
   if (handle_ == nullptr) return not_connected();
   for (int i = 0; i < static_cast<int>(statements_.size()); ++i) WARREN_TRY(send_prepare(i));
-  return settle(nullptr);
+  return receive_all(nullptr);
 }
 
 Status Connection::send_text(const char* sql, What what) {
@@ -271,7 +272,7 @@ Result<Reply> Connection::ask(int statement, std::span<const Value> values) {
   WARREN_TRY(queue(statement, values));
   expected_.back().what = What::kAsked;
   Reply reply;
-  WARREN_TRY(settle(&reply));
+  WARREN_TRY(receive_all(&reply));
   return reply;
 }
 
@@ -283,7 +284,7 @@ Result<std::shared_ptr<std::optional<Reply>>> Connection::ask_ahead(int statemen
 
 Status Connection::begin() {
   if (handle_ == nullptr) return not_connected();
-  if (in_transaction_) return Error(Code::kInternal, "a transaction was begun inside another");
+  if (in_transaction_) return Error(Code::kInternal, "a transaction was started inside another");
   in_doubt_ = false;
   WARREN_TRY(send_text("BEGIN", What::kQueued));
   in_transaction_ = true;
@@ -294,9 +295,9 @@ Status Connection::commit() {
   if (handle_ == nullptr) return not_connected();
   is_committing_ = true;
   Status sent = send_text("COMMIT", What::kCommit);
-  Status done = sent.ok() ? settle(nullptr) : std::move(sent);
+  Status done = sent.ok() ? receive_all(nullptr) : std::move(sent);
   if (!done.ok() && handle_ != nullptr) {
-    is_committing_ = false;  // the server said no
+    is_committing_ = false;  // the server refused
     rollback();
     return done;
   }
@@ -307,12 +308,12 @@ Status Connection::commit() {
 
 void Connection::rollback() {
   if (!in_transaction_ || handle_ == nullptr) return;
-  for (Expected& expected : expected_) expected.id = nullptr;  // whoever waited for it may be gone
-  settle(nullptr).ignore("what failed in it was told, or does not matter any more");
+  for (Expected& expected : expected_) expected.id = nullptr;  // its owner may be gone
+  receive_all(nullptr).ignore("the failure was reported, or no longer matters");
   in_transaction_ = false;
   if (handle_ == nullptr) return;
   Status sent = send_text("ROLLBACK", What::kQueued);
-  if (sent.ok()) settle(nullptr).ignore("then the connection is gone, and the transaction with it");
+  if (sent.ok()) receive_all(nullptr).ignore("then the connection is gone, and the transaction with it");
 }
 
 int Connection::fd() const { return handle_ == nullptr ? -1 : pq_.PQsocket(handle_); }
@@ -334,12 +335,12 @@ Status Connection::wait(short events, Instant until) {
     pollfd one{pq_.PQsocket(handle_), events, 0};
     int ready = left.count() <= 0 ? 0 : ::poll(&one, 1, static_cast<int>(left.count()));
     if (ready > 0) return Ok{};
-    if (ready == 0) return lose("it does not answer");
+    if (ready == 0) return lose("the server does not answer");
     if (errno != EINTR) return system_error(errno, "poll");
   }
 }
 
-// Reads along while it sends: the server stops reading when nobody takes its answers.
+// Reads while it sends: the server stops reading when its answers are not consumed.
 Status Connection::flush() {
   Instant until = std::chrono::steady_clock::now() + options_.answer_timeout;
   for (;;) {
@@ -372,7 +373,7 @@ std::optional<Error> Connection::error_in(const pg_result* result) const {
   return Error(code_of(state == nullptr ? "" : state), std::move(message));
 }
 
-// One answer, in its turn.
+// Receives one answer, in order.
 std::optional<Error> Connection::take(const Expected& expected, Reply* reply) {
   Result<pg_result*> got = next_result();
   if (!got.ok()) return std::move(got).take_error();
@@ -383,13 +384,13 @@ std::optional<Error> Connection::take(const Expected& expected, Reply* reply) {
   if (!failed && expected.what == What::kCommit && std::string_view(pq_.PQcmdStatus(answer.get())) != "COMMIT") {
     failed = Error(Code::kIo, "PostgreSQL rolled the transaction back");
   }
-  if (expected.what == What::kCommit) is_committing_ = false;  // answered, whatever it says
+  if (expected.what == What::kCommit) is_committing_ = false;  // answered, whatever the outcome
   if (!failed && expected.id != nullptr && answer.row_count() > 0) *expected.id = answer.integer(0, 0);
   if (!failed && expected.what == What::kAsked && reply != nullptr) *reply = std::move(answer);
   if (!failed && expected.ahead) expected.ahead->emplace(std::move(answer));
   bool is_over = pq_.PQstatus(handle_) == CONNECTION_BAD;
   if (is_over) {
-    if (failed && expected.what == What::kCommit) is_committing_ = true;  // an end of the session is no answer to it
+    if (failed && expected.what == What::kCommit) is_committing_ = true;  // the end of the session is not an answer
     return lose(failed ? failed->message() : pq_.PQerrorMessage(handle_));
   }
   Result<pg_result*> end = next_result();  // each answer ends with a null
@@ -398,8 +399,8 @@ std::optional<Error> Connection::take(const Expected& expected, Reply* reply) {
   return failed;
 }
 
-// Everything sent so far is answered. The first failure: what came behind it was not carried out.
-Status Connection::settle(Reply* reply) {
+// Waits until everything sent so far is answered. Returns the first failure: the statements after it were not executed.
+Status Connection::receive_all(Reply* reply) {
   if (expected_.empty()) return Ok{};
   if (pq_.PQpipelineSync(handle_) != 1) return lose(pq_.PQerrorMessage(handle_));
   WARREN_TRY(flush());
@@ -414,7 +415,7 @@ Status Connection::settle(Reply* reply) {
   pg_result* sync = WARREN_TRY(next_result());
   bool is_sync = sync != nullptr && pq_.PQresultStatus(sync) == PGRES_PIPELINE_SYNC;
   if (sync != nullptr) pq_.PQclear(sync);
-  if (!is_sync) return lose("it answered out of turn");
+  if (!is_sync) return lose("the server answered out of order");
   return first ? Status(*std::move(first)) : Status(Ok{});
 }
 

@@ -1,8 +1,8 @@
-// One connection to one PostgreSQL database: the only way the rest of Warren meets PostgreSQL.
+// One connection to one PostgreSQL database: the only interface of Warren to PostgreSQL.
 //
 // Statements are queued and sent together (libpq's pipeline): a transaction of hundreds of changes costs one round
-// trip, and what failed is said by the first call that waits for an answer, at the latest by commit(). A connection
-// that was lost stays lost until reconnect(), so that nobody takes half of an old state for the new one.
+// trip, and a failure is reported by the first call that waits for an answer, at the latest by commit(). A lost
+// connection stays lost until reconnect(), so that no caller mixes old and new state.
 #pragma once
 
 #include <chrono>
@@ -28,10 +28,10 @@ struct Libpq;
 struct Value {
   enum class Kind { kNull, kNumber, kText, kBytes };
   Kind kind = Kind::kNull;
-  std::string_view bytes;  // of a number its digits, with a NUL behind them; text must be clean (see clean_text)
+  std::string_view bytes;  // a number as digits followed by a NUL; text must be clean (see clean_text)
 };
 
-// The rows one statement gave.
+// The rows returned by one statement.
 class Reply {
  public:
   Reply() = default;
@@ -43,9 +43,9 @@ class Reply {
   int row_count() const;
   std::int64_t changed() const;  // rows that were inserted, updated or deleted
   bool is_null(int row, int column) const;
-  std::string_view text(int row, int column) const;  // good as long as the reply
+  std::string_view text(int row, int column) const;  // valid as long as the reply
   std::int64_t integer(int row, int column) const;   // true counts as 1
-  std::string bytes(int row, int column) const;      // of a bytea
+  std::string bytes(int row, int column) const;      // for a bytea
   pg_result* get() const { return result_; }
 
  private:
@@ -61,11 +61,11 @@ struct Notification {
 
 struct ConnectionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds answer_timeout{60'000};  // without an answer for so long, the connection counts as lost
+  std::chrono::milliseconds answer_timeout{60'000};  // after this long without an answer the connection is lost
   bool is_read_only = false;
 };
 
-// One thread.
+// For one thread.
 class Connection {
  public:
   static Result<std::unique_ptr<Connection>> open(std::string url, ConnectionOptions options);
@@ -73,52 +73,52 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  std::string name() const { return name_; }  // where it leads, without a password
+  std::string name() const { return name_; }  // host and database, without the password
 
   bool is_lost() const { return handle_ == nullptr; }
-  Status reconnect();  // a new session: what it listened to is forgotten
-  // The connection was lost between sending COMMIT and its answer: whether it happened, only the tables tell. Until
-  // the next begin().
+  Status reconnect();  // a new session, without the old one's LISTENs
+  // The connection was lost between sending COMMIT and its answer: only the tables show whether the commit happened.
+  // Reset by the next begin().
   bool is_in_doubt() const { return in_doubt_; }
 
-  // Any number of statements, in a transaction or as one. Waits.
+  // Runs any number of statements, in a transaction or as one. Waits.
   Status execute(const std::string& script);
 
-  // A statement with $1, $2, … that is run often. It is sent to the server when it is first used.
+  // Registers a frequent statement with $1, $2, … It is sent to the server on first use.
   int add_statement(std::string sql);
-  Status prepare_all();  // now: for errors in SQL to show at once
+  Status prepare_all();  // right now, so that errors in SQL show early
 
-  // Without waiting: what is queued is sent when it is much, or when somebody waits. `id`, if given, is set to the
-  // first column of the first row when the answer comes: by commit() at the latest, so it must live until then or until
-  // rollback().
+  // Does not wait: queued statements are sent when there are many, or when a caller waits. `id`, if given, is set to
+  // the first column of the first row when the answer arrives: at the latest by commit(), so it must live until then or
+  // until rollback().
   Status queue(int statement, std::span<const Value> values, std::int64_t* id = nullptr);
-  // Waits for it and for everything queued before.
+  // Waits for this statement and everything queued before it.
   Result<Reply> ask(int statement, std::span<const Value> values);
-  // Without waiting: the answer stands in the result after the next call that waits, or the result stays empty.
+  // Does not wait: the result is filled by the next call that waits, or stays empty.
   Result<std::shared_ptr<std::optional<Reply>>> ask_ahead(int statement, std::span<const Value> values);
-  Status wait_for_all() { return handle_ == nullptr ? Status(not_connected()) : settle(nullptr); }
+  Status wait_for_all() { return handle_ == nullptr ? Status(not_connected()) : receive_all(nullptr); }
 
   Status begin();
   Status commit();
   void rollback();
 
-  // Readable when something came.
+  // Readable when data has arrived.
   int fd() const;
-  // An error: the connection is lost.
+  // On an error the connection is lost.
   Result<std::vector<Notification>> take_notifications();
 
  private:
   struct Prepared {
     std::string sql;
     std::string name;
-    std::uint64_t session = 0;  // in which the server has it
+    std::uint64_t session = 0;  // the session in which it was prepared
   };
   enum class What { kPrepare, kQueued, kAsked, kCommit };
   struct Expected {
     What what;
     int statement = -1;
     std::int64_t* id = nullptr;
-    std::shared_ptr<std::optional<Reply>> ahead;  // shared with who asked
+    std::shared_ptr<std::optional<Reply>> ahead;  // shared with the caller of ask_ahead()
   };
 
   Connection(const Libpq& pq, std::string url, ConnectionOptions options);
@@ -130,7 +130,7 @@ class Connection {
   Status send_prepare(int statement);
   Status flush();
   Status wait(short events, std::chrono::steady_clock::time_point until);
-  Status settle(Reply* reply);
+  Status receive_all(Reply* reply);
   Result<pg_result*> next_result();
   std::optional<Error> take(const Expected& expected, Reply* reply);
   std::optional<Error> error_in(const pg_result* result) const;
@@ -158,11 +158,12 @@ class Connection {
 bool is_postgres_url(std::string_view text);
 Status check_postgres_url(const std::string& url);
 
-// What the library says of a connection that did not come about, with SQLSTATEs in it (PQERRORS_VERBOSE).
-// kUnavailable: trying again later may help. Else it does not: a password, a database, a certificate.
+// Turns libpq's message about a failed connection, with SQLSTATEs in it (PQERRORS_VERBOSE), into an Error.
+// kUnavailable: trying again later may help. Other codes: it will not (a password, a database, a certificate).
 Error connect_error(std::string_view text);
 
-// PostgreSQL keeps neither NUL nor broken UTF-8 in text: each such byte becomes U+FFFD. Nothing when the text is clean.
+// PostgreSQL stores neither NUL nor invalid UTF-8 in text: replaces each such byte with U+FFFD. nullopt if the text is
+// clean.
 std::optional<std::string> clean_text(std::string_view text);
 
 }  // namespace warren::pg

@@ -26,7 +26,7 @@ TEST(CleanText, ReplacesEachByteThatIsNoText) {
   EXPECT_EQ(clean_text("ok \xE2\x82"), "ok " + mark + mark);             // cut off
 }
 
-TEST(PostgresUrl, IsToldFromAFile) {
+TEST(PostgresUrl, IsDistinguishedFromAFile) {
   EXPECT_TRUE(is_postgres_url("postgres://user@host/db"));
   EXPECT_TRUE(is_postgres_url("postgresql:///db?host=/run"));
   EXPECT_FALSE(is_postgres_url("/home/ledger.db"));

@@ -16,7 +16,7 @@ void find(void* library, const char* name, F& function, const char*& missing) {
 Result<Libpq> load() {
   void* library = ::dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error(Code::kUnavailable, "PostgreSQL's client library 'libpq.so.5' is not here",
+    return Error(Code::kUnavailable, "PostgreSQL's client library 'libpq.so.5' is not installed",
                  "install it: on Debian the package libpq5");
   }
   Libpq pq;

@@ -1,5 +1,5 @@
-// PostgreSQL's client library, loaded when somebody connects: it brings two dozen libraries along, which would make
-// every start of the program slower.
+// PostgreSQL's client library, loaded on the first connection: it pulls in two dozen libraries, which would slow down
+// every start of the program.
 //
 // Internal to this module: only its .cc files include this header.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace warren::pg {
 
-// What we use of it, by name.
+// The functions we use, by name.
 // clang-format off
 #define WARREN_PQ_FUNCTIONS(X) \
   X(PQconnectStartParams) X(PQconnectPoll) X(PQconninfoParse) X(PQconninfoFree) X(PQfinish) X(PQstatus) \
@@ -27,7 +27,7 @@ struct Libpq {
 #undef WARREN_PQ_POINTER
 };
 
-// Loaded once for the process. kUnavailable says what to install.
+// Loaded once per process. kUnavailable says what to install.
 Result<const Libpq*> load_libpq();
 
 }  // namespace warren::pg

@@ -9,7 +9,7 @@ namespace {
 
 int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
-// How many bytes of well-formed UTF-8 stand at the beginning; 0 for none, also for a NUL.
+// The length of the well-formed UTF-8 sequence at the start; 0 if there is none, and for a NUL.
 std::size_t rune_bytes(std::string_view text) {
   auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   auto is_next = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {

@@ -11,7 +11,7 @@
 namespace warren {
 namespace {
 
-// Common ends are looked for in steps of this many bytes first, which is many times faster than one by one.
+// Common ends are first compared in steps of this many bytes, which is many times faster than one by one.
 constexpr std::size_t kCompareBytes = 4096;
 
 std::size_t common_head_bytes(std::string_view a, std::string_view b, std::size_t most) {
@@ -35,7 +35,7 @@ std::size_t common_tail_bytes(std::string_view a, std::string_view b, std::size_
   return at;
 }
 
-// What the texts have in common at both ends, in bytes, cut at the starts of lines.
+// The common bytes at both ends of the texts, cut at line starts.
 struct CommonEnds {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -45,7 +45,7 @@ bool is_line_start(std::string_view text, std::size_t at, std::size_t head) {
   return at == head || text[at - 1] == '\n';
 }
 
-// Of two different texts.
+// For two different texts.
 CommonEnds common_ends(std::string_view a, std::string_view b) {
   CommonEnds ends;
   std::size_t shorter = std::min(a.size(), b.size());
@@ -59,7 +59,7 @@ CommonEnds common_ends(std::string_view a, std::string_view b) {
   return ends;
 }
 
-// The numbers of the lines that both sides have, and where each of them stands.
+// The numbers of the lines that both sides have, and their positions.
 struct Shared {
   std::vector<std::uint32_t> ids;
   std::vector<std::uint32_t> lines;
@@ -75,7 +75,7 @@ Shared shared_lines(const std::vector<std::uint32_t>& ids) {
   return shared;
 }
 
-// A line that only one side has is changed for certain: the search need not see it.
+// A line that only one side has is certainly changed: the search need not see it.
 std::vector<bool> changed_lines(std::size_t lines, const Shared& shared, const std::vector<bool>& marks) {
   std::vector<bool> changed(lines, true);
   for (std::size_t i = 0; i < shared.lines.size(); ++i) changed[shared.lines[i]] = marks[i];
@@ -105,9 +105,9 @@ bool can_move_down(const LineRange& run, const std::vector<std::uint32_t>& ids) 
   return run.end() < ids.size() && ids[run.begin] != kNoMatch && ids[run.begin] == ids[run.end()];
 }
 
-// Lines put in or taken out between equal ones can be named in several ways; the last is taken, as diff
-// does: a new block then ends with its own closing line. A hunk that comes to touch the next joins it. Each
-// line that stays is passed once at most.
+// Lines added or removed between equal ones can be described in several ways; like diff, we take the last: a new block
+// then ends with its own closing line. A hunk that reaches the next one is joined with it. Each unchanged line is
+// visited at most once.
 std::vector<Hunk> moved_down(const std::vector<Hunk>& hunks, const LineIds& ids) {
   std::vector<Hunk> out;
   for (std::size_t i = 0; i < hunks.size(); ++i) {

@@ -1,8 +1,8 @@
-// What must change in one text, line by line, to make it another.
+// The line changes that turn one text into another.
 //
-// Pure functions over bytes: any content will do, lines as in text/lines.h. The time is bounded by
-// limits::kDiffSteps and memory by limits::kDiffLines; beyond these a script is still correct, but may take
-// out and put back lines that could have stayed. How it works: docs/design/text.md.
+// Pure functions over bytes: any content is valid; lines as in text/lines.h. Time is bounded by limits::kDiffSteps and
+// memory by limits::kDiffLines; beyond these a script is still correct, but may remove and re-add lines that could have
+// stayed. How it works: docs/design/text.md.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct LineCounts {
 };
 LineCounts count_changes(const std::vector<Hunk>& hunks);
 
-// How much of the larger text the lines that stay make up, in percent of its bytes. 100 for equal texts only.
+// The bytes in unchanged lines, as a percentage of the larger text. 100 only for equal texts.
 int similarity_percent(std::string_view old_text, std::string_view new_text, const std::vector<Hunk>& hunks);
 
 }  // namespace warren

@@ -41,7 +41,7 @@ TEST(Diff, AHunkNamesTheLinesOfBothSides) {
 TEST(Diff, AMissingLastLineEndIsAChange) {
   EXPECT_EQ(diff_lines("a\nb", "a\nb\n"), (Hunks{hunk(1, 1, 1, 1)}));
   EXPECT_EQ(diff_lines("a", "b\na"), (Hunks{hunk(0, 0, 0, 1)}));
-  EXPECT_EQ(diff_lines("xa", "a"), (Hunks{hunk(0, 1, 0, 1)})) << "a common end of bytes is no common line";
+  EXPECT_EQ(diff_lines("xa", "a"), (Hunks{hunk(0, 1, 0, 1)})) << "a common end of bytes is not a common line";
   EXPECT_EQ(diff_lines("a\n\n", "a\n"), (Hunks{hunk(1, 1, 1, 0)}));
 }
 
@@ -53,12 +53,12 @@ TEST(Diff, CarriageReturnsAndNulsAreBytes) {
 }
 
 TEST(Diff, ANewBlockEndsWithItsOwnClosingLine) {
-  // Of two changes, so that what the texts have in common at their ends does not settle it.
+  // Two changes, so that the common ends of the texts do not decide the result.
   EXPECT_EQ(diff_lines("1\nf\n}\ng\n}\n2\n", "one\nf\n}\nnew\n}\ng\n}\ntwo\n"),
             (Hunks{hunk(0, 1, 0, 1), hunk(3, 0, 3, 2), hunk(5, 1, 7, 1)}));
 }
 
-// Whether a run of lines put in or taken out could as well be named one line further down.
+// Whether a run of added or removed lines could be placed one line further down.
 bool can_move_down(const testing::Lines& lines, const LineRange& run) {
   return run.count > 0 && run.end() < lines.size() && lines[run.begin] == lines[run.end()];
 }
@@ -69,7 +69,7 @@ TEST(Diff, OfEqualWaysToNameAChangeTheLastIsTaken) {
     testing::Lines before = random.lines(10 + random.below(30));
     testing::Lines after = random.edited(before, 4);
     Hunks hunks = diff_lines(testing::text_of(before), testing::text_of(after));
-    // The last hunk ends at what the texts have in common at the end, which it does not move into.
+    // The last hunk ends at the common end of the texts and is not moved into it.
     for (std::size_t i = 0; i + 1 < hunks.size(); ++i) {
       bool deletes = hunks[i].after.count == 0;
       bool inserts = hunks[i].before.count == 0;
@@ -96,7 +96,7 @@ TEST(Diff, RandomEditsAreFoundWhateverTheLines) {
 }
 
 TEST(Diff, ShuffledLinesEndInABoundedTimeAndARightScript) {
-  // The edit distance is of the order of the size: far beyond what limits::kDiffSteps lets it look at.
+  // The edit distance is of the order of the size: far more than limits::kDiffSteps allows.
   RandomText random(5, LineStyle::kUnique);
   testing::Lines lines = random.lines(60'000);
   std::string before = testing::text_of(lines);

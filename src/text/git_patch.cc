@@ -10,7 +10,7 @@
 namespace warren {
 namespace {
 
-// The file kinds of stat, which are the same everywhere; this module includes no system header.
+// The file kinds of stat, which are the same on every system; this module includes no system header.
 constexpr std::uint32_t kKindMask = 0170000;
 constexpr std::uint32_t kSymlinkKind = 0120000;
 constexpr std::uint32_t kOwnerExecutes = 0100;
@@ -43,13 +43,13 @@ std::string_view relative(std::string_view path) {
 
 constexpr std::string_view kNoFile = "/dev/null";
 
-// What the "---" or "+++" line calls a side. A name with a space is followed by a tab, which tells where it
-// ends to programs that expect a time there.
+// The name of a side in its "---" or "+++" line. A tab after a name with a space marks its end for programs that expect
+// a time there.
 std::string label_line(std::string_view marker, std::string_view label) {
   return fmt::format("{} {}{}\n", marker, label, label.find(' ') == label.npos ? "" : "\t");
 }
 
-// One patch: the kinds of both sides are equal, or there is one side.
+// One patch: both sides have the same kind, or there is only one side.
 class PatchWriter {
  public:
   PatchWriter(const PatchSide* before, const PatchSide* after)
@@ -93,7 +93,7 @@ class PatchWriter {
   }
 
   const PatchSide* before_;  // null: the file is new
-  const PatchSide* after_;   // null: the file is gone
+  const PatchSide* after_;   // null: the file is deleted
   std::string_view old_path_;
   std::string_view new_path_;
   std::string_view old_text_;

@@ -22,17 +22,17 @@ std::string tidy(std::string_view path) {
 
 struct Class {
   std::bitset<256> set;
-  std::size_t end = 0;  // behind the ']'
+  std::size_t end = 0;  // after the ']'
 };
 
-// The byte at `at`, behind a backslash if there is one, and moves on; nothing at the end or before a '/'.
+// Reads the byte at `at`, after a backslash if there is one, and advances; nullopt at the end or before a '/'.
 std::optional<unsigned char> take_member(std::string_view pattern, std::size_t& at) {
   if (at < pattern.size() && pattern[at] == '\\') ++at;
   if (at >= pattern.size() || pattern[at] == '/') return std::nullopt;
   return static_cast<unsigned char>(pattern[at++]);
 }
 
-// The class that starts with the '[' at `at`; nothing if it never ends within its component.
+// The class that starts with the '[' at `at`; nullopt if it is not closed within its component.
 std::optional<Class> parse_class(std::string_view pattern, std::size_t at) {
   Class result;
   ++at;
@@ -71,7 +71,7 @@ bool Glob::at_component_start() const {
 
 void Glob::add_byte(char c) { tokens_.push_back({.kind = Kind::kByte, .byte = static_cast<unsigned char>(c)}); }
 
-// Adds the token at `at`, special or not; the index behind it.
+// Adds the token at `at`, special or not, and returns the index after it.
 std::size_t Glob::add_token(std::string_view pattern, std::size_t at) {
   if (pattern[at] == '[') return add_class(pattern, at);
   if (pattern[at] == '?') {
@@ -107,7 +107,7 @@ std::size_t Glob::add_class(std::string_view pattern, std::size_t at) {
   return found->end;
 }
 
-// State i: the tokens before i have matched. Those that may match nothing are passed at once.
+// State i: the tokens before i have matched. Tokens that may match nothing are passed at once.
 void Glob::enter(std::vector<bool>& states, std::size_t state) const {
   while (!states[state]) {
     states[state] = true;
@@ -130,7 +130,7 @@ bool Glob::accepts(const Token& token, unsigned char byte) const {
   return false;
 }
 
-// In order: a state is entered from those before it, and passed on, before it is kept without passing on.
+// The order matters: a state is entered from those before it, and advanced, before it is kept.
 void Glob::step(const std::vector<bool>& states, unsigned char byte, std::vector<bool>& next) const {
   next.assign(states.size(), false);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -140,7 +140,7 @@ void Glob::step(const std::vector<bool>& states, unsigned char byte, std::vector
       case Kind::kStar:
       case Kind::kDeepStar: enter(next, i); break;
       case Kind::kDirs:
-        // Within a directory's name nothing else can go on: only behind its '/'.
+        // Within a directory's name only its '/' can lead on.
         if (byte == '/') enter(next, i + 1);
         next[i] = true;
         break;

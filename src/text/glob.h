@@ -1,14 +1,14 @@
-// Path filters of commands: which paths a word on the command line means.
+// Path filters of commands: the paths that a word on the command line selects.
 //
-// Paths are bytes and are taken from the root: a leading '/', a trailing one, and '.' or empty components
-// make no difference, in the pattern and in the path. A pattern matches a whole path:
+// Paths are bytes and start at the root: a leading or trailing '/' and '.' or empty components make no difference, in
+// the pattern and in the path. A pattern matches a whole path:
 //   *       any bytes but '/', or none; also a leading '.'
-//   **      any bytes, '/' too; as a whole component followed by '/' any number of directories, or none
-//   ?       one byte but '/'
-//   [a-z]   one byte of these, never '/'; [!a-z] and [^a-z] one that is not
+//   **      any bytes, including '/'; as a whole component followed by '/', any number of directories, or none
+//   ?       one byte other than '/'
+//   [a-z]   one of these bytes, never '/'; [!a-z] and [^a-z] any other byte
 //   \x      the byte x itself
-// A '[' that nothing closes is itself. A pattern without any of these names a path: it matches that path and
-// everything below it; "" and "/" match everything.
+// An unclosed '[' matches itself. A pattern without any of these names a path: it matches that path and everything
+// below it; "" and "/" match everything.
 #pragma once
 
 #include <bitset>
@@ -19,14 +19,14 @@
 
 namespace warren {
 
-// Compiled once, for many paths. A value; safe to use from several threads.
+// Compiled once for many paths. A value; safe to use from several threads.
 class Glob {
  public:
   explicit Glob(std::string_view pattern);
 
-  // O(pattern × path), whatever they are.
+  // O(pattern × path) for any input.
   bool matches(std::string_view path) const;
-  // A path rather than a pattern: it takes what is below it.
+  // A path rather than a pattern: it includes everything below it.
   bool is_plain() const { return is_plain_; }
 
  private:

@@ -10,8 +10,8 @@
 namespace warren {
 namespace {
 
-// One line of either side: its hash above, its index below, so that keys sort by both. Sides are told apart by the
-// index: the lines of the new text follow the old ones.
+// One line of either side: its hash in the high half, its index in the low half, so that keys sort by both. The index
+// tells the sides apart: the lines of the new text follow those of the old.
 using Key = std::uint64_t;
 
 std::uint32_t index_of(Key key) { return static_cast<std::uint32_t>(key); }
@@ -24,8 +24,8 @@ Key make_key(std::string_view line, std::size_t index) {
 
 constexpr int kBucketBits = 14;
 
-// Sorts keys that come by index. Dealt out by the top of their hashes first: what is left to sort then fits
-// into the caches, or is one hash in order already.
+// Sorts keys that arrive ordered by index. They are first distributed by the top bits of their hashes: each part then
+// fits into the caches, or has only one hash and is already in order.
 void sort_keys(std::vector<Key>& keys) {
   auto bucket_of = [](Key key) { return static_cast<std::size_t>(key >> (64 - kBucketBits)); };
   std::vector<std::size_t> ends((std::size_t{1} << kBucketBits) + 1);
@@ -86,7 +86,7 @@ class Numbering {
     return text.substr(starts_[index], end - starts_[index]);
   }
 
-  // Lines with one hash are one line, unless hashes collide.
+  // Lines with equal hashes are equal, unless the hashes collide.
   void number_same_hash(std::span<Key> group) {
     auto differs = [&](Key key) { return line_of(key) != line_of(group.front()); };
     if (group.size() == 1) return;
@@ -101,7 +101,7 @@ class Numbering {
     }
   }
 
-  // Sorted by index, so one look at each end tells whether both sides have the line.
+  // Sorted by index, so the two ends show whether both sides have the line.
   void number_equal(std::span<const Key> group) {
     if (is_new(index_of(group.front())) == is_new(index_of(group.back()))) return;
     for (Key key : group) ids_[index_of(key)] = next_id_;

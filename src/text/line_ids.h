@@ -1,4 +1,4 @@
-// Lines as numbers: equal lines, equal numbers. What a diff compares instead of bytes.
+// Lines as numbers: equal lines have equal numbers. A diff compares these instead of bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace warren {
 
-// The number of a line that the other side does not have. It equals nothing, not even itself.
+// The number of a line that the other side does not have. It does not equal anything, not even itself.
 inline constexpr std::uint32_t kNoMatch = UINT32_MAX;
 
 struct LineIds {
@@ -15,8 +15,8 @@ struct LineIds {
   std::vector<std::uint32_t> new_ids;
 };
 
-// O(n log n), whatever the lines are: lines made to have equal hashes cost a sort, not a chain. Both sides
-// together must have fewer than 2^32 - 1 lines.
+// O(n log n) for any lines: lines made to collide cost a sort, not a long chain. Both sides together must have fewer
+// than 2^32 - 1 lines.
 LineIds number_lines(std::string_view old_text, std::string_view new_text);
 
 }  // namespace warren

@@ -28,8 +28,8 @@ TEST(LineIds, ALineThatDoesNotEndIsAnotherLine) {
   EXPECT_EQ(ids.new_ids, (std::vector<std::uint32_t>{kNoMatch, kNoMatch}));
 }
 
-TEST(LineIds, LinesWhoseHashesCollideAreToldApart) {
-  // Hashes of 32 bits are used: of this many lines some ten pairs have the same one.
+TEST(LineIds, LinesWhoseHashesCollideStayDistinct) {
+  // The hashes have 32 bits: among this many lines some ten pairs collide.
   constexpr std::size_t lines = 300'000;
   std::string old_text;
   std::string new_text;

@@ -1,5 +1,5 @@
-// Lines of a byte string: each ends behind its '\n', the last one perhaps without. A '\r' is a byte like any
-// other, and so is NUL. "" has no lines, "a" and "a\n" have one each, and these two differ.
+// Lines of a byte string: each ends with its '\n', which the last line may lack. '\r' and NUL are ordinary bytes. ""
+// has no lines; "a" and "a\n" have one each, and these two differ.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ struct LineRange {
 
 std::size_t count_lines(std::string_view text);
 
-// Walks forward over a text by line numbers. Needs no memory, however many lines there are; each byte is
-// looked at once. The text must outlive what is taken.
+// Walks forward over a text by line number. Uses no memory, however many lines there are, and reads each byte once. The
+// text must outlive the returned views.
 class LineCursor {
  public:
   explicit LineCursor(std::string_view text) : text_(text) {}
 
   std::size_t line() const { return line_; }
-  // What lies between here and the start of line `line`, or the end of the text; the cursor stands there
-  // afterwards. Nothing if the cursor is past it.
+  // Returns the text from the cursor to the start of line `line`, or to the end of the text, and moves the cursor
+  // there. Empty if the cursor is past it.
   std::string_view take_until(std::size_t line);
 
  private:

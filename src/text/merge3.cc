@@ -13,7 +13,7 @@ namespace {
 
 enum class Source { kOurs, kTheirs, kBoth };
 
-// A stretch of the ancestor that at least one side changed, and what it is on each side.
+// A stretch of the ancestor that at least one side changed, and its counterpart on each side.
 struct Change {
   Source source = Source::kBoth;
   LineRange ancestor;
@@ -21,7 +21,7 @@ struct Change {
   LineRange theirs;
 };
 
-// One side's hunks, taken from the front.
+// One side's hunks, consumed from the front.
 class Side {
  public:
   explicit Side(const std::vector<Hunk>& hunks) : next_(hunks.begin()), end_(hunks.end()) {}
@@ -29,13 +29,13 @@ class Side {
   bool is_done() const { return next_ == end_; }
   std::size_t next_begin() const { return next_->before.begin; }
   bool touches(std::size_t line) const { return !is_done() && next_begin() <= line; }
-  // Takes the next hunk; the line of the ancestor behind it.
+  // Takes the next hunk and returns the line of the ancestor after it.
   std::size_t take() {
     added_ += next_->after.count;
     deleted_ += next_->before.count;
     return (next_++)->before.end();
   }
-  // Where a line of the ancestor that no hunk holds stands on this side, after the hunks taken so far.
+  // The position on this side of an unchanged line of the ancestor, after the hunks taken so far.
   std::size_t line_here(std::size_t ancestor_line) const { return ancestor_line + added_ - deleted_; }
 
  private:
@@ -47,7 +47,7 @@ class Side {
 
 LineRange between(std::size_t begin, std::size_t end) { return {.begin = begin, .count = end - begin}; }
 
-// Hunks of the two sides that overlap or touch, directly or through others, are one change.
+// Hunks of the two sides that overlap or touch, directly or through others, form one change.
 Change take_change(Side& ours, Side& theirs) {
   bool ours_first = theirs.is_done() || (!ours.is_done() && ours.next_begin() <= theirs.next_begin());
   std::size_t begin = (ours_first ? ours : theirs).next_begin();
@@ -76,8 +76,8 @@ std::vector<Change> find_changes(std::string_view ancestor, std::string_view our
   return changes;
 }
 
-// Narrows each change of both sides down to the lines in which they differ; where there are none, both made
-// the same change and it goes.
+// Narrows each change of both sides to the lines in which they differ; a change with none was made identically by both
+// and is dropped.
 std::vector<Change> narrowed(const std::vector<Change>& changes, std::string_view ours, std::string_view theirs) {
   std::vector<Change> out;
   LineCursor our_cursor(ours);
@@ -107,7 +107,7 @@ bool has_letter_or_digit(std::string_view text) {
 
 constexpr std::size_t kJoinLines = 3;
 
-// Conflicts that a few lines, or lines without a word in them, keep apart are easier to settle as one.
+// Conflicts separated only by a few lines, or by lines without a word, are easier to resolve as one.
 std::vector<Change> joined(const std::vector<Change>& changes, std::string_view ours) {
   std::vector<Change> out;
   LineCursor cursor(ours);
@@ -128,8 +128,8 @@ std::vector<Change> joined(const std::vector<Change>& changes, std::string_view 
   return out;
 }
 
-// How a line ends that ends where `rest` begins; for the first line, how that one ends. Nothing if there is no
-// such line or it does not end.
+// The line ending of the line before `rest`; for the first line, of that line itself. Empty if there is no such line or
+// it has no ending.
 std::optional<bool> ends_with_crlf(std::string_view text, const char* rest) {
   auto at = static_cast<std::size_t>(rest - text.data());
   if (at == 0) at = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -167,7 +167,7 @@ class Renderer {
     out_.append(">>>>>>> ").append(labels_.theirs).append(end);
   }
 
-  // Markers end like the lines around them: with CRLF only if nobody has a plain LF there.
+  // Markers end like the lines around them: with CRLF only if none of those ends in a plain LF.
   std::string_view line_end(const char* our_rest, const char* their_rest) const {
     auto ours = ends_with_crlf(ours_, our_rest);
     auto theirs = ends_with_crlf(theirs_, their_rest);
@@ -177,7 +177,7 @@ class Renderer {
     return any && all ? "\r\n" : "\n";
   }
 
-  // A marker stands on its own line, also after a last line that does not end.
+  // A marker is on its own line, even after a last line without an ending.
   void add_ended(std::string_view lines, std::string_view end) {
     out_ += lines;
     if (!lines.empty() && lines.back() != '\n') out_ += end;

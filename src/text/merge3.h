@@ -1,8 +1,8 @@
-// Three-way merge by lines: what two sides made of one ancestor, brought together.
+// Three-way merge by lines: combines two sides' changes to a common ancestor.
 //
-// Clean and in conflict where `git merge-file` says so: changes of different places are both taken, the same
-// change on both sides is taken once, and changes that overlap or touch without being the same conflict.
-// For text; whether content is binary (base/binary.h) is for the caller to ask first.
+// Clean or in conflict as `git merge-file` decides: changes in different places are both taken, the same change on both
+// sides is taken once, and different changes that overlap or touch conflict. For text only: the caller checks for
+// binary content (base/binary.h) first.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace warren {
 
-// Lines of the three texts that cannot be brought together. Lines that both sides have in common are left out
-// of `ours` and `theirs`, so several conflicts can be about the same lines of the ancestor.
+// Lines of the three texts that cannot be combined. Lines that both sides share are left out of `ours` and `theirs`, so
+// several conflicts can refer to the same lines of the ancestor.
 struct Conflict {
   LineRange ancestor;
   LineRange ours;
@@ -30,13 +30,13 @@ struct Merged {
   bool is_clean() const { return conflicts.empty(); }
 };
 
-// What stands behind the markers.
+// The labels after the markers.
 struct MergeLabels {
   std::string_view ours = "ours";
   std::string_view theirs = "theirs";
 };
 
-// Bounded like diff_lines; a coarser diff can make a conflict of what would have been clean.
+// Bounded like diff_lines; a coarser diff can turn a clean merge into a conflict.
 Merged merge3(std::string_view ancestor, std::string_view ours, std::string_view theirs, MergeLabels labels = {});
 
 }  // namespace warren

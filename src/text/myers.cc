@@ -21,18 +21,18 @@ struct Box {
   Point high;
 };
 
-// How far `edits` edits lead on each diagonal (x - y) of a box, from one of its corners. The far corner's
-// front sees the box turned round: its coordinates count from there.
+// How far `edits` edits reach on each diagonal (x - y) of a box, from one of its corners. The far corner's front sees
+// the box reversed: its coordinates count from there.
 class Front {
  public:
   explicit Front(int cost) : middle_(cost + 1), reach_(static_cast<std::size_t>(2 * cost + 3)) {}
 
   void start() { at(0) = 0; }
-  // Makes room for one more edit: the diagonals just outside are not reached yet.
+  // Prepares for one more edit: the diagonals just outside are not reached yet.
   void widen(int edits) { at(edits + 1) = at(-edits - 1) = -1; }
   std::ptrdiff_t& at(std::ptrdiff_t diagonal) { return reach_[static_cast<std::size_t>(middle_ + diagonal)]; }
 
-  // Where one more edit leads on this diagonal, before any equal elements; -1 if outside the box.
+  // The point that one more edit reaches on this diagonal, before any equal elements; -1 if outside the box.
   std::ptrdiff_t step(std::ptrdiff_t diagonal, Point size) {
     std::ptrdiff_t left = at(diagonal - 1);
     std::ptrdiff_t above = at(diagonal + 1);
@@ -41,7 +41,7 @@ class Front {
     return std::max(removed, added);
   }
 
-  // The point that has come furthest after `edits` edits.
+  // The point furthest along after `edits` edits.
   Point furthest(int edits) {
     Point best{.x = -1, .y = 0};
     for (std::ptrdiff_t k = -edits; k <= edits; k += 2) {
@@ -69,7 +69,7 @@ class EditFinder {
         marks_{.removed = std::vector<bool>(old_ids.size()), .added = std::vector<bool>(new_ids.size())} {}
 
   EditMarks run() {
-    // A stack of our own: boxes can nest as deep as there are edits.
+    // An explicit stack: boxes can nest as deep as there are edits.
     std::vector<Box> todo = {
         {.low = {}, .high = {.x = std::ssize(old_), .y = std::ssize(new_)}},
     };
@@ -107,9 +107,9 @@ class EditFinder {
     for (std::ptrdiff_t y = box.low.y; y < box.high.y; ++y) marks_.added[static_cast<std::size_t>(y)] = true;
   }
 
-  // A point inside the box, neither of its corners, that a short script goes through; none when the
-  // steps are used up. The box is trimmed and has elements on both sides: it takes two edits at least, so
-  // that half of them ends at neither corner.
+  // A point inside the box, not one of its corners, that a short script passes through; none once the steps are used
+  // up. The box is trimmed and has elements on both sides: it takes at least two edits, so half of them does not end at
+  // a corner.
   std::optional<Point> find_cut(const Box& box) {
     Point size{.x = box.high.x - box.low.x, .y = box.high.y - box.low.y};
     bool odd = (size.x - size.y) % 2 != 0;
@@ -133,8 +133,8 @@ class EditFinder {
     return {.x = box.high.x - point.x, .y = box.high.y - point.y};
   }
 
-  // Moves one front by one edit. Where it meets the other one, which has made `other_edits` edits (-1: they
-  // cannot meet in this move, by parity), that is the point.
+  // Advances one front by one edit. If it meets the other one, which has made `other_edits` edits (-1: by parity they
+  // cannot meet in this move), that is the point.
   template <Direction Way>
   std::optional<Point> advance(const Box& box, Point size, int edits, int other_edits) {
     Front& front = Way == Direction::kForward ? forward_ : backward_;
@@ -153,7 +153,7 @@ class EditFinder {
     return std::nullopt;
   }
 
-  // Follows equal elements; where that ends.
+  // Follows equal elements and returns where they end.
   template <Direction Way>
   std::ptrdiff_t slide(const Box& box, Point size, Point at) {
     std::ptrdiff_t start = at.x;

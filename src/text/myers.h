@@ -1,7 +1,7 @@
-// The shortest way from one sequence of numbers to another, as far as a bounded effort finds it.
+// The shortest edit script between two sequences of numbers, as far as a bounded effort finds it.
 //
-// Myers' algorithm from both ends at once ("An O(ND) Difference Algorithm", 1986), in linear space. Always
-// a correct script; not always the shortest one, see docs/design/text.md.
+// Myers' algorithm from both ends at once ("An O(ND) Difference Algorithm", 1986), in linear space. The script is
+// always correct but not always the shortest, see docs/design/text.md.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,11 @@
 namespace warren {
 
 struct EditEffort {
-  std::uint64_t steps;  // for all; then what remains is changed as a whole
-  int cost;             // edits tried in one stretch before it is cut where it stands
+  std::uint64_t steps;  // in total; the rest then becomes one change
+  int cost;             // edits tried in one stretch before it is split at the search's position
 };
 
-// True for each element that is taken out (of the old) or put in (to the new). The others are equal, one by
-// one, in order.
+// True for each element that is removed (from the old) or added (to the new). The others are pairwise equal, in order.
 struct EditMarks {
   std::vector<bool> removed;
   std::vector<bool> added;

@@ -1,4 +1,4 @@
-// Texts made at random, always the same for the same seed, and scripts put to the test.
+// Random texts, reproducible by seed, and checks of edit scripts.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ using Lines = std::vector<std::string>;
 Lines lines_of(std::string_view text);
 std::string text_of(const Lines& lines);
 
-// What the hunks make of the old text, with the lines they put in from the new one. Stops at a hunk out of
-// order or beyond an end, so that a wrong script gives a wrong text.
+// Applies the hunks to the old text, taking added lines from the new one. Stops at a hunk that is out of order or out
+// of range, so that a wrong script yields a wrong text.
 std::string apply_hunks(std::string_view old_text, std::string_view new_text, const std::vector<Hunk>& hunks);
 
 enum class LineStyle {
-  kUnique,  // no two lines alike, so that there is one shortest script
-  kFew,     // from a handful, so that there are many
+  kUnique,  // no two lines equal, so that there is one shortest script
+  kFew,     // from a handful, so that there are many shortest scripts
   kBytes,   // any bytes but '\n'
 };
 
@@ -35,13 +35,13 @@ class RandomText {
 
   std::string line();
   Lines lines(std::size_t count);
-  // `edits` places changed: lines put in, taken out, replaced.
+  // Changes `edits` places: lines added, removed, replaced.
   Lines edited(Lines lines, std::size_t edits);
   // The lines, sometimes without the last '\n'.
   std::string text(Lines lines);
 
  private:
-  std::mt19937_64 random_;  // its numbers are the same on every machine; those of distributions are not
+  std::mt19937_64 random_;  // portable, unlike the standard distributions
   LineStyle style_;
   std::uint64_t made_ = 0;
 };

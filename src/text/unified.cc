@@ -10,7 +10,7 @@
 namespace warren {
 namespace {
 
-// "12,3" as the header of a hunk has it: the first line from 1 on, or for no lines the one before them.
+// "12,3" as in a hunk's header: the first line counted from 1, or for no lines the line before them.
 std::string range_text(const LineRange& range) {
   if (range.count == 1) return fmt::format("{}", range.begin + 1);
   return fmt::format("{},{}", range.count == 0 ? range.begin : range.begin + 1, range.count);
@@ -33,7 +33,7 @@ class Writer {
   Writer(std::string_view old_text, std::string_view new_text, std::size_t context)
       : old_(old_text), new_(new_text), old_lines_(count_lines(old_text)), context_(context) {}
 
-  // Hunks that share context or leave no line out between them.
+  // Hunks that share context, or that have no hidden line between them.
   void add_group(std::span<const Hunk> group) {
     const Hunk& first = group.front();
     const Hunk& last = group.back();
@@ -68,7 +68,7 @@ class Writer {
 
 std::string unified_hunks(std::string_view old_text, std::string_view new_text, const std::vector<Hunk>& hunks,
                           UnifiedOptions options) {
-  // No text has this many lines, and sums stay far from wrapping round.
+  // Larger than any text, and small enough that sums do not overflow.
   std::size_t context = std::min(options.context, old_text.size());
   Writer writer(old_text, new_text, context);
   for (std::size_t begin = 0, end = 0; begin < hunks.size(); begin = end) {

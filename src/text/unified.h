@@ -1,4 +1,4 @@
-// A diff as text that people read and `patch` and `git apply` take: the "unified" form.
+// A diff as text in the "unified" format, for people, `patch` and `git apply`.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 namespace warren {
 
 struct UnifiedOptions {
-  std::size_t context = 3;  // lines that stay, shown around each change
+  std::size_t context = 3;  // unchanged lines shown around each change
 };
 
-// The part from the first "@@" on, without names of files; "" if there are no hunks. The content of lines
-// goes out as it is: whoever prints it to a terminal makes it printable. `hunks` are those of diff_lines.
+// The part from the first "@@" on, without file names; "" if there are no hunks. Line content is copied as it is: a
+// caller that prints it to a terminal must make it printable. `hunks` come from diff_lines.
 std::string unified_hunks(std::string_view old_text, std::string_view new_text, const std::vector<Hunk>& hunks,
                           UnifiedOptions options = {});
 

@@ -1,4 +1,4 @@
-// Patches and merges put before the programs they are for: git, and patch where there is one.
+// Patches and merges checked with the programs they are made for: git, and patch if it is installed.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -70,7 +70,7 @@ Tree read_tree(const std::string& root) {
   return tree;
 }
 
-// A shell command in `dir`, away from anyone's configuration and repository. What it says is in ../said.
+// Runs a shell command in `dir`, isolated from the user's configuration and repositories. Its output is in ../said.
 int run_in(const std::string& dir, const std::string& command) {
   std::string line = "cd '" + dir + "' && umask 022 && unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE && export HOME='" +
                      dir + "' LC_ALL=C GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_CEILING_DIRECTORIES='" +
@@ -81,7 +81,7 @@ int run_in(const std::string& dir, const std::string& command) {
 
 class WithGit : public ::testing::Test {
  protected:
-  // Applies the patch to `before` with the command and gives the tree that comes of it.
+  // Applies the patch to `before` with the command and returns the resulting tree.
   Tree applied(const Tree& before, const std::string& patch, const std::string& command) {
     TempDir dir;
     write_tree(dir.file("tree"), before);
@@ -206,7 +206,7 @@ TEST_F(WithGit, HeadersAndHunksAreThoseOfGit) {
   testing::Lines expected;
   for (const std::string& line : testing::lines_of(patch_by_git(before, after))) {
     if (line.starts_with("index ")) continue;
-    expected.push_back(line);  // no line starts with a letter, so git finds no function to name behind an "@@"
+    expected.push_back(line);  // no line starts with a letter, so git finds no function name to put after "@@"
   }
   EXPECT_EQ(patch_between(before, after), testing::text_of(expected));
 }
@@ -234,7 +234,7 @@ Pair random_pair(std::uint64_t seed, LineStyle style) {
   return pair;
 }
 
-// Binary content has no place in a patch that is to be applied.
+// A patch that is to be applied cannot contain binary content.
 void drop_binary(Tree& tree) {
   for (auto& [name, file] : tree) std::replace(file.content.begin(), file.content.end(), '\0', '0');
 }
@@ -264,7 +264,7 @@ TEST_F(WithGit, RandomEditsAreAppliedByPatchToo) {
   }
 }
 
-// What `git merge-file` makes of it; its exit status is the number of conflicts.
+// The result of `git merge-file`; its exit status is the number of conflicts.
 struct GitMerge {
   std::string text;
   int conflicts = 0;
@@ -286,7 +286,7 @@ TEST_F(WithGit, RandomMergesAreThoseOfGit) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     RandomText random(seed, LineStyle::kUnique);
     testing::Lines lines = random.lines(10 + random.below(40));
-    // Some lines without a word, which join conflicts; each of its own length, so that scripts stay unique.
+    // Some lines without a word, which join conflicts; all of different lengths, so that the script stays unique.
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (random.one_in(3)) lines[i] = std::string(i + 1, '-') + "\n";
     }
