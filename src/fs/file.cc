@@ -9,7 +9,7 @@ namespace {
 
 Result<Attributes> create_file(FileSystem& fs, std::string_view path, const Place& place, const OpenOptions& options) {
   if (place.needs_directory) {
-    return Error(Code::kIsDirectory, fmt::format("{} would be a directory", quote_path(path)));
+    return Error(Code::kIsDirectory, fmt::format("{} names a directory", quote_path(path)));
   }
   NewNode node{.mode = options.mode, .owner = options.owner};
   return fs.create(place.parent, place.name, node).within(doing("create", path));
@@ -25,7 +25,7 @@ Result<Attributes> open_node(FileSystem& fs, std::string_view path, const Attrib
   return fs.open(node.inode).within(doing("open", path));
 }
 
-// The file, retained. Whoever calls this releases it.
+// The file, retained. The caller releases it.
 Result<Attributes> find_or_create(FileSystem& fs, std::string_view path, const OpenOptions& options) {
   Follow follow = options.create == Create::kMustCreate ? Follow::kNo : options.follow;
   Place place = WARREN_TRY(find_place(fs, path, {.follow = follow}));
@@ -39,14 +39,14 @@ Result<Attributes> find_or_create(FileSystem& fs, std::string_view path, const O
 File::File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options)
     : fs_(fs), inode_(inode), path_(path), access_(options.access), append_(options.append) {}
 
-File::~File() { close().ignore("whoever wants to know calls close"); }
+File::~File() { close().ignore("a caller that needs the error calls close"); }
 
 Result<std::unique_ptr<File>> File::open(FileSystem& fs, std::string_view path, const OpenOptions& options) {
   bool may_change = options.create != Create::kNo || options.truncate == Truncate::kYes;
   if (options.truncate == Truncate::kYes && options.access == FileAccess::kRead) {
-    return Error(Code::kInvalid, fmt::format("{} is to be truncated but not written", quote_path(path)));
+    return Error(Code::kInvalid, fmt::format("{} cannot be truncated without write access", quote_path(path)));
   }
-  // The file is declared first, so that a unit that is not committed is rolled back before the release.
+  // The file is declared first, so that an uncommitted unit is rolled back before the release.
   std::unique_ptr<File> file;
   auto unit = WARREN_TRY(fs.begin(may_change ? UnitAccess::kWrite : UnitAccess::kRead));
   Attributes found = WARREN_TRY(find_or_create(fs, path, options));

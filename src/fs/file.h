@@ -1,4 +1,4 @@
-// An open file: a node that stays while it is open, whatever happens to its name.
+// An open file: a node that exists while it is open, whatever happens to its name.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ enum class Append { kNo, kYes };
 
 struct OpenOptions {
   FileAccess access = FileAccess::kRead;
-  Create create = Create::kNo;        // kMustCreate: kExists when anything has the name, a link too
-  Truncate truncate = Truncate::kNo;  // needs access to write
-  Append append = Append::kNo;        // every write goes to the end, wherever it says
-  Follow follow = Follow::kYes;       // kNo: kLoop when the path ends in a link
-  std::uint32_t mode = 0644;          // of a file this creates
+  Create create = Create::kNo;        // kMustCreate: kExists if the name is taken, even by a link
+  Truncate truncate = Truncate::kNo;  // needs write access
+  Append append = Append::kNo;        // every write goes to the end, whatever its offset
+  Follow follow = Follow::kYes;       // kNo: kLoop if the path ends in a link
+  std::uint32_t mode = 0644;          // of a newly created file
   Owner owner;
 };
 
-// Thread-safe like its filesystem, except close(), which must be the last call. The filesystem
-// outlives the file. What is not open for the access a call needs fails with kBadHandle.
+// Thread-safe like its filesystem, except close(), which must be the last call. The filesystem outlives the file. A
+// call that needs an access the file was not opened for fails with kBadHandle.
 class File {
  public:
   static Result<std::unique_ptr<File>> open(FileSystem& fs, std::string_view path, const OpenOptions& options = {});
@@ -39,15 +39,15 @@ class File {
   File& operator=(const File&) = delete;
 
   Inode inode() const { return inode_; }
-  const std::string& path() const { return path_; }  // as it was opened; the file may have moved since
+  const std::string& path() const { return path_; }  // as opened; the file may have been renamed since
 
   Result<std::size_t> read_at(std::uint64_t offset, MutableBytes out);
   Status write_at(std::uint64_t offset, Bytes data);
-  Result<std::uint64_t> append(Bytes data);  // where the data begins
+  Result<std::uint64_t> append(Bytes data);  // returns the offset of the data
   Status truncate(std::uint64_t size);
   Status sync();
   Result<Attributes> attributes();
-  Status close();  // a second one is harmless
+  Status close();  // may be called again
 
  private:
   File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options);

@@ -1,19 +1,17 @@
-// The hinge of Warren: what every filesystem can do, by inode.
+// The central interface of Warren: the operations of every filesystem, by inode.
 //
-// It is by inode so that a mount needs no translation; path helpers (fs/path_ops.h) sit on top and
-// work on any FileSystem. Overlay, policy, audit, encryption and fault injection are wrappers that
-// implement this interface around another one.
+// By inode, so that a mount needs no translation; path helpers (fs/path_ops.h) build on it and work on any FileSystem.
+// Overlay, policy, audit, encryption and fault injection are wrappers that implement this interface around another one.
 //
-// Rules every implementation owes, and tests/conformance checks:
+// Rules for every implementation, checked by tests/conformance:
 // - Names are bytes (base/path.h check_name). A bad name is refused before anything changes.
 // - A failed call changes nothing.
-// - Times: creating, removing or renaming an entry moves mtime and ctime of its directory; changing
-//   a node moves its ctime; writing moves mtime and ctime. Reading never writes, so atime moves
-//   only when it is set.
-// - A new node in a setgid directory gets the directory's group, and a new directory there is
-//   setgid itself.
-// - There are no permission checks here: whoever holds a FileSystem may use it. The kernel checks
-//   for a mount (default_permissions); policy is a wrapper.
+// - Times: creating, removing or renaming an entry updates mtime and ctime of its directory; changing a node updates
+// its
+//   ctime; writing updates mtime and ctime. Reading never writes, so atime changes only when it is set.
+// - A new node in a setgid directory gets the directory's group, and a new directory there is setgid itself.
+// - There are no permission checks here: whoever holds a FileSystem may use it. The kernel checks for a mount
+//   (default_permissions); policy is a wrapper.
 //
 // Thread-safe, unless an implementation says otherwise.
 #pragma once
@@ -34,24 +32,23 @@
 
 namespace warren {
 
-// An open directory. Entries come in an order of the filesystem's choosing, without "." and "..".
-// An entry that is there throughout is returned exactly once, whatever is added or removed between
-// the pages. One thread at a time.
+// An open directory. Entries come in the filesystem's order, without "." and "..". An entry that exists throughout is
+// returned exactly once, whatever is added or removed between pages. For one thread at a time.
 class DirStream {
  public:
   virtual ~DirStream() = default;
 
-  // Up to `max` entries after `cookie` (0: from the start). Empty at the end. A cookie is good for as
-  // long as a stream of the directory is open, and with any of them, also when its entry is gone; cookies
-  // are 3 or more, so that a door can use 1 and 2 for "." and "..".
+  // Up to `max` entries after `cookie` (0: from the start); empty at the end. A cookie stays valid while any stream of
+  // the directory is open, for all of them, even if its entry is removed. Cookies are 3 or more, so that a door can use
+  // 1 and 2 for "." and "..".
   virtual Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) = 0;
 };
 
 enum class UnitAccess { kRead, kWrite };
 
-// Several calls as one: while it lives, this thread's calls see one state; what they change lands
-// whole at commit(), or not at all. Other threads and processes wait to write meanwhile, so keep it
-// short. Units nest; the outermost one counts. Without commit() a write unit is rolled back.
+// Several calls as one: while it exists, this thread's calls see one state, and their changes take effect together at
+// commit(), or not at all. Other threads and processes wait to write meanwhile, so keep it short. Units nest; only the
+// outermost takes effect. Without commit() a write unit is rolled back.
 //
 // A filesystem without transactions (memory, host) isolates the calls but cannot roll back.
 class Unit {
@@ -82,10 +79,10 @@ class FileSystem {
   // Nodes.
   virtual Result<Attributes> get_attributes(Inode node) = 0;  // kStale once the node is gone
   virtual Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) = 0;
-  virtual Result<std::string> read_link(Inode node) = 0;  // kInvalid if it is no symlink
+  virtual Result<std::string> read_link(Inode node) = 0;  // kInvalid if it is not a symlink
 
-  // A retained node outlives its last name: it can be read and written until it is forgotten as
-  // often as it was retained. After a crash such nodes are collected when the agent is next opened.
+  // A retained node outlives its last name: it can be read and written until it has been forgotten as often as it was
+  // retained. After a crash such nodes are collected when the agent is next opened.
   virtual Status retain(Inode node) = 0;
   virtual void forget(Inode node, std::uint64_t count) = 0;
 
@@ -95,11 +92,11 @@ class FileSystem {
   virtual Result<Attributes> open(Inode node) = 0;
   virtual void release(Inode node) = 0;
 
-  // Content of regular files. read returns how much was read: less than asked only at the end.
-  // Holes read as zeros. write and append take everything or fail.
+  // Content of regular files. read returns the number of bytes read, fewer than asked only at the end. Holes read as
+  // zeros. write and append write everything or fail.
   virtual Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) = 0;
   virtual Status write(Inode node, std::uint64_t offset, Bytes data) = 0;
-  virtual Result<std::uint64_t> append(Inode node, Bytes data) = 0;  // where the data begins
+  virtual Result<std::uint64_t> append(Inode node, Bytes data) = 0;  // returns the offset of the data
   virtual Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) = 0;  // kNoData: none from there on
   virtual Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) = 0;  // the end counts as a hole
@@ -107,15 +104,15 @@ class FileSystem {
   virtual Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                            std::uint64_t length) = 0;
 
-  // The host's file that is this node's whole content, to be read, until the node is changed. Not open where there is
-  // none, which is the rule.
+  // A descriptor for reading the host file with this node's whole content, valid until the node is changed. Usually
+  // returns a closed Fd: the node has no such file.
   virtual Result<Fd> open_backing(Inode) { return Fd(); }
 
-  // Of a node that somebody remembers by its number and generation: from now on the number is of no other. Says nothing
-  // where numbers are not used again, which is the rule.
+  // Reserves a number for the node with this generation, because the caller stores both: no other node will get it.
+  // Usually does nothing, because numbers are never reused.
   virtual void keep_number(Inode, std::uint64_t /*generation*/) {}
 
-  // flush: what a close promises (nothing). sync: after it, a crash loses nothing of this node.
+  // flush: the guarantee of a close (none). sync: afterwards a crash loses nothing of this node.
   virtual Status flush(Inode node) = 0;
   virtual Status sync(Inode node) = 0;
 
@@ -127,16 +124,17 @@ class FileSystem {
 
   virtual Result<FileSystemStats> stats() = 0;
 
-  // The same changes for a door whose caller need not wait for all of the work; null where there is no such thing.
+  // The changes in a form that acknowledges early, for a caller that need not wait for all of the work; null if not
+  // supported.
   virtual EarlyChanges* early_changes() { return nullptr; }
 
-  // For whoever would else wait idly for a moment: does a few microseconds' worth of what has to be done anyway. False
-  // if there is nothing, or if it would have to wait itself.
+  // Does a few microseconds of pending work, for a caller that would otherwise idle. False if there is none, or if it
+  // would have to wait.
   virtual bool run_idle_work() { return false; }
 
-  // Tells one listener of changes that did not come through this object; null ends that, and returns
-  // when no call is under way any more. Where nobody else can change anything there is nothing to tell;
-  // kUnsupported where others can and we would not know.
+  // Reports to one listener the changes that were not made through this object; null stops that, and returns when no
+  // call is in progress. Succeeds without effect if nobody else can make changes; kUnsupported if others can but we
+  // could not notice.
   virtual Status listen(ChangeListener* listener) = 0;
 };
 

@@ -19,20 +19,20 @@ namespace warren {
 namespace {
 
 constexpr std::uint64_t kHostBit = kBaseBit;
-constexpr int kOwnBits = 56;  // of a number that are the host's own
+constexpr int kOwnBits = 56;  // of a number that hold the host's own
 constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
 
 constexpr std::uint64_t kTags = 63;
-constexpr std::uint64_t kLaterTag = 1;  // of numbers that are made up because the host's own is another's
+constexpr std::uint64_t kLaterTag = 1;  // for substitutes of numbers that are taken
 
 constexpr std::size_t kOpenDirs = 256;
 constexpr std::size_t kOpenFiles = 128;
-// Nodes that nobody retains are kept up to here, for callers between a lookup and what they do next.
+// Nodes that are not retained are kept up to this number, for callers between a lookup and their next call.
 constexpr std::size_t kNodesKept = 262'144;
 
 Timestamp timestamp(const timespec& time) { return {time.tv_sec, static_cast<std::int32_t>(time.tv_nsec)}; }
 
-// Spreads what does not fit into the low bits, so that numbers that differ there stay apart.
+// Hashes the bits that do not fit, so that numbers that differ only there stay distinct.
 std::uint64_t fold(std::uint64_t value) {
   value ^= value >> 33;
   value *= 0xff51afd7ed558ccdULL;
@@ -41,7 +41,7 @@ std::uint64_t fold(std::uint64_t value) {
   return value ^ (value >> 33);
 }
 
-// Where writing is impossible there is nothing to hold together; the host has no transactions.
+// A read-only host directory has no transactions, and nothing to keep atomic.
 class NoUnit final : public Unit {
  public:
   Status commit() override { return Ok{}; }
@@ -95,14 +95,14 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   return fs;
 }
 
-// A file only by its name: it is replaced when it is saved, and its number may be the next file's then.
+// A file is hidden only by its name: saving replaces it, and its number may then be reused by another file.
 Status HostFs::hide(const std::string& path) {
   SplitParent parts = split_parent(path);
   for (const std::string& each : {std::string(parts.parent), path}) {
     struct stat info {};
     if (::stat(each.c_str(), &info) != 0) {
       if (errno == ENOENT || errno == ENOTDIR) return Ok{};
-      return system_error(errno, fmt::format("look at {}", quote(each)));
+      return system_error(errno, fmt::format("stat {}", quote(each)));
     }
     Identity identity{info.st_dev, info.st_ino};
     if (each != path) hidden_names_.emplace_back(identity, parts.name);
@@ -138,16 +138,16 @@ Result<HostStat> HostFs::stat_at(int dir, const char* name) {
   return info;
 }
 
-Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is only read"}; }
+Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is read-only"}; }
 
-// The host's number, if it fits and nobody else has it.
+// The host's number, if it fits and is not taken.
 Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
   bool is_own = device == root_device_ && host_inode <= kOwnMask;
   if (is_own && folded_.empty()) return Inode{kHostBit | host_inode};
   auto known = folded_.find({device, host_inode});
   if (known != folded_.end()) return known->second;
   if (is_own) return Inode{kHostBit | host_inode};
-  // One of 63 tags says that the number is not the host's own, and keeps devices apart.
+  // One of 63 tags marks the number as not the host's own and keeps devices apart.
   std::uint64_t tag = tag_of(device);
   std::uint64_t low = host_inode <= kOwnMask ? host_inode : fold(host_inode) & kOwnMask;
   Inode number{kHostBit | (tag << kOwnBits) | low};
@@ -161,8 +161,8 @@ Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
   return number;
 }
 
-// By the device's own number, so that it does not depend on who is looked at first; the next one where two would share
-// it.
+// Derived from the device number, so that it does not depend on the order of lookups; if two devices collide, the next
+// free tag.
 std::uint64_t HostFs::tag_of(std::uint64_t device) {
   auto known = tags_.find(device);
   if (known != tags_.end()) return known->second;
@@ -188,7 +188,7 @@ bool HostFs::is_taken(Inode number, std::uint64_t generation) const {
   return is_other_generation(node->second->generation, generation);
 }
 
-// The made-up number depends on nothing but the node, so that it is the same in every process.
+// The substitute number depends only on the node, so that it is the same in every process.
 Inode HostFs::number_of(const HostStat& info) {
   Inode own = number_of(info.st_dev, info.st_ino);
   if (info.generation == 0) return own;
@@ -210,7 +210,7 @@ void HostFs::keep_number(Inode node, std::uint64_t generation) {
 HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const HostStat& info) {
   Inode number = number_of(info);
   NodePtr& slot = nodes_[number];
-  if (slot && is_other(*slot, info)) {  // one that is gone, and that nobody uses
+  if (slot && is_other(*slot, info)) {  // a removed node that is not in use
     dirs_.drop(number);
     files_.drop(number);
     slot.reset();
@@ -231,7 +231,7 @@ HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const
   return slot;
 }
 
-// Children keep their parents: what goes are leaves, and after them what they kept.
+// Children hold their parents: leaves are removed first, then the parents they held.
 void HostFs::sweep() {
   if (nodes_.size() < kNodesKept) return;
   std::size_t before = 0;
@@ -256,7 +256,7 @@ Result<HostFs::NodePtr> HostFs::find_dir(Inode node) {
   return found;
 }
 
-// Down from the nearest directory that is open, comparing at every step.
+// Walks down from the nearest open directory, comparing at every step.
 Result<HostFs::FdPtr> HostFs::open_dir_fd(const NodePtr& node) {
   std::vector<NodePtr> way;
   NodePtr at = node;
@@ -332,7 +332,7 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
   watch(dir);
   Result<HostStat> info = stat_at(fd->get(), std::string(name).c_str());
   bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;
-  // Not missing: whoever thinks so makes one of their own, and an apply would write it over the host's.
+  // Not kNotFound: a caller would create its own file there, and an apply would overwrite the host's.
   bool is_refused = (info.ok() && is_hidden(*info)) || is_hidden_name(*dir, name);
   if (is_refused) return Error(Code::kDenied, fmt::format("{} is hidden", quote(name)));
   if (is_missing) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
@@ -383,7 +383,7 @@ void HostFs::forget(Inode node, std::uint64_t count) {
 
 Result<FileSystemStats> HostFs::stats() {
   struct statvfs info {};
-  if (::fstatvfs(root_.get(), &info) != 0) return system_error(errno, "ask for the space of the base");
+  if (::fstatvfs(root_.get(), &info) != 0) return system_error(errno, "get the free space of the base");
   return FileSystemStats{.block_bytes = info.f_frsize,
                          .used_bytes = (info.f_blocks - info.f_bfree) * info.f_frsize,
                          .capacity_bytes = info.f_blocks * info.f_frsize,
@@ -405,7 +405,7 @@ Status HostFs::listen(ChangeListener* listener) {
     watch_.swap(watch);
     for (auto& [number, node] : nodes_) node->is_watched = false;
   }
-  return Ok{};  // the old one ends here, outside the lock: its thread may be waiting for it
+  return Ok{};  // the old one is destroyed here, outside the lock its thread may be waiting for
 }
 
 Result<Attributes> HostFs::make_node(Inode, std::string_view, const NewNode&) { return read_only(); }

@@ -1,19 +1,18 @@
-// A directory of the host as a filesystem to read: the base of an overlay.
+// A directory of the host as a read-only filesystem: the base of an overlay.
 //
-// Everything is reached from one open directory, one name at a time, without following links
-// (openat, O_NOFOLLOW), and what is opened is compared with what was looked up: no change of a path at the
-// wrong moment leads anywhere else. Nothing is kept about content or attributes, so changes made on the
-// host are seen at once; with listen() they are also told.
+// Everything is reached from one open directory, one name at a time, without following links (openat, O_NOFOLLOW), and
+// each opened node is compared with the one that was looked up: no concurrent change of a path leads outside. Neither
+// content nor attributes are cached, so changes on the host are visible at once; with listen() they are also reported.
 //
-// Numbers: the host's own inode number in the low 56 bits, bit 62 set, so that they are never those of an
-// agent file. They stay the same for as long as the host's do. Of a second filesystem that is mounted
-// somewhere below, and of numbers over 56 bits, the rest is folded in. A node that got the number of one that is gone
-// but still in use, or remembered (keep_number), has another.
+// Numbers: the host's inode number in the low 56 bits, with bit 62 set, so that they differ from those of an agent
+// file. They stay the same as long as the host's do. For another filesystem mounted below, and for numbers over 56
+// bits, the remaining bits are folded in. A node whose host number belonged to a removed node that is still in use or
+// reserved (keep_number) gets another number.
 //
-// A listing gives a directory that something is mounted on the number of what is below; a lookup, of what
-// is mounted.
+// For a directory with a mount on it, a listing shows the number of the directory below, a lookup that of the mounted
+// one.
 //
-// Every call that would change something is kReadOnly. Thread-safe.
+// Every call that would change something fails with kReadOnly. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +35,15 @@ namespace warren {
 class HostWatch;
 
 struct HostFsOptions {
-  // Paths of the host that nobody may see: where the agent file itself is, secrets. They are in no listing, and
-  // kDenied by name. Whatever comes to a name later is hidden too, and a directory also where the host moves it.
+  // Paths of the host that must stay invisible: the directory of the agent file, secrets. They are left out of
+  // listings, and looking them up fails with kDenied. A path stays hidden whatever is put there later; a directory also
+  // when the host moves it.
   std::vector<std::string> hidden;
 };
 
 class HostFs final : public FileSystem {
  public:
-  // kNotFound, kNotDirectory. Follows links in `path`: it is the user's own.
+  // kNotFound, kNotDirectory. Follows links in `path`: it was given by the user.
   static Result<std::unique_ptr<HostFs>> open(const std::string& path, const HostFsOptions& options = {});
   ~HostFs() override;
 
@@ -90,28 +90,28 @@ class HostFs final : public FileSystem {
 
   Result<FileSystemStats> stats() override;
 
-  // By watching each directory that is looked into. kUnsupported once the system gives no more watches.
+  // Watches each directory that is looked into. kUnsupported once the system is out of watches.
   Status listen(ChangeListener* listener) override;
 
  private:
   friend class HostDirStream;
 
-  // A node that somebody has looked up: how to get there again, and what must be found there.
+  // A node that was looked up: how to reach it again, and what must be found there.
   struct Node {
     Inode number;
     std::uint64_t device = 0;
     std::uint64_t host_inode = 0;
     std::uint64_t generation = 0;
     std::uint32_t type = 0;
-    std::shared_ptr<Node> parent;  // also held by the table, and by its other children; null for the root
+    std::shared_ptr<Node> parent;  // shared with the table and its other children; null for the root
     std::string name;
     std::uint64_t retained = 0;
     bool is_watched = false;
   };
-  using NodePtr = std::shared_ptr<Node>;  // the table's, and children's; a call under way keeps one too
-  using FdPtr = std::shared_ptr<Fd>;      // the table of open ones and the calls that use it
+  using NodePtr = std::shared_ptr<Node>;  // shared by the table, children and running calls
+  using FdPtr = std::shared_ptr<Fd>;      // shared by the table of open ones and running calls
 
-  // Descriptors kept open for the next call, the newest first.
+  // Descriptors kept open for the next call, most recent first.
   class OpenFiles {
    public:
     explicit OpenFiles(std::size_t max) : max_(max) {}
@@ -148,29 +148,29 @@ class HostFs final : public FileSystem {
   NodePtr know(const NodePtr& parent, std::string_view name, const HostStat& info);
   static bool is_other(const Node& node, const HostStat& info);
   Inode number_of(const HostStat& info);
-  Inode number_of(std::uint64_t device, std::uint64_t host_inode);  // of whichever generation
+  Inode number_of(std::uint64_t device, std::uint64_t host_inode);  // of any generation
   bool is_taken(Inode number, std::uint64_t generation) const;
   std::uint64_t tag_of(std::uint64_t device);
   void sweep();
   void watch(const NodePtr& dir);
 
-  Result<FdPtr> open_file(Inode node);  // to read its content; kIsDirectory, kInvalid
+  Result<FdPtr> open_file(Inode node);  // for reading its content; kIsDirectory, kInvalid
   Result<std::string> path_by_fd(const NodePtr& node, FdPtr& keep);
   Attributes shown(const NodePtr& node, const HostStat& info) const;
 
   Fd root_;
   std::uint64_t root_device_;
   std::vector<Identity> hidden_;                                // directories
-  std::vector<std::pair<Identity, std::string>> hidden_names_;  // and the directory they are in
+  std::vector<std::pair<Identity, std::string>> hidden_names_;  // names, with their directories
 
   std::mutex mutex_;
   NodePtr root_node_;
   std::unordered_map<Inode, NodePtr> nodes_;
-  std::map<Identity, Inode> folded_;                              // numbers that are not the host's own
-  std::map<std::uint64_t, std::uint64_t> tags_;                   // of devices other than the root's
+  std::map<Identity, Inode> folded_;                              // numbers other than the host's own
+  std::map<std::uint64_t, std::uint64_t> tags_;                   // for devices other than the root's
   std::map<std::uint64_t, GenerationSource> generation_sources_;  // by device
-  std::unordered_map<Inode, std::uint64_t> kept_numbers_;         // and the generation each is of
-  std::unordered_set<Inode> shared_numbers_;                      // that a node did not get, being another's
+  std::unordered_map<Inode, std::uint64_t> kept_numbers_;         // reserved numbers and their generations
+  std::unordered_set<Inode> shared_numbers_;                      // numbers refused to a node because another has them
   OpenFiles dirs_;
   OpenFiles files_;
   std::unique_ptr<HostWatch> watch_;

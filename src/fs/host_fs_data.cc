@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kUsualXattrBytes = 1024;  // tried first
 
-// What an agent may see and keep. The others mean something to the host alone.
+// Attributes that an agent may see and keep. The others are meaningful only to the host.
 bool is_shown_xattr(std::string_view name) { return name.starts_with("user.") || name == "security.capability"; }
 
 }  // namespace
@@ -31,7 +31,7 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
   if (found->type != S_IFREG) return Error(Code::kInvalid, "it is not a regular file");
   if (FdPtr kept = files_.find(node)) {
     if (found->retained > 0) return kept;
-    // Deleted or replaced on the host while we have it open: what was looked up is gone.
+    // Deleted or replaced on the host while we have it open: the node that was looked up is gone.
     HostStat info = WARREN_TRY(stat_at(kept->get(), ""));
     if (info.st_nlink > 0) return kept;
     files_.drop(node);
@@ -51,7 +51,7 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
 
 Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   FdPtr fd = WARREN_TRY(open_file(node));
-  constexpr ssize_t kReadMost = 0x7ffff000;  // more than that the system does not read at once
+  constexpr ssize_t kReadMost = 0x7ffff000;  // the most that one read returns
   std::size_t done = 0;
   while (done < out.size() && offset + done <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
     ssize_t got = ::pread(fd->get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
@@ -73,11 +73,11 @@ Result<Fd> HostFs::open_backing(Inode node) {
 Result<std::uint64_t> HostFs::seek_data(Inode node, std::uint64_t offset) {
   FdPtr fd = WARREN_TRY(open_file(node));
   HostStat info = WARREN_TRY(host_stat(fd->get(), ""));
-  Error none(Code::kNoData, "there is no data from there on");
+  Error none(Code::kNoData, "there is no data from this offset on");
   if (offset >= static_cast<std::uint64_t>(info.st_size)) return none;
   off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_DATA);
   if (at < 0 && errno == ENXIO) return none;
-  if (at < 0) return offset;  // where holes are not known, everything is data
+  if (at < 0) return offset;  // without support for holes everything is data
   return static_cast<std::uint64_t>(at);
 }
 
@@ -85,13 +85,13 @@ Result<std::uint64_t> HostFs::seek_hole(Inode node, std::uint64_t offset) {
   FdPtr fd = WARREN_TRY(open_file(node));
   HostStat info = WARREN_TRY(host_stat(fd->get(), ""));
   std::uint64_t size = static_cast<std::uint64_t>(info.st_size);
-  if (offset >= size) return Error(Code::kNoData, "it is behind the end");
+  if (offset >= size) return Error(Code::kNoData, "the offset is beyond the end");
   off_t at = ::lseek(fd->get(), static_cast<off_t>(offset), SEEK_HOLE);
   return at < 0 ? size : static_cast<std::uint64_t>(at);
 }
 
-// The directory by its descriptor, the name behind it: the calls for attributes take no descriptor of a
-// directory, and must not follow a link.
+// The path of a name through its directory's descriptor: the xattr calls take no directory descriptor and must not
+// follow a link.
 Result<std::string> HostFs::path_by_fd(const NodePtr& node, FdPtr& keep) {
   keep = WARREN_TRY(open_dir_fd(node->type == S_IFDIR ? node : node->parent));
   if (node->type == S_IFDIR) return fmt::format("/proc/self/fd/{}/.", keep->get());

@@ -13,8 +13,8 @@
 
 namespace warren {
 
-// Everything at once: the host gives no cookie that outlives its stream. Cookies are places in the sorted
-// list, which a stream of its own has.
+// Reads everything at once: the host has no cookie that outlives its stream. Cookies are positions in the sorted list,
+// which each stream has for itself.
 class HostDirStream final : public DirStream {
  public:
   HostDirStream(HostFs& fs, Inode dir, std::vector<DirEntry> entries)

@@ -34,7 +34,7 @@ HostWatch::~HostWatch() {
 }
 
 bool HostWatch::add(int dir_fd, Inode dir) {
-  std::lock_guard guard(mutex_);  // an event of it must not come before it is known
+  std::lock_guard guard(mutex_);  // no event of it may be handled before it is registered
   std::optional<int> id = watch_.add(dir_fd);
   if (!id) {
     is_blind_ = true;

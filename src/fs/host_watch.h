@@ -1,4 +1,4 @@
-// Tells a listener what changes in the directories of a HostFs that were looked into.
+// Reports to a listener the changes in the directories of a HostFs that were looked into.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace warren {
 
 class FileSystem;
 
-// Has a thread of its own. Where the system gives no more watches it says "everything" once a second, as
-// nobody could know better.
+// Has a thread of its own. Once the system is out of watches it reports "everything changed" once a second, for lack of
+// anything better.
 class HostWatch {
  public:
   // Both outlive it.
   static Result<std::unique_ptr<HostWatch>> start(FileSystem& fs, ChangeListener& listener);
-  ~HostWatch();  // no call to the listener is under way any more when it returns
+  ~HostWatch();  // when it returns, no call to the listener is in progress
   HostWatch(const HostWatch&) = delete;
   HostWatch& operator=(const HostWatch&) = delete;
 
-  bool add(int dir_fd, Inode dir);  // false if it is not watched
+  bool add(int dir_fd, Inode dir);  // false if it could not be watched
 
  private:
   HostWatch(FileSystem& fs, ChangeListener& listener, DirWatch watch, Fd stop);

@@ -9,7 +9,7 @@ namespace warren {
 
 namespace {
 
-// Calls `take` with each page of the directory, in one view of it.
+// Calls `take` with each page of the directory, all from one state.
 template <class Take>
 Status read_pages(FileSystem& fs, Inode dir, DirDetail detail, const Take& take) {
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kRead));
@@ -30,7 +30,7 @@ Result<std::vector<DirEntry>> list_dir(FileSystem& fs, Inode dir, DirDetail deta
   WARREN_TRY(read_pages(fs, dir, detail, [&](std::vector<DirEntry>& page) {
     std::move(page.begin(), page.end(), std::back_inserter(entries));
   }));
-  // Ours come in this order already; looking costs less than sorting.
+  // Our own filesystems list in this order already; checking costs less than sorting.
   if (!std::ranges::is_sorted(entries, {}, &DirEntry::name)) std::ranges::sort(entries, {}, &DirEntry::name);
   return entries;
 }

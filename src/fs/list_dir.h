@@ -9,7 +9,7 @@
 
 namespace warren {
 
-// One read Unit, in pages of limits::kDirPage.
+// In one read Unit, in pages of limits::kDirPage.
 Result<std::vector<DirEntry>> list_dir(FileSystem& fs, Inode dir, DirDetail detail);
 Result<std::vector<std::string>> list_names(FileSystem& fs, Inode dir);
 

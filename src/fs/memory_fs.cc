@@ -24,7 +24,7 @@ Status check_range(std::uint64_t offset, std::uint64_t length) {
 
 Status check_time(const std::optional<SetTime>& time) {
   if (time && time->at && (time->at->nanoseconds < 0 || time->at->nanoseconds > 999'999'999)) {
-    return Error(Code::kInvalid, fmt::format("{} nanoseconds are no part of a second", time->at->nanoseconds));
+    return Error(Code::kInvalid, fmt::format("{} is not a valid number of nanoseconds", time->at->nanoseconds));
   }
   return Ok{};
 }
@@ -37,7 +37,7 @@ Result<std::uint32_t> node_type(std::uint32_t mode) {
     case S_IFSOCK:
     case S_IFCHR:
     case S_IFBLK: return mode & S_IFMT;
-    default: return Error(Code::kInvalid, fmt::format("mode {:o} is no type of node to make here", mode));
+    default: return Error(Code::kInvalid, fmt::format("a node of mode {:o} cannot be made", mode));
   }
 }
 
@@ -281,7 +281,7 @@ bool MemoryFs::is_within(Inode dir, Inode ancestor) {
   }
 }
 
-// What is wrong with a rename once both directories and `from` are known to be there.
+// Checks a rename whose directories and `from` are known to exist.
 Status MemoryFs::check_rename(const Side& from, const Side& to, RenameMode mode) {
   const Attributes& moved = from.node->attributes;
   if (moved.is_directory() && is_within(to.dir.attributes.inode, moved.inode)) {

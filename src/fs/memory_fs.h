@@ -1,4 +1,4 @@
-// A filesystem in memory: for tests, and for what need not outlive the process.
+// A filesystem in memory: for tests, and for data that need not outlive the process.
 //
 // It is the oracle the other filesystems are tested against, so it is simple rather than fast.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace warren {
 
-// Thread-safe: one lock, held by a Unit for as long as it lives, so a Unit ends on the thread that
-// began it. Units cannot roll back. The clock outlives the filesystem.
+// Thread-safe: one lock, which a Unit holds while it exists, so a Unit must end on the thread that began it. Units
+// cannot roll back. The clock outlives the filesystem.
 class MemoryFs final : public FileSystem {
  public:
   explicit MemoryFs(Clock& clock, std::uint32_t chunk_bytes = limits::kChunkBytesDefault);
@@ -69,7 +69,7 @@ class MemoryFs final : public FileSystem {
 
   struct Entry {
     Inode inode;
-    std::uint64_t cookie = 0;  // kept when the name comes to mean another node: the name is listed once
+    std::uint64_t cookie = 0;  // kept when the name gets another node, so that it is listed once
   };
 
   struct Node {
@@ -85,7 +85,7 @@ class MemoryFs final : public FileSystem {
     bool is_directory() const { return attributes.is_directory(); }
   };
 
-  // One side of a rename: a name in a directory, and what it means, if anything.
+  // One side of a rename: a name in a directory, and its node, if any.
   struct Side {
     Node& dir;
     std::string_view name;

@@ -1,4 +1,4 @@
-// How OverlayFs runs a change; for its own files alone.
+// How OverlayFs runs a change. Included only by its own .cc files.
 #pragma once
 
 #include "fs/overlay_fs.h"
@@ -13,7 +13,7 @@ Result<T> OverlayFs::change(const std::function<Result<T>()>& body) {
   Result<T> result = body();
   Status committed = unit->commit();
   if (!result.ok()) {
-    committed.ignore("what is reported is why the change could not be made");
+    committed.ignore("the reason why the change failed is reported instead");
     return result;
   }
   WARREN_TRY(std::move(committed));

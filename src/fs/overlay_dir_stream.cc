@@ -7,8 +7,8 @@
 
 namespace warren {
 
-// Of a directory in the base, all names are read when a listing begins, and each is looked up when its
-// turn comes. A cookie stands for a name, and the listing goes on behind it, whichever stream gave it out.
+// All names of a directory in the base are read when a listing starts, and each is looked up when it is returned. A
+// cookie stands for a name, and the listing continues after it, whichever stream issued it.
 class OverlayDirStream final : public DirStream {
  public:
   OverlayDirStream(OverlayFs& fs, Inode dir) : fs_(fs), dir_(dir) { ++fs_.cookies_[dir].streams; }
@@ -29,7 +29,7 @@ class OverlayDirStream final : public DirStream {
       }
       after = cookies.names[static_cast<std::size_t>(cookie - kFirst)];
     }
-    // When it begins, and not when it is opened: a kernel that has the listing opens a directory for nothing.
+    // On the first read, not on open: a kernel that has the listing cached opens a directory without reading it.
     if (cookie < kFirst || !has_begun_) {
       entries_.clear();
       if (!fs_.removed_.contains(dir_)) entries_ = WARREN_TRY(fs_.list_merged(dir_));
@@ -54,7 +54,7 @@ class OverlayDirStream final : public DirStream {
     return known->second;
   }
 
-  // Whoever gets a number may use it: it must be one that was looked up.
+  // The caller may use the number, so it must be one that was looked up.
   Result<std::optional<DirEntry>> look_at(const DirEntry& listed, DirDetail detail) {
     DirEntry entry = listed;
     if (detail == DirDetail::kNames) return std::optional(std::move(entry));
@@ -72,7 +72,7 @@ class OverlayDirStream final : public DirStream {
   bool has_begun_ = false;
 };
 
-// A directory that is in the upper layer alone, however large, is listed by it.
+// A directory that exists only in the upper layer, however large, is listed by that layer.
 class UpperDirStream final : public DirStream {
  public:
   UpperDirStream(OverlayFs& fs, Inode dir, std::unique_ptr<DirStream> stream)

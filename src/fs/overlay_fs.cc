@@ -22,13 +22,13 @@ class OverlayUnit final : public Unit {
   Status commit() override { return unit_->commit(); }
 
  private:
-  std::unique_lock<std::recursive_mutex> lock_;  // before the unit: released after it has ended
+  std::unique_lock<std::recursive_mutex> lock_;  // declared before the unit, so released after it
   std::unique_ptr<Unit> unit_;
 };
 
 }  // namespace
 
-// Numbers of the layers become ours on the way to whoever listens.
+// Translates the layers' numbers to ours for the listener.
 class OverlayFs::Listener {
  public:
   Listener(OverlayFs& overlay, ChangeListener& to)
@@ -49,7 +49,7 @@ class OverlayFs::Listener {
    private:
     Inode number_of(Inode node) {
       if (layer_ == Layer::kBase) return node;
-      Result<Scope> scope = overlay_.read_scope();  // what changed may be a copy that we do not know of yet
+      Result<Scope> scope = overlay_.read_scope();  // the changed node may be a copy we do not know yet
       return scope.ok() ? overlay_.number_of(node) : node;
     }
     OverlayFs& overlay_;
@@ -104,7 +104,7 @@ Status OverlayFs::reload() {
   is_loaded_ = false;
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
-  // What we only concluded from names stays, and so do copies that lost their name but are in use.
+  // Facts derived from names are kept, and so are copies without a name that are in use.
   std::erase_if(copies_, [&](const auto& one) { return one.second.is_noted && !nameless_.contains(one.first); });
   numbers_.clear();
   opaque_.clear();
@@ -175,7 +175,7 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
     return View{node, std::nullopt, kRootInode};
   }
   if (!is_base_number(node)) {
-    // A copy answers to the base's number only.
+    // A copy is known only by the base's number.
     if (numbers_.contains(node)) return stale(node);
     return View{node, node, std::nullopt};
   }
@@ -226,7 +226,7 @@ Status OverlayFs::retain(Inode node) {
   if (!retained_.contains(node)) {
     Status below = where.base ? base_.retain(*where.base) : Status(Ok{});
     if (where.upper) {
-      below.ignore("a copy outlives what it was copied from");
+      below.ignore("a copy outlives its original");
       WARREN_TRY(upper().retain(*where.upper));
     } else {
       WARREN_TRY(std::move(below));
@@ -252,11 +252,11 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
   if (nameless_.erase(node) > 0) forget_copy(node);
   if (removed_.contains(node)) dirs_.erase(node);
   if (!is_base_number(node)) removed_.erase(node);
-  // Whoever has the number may still use it, as long as there are not too many of them.
+  // A caller that has the number may still use it, as long as there are not too many.
   if (places_.size() > kPlacesKept) places_.erase(node);
 }
 
-// Of a copy whose last name and last user are gone: its rows go too.
+// Removes the rows of a copy whose last name and last user are gone.
 void OverlayFs::forget_copy(Inode number) {
   Copy* copy = find_copy(number);
   if (!copy) return;
@@ -266,7 +266,7 @@ void OverlayFs::forget_copy(Inode number) {
   removed_.emplace(number, Timestamp{});
   change([&]() -> Status {
     return upper_.remove_origin(upper_node);
-  }).ignore("rows of nodes that are gone are removed when the agent is next opened");
+  }).ignore("rows of removed nodes are cleaned up when the agent is next opened");
 }
 
 Result<Attributes> OverlayFs::open(Inode node) {
@@ -319,7 +319,7 @@ std::string OverlayFs::path_of(Inode dir, std::string_view name) const {
   return path.append(name);
 }
 
-// Where in the base what shows through a directory is.
+// The path in the base of the directory that shows through.
 std::string OverlayFs::base_path_of(Inode dir) const {
   if (dir == kRootInode) return "/";
   auto copy = copies_.find(dir);

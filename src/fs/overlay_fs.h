@@ -1,13 +1,12 @@
-// A writable layer over a base that is only read: copy-on-write.
+// A writable layer over a read-only base: copy-on-write.
 //
-// What the upper layer has under a path counts; else a whiteout says that the path is gone; else the base
-// answers. Reading copies nothing. The first change copies a node up, with everything stat tells of it
-// and its number: whole if it is small, and otherwise without its content, of which each part follows
-// when it is written. A directory that is moved takes a note of where it was in the base, so its children
-// stay where they are. Numbers: a node that comes from the base keeps the base's for good; one that was
-// made here has the upper layer's. Rows and invariants: docs/design/fs.md.
+// A path in the upper layer takes precedence; then a whiteout, which marks a path as removed; then the base. Reading
+// copies nothing. The first change copies a node up with all its attributes and its number: a small file whole, a
+// larger one without content, which follows part by part as it is written. A directory that is moved records its origin
+// in the base, so its children stay where they are. Numbers: a node from the base keeps the base's number for good; one
+// created here has the upper layer's. Rows and invariants: docs/design/fs.md.
 //
-// A change that fails may leave copies behind that nobody can tell from what was there before.
+// A change that fails may leave copies behind, which nobody can distinguish from the original state.
 //
 // Thread-safe. Both layers outlive it; nobody else writes through the same upper layer object.
 #pragma once
@@ -66,7 +65,7 @@ class OverlayFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
-  Result<Fd> open_backing(Inode node) override;  // of what was not copied
+  Result<Fd> open_backing(Inode node) override;  // for a node that was not copied
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode node) override;
 
@@ -84,51 +83,51 @@ class OverlayFs final : public FileSystem {
   friend class UpperDirStream;
   class Listener;
 
-  // A directory somebody has looked up, by its number.
+  // A directory that was looked up, by its number.
   struct Dir {
     Inode parent;
     std::string name;
     std::optional<Inode> base;                                    // the directory of the base that shows through
-    std::optional<std::set<std::string, std::less<>>> whiteouts;  // absent: not looked at yet
+    std::optional<std::set<std::string, std::less<>>> whiteouts;  // absent: not read yet
     std::optional<std::uint32_t> subdirectories;                  // as counted when the base had this mtime
     Timestamp counted_at;
   };
 
-  // A node of the base that is in the upper layer too, by the base's number.
+  // A node of the base that is also in the upper layer, by the base's number.
   struct Copy {
     Inode upper;
     std::string base_path;
     std::optional<Attributes> seen;
     std::uint32_t hidden_names = 0;
-    std::optional<std::vector<ByteRange>> ranges;  // absent: not looked at yet
-    bool is_noted = true;                          // the upper layer has a row for it; else another program made it
+    std::optional<std::vector<ByteRange>> ranges;  // absent: not read yet
+    bool is_noted = true;                          // the upper layer has a row for it; if not, another program made it
   };
 
-  // A name of the base for a node that is not a directory.
+  // A name in the base of a node that is not a directory.
   struct Place {
     Inode parent;
     std::string name;
     bool operator==(const Place&) const = default;
   };
 
-  // Hard links of a node of the base that are gone, by base path, and when they went.
+  // Removed hard links of a node of the base, by base path, with the time of removal.
   using Lost = std::map<std::string, Timestamp>;
 
-  // Where a node is. At least one of the two is there.
+  // The layers of a node; at least one is set.
   struct View {
     Inode number;
     std::optional<Inode> upper;
     std::optional<Inode> base;
   };
 
-  // The names that streams of a directory have given cookies for; kept while one of them is open.
+  // The names that streams of a directory have issued cookies for; kept while one of them is open.
   struct Cookies {
     std::vector<std::string> names;
     std::unordered_map<std::string, std::uint64_t> by_name;
     int streams = 0;
   };
 
-  // The lock, and one state of the upper layer for as long as it lives.
+  // Holds the lock, and one state of the upper layer.
   struct Scope {
     std::unique_lock<std::recursive_mutex> lock;
     std::unique_ptr<Unit> unit;
@@ -136,8 +135,8 @@ class OverlayFs final : public FileSystem {
 
   OverlayFs(UpperLayer& upper, FileSystem& base);
   Result<Scope> read_scope();
-  // Runs a change under the lock, in one unit. What it did before it failed stays, so each step must leave
-  // a state that may stay; a step that must not is a unit of its own.
+  // Runs a change under the lock, in one unit. If it fails, its completed steps stay, so each step must leave a valid
+  // state; a step that would not is a unit of its own.
   template <class T>
   Result<T> change(const std::function<Result<T>()>& body);
   Status change(const std::function<Status()>& body);
@@ -147,11 +146,11 @@ class OverlayFs final : public FileSystem {
 
   // Nodes. All of these under the lock.
   Result<View> view(Inode node);
-  Result<Attributes> layer_attributes(const View& view);  // as its layer has them
+  Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
   Result<Attributes> shown_base(Inode parent, std::string_view name, Attributes found);
-  static void forget_host(Attributes& found);  // what only the base's own attributes have
+  static void forget_host(Attributes& found);  // clears the fields that only the base's attributes have
   Inode number_of(Inode upper) const;
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
@@ -160,7 +159,7 @@ class OverlayFs final : public FileSystem {
 
   // Directories.
   Result<Dir*> enter(Inode dir);            // kStale, kNotDirectory
-  Result<Dir*> enter_to_change(Inode dir);  // and kNotFound once it is removed
+  Result<Dir*> enter_to_change(Inode dir);  // also kNotFound if it was removed
   Result<Attributes> lookup_in(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_upper(Inode parent, std::string_view name);
@@ -177,7 +176,7 @@ class OverlayFs final : public FileSystem {
   std::string base_path_of(Inode dir) const;
   std::string base_path_of(Inode dir, std::string_view name) const;
 
-  // Copying up. Each leaves a state that shows the same as before.
+  // Copying up. None of these changes what the overlay shows.
   Result<Inode> upper_dir(Inode dir);
   Status copy_root();
   Result<Inode> copy_dir(Inode dir);
@@ -189,7 +188,7 @@ class OverlayFs final : public FileSystem {
   Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
   Status keep_ancestor(Inode number, const Copy& copy);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
-  Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo once it is not what was copied
+  Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);
   Status check_changes(Inode node, const AttributeChanges& changes);
@@ -205,12 +204,12 @@ class OverlayFs final : public FileSystem {
                     const std::optional<Attributes>& own);
   void settle_removed(Inode parent, std::string_view name, const Attributes& entry,
                       const std::optional<Attributes>& own, const std::optional<Attributes>& below, Timestamp at);
-  // One end of a rename.
+  // One side of a rename.
   struct Side {
     Inode parent;
     std::string_view name;
     std::optional<Attributes> entry;    // merged
-    std::optional<Attributes> in_base;  // what the base has under the name, hidden or not
+    std::optional<Attributes> in_base;  // the base's node of that name, hidden or not
   };
   Result<Side> look_at(Inode parent, std::string_view name);
   Status check_rename(const Side& from, const Side& to, RenameMode mode);
@@ -235,12 +234,12 @@ class OverlayFs final : public FileSystem {
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
-  std::unordered_map<Inode, Inode> numbers_;  // of copies, by the upper layer's
-  std::unordered_set<Inode> opaque_;          // by the upper layer's
+  std::unordered_map<Inode, Inode> numbers_;  // of copies, by upper-layer number
+  std::unordered_set<Inode> opaque_;          // by upper-layer number
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
-  std::unordered_map<Inode, Timestamp> removed_;  // without a name by now, of the base or directories, and since when
+  std::unordered_map<Inode, Timestamp> removed_;  // nodes of the base and directories without a name, and since when
   std::unordered_set<Inode> nameless_;            // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };

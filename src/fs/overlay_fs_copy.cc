@@ -1,4 +1,4 @@
-// The part of OverlayFs that copies from the base. After each step everything shows as before.
+// The part of OverlayFs that copies from the base. No step changes what the overlay shows.
 #include <algorithm>
 #include <array>
 
@@ -13,12 +13,12 @@
 namespace warren {
 namespace {
 
-// Content comes over in parts that begin and end at multiples of this: a write of a few bytes in a large
-// file costs that much, and a file that is written all over keeps a short list of parts.
+// Content is copied in parts aligned to this size: a small write in a large file costs that much, and a file written in
+// many places keeps a short list of parts.
 constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
 constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
 
-// What is left of `ranges` without the one.
+// `ranges` without `gone`.
 std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone) {
   std::vector<ByteRange> left;
   for (const ByteRange& range : ranges) {
@@ -58,7 +58,7 @@ Result<Inode> OverlayFs::upper_dir(Inode dir) {
 
 Result<Inode> OverlayFs::copy_dir(Inode dir) {
   auto known = dirs_.find(dir);
-  if (known == dirs_.end()) return Error(Code::kStale, fmt::format("nobody has looked up directory {}", dir.value));
+  if (known == dirs_.end()) return Error(Code::kStale, fmt::format("directory {} was not looked up", dir.value));
   Inode parent = WARREN_TRY(upper_dir(known->second.parent));
   return make_copy({dir, std::nullopt, dir}, parent, known->second.name, base_path_of(dir), 0);
 }
@@ -100,7 +100,7 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
   return made;
 }
 
-// Somebody has it open, but it has no name any more: neither has its copy.
+// The node is open but has no name any more, so its copy has none either.
 Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   Inode root = WARREN_TRY(upper_dir(kRootInode));
   Attributes root_before = WARREN_TRY(upper().get_attributes(root));
@@ -138,7 +138,7 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
   return copy.upper;
 }
 
-// Also of a file whose first change is to be emptied: that is how most programs write one.
+// Also for a file whose first change truncates it: that is how most programs rewrite a file.
 Status OverlayFs::keep_ancestor(Inode number, const Copy& copy) {
   if (copy.seen->size == 0 || copy.seen->size > limits::kAncestorBytes) return Ok{};
   std::string content(static_cast<std::size_t>(copy.seen->size), '\0');
@@ -155,8 +155,8 @@ Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
   return &*copy.ranges;
 }
 
-// The base's node, which must be what it was when it was copied: half of an old file and half of a new one
-// would be neither.
+// The base's node, which must be unchanged since it was copied: half of an old file and half of a new one would be
+// neither.
 Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
   Result<Attributes> now = base_.get_attributes(number);
   if (!now.ok()) now = lstat(base_, copy.base_path);
@@ -168,7 +168,7 @@ Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
   return now->inode;
 }
 
-// Brings over what of [begin, end) is still in the base.
+// Copies the parts of [begin, end) that are still in the base.
 Status OverlayFs::fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end) {
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(copy));
   if (ranges->empty() || begin >= end) return Ok{};

@@ -1,4 +1,4 @@
-// The part of OverlayFs that is about content and attributes of nodes.
+// The part of OverlayFs for content and attributes of nodes.
 #include <algorithm>
 #include <limits>
 
@@ -15,8 +15,8 @@ constexpr std::uint64_t kEverything = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-// The upper layer's node, with [begin, end) of its content in it: whoever changes that range changes all
-// of it there. Without a range, only the node.
+// The upper layer's node, with [begin, end) of its content copied, so that the range can be changed there. Without a
+// range, only the node.
 Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::uint64_t end,
                                          std::uint64_t content_max) {
   {
@@ -88,7 +88,7 @@ Status OverlayFs::write(Inode node, std::uint64_t offset, Bytes data) {
 
 Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
   Attributes now = WARREN_TRY(get_attributes(node));
-  // The part that the end is in; the rest of it is behind the end.
+  // The part that contains the end; the rest of it lies beyond the end.
   std::uint64_t begin = now.size == 0 ? 0 : now.size - 1;
   Inode top = WARREN_TRY(file_for_change(node, begin, now.size));
   return upper().append(top, data);
@@ -117,7 +117,7 @@ Result<std::uint64_t> OverlayFs::seek_data(Inode node, std::uint64_t offset) {
     if (!at.ok() && at.error().code() != Code::kNoData) return at;
     if (at.ok() && *at < range.end) first = std::min(first, *at);
   }
-  if (first == kEverything) return Error(Code::kNoData, "there is no data from there on");
+  if (first == kEverything) return Error(Code::kNoData, "there is no data from this offset on");
   return first;
 }
 
@@ -127,7 +127,7 @@ Result<std::uint64_t> OverlayFs::seek_hole(Inode node, std::uint64_t offset) {
   if (!where.upper) return base_.seek_hole(*where.base, offset);
   Copy* copy = find_copy(node);
   if (!copy || WARREN_TRY(ranges_of(*copy))->empty()) return upper().seek_hole(*where.upper, offset);
-  // What comes from the base is a hole in the upper layer, so both must agree.
+  // Data in the base is a hole in the upper layer, so both must agree.
   Attributes now = WARREN_TRY(upper().get_attributes(*where.upper));
   if (offset >= now.size) return upper().seek_hole(*where.upper, offset);
   Inode below = WARREN_TRY(find_base_of(node, *copy));
@@ -195,30 +195,30 @@ Status OverlayFs::sync(Inode node) {
   return upper().sync(top.value_or(kRootInode));
 }
 
-// Before the first step: what it did would stay.
+// Checked before the first step, which would stay if a later one failed.
 Status OverlayFs::check_changes(Inode node, const AttributeChanges& changes) {
   Scope scope = WARREN_TRY(read_scope());
   View where = WARREN_TRY(view(node));
   if (changes.size) WARREN_TRY(check_content(where));
   else WARREN_TRY(layer_attributes(where));
   if (changes.size && *changes.size > limits::kFileBytes) {
-    return Error(Code::kTooLarge, fmt::format("a file ends at {} bytes at the latest", limits::kFileBytes));
+    return Error(Code::kTooLarge, fmt::format("a file has at most {} bytes", limits::kFileBytes));
   }
   for (const std::optional<SetTime>& time : {changes.atime, changes.mtime}) {
     if (time && time->at && (time->at->nanoseconds < 0 || time->at->nanoseconds > 999'999'999)) {
-      return Error(Code::kInvalid, fmt::format("{} nanoseconds are not a part of a second", time->at->nanoseconds));
+      return Error(Code::kInvalid, fmt::format("{} is not a valid number of nanoseconds", time->at->nanoseconds));
     }
   }
   return Ok{};
 }
 
-// What is behind the new end no longer comes from the base.
+// Content beyond the new end no longer comes from the base.
 Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
   Copy* copy = find_copy(node);
   if (!copy) return Ok{};
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(*copy));
   if (ranges->empty() || ranges->back().end <= size) return Ok{};
-  WARREN_TRY(fetch(node, *copy, size == 0 ? 0 : size - 1, size));  // the part that the new end is in
+  WARREN_TRY(fetch(node, *copy, size == 0 ? 0 : size - 1, size));  // the part that contains the new end
   std::vector<ByteRange> left;
   for (const ByteRange& range : *ranges) {
     if (range.begin < size) left.push_back({range.begin, std::min(range.end, size)});
@@ -237,7 +237,7 @@ Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges&
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
   WARREN_TRY(check_changes(node, changes));
-  // Of a file that is cut, only what is left is copied.
+  // When a file is truncated, only the remainder is copied.
   std::uint64_t content_max = changes.size.value_or(kEverything);
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));
   if (changes.size) WARREN_TRY(change([&] { return cut_ranges(node, *changes.size); }));

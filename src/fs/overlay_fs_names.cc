@@ -1,4 +1,4 @@
-// The part of OverlayFs that is about names: finding, making, removing.
+// The part of OverlayFs for names: lookup, creation, removal.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kPermissions = 07777;
 
 Error no_entry(std::string_view name) { return {Code::kNotFound, fmt::format("no {}", quote(name))}; }
 
-// Nothing there, which for whoever merges is an answer.
+// Turns "not found" into nullopt, which is a valid answer when merging.
 template <class T>
 Result<std::optional<T>> unless_missing(Result<T> found) {
   if (found.ok()) return std::optional<T>(std::move(found).take_value());
@@ -25,7 +25,7 @@ Result<std::optional<T>> unless_missing(Result<T> found) {
   return std::move(found).error();
 }
 
-// The base's directory may have gone meanwhile; then nothing shows through any more.
+// The base's directory may have been removed meanwhile; then nothing shows through any more.
 template <class T>
 Result<std::optional<T>> unless_gone(Result<T> found) {
   if (!found.ok() && (found.error().code() == Code::kStale || found.error().code() == Code::kNotDirectory)) {
@@ -45,7 +45,7 @@ OverlayFs::Dir& OverlayFs::know_dir(Inode number, Inode parent, std::string_view
   dir.parent = parent;
   if (dir.name != name) dir.name = name;
   if (dir.base != base) {
-    if (base) base_.retain(*base).ignore("whoever looks into it learns that it is gone");
+    if (base) base_.retain(*base).ignore("the next lookup in it reports that it is gone");
     if (dir.base) base_.forget(*dir.base, 1);
     dir.base = base;
     dir.subdirectories.reset();
@@ -60,7 +60,7 @@ Result<OverlayFs::Dir*> OverlayFs::enter(Inode number) {
   View where = WARREN_TRY(view(number));
   Attributes found = WARREN_TRY(layer_attributes(where));
   if (!found.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
-  return Error(Code::kStale, fmt::format("nobody has looked up directory {}", number.value));
+  return Error(Code::kStale, fmt::format("directory {} was not looked up", number.value));
 }
 
 Result<OverlayFs::Dir*> OverlayFs::enter_to_change(Inode number) {
@@ -77,7 +77,7 @@ Result<std::set<std::string, std::less<>>*> OverlayFs::whiteouts_of(Inode number
   return &*dir.whiteouts;
 }
 
-// What shows through a directory of the upper layer.
+// The directory of the base that shows through a directory of the upper layer.
 Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_view name, const Copy* copy) {
   std::optional<Attributes> found;
   std::string natural = base_path_of(parent, name);
@@ -104,7 +104,7 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
     else through = WARREN_TRY(find_base_dir(parent, name, copy));
   }
   if (through && !copy && !copies_.contains(*through)) {
-    // Made by another program, or before the base had it: it belongs to what has the same path.
+    // Made by another program, or before the base had it: it merges with the directory of the same path.
     copies_[*through] = {.upper = top,
                          .base_path = base_path_of(parent, name),
                          .seen = {},
@@ -144,7 +144,7 @@ Result<std::optional<Attributes>> OverlayFs::find_in_upper(Inode parent, std::st
   return unless_missing(upper().lookup(copy->upper, name));
 }
 
-// Whatever a whiteout says.
+// Ignores whiteouts.
 Result<std::optional<Attributes>> OverlayFs::find_in_base(const Dir& dir, std::string_view name) {
   if (!dir.base) return std::optional<Attributes>();
   return unless_gone(base_.lookup(*dir.base, name));
@@ -175,7 +175,7 @@ Result<Attributes> OverlayFs::lookup(Inode parent, std::string_view name) {
   return lookup_in(parent, name);
 }
 
-// Of a directory in both layers nobody has a count; it is made once, and again when the base's changes.
+// A directory in both layers has no stored link count; it is counted once, and again when the base's directory changes.
 Result<std::uint32_t> OverlayFs::count_links(Inode number, const Attributes& own) {
   if (removed_.contains(number)) return std::uint32_t{0};
   auto known = dirs_.find(number);
@@ -184,7 +184,7 @@ Result<std::uint32_t> OverlayFs::count_links(Inode number, const Attributes& own
   bool is_in_upper = number == kRootInode ? root_is_copied_ : copies_.contains(number);
   if (!is_in_upper && number != kRootInode) return own.nlink;
   Result<Attributes> below = base_.get_attributes(*dir.base);
-  // On most filesystems a directory that says two has no subdirectories, so all there are are ours.
+  // On most filesystems a link count of two means no subdirectories, so all of them are ours.
   if (below.ok() && below->nlink == 2 && is_in_upper) return own.nlink;
   Timestamp changed = below.ok() ? below->mtime : Timestamp{};
   if (!dir.subdirectories || dir.counted_at != changed) {
@@ -196,7 +196,7 @@ Result<std::uint32_t> OverlayFs::count_links(Inode number, const Attributes& own
   return 2 + *dir.subdirectories;
 }
 
-// Everything that shows, by name.
+// All visible entries, by name.
 Result<std::vector<DirEntry>> OverlayFs::list_merged(Inode number) {
   Dir* dir = WARREN_TRY(enter(number));
   std::map<std::string, DirEntry> merged;
@@ -266,7 +266,7 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
 Result<Attributes> OverlayFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
-  if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("no node of type {:o} can be made", type));
+  if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("a node of type {:o} cannot be made", type));
   return make(parent, name, [&](Inode top) { return upper().make_node(top, name, node); });
 }
 
@@ -281,7 +281,7 @@ Result<Attributes> OverlayFs::make_symlink(Inode parent, std::string_view name, 
 }
 
 Result<Attributes> OverlayFs::create(Inode parent, std::string_view name, const NewNode& node) {
-  std::unique_lock lock(mutex_);  // nobody may remove it between making and retaining
+  std::unique_lock lock(mutex_);  // it must not be removed between creation and retaining
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
@@ -297,7 +297,7 @@ Result<Attributes> OverlayFs::link(Inode node, Inode new_parent, std::string_vie
     WARREN_TRY(enter_to_change(new_parent));
     View where = WARREN_TRY(view(node));
     Attributes now = WARREN_TRY(attributes_of(where));
-    if (now.is_directory()) return Error(Code::kNotPermitted, "a directory has one name only");
+    if (now.is_directory()) return Error(Code::kNotPermitted, "a directory has only one name");
     if (now.nlink == 0) return Error(Code::kNotFound, "it has no name any more");
     if (WARREN_TRY(find_in(new_parent, new_name))) {
       return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
@@ -336,7 +336,7 @@ Status OverlayFs::remove_dir(Inode parent, std::string_view name) {
   });
 }
 
-// Takes one name away, wherever it is.
+// Removes one name, from either layer.
 Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& entry) {
   Inode top = WARREN_TRY(upper_dir(parent));
   Dir& dir = dirs_.at(parent);
@@ -348,7 +348,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   WARREN_TRY(remove_own(top, name, entry, own));
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below, base_path));
-  else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // of where it came from
+  else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // from its origin
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) {
@@ -359,7 +359,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   return Ok{};
 }
 
-// The upper layer's part of that: the name, or the trace that it was there.
+// The upper layer's part of a removal: the name, or the record that it existed.
 Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const Attributes& entry,
                              const std::optional<Attributes>& own) {
   Copy* copy = find_copy(entry.inode);

@@ -1,5 +1,5 @@
-// The part of OverlayFs that renames. What moves is brought into the upper layer first, a directory
-// without its children: its origin says where in the base they are.
+// The part of OverlayFs that renames. What moves is first copied to the upper layer, a directory without its children:
+// its origin records where they are in the base.
 #include <algorithm>
 #include <limits>
 
@@ -12,8 +12,7 @@
 namespace warren {
 namespace {
 
-// Where whiteouts wait while two directories change places. No path of the agent's: names have no NUL,
-// but this one would need a parent that is none.
+// Where whiteouts are parked while two directories are exchanged: a path that no agent is expected to have.
 constexpr std::string_view kBetween = "/\x01warren-between";
 
 Error into_itself() { return {Code::kInvalid, "a directory cannot move into itself"}; }
@@ -38,7 +37,7 @@ Status OverlayFs::check_replaceable(const Attributes& old_entry, const Attribute
   return Ok{};
 }
 
-// Of what shows through a directory, or through the nearest one above it that shows something; 0 where nobody knows.
+// The device of the directory that shows through, or of the nearest one above that does; 0 if unknown.
 std::uint64_t OverlayFs::find_device(Inode number) {
   for (int depth = 0; depth < limits::kTreeDepth; ++depth) {
     auto dir = dirs_.find(number);
@@ -53,7 +52,8 @@ std::uint64_t OverlayFs::find_device(Inode number) {
   return 0;
 }
 
-// As on the host: whoever moves a directory to another filesystem copies it. A rename could not be applied.
+// As on the host, a directory cannot be renamed to another filesystem: callers then copy it. Such a rename could not be
+// applied.
 Status OverlayFs::check_same_device(const Side& moved, const Side& to) {
   if (!moved.entry->is_directory() || moved.parent == to.parent) return Ok{};
   if (!dirs_.at(moved.entry->inode).base) return Ok{};
@@ -98,13 +98,13 @@ Status OverlayFs::rename(Inode parent, std::string_view name, Inode new_parent, 
   });
 }
 
-// Makes the upper layer have the entry, under this very name.
+// Ensures that the upper layer has the entry, under this very name.
 Status OverlayFs::bring_up(const Side& side) {
   Inode number = side.entry->inode;
   Copy* copy = find_copy(number);
   if (WARREN_TRY(find_in_upper(side.parent, side.name))) {
     if (!copy || copy->is_noted) return Ok{};
-    // Until now it belonged to the base's directory of the same path; from now on that must be noted.
+    // So far it merged with the base's directory of the same path; from now on that must be recorded.
     copy->seen = WARREN_TRY(base_.get_attributes(number));
     base_.keep_number(copy->seen->inode, copy->seen->generation);
     WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, 0}));
@@ -124,7 +124,7 @@ Status OverlayFs::bring_up(const Side& side) {
   return Ok{};
 }
 
-// The node is there, under another name: a hard link of the base becomes one of the upper layer.
+// The node exists under another name: a hard link of the base becomes one of the upper layer.
 Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
   Inode parent = WARREN_TRY(upper_dir(side.parent));
   Attributes parent_before = WARREN_TRY(upper().get_attributes(parent));
@@ -141,7 +141,7 @@ Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
   return Ok{};
 }
 
-// A directory that shows nothing of the base comes to where the base has one: that must not show.
+// A directory that shows nothing of the base moves to a path that the base has: the base's must not show.
 Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
   Inode number = moved.entry->inode;
   if (!moved.entry->is_directory() || is_base_number(number)) return Ok{};
@@ -151,7 +151,7 @@ Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
   return Ok{};
 }
 
-// What the base has under a name that something else takes has one name less from now on.
+// When another node takes a name, the base's node of that name has one name less from now on.
 Status OverlayFs::lose_covered_link(const Side& to, Timestamp at) {
   if (!to.in_base || to.in_base->is_directory() || to.in_base->nlink <= 1) return Ok{};
   std::string base_path = base_path_of(to.parent, to.name);
@@ -165,7 +165,7 @@ Status OverlayFs::lose_covered_link(const Side& to, Timestamp at) {
 Status OverlayFs::replace(const Side& from, const Side& to) {
   Inode upper_from = WARREN_TRY(upper_dir(from.parent));
   Inode upper_to = WARREN_TRY(upper_dir(to.parent));
-  // No whiteout will say that the base's node has one name less, so its copy must.
+  // No whiteout will record that the base's node has one name less, so its copy must.
   if (to.entry && !to.entry->is_directory() && to.entry->nlink > 1) WARREN_TRY(bring_up(to));
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(to.parent, to.name));
   std::string old_path = path_of(from.parent, from.name);

@@ -29,13 +29,13 @@ auto with_node(FileSystem& fs, UnitAccess access, std::string_view verb, std::st
   return result;
 }
 
-// Calls `make` with the place of a name that is not there yet, in one Unit.
+// Calls `make` with the place of a name that does not exist yet, in one Unit.
 template <class Make>
 Result<Attributes> with_new_name(FileSystem& fs, std::string_view verb, std::string_view path, const Make& make) {
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
   Result<Place> found = find_name(fs, path);
   if (!found.ok()) {
-    // The root, and whatever else '.' and '..' lead to, exists.
+    // The root, and anything else that '.' and '..' lead to, exists.
     Code code = found.error().code();
     if (code == Code::kBusy || code == Code::kInvalid) {
       WARREN_TRY(find(fs, path, Follow::kNo));
@@ -54,7 +54,7 @@ Status refuse_trailing_slash(const Place& place, std::string_view path) {
   return Error(Code::kNotFound, fmt::format("no directory {}", quote_path(path)));
 }
 
-// The file at the path, made if it is missing, with missing parents.
+// The file at the path, created with missing parents if necessary.
 Result<Attributes> find_or_make_file(FileSystem& fs, std::string_view path, const WriteFileOptions& options) {
   NewNode dir{.mode = options.dir_mode, .owner = options.owner};
   Place place = WARREN_TRY(find_place(fs, path, {.follow = Follow::kYes, .missing_dirs = dir}));
@@ -63,7 +63,7 @@ Result<Attributes> find_or_make_file(FileSystem& fs, std::string_view path, cons
   }
   if (place.node) return *place.node;
   if (place.needs_directory) {
-    return Error(Code::kIsDirectory, fmt::format("{} would be a directory", quote_path(path)));
+    return Error(Code::kIsDirectory, fmt::format("{} names a directory", quote_path(path)));
   }
   NewNode file{.mode = S_IFREG | (options.mode & 07777), .owner = options.owner};
   return fs.make_node(place.parent, place.name, file).within(doing("create", path));
@@ -74,7 +74,7 @@ Status resize(FileSystem& fs, Inode node, std::uint64_t size) {
   return Ok{};
 }
 
-// Copies what is data and lets holes be holes. `to` is empty.
+// Copies only data, so that holes stay holes. `to` is empty.
 Status copy_content(FileSystem& fs, const Attributes& from, Inode to) {
   std::uint64_t at = 0;
   while (at < from.size) {
@@ -92,7 +92,7 @@ Status copy_content(FileSystem& fs, const Attributes& from, Inode to) {
   return resize(fs, to, from.size);
 }
 
-// The empty file to copy into. It keeps its inode when it exists.
+// The empty file to copy to. An existing one keeps its inode.
 Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::string_view to,
                               const CopyFileOptions& options) {
   Place place = WARREN_TRY(find_place(fs, to));
@@ -104,7 +104,7 @@ Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::str
     return fs.set_attributes(place.node->inode, {.mode = source.mode & 07777});
   }
   if (place.needs_directory) {
-    return Error(Code::kIsDirectory, fmt::format("{} would be a directory", quote_path(to)));
+    return Error(Code::kIsDirectory, fmt::format("{} names a directory", quote_path(to)));
   }
   return fs.make_node(place.parent, place.name, {.mode = source.mode, .owner = options.owner})
       .within(doing("create", to));
@@ -136,10 +136,11 @@ Result<bool> exists(FileSystem& fs, std::string_view path) {
 
 Result<std::string> read_file(FileSystem& fs, std::string_view path, const ReadFileOptions& options) {
   auto read_all = [&](const Attributes& node) -> Result<std::string> {
-    // Anything but a file has no size worth trusting; read says what is wrong with it.
+    // Only a regular file has a meaningful size; read reports what is wrong with anything else.
     std::uint64_t size = node.is_file() ? node.size : 0;
     if (size > options.size_bytes_max) {
-      return Error(Code::kTooLarge, fmt::format("it has {} bytes, at most {} are read", size, options.size_bytes_max));
+      return Error(Code::kTooLarge,
+                   fmt::format("it has {} bytes, more than the limit of {}", size, options.size_bytes_max));
     }
     std::string content(size, '\0');
     std::size_t length = WARREN_TRY(fs.read(node.inode, 0, as_mutable_bytes(content)));

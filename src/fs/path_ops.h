@@ -1,8 +1,7 @@
-// Files by path, on any FileSystem: what the SDKs, the command line and the tools call.
+// Files by path, on any FileSystem: for the SDKs, the command line and the tools.
 //
-// How a path is resolved is told in fs/path_walk.h. Each call is one Unit: it sees one state, and
-// what it changes lands whole or not at all (whole trees excepted, see fs/tree_ops.h). Every error
-// names the path.
+// fs/path_walk.h describes how a path is resolved. Each call is one Unit: it sees one state, and its changes take
+// effect together or not at all (except for whole trees, see fs/tree_ops.h). Every error names the path.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +19,12 @@
 
 namespace warren {
 
-// What is there.
+// Queries.
 Result<Attributes> resolve(FileSystem& fs, std::string_view path, Follow follow = Follow::kYes);
 Result<Attributes> stat(FileSystem& fs, std::string_view path);   // follows a link at the end
 Result<Attributes> lstat(FileSystem& fs, std::string_view path);  // does not
-Status access(FileSystem& fs, std::string_view path);             // is there anything?
-Result<bool> exists(FileSystem& fs, std::string_view path);       // false also where a parent is no directory
+Status access(FileSystem& fs, std::string_view path);             // whether the path exists
+Result<bool> exists(FileSystem& fs, std::string_view path);       // false also if a parent is not a directory
 
 // Content.
 struct ReadFileOptions {
@@ -37,22 +36,22 @@ Result<std::size_t> read_at(FileSystem& fs, std::string_view path, std::uint64_t
 struct WriteFileOptions {
   std::uint32_t mode = 0644;  // of a new file; an existing one keeps its own
   std::uint32_t dir_mode = 0755;
-  Owner owner;  // of everything this makes
+  Owner owner;  // of everything this creates
 };
-// Replaces the content, making the file and missing parents.
+// Replaces the content; creates the file and missing parents.
 Status write_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options = {});
 Status append_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options = {});
 Status write_at(FileSystem& fs, std::string_view path, std::uint64_t offset, Bytes data);  // the file must exist
 Status truncate(FileSystem& fs, std::string_view path, std::uint64_t size);
 
-// Copies content and permission bits; holes stay holes. A file that stands at `to` keeps its inode and
-// owner. Copying a file onto itself is kInvalid.
+// Copies content and permission bits; holes stay holes. An existing file at `to` keeps its inode and owner. Copying a
+// file onto itself is kInvalid.
 struct CopyFileOptions {
   Owner owner;  // of a new file
 };
 Status copy_file(FileSystem& fs, std::string_view from, std::string_view to, const CopyFileOptions& options = {});
 
-// Directories. Names come sorted by bytes, and all at once: DirStream is for directories too large for that.
+// Directories. Names are sorted by bytes and returned all at once; use DirStream for directories too large for that.
 struct NamedAttributes {
   std::string name;
   Attributes attributes;
@@ -67,10 +66,10 @@ struct MakeDirOptions {
   Owner owner;
 };
 Result<Attributes> make_dir(FileSystem& fs, std::string_view path, const MakeDirOptions& options = {});
-// With missing parents. A directory that is there already is fine; anything else there is kExists.
+// Creates missing parents. Succeeds if the directory exists; kExists if anything else has the name.
 Result<Attributes> make_dirs(FileSystem& fs, std::string_view path, const MakeDirOptions& options = {});
 
-// Names. A path that ends in '.' or '..' is kInvalid here, and the root is kBusy.
+// Names. Here a path that ends in '.' or '..' is kInvalid, and the root is kBusy.
 Status remove_dir(FileSystem& fs, std::string_view path);
 Status unlink(FileSystem& fs, std::string_view path);
 Status rename(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode = RenameMode::kReplace);
@@ -79,7 +78,7 @@ Result<Attributes> make_symlink(FileSystem& fs, std::string_view target, std::st
 Result<Attributes> make_node(FileSystem& fs, std::string_view path, const NewNode& node);
 Result<std::string> read_link(FileSystem& fs, std::string_view path);
 
-// Attributes. With Follow::kNo, of the link itself.
+// Attributes. Follow::kNo: of the link itself.
 Result<Attributes> set_attributes(FileSystem& fs, std::string_view path, const AttributeChanges& changes,
                                   Follow follow = Follow::kYes);
 Status set_mode(FileSystem& fs, std::string_view path, std::uint32_t mode);

@@ -17,7 +17,7 @@ bool is_root(std::string_view path) {
   return parts.ok() && parts->empty();
 }
 
-// The last component as it is written, '.' and '..' included.
+// The last component as written, including '.' and '..'.
 std::string_view last_component(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   std::size_t slash = path.rfind('/');
@@ -64,7 +64,7 @@ class Walker {
     Source source;
   };
 
-  // Puts the components of a path before what is left to walk.
+  // Puts the components of a path before the remaining ones.
   Status push(std::string_view path, Source source) {
     std::vector<std::string_view> parts = WARREN_TRY(split_path(path));
     if (todo_.empty()) needs_directory_ = needs_directory_ || ends_in_slash(path);
@@ -139,7 +139,7 @@ Result<Place> find_name(FileSystem& fs, std::string_view path) {
   if (is_root(path)) return Error(Code::kBusy, fmt::format("{} is the root", quote_path(path)));
   std::string_view name = last_component(path);
   if (name == "." || name == "..") {
-    return Error(Code::kInvalid, fmt::format("{} ends in no name", quote_path(path)));
+    return Error(Code::kInvalid, fmt::format("{} does not end in a name", quote_path(path)));
   }
   std::string_view bare = path;
   while (bare.ends_with('/')) bare.remove_suffix(1);

@@ -1,7 +1,7 @@
-// The content of a file in memory: chunks that were written, and holes between them.
+// The content of a file in memory: written chunks, and holes between them.
 //
-// A chunk is a hole until something is written into it, and again once all of it that lies within
-// the file was zeroed or cut off. Holes read as zeros.
+// A chunk is a hole until something is written to it, and again once all of it that lies within the file was zeroed or
+// cut off. Holes read as zeros.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class SparseBytes {
 
   std::size_t read(std::uint64_t offset, MutableBytes out) const;
   void write(std::uint64_t offset, Bytes data);
-  void zero(std::uint64_t offset, std::uint64_t length);  // within the size; what is beyond it is ignored
+  void zero(std::uint64_t offset, std::uint64_t length);  // clipped to the size
   void resize(std::uint64_t size);
 
   // The first byte of data, or of a hole, from `offset` on. The end counts as a hole.

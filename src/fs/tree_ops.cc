@@ -19,7 +19,7 @@ struct Level {
   std::size_t next = 0;
 };
 
-// The entries of a directory the walk enters; none if it is gone by now.
+// The entries of a directory that the walk enters; none if it was removed by then.
 Result<Level> enter(FileSystem& fs, std::string path, Inode dir) {
   Result<std::vector<DirEntry>> entries = list_dir(fs, dir, DirDetail::kAttributes);
   if (entries.ok()) return Level{.path = std::move(path), .entries = std::move(entries).take_value()};
@@ -35,16 +35,16 @@ Result<WalkEntry> start_of(FileSystem& fs, std::string_view path, Follow follow)
   return WalkEntry{.path = std::move(normalised), .attributes = *place.node};
 }
 
-// A directory to empty and remove, known by its place in the directory that holds it.
+// A directory to empty and remove, identified by its place in its parent.
 struct Doomed {
   Inode parent;
   std::string name;
   Inode inode;
 };
 
-// Removes a tree from the leaves up without recursion: each round takes a page of the directory on
-// top, removes what can go at once and stacks up what cannot. What was read is gone when the
-// directory is looked at again, so every round begins at the start and no stream is kept.
+// Removes a tree from the leaves up without recursion: each round reads a page of the directory on top, removes what it
+// can and pushes the directories. Entries already read are gone when the directory is read again, so every round starts
+// at the beginning and no stream is kept.
 class TreeRemover {
  public:
   TreeRemover(FileSystem& fs, std::string_view path) : fs_(fs), path_(path) {}
@@ -64,7 +64,7 @@ class TreeRemover {
   }
 
  private:
-  // Small, because a page of directories stays on the stack for each level.
+  // Small, because each level keeps a page of directories on the stack.
   static constexpr std::size_t kPage = 128;
 
   Result<std::vector<DirEntry>> first_page(Inode dir) {
@@ -89,7 +89,7 @@ class TreeRemover {
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
-    if (!status.ok() && status.error().code() == Code::kNotEmpty) {  // someone put something there meanwhile
+    if (!status.ok() && status.error().code() == Code::kNotEmpty) {  // something was added meanwhile
       stack_.push_back(std::move(top));
       return Ok{};
     }
@@ -100,7 +100,7 @@ class TreeRemover {
     if (!status.ok() && !is_gone(status.error())) return std::move(status).within(doing("remove", path_));
     if (++count_ % limits::kRemoveUnit != 0) return Ok{};
     WARREN_TRY(unit_->commit().within(doing("remove", path_)));
-    unit_.reset();  // others get their turn
+    unit_.reset();  // let other writers in
     unit_ = WARREN_TRY(fs_.begin(UnitAccess::kWrite));
     return Ok{};
   }

@@ -1,4 +1,4 @@
-// What works on whole trees, of any depth and width: walk and remove.
+// Operations on whole trees, of any depth and width: walk and remove.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace warren {
 
-enum class WalkNext { kContinue, kSkip, kStop };  // kSkip: not into this directory
+enum class WalkNext { kContinue, kSkip, kStop };  // kSkip: do not enter this directory
 
 struct WalkEntry {
   std::string path;  // normalised; below the start, its path as given plus the names
@@ -26,22 +26,22 @@ struct WalkOptions {
 
 using WalkVisitor = std::function<Result<WalkNext>(const WalkEntry&)>;
 
-// Calls `visit` for the start and everything below it: a directory before its entries, entries in
-// byte order of their names. Nothing is locked during `visit`, so it may change the tree; each
-// directory is read as one when the walk enters it, and one that is gone by then is passed over. An
-// error from `visit` ends the walk and is returned. Holds the names of one directory per level.
+// Calls `visit` for the start and everything below it: a directory before its entries, entries in byte order of their
+// names. Nothing is locked during `visit`, so it may change the tree; each directory is read in one state when the walk
+// enters it, and skipped if it was removed by then. An error from `visit` ends the walk and is returned. Holds the
+// names of one directory per level.
 Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, const WalkOptions& options = {});
 
 enum class Recursive { kNo, kYes };
 enum class Force { kNo, kYes };
 
 struct RemoveOptions {
-  Recursive recursive = Recursive::kNo;  // kNo: a directory is kIsDirectory
-  Force force = Force::kNo;              // kYes: what is not there needs no removing
+  Recursive recursive = Recursive::kNo;  // kNo: kIsDirectory for a directory
+  Force force = Force::kNo;              // kYes: a missing path is not an error
 };
 
-// rm. The link, never what it points to. A tree goes in Units of a bounded number of entries, so a
-// crash or an error half-way leaves a smaller tree, and small trees go whole.
+// Like rm. Removes a link, never its target. A tree is removed in Units of a bounded number of entries, so a crash or
+// an error part-way leaves a smaller tree, and small trees are removed atomically.
 Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& options = {});
 
 }  // namespace warren

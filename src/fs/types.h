@@ -1,4 +1,4 @@
-// The words every filesystem here speaks: inode numbers, attributes, directory entries.
+// The basic types of every filesystem here: inode numbers, attributes, directory entries.
 #pragma once
 
 #include <compare>
@@ -29,19 +29,19 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
-// What stat tells. `mode` carries the file type (S_IFMT) and the twelve permission bits.
+// The result of stat. `mode` has the file type (S_IFMT) and the twelve permission bits.
 struct Attributes {
   Inode inode;
   std::uint32_t mode = 0;
-  std::uint32_t nlink = 0;  // of a directory: 2 + its subdirectories, or 1 if unknown; of an unlinked node: 0
+  std::uint32_t nlink = 0;  // a directory: 2 + its subdirectories, or 1 if unknown; an unlinked node: 0
   Owner owner;
   std::uint64_t size = 0;
   Timestamp atime;
   Timestamp mtime;
   Timestamp ctime;
   std::uint64_t rdev = 0;
-  // Only of a node of the host: its device, the number it has there, and which of all the nodes with that number it is
-  // (os/host_stat.h).
+  // Set only for a node of the host: its device, its number there, and the generation that distinguishes it from other
+  // nodes with that number (os/host_stat.h).
   std::uint64_t host_device = 0;
   std::uint64_t host_inode = 0;
   std::uint64_t generation = 0;
@@ -53,7 +53,7 @@ struct Attributes {
   bool is_symlink() const { return S_ISLNK(mode); }
 };
 
-// A time to set: a given one, the filesystem's now, or (absent in AttributeChanges) leave it.
+// A time to set: a given one, or the filesystem's now. (Absent in AttributeChanges: unchanged.)
 struct SetTime {
   std::optional<Timestamp> at;  // nullopt: now
 
@@ -61,17 +61,17 @@ struct SetTime {
   static SetTime to(Timestamp at) { return {at}; }
 };
 
-// What setattr changes; what is not set stays. ctime moves whenever anything is set.
+// The changes of setattr; unset members stay. Setting any updates ctime.
 struct AttributeChanges {
   std::optional<std::uint32_t> mode;  // permission bits only; the type never changes
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  std::optional<std::uint64_t> size;  // regular files; mtime moves too, unless set here
+  std::optional<std::uint64_t> size;  // regular files; also updates mtime, unless set here
   std::optional<SetTime> atime;
   std::optional<SetTime> mtime;
 };
 
-// What a new node gets. `mode` for create and mkdir is permission bits; for mknod it has the type.
+// The attributes of a new node. For create and mkdir `mode` has permission bits only; for mknod also the type.
 struct NewNode {
   std::uint32_t mode = 0;
   Owner owner;
@@ -89,23 +89,23 @@ struct DirEntry {
   bool operator==(const DirEntry&) const = default;
 };
 
-// What a listing tells; the less, the cheaper.
+// How much a listing returns; less is cheaper.
 enum class DirDetail {
   kNames,       // names and cookies; inode and type may be missing (0)
   kTypes,       // inode and type as well
-  kAttributes,  // and everything that stat tells
+  kAttributes,  // all attributes as well
 };
 
 enum class RenameMode {
-  kReplace,    // what stands at the new name goes
-  kNoReplace,  // kExists if anything stands there
-  kExchange,   // both names must exist and swap what they mean
+  kReplace,    // replaces an existing node at the new name
+  kNoReplace,  // kExists if the new name is taken
+  kExchange,   // both names must exist and swap their nodes
 };
 
-// fallocate. Everything but kAllocate leaves the size as it is unless said otherwise.
+// fallocate. Only kAllocate and kZeroRange change the size.
 enum class AllocateMode {
   kAllocate,   // grows the size to cover the range
-  kKeepSize,   // promises nothing we do not promise anyway: succeeds, changes nothing
+  kKeepSize,   // succeeds and changes nothing: space is never reserved
   kPunchHole,  // the range reads as zeros and takes no space
   kZeroRange,  // the range reads as zeros; grows the size to cover it
   kZeroRangeKeepSize,
@@ -113,7 +113,7 @@ enum class AllocateMode {
 
 enum class XattrMode { kAny, kCreate, kReplace };
 
-// What statfs tells. A capacity of 0 means: no limit but the disk's.
+// The result of statfs. A capacity of 0 means that only the disk is the limit.
 struct FileSystemStats {
   std::uint64_t block_bytes = 4096;
   std::uint64_t used_bytes = 0;

@@ -1,9 +1,8 @@
-// What an overlay keeps in its writable layer beyond files: which names of the base are gone, which nodes
-// are copies of the base's, and what of a copy is still in the base.
+// The records that an overlay keeps in its writable layer besides files: which names of the base are removed, which
+// nodes are copies of the base's, and which content of a copy is still in the base.
 //
-// The agent file implements it (store/overlay_rows.h; rows: docs/format.md). OverlayFs decides what
-// these mean; here they are only kept. Paths are absolute, "/" first, of the merged tree unless they are
-// called base paths, which are of the base.
+// The agent file implements it (store/overlay_rows.h; rows: docs/format.md). OverlayFs gives them their meaning; here
+// they are only stored. Paths are absolute and of the merged tree; base paths are of the base.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +19,27 @@
 
 namespace warren {
 
-// Numbers of the base's nodes have this bit, the root excepted; those of the upper layer do not.
+// Numbers of the base's nodes have this bit, except the root; those of the upper layer do not.
 inline constexpr std::uint64_t kBaseBit = std::uint64_t{1} << 62;
 inline bool is_base_number(Inode node) { return (node.value & kBaseBit) != 0; }
 
-// Where a node of the upper layer comes from. Every directory that shows a directory of the base has one
-// if we made it; one that another program made shows the base's directory of the same path.
+// Where a node of the upper layer comes from. Every directory that we made and that shows a directory of the base has
+// one; a directory made by another program shows the base's directory of the same path.
 struct Origin {
   Inode upper;
-  // Of the base's node when it was copied; "" for a directory that shows nothing of the base, whatever the
+  // The path of the base's node when it was copied; "" for a directory that shows nothing of the base, whatever the
   // base has under its name (opaque).
   std::string base_path;
-  // The base's node as it was then, with the number it had. Of a directory only number and type are
-  // compared later. Absent for an opaque directory, and in rows of other programs.
+  // The base's node as it was then, with its number. For a directory only number and type are compared later. Absent
+  // for an opaque directory, and in rows of other programs.
   std::optional<Attributes> seen;
-  // Names that the base has for the same node and that still mean it, though they are not in the upper
-  // layer: other hard links.
+  // Names of the same node that are valid in the base but not in the upper layer: other hard links.
   std::uint32_t hidden_names = 0;
 
   bool operator==(const Origin&) const = default;
 };
 
-// A name of the base that is gone from the merged tree: deleted, or moved away.
+// A name of the base that was removed from the merged tree: deleted, or moved away.
 struct Whiteout {
   std::string path;
   std::optional<Attributes> seen;  // the base's node as it was then; absent in rows of other programs
@@ -49,11 +47,11 @@ struct Whiteout {
   bool operator==(const Whiteout&) const = default;
 };
 
-// One of several names of a node in the base that no longer means it, whatever stands there now.
+// One of several names of a node in the base that no longer leads to it, whatever is there now.
 struct LostLink {
   std::string base_path;
   Inode base;
-  std::uint64_t generation = 0;  // of the node; 0 where nobody knows
+  std::uint64_t generation = 0;  // of the node; 0 if unknown
   Timestamp at;
 
   bool operator==(const LostLink&) const = default;
@@ -67,44 +65,42 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-// Call everything but fs() and begin() within a unit of begin(). Whoever writes checks everything first: a
-// write unit that changed something and goes away without commit() may take changes of others with it.
+// Call everything but fs() and begin() within a unit of begin(). A writer checks everything first: a write unit that
+// changed something and is destroyed without commit() may undo changes of others.
 class UpperLayer {
  public:
   virtual ~UpperLayer() = default;
 
   virtual FileSystem& fs() = 0;
 
-  // Like FileSystem::begin, but joins the batch that is open, where there are batches.
+  // Like FileSystem::begin, but joins an open batch if there is one.
   virtual Result<std::unique_ptr<Unit>> begin(UnitAccess access) = 0;
 
-  // Before a write that adds about so many bytes. kNoSpace, with nothing changed.
+  // Call before a write that adds about this many bytes. kNoSpace, with nothing changed.
   virtual Status reserve(std::uint64_t bytes) = 0;
 
-  // Another number when the rows here may have changed other than by calls here: by another process, or
-  // by a rollback.
+  // Changes whenever these rows may have changed other than by calls here: by another process, or by a rollback.
   virtual std::uint64_t epoch() = 0;
 
-  // A node with exactly these attributes (number and nlink excepted), under a name that is free. The
-  // directory it comes into does not change: it is a copy of what was there all along. A file has the
-  // size and no content; a symlink has the target.
+  // Creates a node with exactly these attributes (except number and nlink), under a free name. Its directory does not
+  // change, since this copies something that was visible there all along. A file has the size and no content; a symlink
+  // has the target.
   virtual Result<Inode> adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) = 0;
-  // Mode, owner and all times of a node, without a trace of the change.
+  // Sets mode, owner and all times of a node, without leaving a trace.
   virtual Status restore(Inode node, const Attributes& as) = 0;
 
-  // A retained node that has just lost its last name here lives on, since the base has names for it; and
-  // the end of that.
+  // Keeps a retained node that has just lost its last name here, since the base has names for it; and ends that.
   virtual Status keep_nameless(Inode node) = 0;
   virtual Status let_go(Inode node) = 0;
 
-  // `upper_dir` is the directory the path is in. A second whiteout of the same path replaces the first. If
-  // the node has other names, this one is lost to it from now on.
+  // `upper_dir` is the directory of the path. A second whiteout of the same path replaces the first. If the node has
+  // other names, this one is lost to it from now on.
   virtual Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
                               std::string_view base_path) = 0;
-  virtual Status remove_whiteout(std::string_view path) = 0;  // fine if there is none
-  virtual Status cover_whiteout(std::string_view path) = 0;   // the same, but a link that was lost stays so
+  virtual Status remove_whiteout(std::string_view path) = 0;  // succeeds if there is none
+  virtual Status cover_whiteout(std::string_view path) = 0;   // like remove_whiteout, but a lost link stays lost
   virtual Result<std::vector<LostLink>> list_lost_links() = 0;
-  virtual Status put_lost_link(const LostLink& link) = 0;  // replaces one of the same path
+  virtual Status put_lost_link(const LostLink& link) = 0;  // replaces one with the same path
   virtual Status remove_lost_link(std::string_view base_path) = 0;
   virtual Status move_whiteouts_below(std::string_view from, std::string_view to) = 0;
   virtual Status remove_whiteouts_below(std::string_view dir) = 0;
@@ -112,14 +108,14 @@ class UpperLayer {
   virtual Result<std::vector<Whiteout>> list_whiteouts() = 0;                            // by path
 
   virtual Result<std::vector<Origin>> list_origins() = 0;
-  virtual Status put_origin(const Origin& origin) = 0;  // replaces one of the same node
-  virtual Status remove_origin(Inode upper) = 0;        // and everything below about the node
+  virtual Status put_origin(const Origin& origin) = 0;  // replaces one for the same node
+  virtual Status remove_origin(Inode upper) = 0;        // and everything below for the node
 
-  // What of a file is read from the base, in order, not touching each other. None: the file is whole.
+  // The ranges of a file that are read from the base, in order, not adjacent. None: the file is complete.
   virtual Result<std::vector<ByteRange>> list_base_ranges(Inode upper) = 0;
   virtual Status set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) = 0;
 
-  // The base's content when the file was copied, for merging; kept for small text files only.
+  // The base's content when the file was copied, for merging; kept only for small text files.
   virtual Status keep_ancestor(Inode upper, Bytes content) = 0;
   virtual Result<std::optional<std::string>> find_ancestor(Inode upper) = 0;
 };
