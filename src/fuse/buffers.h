@@ -1,4 +1,4 @@
-// Request buffers that are not in use, kept so that a megabyte is not mapped anew for each.
+// A pool of request buffers, so that a megabyte is not mapped anew for each request.
 #pragma once
 
 #include <mutex>

@@ -53,14 +53,14 @@ Error Request::too_short() { return {Code::kInvalid, "the kernel's request is to
 
 Result<std::string_view> take_name(Bytes& bytes) {
   const void* end = std::memchr(bytes.data(), 0, bytes.size());
-  if (end == nullptr) return Error(Code::kInvalid, "the kernel's request has a name without an end");
+  if (end == nullptr) return Error(Code::kInvalid, "the kernel's request has an unterminated name");
   auto length = static_cast<std::size_t>(static_cast<const std::byte*>(end) - bytes.data());
   std::string_view name = as_text(bytes.first(length));
   bytes = bytes.subspan(length + 1);
   return name;
 }
 
-// With one processor the program could not run while we look.
+// With a single processor, polling would keep the program from running.
 Channel::Channel(Fd device) : device_(std::move(device)), looks_again_(std::thread::hardware_concurrency() > 1) {
   ::fcntl(device_.get(), F_SETFL, ::fcntl(device_.get(), F_GETFL) | O_NONBLOCK);
 }
@@ -69,7 +69,7 @@ Result<Bytes> Channel::try_receive(Buffer& buffer, bool& is_empty) {
   ssize_t got = ::read(device_.get(), buffer.bytes().data(), buffer.bytes().size());
   is_empty = got < 0 && errno == EAGAIN;
   if (got >= 0) return Bytes(buffer.bytes().first(static_cast<std::size_t>(got)));
-  // ENOENT: the request was taken back while we read it.
+  // ENOENT: the request was withdrawn while we read it.
   if (errno == EINTR || errno == ENOENT || errno == EAGAIN) return Bytes();
   if (errno == ENODEV) return Error(Code::kUnavailable, "unmounted");
   return system_error(errno, "read from /dev/fuse");
@@ -89,7 +89,7 @@ Result<Bytes> Channel::receive(Buffer& buffer, const std::function<bool()>& mean
   return Bytes();
 }
 
-// An answer that the kernel does not want any more (its caller was killed) is no error of ours.
+// An answer that the kernel no longer wants (its caller was killed) is not an error.
 void Channel::answer(const Request& request, Bytes first, Bytes second) {
   fuse_out_header header{.len = static_cast<std::uint32_t>(sizeof(fuse_out_header) + first.size() + second.size()),
                          .error = 0,
@@ -109,7 +109,7 @@ void Channel::refuse(const Request& request, int error_number) {
 Result<std::int32_t> Channel::open_backing(const Fd& file) {
   BackingMap map{.fd = file.get(), .flags = 0, .padding = 0};
   int number = ::ioctl(device_.get(), kBackingOpen, &map);
-  if (number <= 0) return system_error(number == 0 ? EINVAL : errno, "let the kernel read a file past us");
+  if (number <= 0) return system_error(number == 0 ? EINVAL : errno, "register a file for passthrough");
   return number;
 }
 
@@ -129,7 +129,7 @@ void Channel::notify(Notice notice, Bytes first, std::string_view name) {
                     {const_cast<char*>(name.data()), name.size()},
                     {const_cast<char*>(&end), 1}};
   int count = tail > 0 ? 4 : !first.empty() ? 2 : 1;
-  // ENOENT: the kernel had no copy of it, which is as good.
+  // ENOENT: the kernel had no copy of it, so nothing had to be dropped.
   while (::writev(device_.get(), parts, count) < 0 && errno == EINTR) continue;
 }
 

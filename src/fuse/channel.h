@@ -1,7 +1,7 @@
-// The kernel's end of a mount: requests come out of /dev/fuse, replies and notices go in.
+// The kernel's end of a mount: requests are read from /dev/fuse, replies and notices are written to it.
 //
-// We speak the protocol of <linux/fuse.h> ourselves: libfuse cost 0.5 to 1 us a request, and the one
-// in Debian 12 cannot ask for what keeps writes cheap (docs/design/fuse.md).
+// We speak the protocol of <linux/fuse.h> ourselves: libfuse costs 0.5 to 1 us per request, and the version in Debian
+// 12 cannot negotiate the flag that keeps writes cheap (docs/design/fuse.md).
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct fuse_in_header;
 
 namespace warren {
 
-// The largest read or write that comes in one request.
+// The largest read or write in one request.
 inline constexpr std::size_t kIoBytesMax = std::size_t{1} << 20;
 inline constexpr std::size_t kRequestBytes = kIoBytesMax + 16384;
 
-// Memory for one request or answer, aligned to pages. Kept and passed around: it is not small.
+// Memory for one request or answer, page-aligned. Large, so it is reused and passed around.
 class Buffer {
  public:
   Buffer();
@@ -37,10 +37,10 @@ class Buffer {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// One request, as a view into the buffer it was read to.
+// One request, as a view of the buffer it was read into.
 class Request {
  public:
-  // nullopt if it is shorter than it says or than a request can be.
+  // nullopt if it is shorter than it claims or than the shortest request.
   static std::optional<Request> parse(Bytes received);
 
   const fuse_in_header& header() const { return *header_; }
@@ -48,7 +48,7 @@ class Request {
   std::uint64_t node() const;
   Inode inode() const { return Inode{node()}; }
 
-  // The operation's own structure, and what follows it. kInvalid when the request is too short.
+  // The operation's own structure, and the bytes after it. kInvalid if the request is too short.
   template <typename T>
   Result<const T*> body() const {
     if (body_.size() < sizeof(T)) return too_short();
@@ -68,35 +68,35 @@ class Request {
   Bytes body_;
 };
 
-// Takes one name that ends in a NUL from the front of `bytes`. kInvalid if there is none.
+// Takes one NUL-terminated name from the front of `bytes`. kInvalid if there is none.
 Result<std::string_view> take_name(Bytes& bytes);
 
 enum class Notice : std::int32_t {
   kInode = 2,     // attributes and content
   kEntry = 3,     // one name
-  kAllNames = 8,  // every name; kernels before 6.16 do not know it
+  kAllNames = 8,  // every name; since Linux 6.16
 };
 
-// Thread-safe: each request is read whole and each answer written whole by one system call.
+// Thread-safe: each request is read and each answer written by one system call.
 class Channel {
  public:
   explicit Channel(Fd device);
 
-  // The next request. Empty: interrupted, ask again. kUnavailable: unmounted. It looks again and again for
-  // a moment before it sleeps: a program that got its answer mostly asks for more, and waking up costs
-  // more than most answers. Between two looks `meanwhile` may do something useful, and says whether it did.
+  // The next request. Empty: interrupted, call again. kUnavailable: unmounted. Polls for a moment before it sleeps: a
+  // program that got its answer usually asks for more, and a wake-up costs more than most answers. Between polls it
+  // calls `meanwhile`, which may do something useful and returns whether it did.
   Result<Bytes> receive(Buffer& buffer, const std::function<bool()>& meanwhile = {});
 
   void answer(const Request& request, Bytes first, Bytes second = {});
   void refuse(const Request& request, int error_number);
   void notify(Notice notice, Bytes first, std::string_view name = {});
 
-  // Makes a file known to the kernel as one that others are read from; its number for open answers, never 0. The kernel
-  // asks for CAP_SYS_ADMIN, and that the file is on no filesystem that lies on another.
+  // Registers a file that the kernel may read directly, and returns its id for open answers, never 0. The kernel
+  // requires CAP_SYS_ADMIN, and that the file's filesystem is not stacked on another.
   Result<std::int32_t> open_backing(const Fd& file);
   void close_backing(std::int32_t backing);
 
-  // Ends the connection; what programs still hold open fails from then on.
+  // Ends the connection; files that programs still have open fail from then on.
   void close() { device_ = Fd(); }
 
  private:

@@ -85,7 +85,7 @@ TEST(TakeName, WithoutAnEndIsRefused) {
   EXPECT_EQ(as_text(names), "name");
 }
 
-// A pair of sockets that keep messages apart, as /dev/fuse does.
+// A pair of sockets that preserve message boundaries, as /dev/fuse does.
 class ChannelTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -95,7 +95,7 @@ class ChannelTest : public ::testing::Test {
     kernel_ = Fd(ends[1]);
   }
 
-  // What the kernel gets, of at most so many bytes after the header.
+  // A message as the kernel receives it, with at most this many bytes after the header.
   struct Answer {
     fuse_out_header header{};
     std::string body;

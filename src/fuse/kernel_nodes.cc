@@ -6,7 +6,7 @@ KernelNodes::~KernelNodes() {
   for (auto [node, count] : counts_) fs_.forget(node, 1);
 }
 
-// The filesystem is asked outside our lock: it takes its own, and may wait for a disk.
+// The filesystem is called outside our lock: it takes its own, and may wait for a disk.
 Status KernelNodes::add(Inode node) {
   if (node == kRootInode) return Ok{};
   {

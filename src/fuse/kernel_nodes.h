@@ -1,8 +1,8 @@
-// Which nodes the kernel holds, and how often it was told of each.
+// The nodes that the kernel holds, with its lookup count for each.
 //
-// Every entry we answer with adds one; the kernel gives them back in FORGET. As long as it holds a
-// node, the node is retained in the filesystem: a file that was unlinked stays readable for whoever
-// has it open, without our being asked at each open.
+// Every entry we answer with adds one; the kernel returns them with FORGET. As long as it holds a node, the node is
+// retained in the filesystem: an unlinked file stays readable for programs that have it open, without our being asked
+// at each open.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class KernelNodes {
   KernelNodes(const KernelNodes&) = delete;
   KernelNodes& operator=(const KernelNodes&) = delete;
 
-  Status add(Inode node);  // kStale if it is gone
+  Status add(Inode node);  // kStale if it no longer exists
   void forget(Inode node, std::uint64_t count);
   bool has(Inode node) const;
   std::vector<Inode> list() const;

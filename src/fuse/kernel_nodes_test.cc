@@ -11,7 +11,7 @@ namespace {
 
 using testing::error_of;
 
-// A file without a name lives for as long as somebody retains it: that shows who does.
+// A file without a name exists only while it is retained, so its existence shows whether it is.
 class KernelNodesTest : public ::testing::Test {
  protected:
   Inode make_file() { return fs_.make_node(kRootInode, "file", {.mode = 0100644}).value().inode; }

@@ -66,7 +66,7 @@ Result<Fd> mount_as_root(const std::string& dir, const MountOptions& options) {
   return device;
 }
 
-// fusermount3 parses its options at commas.
+// fusermount3 splits its options at commas.
 std::string escaped(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -76,7 +76,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Runs fusermount3 (words[0]); the error message of a failure is its own. No `passed_fd`: -1.
+// Runs fusermount3 (words[0]); on failure returns its error message. No `passed_fd`: -1.
 Status run_fusermount(const std::vector<std::string>& words, int passed_fd) {
   std::vector<char*> argv = exec_strings(words);
   std::string commfd = fmt::format("_FUSE_COMMFD={}", passed_fd);
@@ -91,7 +91,7 @@ Status run_fusermount(const std::vector<std::string>& words, int passed_fd) {
   ::posix_spawn_file_actions_destroy(&actions);
   said.writer = Fd();
   if (failed == ENOENT) {
-    return Error(Code::kUnavailable, "there is no fusermount3, which mounts for users other than root",
+    return Error(Code::kUnavailable, "fusermount3 is not installed; users other than root need it to mount",
                  "install it: `apt-get install fuse3`");
   }
   if (failed != 0) return system_error(failed, "run fusermount3");
@@ -145,7 +145,7 @@ bool leads_to(int from, const std::string& link, const std::string& dir) {
   return target.ok() && (*target == dir || target->starts_with(dir + "/"));
 }
 
-// Fails if the process has ended by now or is not ours to look at.
+// Fails if the process has ended or we may not inspect it.
 Result<bool> is_used_by(int process, const std::string& dir) {
   if (leads_to(process, "cwd", dir)) return true;
   Fd fds = WARREN_TRY(open_host_dir_below(process, "fd"));
@@ -175,10 +175,10 @@ Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options) {
   struct stat info {};
   if (::stat(dir.c_str(), &info) != 0) return system_error(errno, fmt::format("mount on {}", quote(dir)));
   if (!S_ISDIR(info.st_mode)) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(dir)));
-  if (::geteuid() == 0) return mount_as_root(dir, options);  // root is the owner, and in anyway
+  if (::geteuid() == 0) return mount_as_root(dir, options);  // root is the owner and always allowed
   if (options.audience == MountFor::kRootToo) {
-    // To the kernel root is one of the others. Turning the rest away ourselves would not keep them from
-    // what the kernel has in memory, which it hands out without asking us.
+    // For the kernel root is just another user. Rejecting the others ourselves would not keep them from the kernel's
+    // caches, which it serves without asking us.
     return Error(Code::kUnsupported, "the kernel cannot let root in without letting everyone in",
                  "mount as root; or let everyone in with --allow-other, and let permissions decide");
   }
@@ -191,7 +191,7 @@ void read_further_ahead(const std::string& dir) {
   std::string path = fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(info.st_dev), minor(info.st_dev));
   Fd setting(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!setting.is_open()) return;
-  write_all(setting.get(), as_bytes("1024")).ignore("reading works without");
+  write_all(setting.get(), as_bytes("1024")).ignore("reading works without it");
 }
 
 Status unmount_fuse(const std::string& dir, Unmount how) {
@@ -207,11 +207,11 @@ Status unmount_fuse(const std::string& dir, Unmount how) {
 }
 
 bool is_dead_mount(const std::string& dir) {
-  // In a thread of its own: a server that is there and does not answer would keep us waiting for ever.
-  auto answer = std::make_shared<std::promise<bool>>();  // shared with the thread, which may come too late
+  // In a thread of its own: a server that exists but does not answer would block us forever.
+  auto answer = std::make_shared<std::promise<bool>>();  // shared with the thread, which may outlive this call
   std::future<bool> is_dead = answer->get_future();
   std::thread([dir, answer] {
-    // Not stat, which the kernel may answer from memory after the server's death.
+    // Not stat, which the kernel may answer from its cache after the server's death.
     struct statvfs info {};
     bool failed = ::statvfs(dir.c_str(), &info) != 0;
     answer->set_value(failed && (errno == ENOTCONN || errno == ECONNABORTED));

@@ -1,4 +1,4 @@
-// Attaching a FUSE filesystem to a directory, and taking it away again.
+// Mounting a FUSE filesystem on a directory, and unmounting it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace warren {
 
-// Who but the mounting user may enter. The kernel keeps everyone else out, root included.
+// Who besides the mounting user may enter. The kernel keeps everyone else out, even root.
 enum class MountFor { kOwner, kRootToo, kEveryone };
 
 struct MountOptions {
@@ -19,29 +19,28 @@ struct MountOptions {
   bool no_exec = false;
 };
 
-// The descriptor that the kernel's requests come through. Root mounts by itself, anyone else through
-// fusermount3. kNotFound, kNotDirectory, kDenied (the message names /dev/fuse where that is why).
+// Returns the descriptor for the kernel's requests. Root mounts directly, anyone else through fusermount3. kNotFound,
+// kNotDirectory, kDenied (the message names /dev/fuse if that is the cause).
 Result<Fd> mount_fuse(const std::string& dir, const MountOptions& options);
 
-// Lets the kernel read far ahead, so that reading a file from end to end comes in large requests. Only root
-// may; for others it stays as it is.
+// Raises the kernel's read-ahead, so that sequential reads arrive in large requests. Only root may do that; for others
+// nothing changes.
 void read_further_ahead(const std::string& dir);
 
 enum class Unmount {
   kIfUnused,  // kBusy while programs have files open or their working directory in it
-  kDetach,    // gone from the tree at once; what is open fails when its server ends
+  kDetach,    // removed from the tree at once; open files fail when the server ends
 };
 Status unmount_fuse(const std::string& dir, Unmount how);
 
-// A mount whose server has died: every access fails until it is taken away. One that does not answer within
-// moments is not dead, only busy or stuck.
+// Whether the server of a mount has died: every access then fails until it is unmounted. A mount that does not answer
+// in time is not dead, only busy or stuck.
 bool is_dead_mount(const std::string& dir);
 
-// Whether a process that we may look at has a file open there, or its working directory. O(processes).
+// Whether a process that we may inspect has a file open there, or its working directory. O(processes).
 bool is_in_use(const std::string& dir);
 
-// The absolute path of a mount point, without links. A dead mount cannot be looked into, so there only the
-// directory it is in is resolved.
+// The canonical path of a mount point. A dead mount cannot be entered, so only its parent directory is resolved.
 Result<std::string> resolve_mount_point(const std::string& dir);
 
 // One line of the system's mount table.

@@ -15,30 +15,30 @@ namespace warren {
 class Session;
 struct SessionOptions;
 
-// The filesystem must outlive it. Destroying it unmounts, whoever still uses it.
+// The filesystem must outlive it. Destroying it unmounts, even if programs still use it.
 class Mounted {
  public:
-  // Returns when the mount answers. A dead mount on `dir`, whose process is gone, is taken away first.
+  // Returns when the mount answers. A dead mount on `dir`, whose process is gone, is unmounted first.
   static Result<std::unique_ptr<Mounted>> mount(FileSystem& fs, const std::string& dir, const MountOptions& options,
                                                 const SessionOptions& session);
 
-  // Serves what somebody else has mounted, in a place that we may not even see: `device` is where its requests
-  // come through. Whoever mounted it also takes it away; unmount() and the destructor only stop serving.
+  // Serves a filesystem that was mounted by another process, perhaps where we cannot see it: `device` carries its
+  // requests. That process also unmounts it; unmount() and the destructor only stop serving.
   static Result<std::unique_ptr<Mounted>> adopt(FileSystem& fs, Fd device, const std::string& dir,
                                                 const SessionOptions& session);
   ~Mounted();
   Mounted(const Mounted&) = delete;
   Mounted& operator=(const Mounted&) = delete;
 
-  // Readable once the filesystem was unmounted, by us or from outside.
+  // Readable once the filesystem was unmounted, by us or by someone else.
   int ended_fd() const { return ended_.get(); }
 
-  // Writes out what the kernel still has, takes the directory away and ends the threads. Programs that
-  // have files open here get errors from then on.
+  // Writes back the kernel's dirty pages, unmounts and ends the threads. Programs that have files open here get errors
+  // from then on.
   void unmount();
 
   const std::string& dir() const { return dir_; }
-  // Why files are not read past us though that was asked for; "" where they are, or nobody asked.
+  // Why passthrough is not active though it was requested; "" if it is, or was not requested.
   std::string passthrough_problem() const;
 
  private:

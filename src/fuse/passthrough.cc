@@ -31,7 +31,7 @@ Status Passthrough::probe() {
 
 bool Passthrough::is_in_use(Inode node) { return find(node).past > 0; }
 
-// 0: it has no file of the host behind it, or none that the kernel takes.
+// 0: no host file has its content, or none that the kernel accepts.
 Result<std::int32_t> Passthrough::find_backing(Inode node) {
   Attributes now = WARREN_TRY(fs_.get_attributes(node));
   if (!now.is_file() || now.size < kPassthroughBytes) return 0;
@@ -52,7 +52,7 @@ Result<Passthrough::Opened> Passthrough::open_to_read(Inode node) {
   std::uint32_t flags = kOpenPassthrough;
   std::int32_t backing = before.backing;
   if (before.past > 0) {
-    // It was changed by another process since: all opens must be of one kind, but this one reads through us.
+    // Another process changed it meanwhile: all opens must be of one kind, but this one reads through us.
     Fd file = WARREN_TRY(fs_.open_backing(node));
     if (!file.is_open()) flags |= FOPEN_DIRECT_IO;
   } else if (before.ordinary == 0) {
@@ -60,8 +60,8 @@ Result<Passthrough::Opened> Passthrough::open_to_read(Inode node) {
   }
   std::lock_guard guard(mutex_);
   Opens& opens = opens_[node];
-  bool is_past = backing != 0 && opens.ordinary == 0;  // somebody may have opened it to write meanwhile
-  if (!is_past) {
+  bool is_direct = backing != 0 && opens.ordinary == 0;  // it may have been opened for writing meanwhile
+  if (!is_direct) {
     if (backing != 0) channel_.close_backing(backing);
     ++opens.ordinary;
     return Opened{.handle = kOrdinary, .flags = FOPEN_KEEP_CACHE};
@@ -77,7 +77,7 @@ Status Passthrough::wait(std::unique_lock<std::mutex>& lock, Inode node) {
     return found == opens_.end() || found->second.past == 0;
   };
   if (released_.wait_for(lock, kReadersWait, is_free)) return Ok{};
-  return Error(Code::kBusy, "a program reads it past us");
+  return Error(Code::kBusy, "a program is reading it by passthrough");
 }
 
 Result<Passthrough::Opened> Passthrough::open_to_write(Inode node) {

@@ -1,8 +1,7 @@
-// Files that the kernel reads past us: straight from the host's file that is their content.
+// Files that the kernel reads directly from the host file with their content, without asking us.
 //
-// The kernel's rules (Linux 6.9 and later): a file is either read past us through every open of it, or through none. So
-// every open and close is counted here. Whoever wants to write has to wait until nobody reads the file that way; see
-// docs/design/fuse.md.
+// The kernel's rule (Linux 6.9 and later): either all opens of a file use passthrough, or none. So every open and close
+// is counted here. A writer has to wait until nobody reads the file that way; see docs/design/fuse.md.
 #pragma once
 
 #include <condition_variable>
@@ -16,10 +15,10 @@
 
 namespace warren {
 
-// Smaller files gain nothing.
+// Smaller files do not benefit.
 inline constexpr std::uint64_t kPassthroughBytes = std::uint64_t{1} << 20;
 
-// Thread-safe, but one thread alone opens to read and releases. Filesystem and channel outlive it.
+// Thread-safe, but only one thread opens for reading and releases. Filesystem and channel outlive it.
 class Passthrough {
  public:
   // The answer to an open.
@@ -31,10 +30,10 @@ class Passthrough {
 
   Passthrough(FileSystem& fs, Channel& channel) : fs_(fs), channel_(channel) {}
 
-  // Whether the kernel lets us; after it has the answer to its first request. kNotPermitted, kUnsupported.
+  // Whether the kernel allows it; call after its first request was answered. kNotPermitted, kUnsupported.
   Status probe();
 
-  // Whether somebody reads it past us: then the two that may wait, wait for a moment.
+  // Whether the file is being read by passthrough; if so, the two calls that may wait do so for a moment.
   bool is_in_use(Inode node);
 
   Result<Opened> open_to_read(Inode node);

@@ -17,18 +17,18 @@ namespace warren {
 namespace {
 
 constexpr int kWorkers = 3;
-// A request that moves more than this is for a worker.
+// A request that moves more bytes than this goes to a worker.
 constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
 
-// How long the kernel may keep what it knows. A day where it hears of changes by notice, else a second.
-// Before Linux 6.16 it cannot be told that every name may have changed, so there names get a second.
+// How long the kernel may cache. A day if it is notified of changes, otherwise a second. Before Linux 6.16 there is no
+// notice that every name may have changed, so names are cached for a second there.
 constexpr std::uint64_t kLongSeconds = 86'400;
 constexpr std::uint64_t kShortSeconds = 1;
 constexpr std::uint32_t kMinorWithAllNames = 44;
 
-// Newer than Debian 12's header. From <linux/fuse.h> of Linux 6.9: a flag, and a field behind flags2.
+// Newer than Debian 12's header. From <linux/fuse.h> of Linux 6.9: a flag, and a field after flags2.
 constexpr std::uint64_t kInitPassthrough = std::uint64_t{1} << 37;
-constexpr std::uint32_t kStackDepth = 1;  // files of ordinary filesystems; other filesystems may still lie on ours
+constexpr std::uint32_t kStackDepth = 1;  // files of ordinary filesystems; others may still be stacked on ours
 void set_stack_depth(fuse_init_out& out) {
   constexpr std::size_t kAt = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
   std::memcpy(reinterpret_cast<std::byte*>(&out) + kAt, &kStackDepth, sizeof kStackDepth);
@@ -51,12 +51,12 @@ Session::Session(FileSystem& fs, Fd device, const SessionOptions& options, std::
       workers_(std::make_unique<Workers>(kWorkers)) {}
 
 Session::~Session() {
-  fs_.listen(nullptr).ignore("nobody listens any more");
+  fs_.listen(nullptr).ignore("there is no listener any more");
   workers_.reset();
 }
 
 Status Session::serve() {
-  // A read of /dev/fuse that waits returns only for a signal; stop() sends this one.
+  // A blocking read of /dev/fuse returns only for a signal; stop() sends this one.
   struct sigaction action {};
   action.sa_handler = wake_up;
   ::sigaction(kWakeSignal, &action, nullptr);
@@ -65,8 +65,8 @@ Status Session::serve() {
   serving_ = true;
   Status outcome = serve_requests();
   serving_ = false;
-  fs_.listen(nullptr).ignore("nobody listens any more");
-  workers_ = std::make_unique<Workers>(0);  // what was begun is finished before anything is closed
+  fs_.listen(nullptr).ignore("there is no listener any more");
+  workers_ = std::make_unique<Workers>(0);  // running tasks finish before anything is closed
   channel_.close();
   return outcome;
 }
@@ -84,10 +84,10 @@ Status Session::serve_requests() {
 }
 
 void Session::stop() {
-  // While requests are still answered: a notice under way may wait for a page that one of them is to fill.
-  fs_.listen(nullptr).ignore("nobody listens any more");
+  // While requests are still answered: a notice in progress may wait for a page that one of them fills.
+  fs_.listen(nullptr).ignore("there is no listener any more");
   stopping_ = true;
-  // Again and again: the signal may come just before the read begins.
+  // Repeatedly: the signal may arrive just before the read starts.
   while (serving_) {
     ::pthread_kill(thread_, kWakeSignal);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -101,7 +101,7 @@ bool Session::is_slow(const Request& request) {
     case FUSE_SYNCFS:
     case FUSE_FALLOCATE: return true;
     case FUSE_COPY_FILE_RANGE: {
-      // Programs ask for as much as there is; how much that is, the file knows.
+      // Programs ask for the largest size; the file knows the actual one.
       Result<Attributes> from = fs_.get_attributes(Inode{request.node()});
       return !from.ok() || from->size > kInlineBytes;
     }
@@ -132,7 +132,7 @@ void Session::dispatch(Buffer& buffer, Bytes received) {
   switch (request->opcode()) {
     case FUSE_FORGET: return forget(*request);
     case FUSE_BATCH_FORGET: return forget_batch(*request);
-    case FUSE_INTERRUPT: return;  // nothing here waits for long
+    case FUSE_INTERRUPT: return;  // no request takes long
     default: break;
   }
   Handler handler = handler_of(request->opcode());
@@ -142,8 +142,8 @@ void Session::dispatch(Buffer& buffer, Bytes received) {
     buffers_.give_back(std::move(scratch));
     return;
   }
-  // The request's bytes go along with it; this thread reads the next one into another buffer.
-  auto taken = std::make_shared<Buffer>(std::move(buffer));  // shared only because a std::function is copied
+  // The buffer moves along with the request; this thread reads the next one into another buffer.
+  auto taken = std::make_shared<Buffer>(std::move(buffer));  // shared only because std::function must be copyable
   buffer = buffers_.take();
   workers_->run([this, handler, taken, slow = *request] {
     Buffer scratch = buffers_.take();
@@ -159,9 +159,8 @@ void Session::handle(Handler handler, const Request& request, Buffer& scratch) {
   if (!done.ok()) channel_.refuse(request, errno_of(done.error().code()));
 }
 
-// What is not here is answered with ENOSYS, after which the kernel does not ask again: files and
-// closing them need no request of their own (OPEN without passthrough, FLUSH), nor does CREATE, which as MKNOD spares a
-// RELEASE.
+// Everything else is answered with ENOSYS, after which the kernel does not ask again: opening and closing files needs
+// no requests (OPEN without passthrough, FLUSH), nor does CREATE, which as MKNOD saves a RELEASE.
 Session::Handler Session::handler_of(std::uint32_t opcode) {
   switch (opcode) {
     case FUSE_INIT: return &Session::init;
@@ -210,7 +209,7 @@ Status Session::init(const Request& request, Buffer&) {
   std::uint64_t wanted = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
                          FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2 |
                          FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
-  // Content in the kernel's memory goes when we say so, or else when a file's time has moved.
+  // The kernel drops cached content when we say so, or else when a file's mtime has changed.
   wanted |= hears_changes_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
@@ -234,7 +233,7 @@ Status Session::init(const Request& request, Buffer&) {
   if (can_pass) set_stack_depth(out);
   channel_.answer(request, bytes_of(out));
   if (can_pass) begin_passthrough();
-  else if (options_.passthrough) passthrough_problem_ = "this kernel cannot do it; Linux 6.9 and later can";
+  else if (options_.passthrough) passthrough_problem_ = "this kernel does not support it; Linux 6.9 and later do";
   if (when_ready_) when_ready_();
   return Ok{};
 }
@@ -243,7 +242,7 @@ void Session::begin_passthrough() {
   auto tried = std::make_unique<Passthrough>(fs_, channel_);
   Status allowed = tried->probe();
   if (allowed.ok()) passthrough_ = std::move(tried);
-  else if (allowed.error().code() == Code::kNotPermitted) passthrough_problem_ = "the kernel allows it to root only";
+  else if (allowed.error().code() == Code::kNotPermitted) passthrough_problem_ = "the kernel allows it only for root";
   else passthrough_problem_ = allowed.error().message();
 }
 
@@ -322,7 +321,7 @@ Status Session::answer_entry(const Request& request, const Attributes& attribute
   return Ok{};
 }
 
-// What the kernel asks next is answered by this thread, or takes the filesystem's lock: in either case it finds the
+// The kernel's next request is answered by this thread, or takes the filesystem's lock: in either case it finds the
 // node.
 Status Session::answer_made(const Request& request,
                             const std::function<Result<Attributes>(const AcknowledgeNode&)>& make) {
@@ -336,7 +335,7 @@ Status Session::answer_made(const Request& request,
     return answer_entry(request, node);
   }
   if (made.ok()) kernel_nodes_.add(made->inode).ignore("the node was just made");
-  return Ok{};  // a failure after the answer is the batch's, and told at the next fsync
+  return Ok{};  // a failure after the acknowledgement fails the batch; the next fsync reports it
 }
 
 Status Session::answer_done(const Request& request, Bytes answer,

@@ -1,10 +1,9 @@
-// Answers the kernel's requests for one mount out of a FileSystem.
+// Answers the kernel's requests for one mount from a FileSystem.
 //
-// One thread reads requests and answers short ones itself: handing each to another thread made
-// everything 1.5 to 2 times slower. What can take long (fsync, large reads and writes, copies) goes to
-// a few workers, so that the next request does not wait for it. The kernel keeps names, attributes and
-// content for as long as it likes; changes by others are passed on as notices. Why each choice:
-// docs/design/fuse.md.
+// One thread reads requests and answers short ones itself: passing each to another thread made everything 1.5 to 2
+// times slower. Slow ones (fsync, large reads and writes, copies) go to a few workers, so that the next request does
+// not wait for them. The kernel may cache names, attributes and content for as long as it likes; changes by others are
+// passed on as notices. The reasons for each choice: docs/design/fuse.md.
 #pragma once
 
 #include <atomic>
@@ -32,19 +31,19 @@ struct fuse_entry_out;
 namespace warren {
 
 struct SessionOptions {
-  // Shown as everything's owner; what is stored stays.
+  // Shown as the owner of everything; stored owners stay unchanged.
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  // Something is mounted on names in it. The kernel takes that away when it is told that every name may have changed.
+  // Something is mounted on names in it. The kernel unmounts that on the notice that every name may have changed.
   bool has_mounts = false;
-  // Large files that are still the base's are read by the kernel itself, where it allows that.
+  // Large unmodified files of the base are read by the kernel itself, if it allows that.
   bool passthrough = false;
 };
 
 class Session final : private ChangeListener {
  public:
-  // The filesystem must outlive it. `when_ready` is called once, when the kernel's first request is
-  // answered: from then on the mount works.
+  // The filesystem must outlive it. `when_ready` is called once, after the kernel's first request was answered: from
+  // then on the mount works.
   Session(FileSystem& fs, Fd device, const SessionOptions& options, std::function<void()> when_ready);
   ~Session() override;
   Session(const Session&) = delete;
@@ -53,11 +52,11 @@ class Session final : private ChangeListener {
   // Serves until the filesystem is unmounted or stop() is called. Call it once.
   Status serve();
 
-  // Why there is no passthrough though it was asked for; "" where there is. Once `when_ready` was called.
+  // Why passthrough is not active though it was requested; "" if it is. Valid once `when_ready` was called.
   const std::string& passthrough_problem() const { return passthrough_problem_; }
 
-  // From another thread; returns when serve() is about to. Programs that still have files open here
-  // get errors from then on.
+  // Call from another thread; returns when serve() is about to return. Programs that still have files open here get
+  // errors from then on.
   void stop();
 
  private:
@@ -123,7 +122,7 @@ class Session final : private ChangeListener {
   void send_entry(const Request& request, const Attributes& attributes);
   Status answer_entry(const Request& request, const Attributes& attributes);
   void answer_attributes(const Request& request, const Attributes& attributes);
-  // With a filesystem that tells early, the rest of its work is done while the program goes on.
+  // If the filesystem acknowledges early, the rest of its work is done while the program continues.
   Status answer_made(const Request& request, const std::function<Result<Attributes>(const AcknowledgeNode&)>& make);
   Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Acknowledge&)>& change);
   void fill(fuse_attr& out, const Attributes& attributes) const;
@@ -134,7 +133,7 @@ class Session final : private ChangeListener {
   void everything_changed() override;
 
   FileSystem& fs_;
-  LateChanges late_;  // if need be
+  LateChanges late_;  // used if the filesystem has no early changes
   EarlyChanges& early_;
   Channel channel_;
   SessionOptions options_;
@@ -147,7 +146,7 @@ class Session final : private ChangeListener {
   std::uint64_t attribute_seconds_ = 0;
   KernelNodes kernel_nodes_;
   std::uint64_t next_stream_ = 1;
-  std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used by the serving thread alone
+  std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used only by the serving thread
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
 

@@ -1,4 +1,4 @@
-// The part of Session that is about names and directories.
+// The part of Session for names and directories.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -23,7 +23,7 @@ Status Session::lookup(const Request& request, Buffer&) {
   std::string_view name = WARREN_TRY(take_name(rest));
   Result<Attributes> found = fs_.lookup(request.inode(), name);
   if (!found.ok() && found.error().code() == Code::kNotFound) {
-    fuse_entry_out nothing{};  // node 0: the kernel may remember that there is none
+    fuse_entry_out nothing{};  // node 0: the kernel may cache that the name does not exist
     nothing.entry_valid = entry_seconds_;
     channel_.answer(request, bytes_of(nothing));
     return Ok{};
@@ -101,7 +101,7 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
   RenameMode mode = RenameMode::kReplace;
   if (flags == RENAME_NOREPLACE) mode = RenameMode::kNoReplace;
   else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
-  else if (flags != 0) return Error(Code::kInvalid, "no such way to rename");
+  else if (flags != 0) return Error(Code::kInvalid, "unknown rename flags");
   return answer_done(request, {}, [&](const Acknowledge& acknowledge) {
     return early_.rename(request.inode(), name, Inode{new_parent}, new_name, mode, acknowledge);
   });
@@ -139,7 +139,7 @@ Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) 
   std::size_t room = std::min<std::size_t>(in->size, scratch.bytes().size());
   std::byte* out = scratch.bytes().data();
   std::size_t used = 0;
-  // False when there is no room left; then nothing was added.
+  // False if there is no room left; then nothing was added.
   auto add = [&](std::string_view name, Inode node, std::uint32_t type, std::uint64_t cookie,
                  const Attributes* attributes) {
     std::size_t size = padded(fixed + name.size());

@@ -1,4 +1,4 @@
-// The part of Session that is about attributes and content.
+// The part of Session for attributes and content.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace warren {
 namespace {
 
-// A hole is made in steps, so that others get their turn in between.
+// A hole is punched in steps, so that other requests get through in between.
 constexpr std::uint64_t kPunchBytes = std::uint64_t{32} << 20;
 
 Timestamp time_of(std::uint64_t seconds, std::uint32_t nanoseconds) {
@@ -29,7 +29,7 @@ std::optional<SetTime> set_time(std::uint32_t valid, std::uint32_t given, std::u
   return std::nullopt;
 }
 
-// What a write or a change of owner by someone without the privilege leaves of the mode.
+// The mode after a write or change of owner by someone without the privilege.
 std::uint32_t without_privileges(std::uint32_t mode) {
   mode &= ~std::uint32_t{S_ISUID};
   if ((mode & S_IXGRP) != 0) mode &= ~std::uint32_t{S_ISGID};
@@ -47,15 +47,15 @@ std::optional<AllocateMode> allocate_mode(std::uint32_t flags) {
   }
 }
 
-// The kernel's namespaces, as other filesystems have them. Access lists ("system.") are kept nowhere:
-// whoever sets one must not believe that it holds.
+// The kernel's xattr namespaces, as other filesystems support them. Access control lists ("system.") are refused: a
+// caller must not believe that one takes effect.
 Status check_xattr(std::string_view name) {
   for (std::string_view prefix : {"user.", "trusted.", "security."}) {
     if (!name.starts_with(prefix)) continue;
     if (name.size() == prefix.size()) return Error(Code::kInvalid, "the attribute's name is empty");
     return Ok{};
   }
-  return Error(Code::kUnsupported, "no such attribute here");
+  return Error(Code::kUnsupported, "attributes of this kind are not supported");
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Status Session::open(const Request& request, Buffer&) {
   fuse_open_out out{};
   out.fh = opened.handle;
   out.open_flags = opened.flags;
-  // Where older headers have nothing, newer ones have the number of the file behind it.
+  // Older headers have padding where newer ones have the id of the backing file.
   static_assert(offsetof(fuse_open_out, open_flags) + 2 * sizeof(std::int32_t) == sizeof out);
   std::memcpy(reinterpret_cast<std::byte*>(&out) + sizeof out - sizeof opened.backing, &opened.backing,
               sizeof opened.backing);
@@ -134,7 +134,7 @@ Status Session::read_link(const Request& request, Buffer&) {
   return Ok{};
 }
 
-// The answer itself, or with a size of 0 only how long it is.
+// The answer itself, or for a size of 0 only its length.
 Status Session::answer_sized(const Request& request, std::uint32_t size, Bytes value) {
   if (size == 0) {
     fuse_getxattr_out out{};
@@ -166,7 +166,7 @@ Status Session::set_xattr(const Request& request, Buffer&) {
   Bytes rest = request.after<ShortSetXattr>();
   std::string_view name = WARREN_TRY(take_name(rest));
   WARREN_TRY(check_xattr(name));
-  if (rest.size() < in->size) return Error(Code::kInvalid, "the value is shorter than it says");
+  if (rest.size() < in->size) return Error(Code::kInvalid, "the value is shorter than its header says");
   XattrMode mode = (in->flags & XATTR_CREATE) != 0    ? XattrMode::kCreate
                    : (in->flags & XATTR_REPLACE) != 0 ? XattrMode::kReplace
                                                       : XattrMode::kAny;
@@ -206,7 +206,7 @@ Status Session::read(const Request& request, Buffer& scratch) {
 Status Session::write(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_write_in>());
   Bytes data = request.after<fuse_write_in>();
-  if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than it says");
+  if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than its header says");
   if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(request.inode()));
   fuse_write_out out{};
   out.size = in->size;
@@ -241,7 +241,7 @@ Status Session::allocate(const Request& request, Buffer&) {
   bool takes_away = *mode == AllocateMode::kPunchHole || *mode == AllocateMode::kZeroRangeKeepSize;
   std::uint64_t end = in->offset + in->length;
   std::uint64_t begin = in->offset;
-  bool is_possible = end >= begin && end <= limits::kFileBytes;  // else the call itself says what is wrong
+  bool is_possible = end >= begin && end <= limits::kFileBytes;  // otherwise the call itself reports the error
   if (takes_away && is_possible) {
     Attributes now = WARREN_TRY(fs_.get_attributes(request.inode()));
     for (; begin < now.size && end - begin > kPunchBytes; begin += kPunchBytes) {
@@ -255,7 +255,7 @@ Status Session::allocate(const Request& request, Buffer&) {
 
 Status Session::seek(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_lseek_in>());
-  if (in->whence != SEEK_DATA && in->whence != SEEK_HOLE) return Error(Code::kInvalid, "no such way to seek");
+  if (in->whence != SEEK_DATA && in->whence != SEEK_HOLE) return Error(Code::kInvalid, "unknown kind of seek");
   Result<std::uint64_t> found =
       in->whence == SEEK_DATA ? fs_.seek_data(request.inode(), in->offset) : fs_.seek_hole(request.inode(), in->offset);
   if (!found.ok() && found.error().code() == Code::kNoData) {
@@ -268,11 +268,11 @@ Status Session::seek(const Request& request, Buffer&) {
   return Ok{};
 }
 
-// In steps, so that others get their turn in between.
+// In steps, so that other requests get through in between.
 Status Session::copy(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_copy_file_range_in>());
   if (request.header().uid != 0) WARREN_TRY(drop_privileges(Inode{in->nodeid_out}));
-  constexpr std::uint64_t kLengthMax = std::uint64_t{1} << 30;  // the answer has 32 bits; the caller goes on
+  constexpr std::uint64_t kLengthMax = std::uint64_t{1} << 30;  // the answer has 32 bits; the caller continues
   std::uint64_t length = std::min(in->len, kLengthMax);
   std::uint64_t done = 0;
   while (done < length) {

@@ -19,7 +19,7 @@ Result<std::unique_ptr<UnmountGuard>> UnmountGuard::start(const std::string& dir
   if (child < 0) return system_error(errno, "fork");
   if (child > 0) return std::unique_ptr<UnmountGuard>(new UnmountGuard(std::move(pipe.writer)));
   ::setsid();
-  // Whoever waits for the end of something that we had open must not wait for the guard.
+  // Close everything: whoever waits for a descriptor of ours to close must not wait for the guard.
   Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
   auto keep = static_cast<unsigned>(pipe.reader.get());
@@ -27,7 +27,7 @@ Result<std::unique_ptr<UnmountGuard>> UnmountGuard::start(const std::string& dir
   ::close_range(keep + 1, ~0U, 0);
   std::array<std::byte, 1> never{};
   read_some(pipe.reader.get(), never).ignore("either way the other end is closed");
-  // A process that ends closes one thing after the other; the mount may die a moment later than our pipe.
+  // An ending process closes one thing after another; the mount may die a moment after our pipe.
   for (int tries = 0; tries < 50; ++tries) {
     if (is_dead_mount(dir)) {
       unmount_fuse(dir, Unmount::kDetach).ignore("`warren prune mounts` can try again");

@@ -1,4 +1,4 @@
-// Takes a mount away when the process that serves it is killed.
+// Unmounts when the process that serves the mount is killed.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace warren {
 
-// A small process of its own that waits for ours to end, however it ends. Start it before any thread is
-// made and before the mount, so that it holds nothing of either.
+// A small process of its own that waits for ours to end in any way. Start it before any thread is started and before
+// mounting, so that it holds nothing of either.
 class UnmountGuard {
  public:
   static Result<std::unique_ptr<UnmountGuard>> start(const std::string& dir);

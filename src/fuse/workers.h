@@ -10,7 +10,7 @@
 
 namespace warren {
 
-// Tasks run in any order, several at once. Destroying it runs what was given and then ends.
+// Tasks run in any order, several at once. The destructor runs all remaining tasks first.
 class Workers {
  public:
   explicit Workers(int threads);

@@ -22,7 +22,7 @@ struct Reached {
   bool is_same_node(const Reached& other) const { return device == other.device && inode == other.inode; }
 };
 
-// nullopt also for what we may not look at: whoever is inside may do no more.
+// nullopt also if we may not inspect it: processes inside have no more rights.
 std::optional<Reached> reach(const std::string& path) {
   struct statx info {};
   int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
@@ -34,7 +34,7 @@ std::optional<Reached> reach(const std::string& path) {
                  .is_directory = S_ISDIR(info.stx_mode)};
 }
 
-// What `path` is below `dir`, with its leading slash: "" for itself.
+// The rest of `path` below `dir`, with its leading slash: "" for `dir` itself.
 std::string below(const std::string& path, const std::string& dir) {
   return dir == "/" ? path : path.substr(dir.size());
 }
@@ -49,14 +49,14 @@ struct Named {
   bool is_itself = true;  // false: the mount shows something below it
 };
 
-// By the table: where in the filesystem the path is, and what of it the other mount shows.
+// By the table: the path's position in its filesystem, compared with the root of the other mount.
 std::optional<Named> by_root(const std::string& inner, const MountEntry& other) {
   if (is_within(inner, other.root)) return Named{joined(other.dir, below(inner, other.root))};
   if (is_within(other.root, inner)) return Named{other.dir, false};
   return std::nullopt;
 }
 
-// By identity: the other mount shows a directory that is on our way.
+// By identity: the other mount shows a directory that is on the way to the path.
 std::optional<Named> by_identity(const std::string& path, const MountEntry& own, const MountEntry& other) {
   std::optional<Reached> root = reach(other.dir);
   if (!root || root->mount != other.id) return std::nullopt;
@@ -86,7 +86,7 @@ std::vector<Aliases::Alias> Aliases::of(const std::string& path) const {
     if (other.id == own->id || other.device != own->device) continue;
     for (const std::optional<Named>& named : {by_root(inner, other), by_identity(path, *own, other)}) {
       if (!named || named->path == "/") continue;
-      // What is mounted over the place shows something else there, and is a mount of its own.
+      // Another mount may cover that path, which then shows something else; it is handled as a mount of its own.
       std::optional<Reached> there = reach(named->path);
       bool is_visible = there && there->mount == other.id && (!named->is_itself || there->is_same_node(*node));
       bool is_known = std::any_of(found.begin(), found.end(), [&](const Alias& a) { return a.path == named->path; });

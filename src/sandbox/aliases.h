@@ -1,4 +1,4 @@
-// The other names under which mounts show a path: bind mounts, and the same filesystem mounted elsewhere.
+// Other names under which mounts show a path: bind mounts, and the same filesystem mounted elsewhere.
 #pragma once
 
 #include <string>
@@ -18,9 +18,10 @@ class Aliases {
     std::string path;  // canonical, and reachable at the moment
     bool is_directory = true;
   };
-  // Where else `path`, which is canonical, or something below it can be reached. By what the table says of each mount's
-  // root and by identity, since some filesystems (NFS) do not say it. Not found: hard links; another filesystem that
-  // is built on this one (overlayfs, a FUSE mirror); of such that do not say it, a mount of something below `path`.
+  // The other paths by which `path`, which is canonical, or something below it can be reached. Found by each mount's
+  // root in the mount table, and by identity, since some filesystems (NFS) do not report the root. Not found: hard
+  // links; other filesystems built on this one (overlayfs, a FUSE mirror); and, where the root is not reported, mounts
+  // of something below `path`.
   std::vector<Alias> of(const std::string& path) const;
 
  private:

@@ -25,7 +25,7 @@ bool is_kept(int capability) {
 }  // namespace
 
 Status drop_capabilities() {
-  // Above the last one that the kernel knows it says EINVAL.
+  // EINVAL marks the end of the capabilities that the kernel knows.
   for (int capability = 0; capability < 64; ++capability) {
     if (is_kept(capability)) continue;
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;

@@ -1,12 +1,12 @@
-// What a process inside may still do as root of its namespace.
+// The capabilities that a process inside keeps.
 #pragma once
 
 #include "base/result.h"
 
 namespace warren {
 
-// Of this process and whatever it starts. Root keeps what only concerns files that it could reach anyway
-// (chown, reading and writing past permissions, set-id, signals, low ports); anyone else keeps nothing.
+// Applies to this process and everything it starts. Root keeps those that concern only files it could reach anyway
+// (chown, overriding file permissions, set-id) and signals and low ports; anyone else keeps none.
 Status drop_capabilities();
 
 }  // namespace warren

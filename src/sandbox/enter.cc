@@ -32,7 +32,7 @@
 namespace warren {
 namespace {
 
-// A directory is a way to everything around it.
+// A directory descriptor leads to everything around it.
 Status check_streams() {
   for (int fd : {0, 1, 2}) {
     struct stat info {};
@@ -44,7 +44,7 @@ Status check_streams() {
   return Ok{};
 }
 
-// The host's /dev/null as a stream would be the host's node, for root to change; the one inside is read-only.
+// The host's /dev/null as a stream would be the host's node, which root could change; the one inside is read-only.
 Status use_null_inside() {
   for (int fd : {0, 1, 2}) {
     struct stat info {};
@@ -61,15 +61,15 @@ Status raise_walls(const Entering& entering) {
   if (::chdir(entering.dir.c_str()) != 0) return system_error(errno, fmt::format("enter {}", quote(entering.dir)));
   WARREN_TRY(use_null_inside());
   WARREN_TRY(drop_capabilities());
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return system_error(errno, "give up new privileges");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return system_error(errno, "set no_new_privs");
   WARREN_TRY(restrict_writing(entering.writable));
-  // After the last change of credentials, which clears it. Our end is the command's.
+  // After the last change of credentials, which clears it. The command ends with us.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return system_error(errno, "prctl");
   return filter_syscalls();
 }
 
-// In the command's own process, which is inside; `report` closes itself when the command begins. Other commands live
-// there: what we still have open from outside goes before anything of us is theirs to look at.
+// Runs in the command's own process, inside; `report` is closed on exec. Other commands run there too: close what we
+// still have open from outside before they can inspect us.
 [[noreturn]] void become_command(const Entering& entering, Fd report, const Foreground& foreground,
                                  const FileStreams& streams) {
   foreground.in_child();
@@ -79,29 +79,29 @@ Status raise_walls(const Entering& entering) {
   ::close_range(keep + 1, ~0U, 0);
   Status walls = raise_walls(entering);
   if (!walls.ok()) {
-    send_error(report.get(), walls.error()).ignore("then the status has to say it");
+    send_error(report.get(), walls.error()).ignore("then the exit status has to show it");
     ::_exit(kOwnFailure);
   }
   std::vector<char*> words = exec_strings(entering.words);
   std::vector<char*> environment = exec_strings(entering.environment);
   for (const std::string& variable : entering.environment) {
-    if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);  // what execvpe searches
+    if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);  // execvpe searches it
   }
   ::execvpe(words[0], words.data(), environment.data());
   int number = errno;
   std::array<std::string, 2> failed{"exec", std::to_string(number)};
-  send_message(report.get(), failed).ignore("then the status has to say it");
+  send_message(report.get(), failed).ignore("then the exit status has to show it");
   ::_exit(number == ENOENT ? kNoCommand : kCannotRun);
 }
 
-// Goes in and leaves a child of our parent there: only children are made inside another pid namespace, and
-// whoever waits for the command must be its parent.
+// Enters the namespaces and leaves a child of our parent there: only a child is created in another pid namespace, and
+// the command must be a child of the process that waits for it.
 [[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground,
                             const FileStreams& streams) {
-  ::prctl(PR_SET_DUMPABLE, 0);  // until the command's program begins, nobody inside may trace it
+  ::prctl(PR_SET_DUMPABLE, 0);  // until exec, nobody inside may trace it
   for (const Fd& space : entering.namespaces) {
     if (::setns(space.get(), 0) == 0) continue;
-    send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the status has to say it");
+    send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the exit status has to show it");
     ::_exit(kOwnFailure);
   }
   auto command = static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
@@ -110,11 +110,11 @@ Status raise_walls(const Entering& entering) {
     int number = errno;
     Error error = number == ENOMEM ? Error(Code::kUnavailable, "the sandbox has ended")
                                    : system_error(number, "start the command");
-    send_error(report.get(), error).ignore("then the status has to say it");
+    send_error(report.get(), error).ignore("then the exit status has to show it");
     ::_exit(kOwnFailure);
   }
   std::array<std::string, 2> started{"pid", std::to_string(command)};
-  send_message(report.get(), started).ignore("our parent is gone, and the command ends with it");
+  send_message(report.get(), started).ignore("our parent is gone, and the command ends too");
   ::_exit(0);
 }
 
@@ -127,7 +127,7 @@ struct Started {
   int failed = 0;  // errno of exec
 };
 
-// Until the command's program runs, or it is clear that it will not.
+// Waits until the command's program runs, or cannot run.
 Result<Started> hear_of_start(int report) {
   Started started;
   for (;;) {
@@ -138,7 +138,7 @@ Result<Started> hear_of_start(int report) {
       if (started.pid != 0) reap(started.pid);
       return std::move(message).take_error();
     }
-    if (message->fields.size() != 2) return Error(Code::kInternal, "a message nobody sends");
+    if (message->fields.size() != 2) return Error(Code::kInternal, "unexpected message from the sandbox");
     int number = parse_number<int>(message->fields[1]).value_or(0);
     (message->verb() == "pid" ? started.pid : started.failed) = number;
   }

@@ -15,7 +15,7 @@ namespace warren {
 namespace {
 
 constexpr std::array kPassedOn{SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2, SIGCONT};
-constexpr int kFromKernel = 128;  // si_code of what a terminal sends
+constexpr int kFromKernel = 128;  // si_code of signals from a terminal
 
 sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
@@ -24,7 +24,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-// Giving the terminal away from the background would stop us.
+// Handing the terminal over from the background would stop us.
 void give_terminal(int terminal, pid_t group) {
   sigset_t asks = set_of({SIGTTOU});
   sigset_t before;
@@ -46,7 +46,7 @@ Result<Foreground> Foreground::prepare() {
   Foreground foreground(std::move(signals));
   foreground.our_group_ = ::getpgrp();
   foreground.terminal_ = Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC));
-  // In `warren run … | less` the terminal belongs to both, and the other one reads its keys.
+  // In `warren run … | less` both share the terminal, and the other program reads its keys.
   foreground.is_eager_ = foreground.is_ours() && ::isatty(0) == 1 && ::isatty(1) == 1;
   return foreground;
 }
@@ -68,7 +68,7 @@ void Foreground::hand_over() {
 void Foreground::take_back() {
   if (!terminal_.is_open()) return;
   pid_t now = ::tcgetpgrp(terminal_.get());
-  // Only from the command and what it started there, never from somebody whom the shell gave it to.
+  // Only from the command's own process groups, never from another job that the shell gave it to.
   bool is_with_command = now == command_ || (is_eager_ && now != our_group_);
   if (is_with_command) give_terminal(terminal_.get(), our_group_);
 }
@@ -78,7 +78,7 @@ void Foreground::stop_with(int signal) {
   sigset_t one = set_of({signal});
   sigset_t before;
   ::kill(::getpid(), signal);
-  ::pthread_sigmask(SIG_UNBLOCK, &one, &before);  // here we stop, until somebody continues us
+  ::pthread_sigmask(SIG_UNBLOCK, &one, &before);  // we stop here until we are continued
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -93,7 +93,7 @@ void Foreground::has_stopped(int signal) {
 }
 
 void Foreground::pass_on(int signal, int origin) {
-  // What a key means, it means for everyone in the group.
+  // A key's signal is meant for everyone in the group.
   bool is_for_all = origin == kFromKernel || signal == SIGTSTP;
   ::kill(is_for_all ? -command_ : command_, signal);
 }

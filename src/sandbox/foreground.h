@@ -1,4 +1,4 @@
-// A terminal shared with one command, the way a shell shares it with its jobs.
+// Shares a terminal with one command, the way a shell does with its jobs.
 #pragma once
 
 #include <csignal>
@@ -10,16 +10,16 @@
 
 namespace warren {
 
-// Make it before the command's process is forked; from then on the signals it deals with are blocked in ours.
+// Create it before the command's process is forked; from then on the signals it handles are blocked in ours.
 class Foreground {
  public:
   static Result<Foreground> prepare();
 
-  // In the command's process, before its program: a process group of its own, the terminal if there is one to hand
-  // over, and signals as any program finds them.
+  // In the command's process, before exec: creates its process group, gives it the terminal if it is to be handed over,
+  // and resets signals to their defaults.
   void in_child() const;
 
-  // The command's exit status, or 128 and the signal that ended it.
+  // The command's exit status, or 128 plus the signal that ended it.
   Result<int> wait_for(pid_t command);
 
   void take_back();
@@ -34,8 +34,8 @@ class Foreground {
   void pass_on(int signal, int origin);
 
   Fd signals_;
-  Fd terminal_;            // ours to control; closed if there is none
-  bool is_eager_ = false;  // hand it over at once, not only when the command asks for it
+  Fd terminal_;            // our controlling terminal; closed if there is none
+  bool is_eager_ = false;  // hand it over at once, not only when the command needs it
   pid_t command_ = 0;
   pid_t our_group_ = 0;
 };

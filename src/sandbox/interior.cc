@@ -30,10 +30,10 @@ using Place = Plan::Place;
 
 constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
 constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
-constexpr const char* kNothing = "/dev/.hidden";  // what is laid over a hidden file
+constexpr const char* kNothing = "/dev/.hidden";  // mounted over hidden files
 constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
 
-// Of the machine, not of a process; each tells or changes something that is nobody's business inside.
+// Entries of the machine, not of a process; each reveals or changes something that processes inside must not touch.
 constexpr std::array<const char*, 12> kMaskedInProc{"kcore",       "kmsg",        "keys",       "key-users",
                                                     "timer_list",  "sched_debug", "kpagecount", "kpageflags",
                                                     "kpagecgroup", "vmallocinfo", "slabinfo",   "latency_stats"};
@@ -62,8 +62,8 @@ bool is_process_entry(std::string_view name) {
   return name == "self" || name == "thread-self" || std::all_of(name.begin(), name.end(), is_digit);
 }
 
-// What is in /proc outside the directories of processes is the machine's. An entry's own permissions do not protect
-// it from a root that is mapped to the real one, which may even change them, for everybody.
+// Everything in /proc outside the directories of processes belongs to the machine. File permissions do not protect it
+// from a root that is mapped to the real one, which may even change them, for everybody.
 Result<std::vector<std::string>> machine_entries_of_proc() {
   Fd dir = WARREN_TRY(open_host_dir("/proc"));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
@@ -79,11 +79,11 @@ Result<std::vector<std::string>> machine_entries_of_proc() {
 }  // namespace
 
 Status Interior::prepare() {
-  // Inside the user namespace, which is the one the kernel lets mount with it.
+  // Opened inside the user namespace: only with such a descriptor does the kernel allow the mount there.
   fuse_ = Fd(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!fuse_.is_open()) return no_device(errno);
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    return system_error(errno, "part from the host's mounts");
+    return system_error(errno, "detach from the host's mounts");
   }
   WARREN_TRY(take_sources());
   note_hidden_nodes();
@@ -91,7 +91,7 @@ Status Interior::prepare() {
   WARREN_TRY(mount_proc());
   WARREN_TRY(mount_dev());
   if (!plan_.has_network) WARREN_TRY(raise_loopback());
-  Result<DirWatch> watch = DirWatch::open();  // where there is none, nothing is followed
+  Result<DirWatch> watch = DirWatch::open();  // without it, changes are not followed
   if (watch.ok()) watch_ = std::move(watch).take_value();
   for (const Place& place : plan_.places) {
     if (!is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
@@ -134,8 +134,8 @@ Status Interior::mount_proc() {
   if (!proc.ok()) {
     return std::move(std::move(proc).take_error().within("the sandbox needs a /proc of its own"))
         .with_hint(
-            "the kernel refuses it where parts of /proc are covered, as in most containers; run Warren outside "
-            "the container, or start that with an uncovered /proc");
+            "the kernel refuses it if parts of /proc are covered, as in most containers; run Warren outside "
+            "the container, or start the container with an uncovered /proc");
   }
   WARREN_TRY(mounts::attach(*proc, "/proc"));
   for (const char* name : kMaskedInProc) {
@@ -157,7 +157,8 @@ Status Interior::mount_dev() {
   WARREN_TRY(mounts::attach(dev, "/dev"));
   for (const Source& device : devices_) {
     WARREN_TRY(mounts::make_target(device.path, false));
-    // The node is the host's: read-only, it can be written to all the same, but not be given to somebody else.
+    // The node is the host's: on a read-only mount it can still be written to, but its mode and owner cannot be
+    // changed.
     constexpr std::uint64_t kAttributes = mounts::kNoSuid | mounts::kNoExec | mounts::kReadOnly;
     WARREN_TRY(mounts::set_attributes(device.tree, kAttributes, Depth::kOne));
     WARREN_TRY(mounts::attach(device.tree, device.path));
@@ -175,7 +176,7 @@ Status Interior::mount_dev() {
   }
   WARREN_TRY(mounts::make_target("/dev/shm", true));
   WARREN_TRY(mounts::make_target(kNothing, false));
-  if (::chmod(kNothing, 0) != 0) return system_error(errno, "make the cover of hidden files");
+  if (::chmod(kNothing, 0) != 0) return system_error(errno, "create the cover of hidden files");
   return Ok{};
 }
 
@@ -201,14 +202,14 @@ bool Interior::has_places_inside(const std::string& path) const {
 Status Interior::hide(const Place& place) {
   bool is_in_base = is_within(place.path, plan_.base);
   if (is_in_base) {
-    // An agent may have taken it away or put a link there in an earlier run: then there is nothing to hide.
+    // In an earlier run an agent may have removed it or put a link there: then there is nothing to hide.
     Result<std::optional<struct stat>> found = find_host_link(place.path);
-    if (!found.ok() && found.error().code() == Code::kDenied) return Ok{};  // the base itself does not show it
+    if (!found.ok() && found.error().code() == Code::kDenied) return Ok{};  // the base itself hides it
     std::optional<struct stat> there = WARREN_TRY(std::move(found));
     if (!there || S_ISDIR(there->st_mode) != place.is_directory) return Ok{};
     WARREN_TRY(pin_parents(place.path));
   } else if (!WARREN_TRY(find_host_link(place.path))) {
-    return Ok{};  // something above it hides it already
+    return Ok{};  // already hidden by something above it
   }
   if (!place.is_directory) {
     Fd cover = WARREN_TRY(mounts::clone_tree(kNothing, Depth::kOne));
@@ -222,7 +223,7 @@ Status Interior::hide(const Place& place) {
   return mounts::attach(cover, place.path);
 }
 
-// Names that are hidden are not in it. Where it cannot be made, covers have to do.
+// Leaves out hidden names. If it cannot be made, covers are used instead.
 Status Interior::list(const Place& place) {
   ListedDir::Names names;
   auto in_place = [&](const std::string& path) { return path.substr(place.path.size() + 1); };
@@ -254,8 +255,8 @@ void Interior::follow() {
   }
 }
 
-// A directory that something is mounted on cannot be renamed, but the one above it can: then the next run of the
-// session would not find the hidden path where it was, and show what it hides under the new name.
+// A directory with a mount on it cannot be renamed, but its parent can: the next run of the session would then not find
+// the hidden path, and its content would show under the new name.
 Status Interior::pin_parents(const std::string& path) {
   for (std::size_t slash = path.find('/', plan_.base.size() + 1); slash != path.npos;
        slash = path.find('/', slash + 1)) {
@@ -270,8 +271,8 @@ Status Interior::pin_parents(const std::string& path) {
 
 Status Interior::attach_source(const Place& place) {
   auto source = std::find_if(sources_.begin(), sources_.end(), [&](const Source& s) { return s.path == place.path; });
-  if (source == sources_.end()) return Error(Code::kInternal, "a place without its source");
-  // In a cover nothing is there before we make it, and nobody else has put anything there.
+  if (source == sources_.end()) return Error(Code::kInternal, "a place has no source");
+  // A cover is empty until we fill it, and nobody else can have put anything there.
   bool is_in_cover = std::any_of(covers_.begin(), covers_.end(),
                                  [&](const std::string& cover) { return is_within(place.path, cover); });
   if (is_in_cover || !is_within(place.path, plan_.base)) {
@@ -282,7 +283,7 @@ Status Interior::attach_source(const Place& place) {
   bool fits = there && !S_ISLNK(there->st_mode) && S_ISDIR(there->st_mode) == place.is_directory;
   if (!fits) {
     return Error(Code::kNotFound,
-                 fmt::format("--allow: {} was taken away in an earlier run of this session", quote(place.path)));
+                 fmt::format("--allow: {} was removed in an earlier run of this session", quote(place.path)));
   }
   return mounts::attach(source->tree, place.path);
 }

@@ -1,6 +1,6 @@
-// Builds the inside of a sandbox: what its processes see of the host, as mounts in a namespace of its own.
+// Builds the inside of a sandbox: the mounts, in a namespace of its own, that processes inside see.
 //
-// Runs in the sandbox's first process, in new user and mount namespaces, before anything else lives there.
+// Runs in the sandbox's first process, in new user and mount namespaces, before any other process is there.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,31 @@
 
 namespace warren {
 
-// In this order: prepare, mount_base, finish. The filesystem that is mounted on the base must answer between
-// the last two: places inside the base are laid over what it shows.
+// Call prepare, mount_base and finish in this order. The filesystem on the base must answer before finish: places
+// inside the base are mounted on what it shows.
 class Interior {
  public:
   explicit Interior(const Plan& plan) : plan_(plan) {}
 
-  // Everything that is not inside the base.
+  // Everything outside the base.
   Status prepare();
 
-  // The descriptor that the kernel's requests for the base come through.
+  // Returns the descriptor for the kernel's requests to the base.
   Result<Fd> mount_base(const std::string& source);
 
   Status finish();
 
-  // Readable when the host changed something in a directory that shows name by name; -1 if nobody would know. Then
-  // follow() shows it.
+  // Readable when the host changed a listed directory, which follow() then updates; -1 if changes cannot be watched.
   int watch_fd() const { return watch_ ? watch_->fd() : -1; }
   void follow();
 
-  // Writes out what the kernel still has, and takes the base away.
+  // Writes back the kernel's dirty pages, and unmounts the base.
   void unmount_base();
 
  private:
   struct Source {
     std::string path;
-    Fd tree;  // a detached copy of what the host has there
+    Fd tree;  // a detached copy of the host's tree there
   };
 
   Status take_sources();
@@ -63,11 +62,11 @@ class Interior {
   Fd fuse_;
   std::vector<Source> devices_;
   std::vector<Source> sources_;
-  std::vector<std::string> covers_;  // directories of our own that something else was put into
+  std::vector<std::string> covers_;  // our covers that contain mounts
   std::vector<std::string> pinned_;
   std::optional<DirWatch> watch_;
   std::vector<std::unique_ptr<ListedDir>> listed_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and number
+  std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and inode number
 };
 
 }  // namespace warren

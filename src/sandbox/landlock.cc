@@ -45,13 +45,13 @@ Status allow_fd(int ruleset, int fd, std::uint64_t access, const std::string& na
 
 Status allow_path(int ruleset, const std::string& path, std::uint64_t for_files, std::uint64_t for_dirs) {
   Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd.is_open()) return Ok{};  // what is not there needs no rule
+  if (!fd.is_open()) return Ok{};  // a missing path needs no rule
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(path)));
+  if (::fstat(fd.get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
   return allow_fd(ruleset, fd.get(), S_ISDIR(info.st_mode) ? for_files | for_dirs : for_files, path);
 }
 
-// So that `> /dev/stderr` works: it opens again what the user gave us.
+// So that `> /dev/stderr` works, which reopens the stream that the user gave us.
 Status allow_standard_streams(int ruleset, std::uint64_t access) {
   for (int fd : {0, 1, 2}) {
     struct stat info {};
@@ -75,15 +75,16 @@ Status restrict_writing(const std::vector<std::string>& writable) {
   std::uint64_t content = content_access(abi);
   Attributes attributes{};
   attributes.handled_access_fs = content | kMakeAnything;
-  // Not signals: commands that share a session must reach each other, and their pid namespace shows no one else.
+  // Signals are not scoped: commands that share a session must reach each other, and their pid namespace shows no one
+  // else.
   if (abi >= 6) attributes.scoped = kScopeAbstractSockets;
   std::size_t size = abi >= 6 ? sizeof attributes : sizeof attributes.handled_access_fs;
   Fd ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
-  if (!ruleset.is_open()) return system_error(errno, "make Landlock rules");
+  if (!ruleset.is_open()) return system_error(errno, "create Landlock rules");
   for (const std::string& path : writable) {
     WARREN_TRY(allow_path(ruleset.get(), path, content, kMakeAnything));
   }
-  // No names are made there; what of /proc is not a process's own is mounted read-only.
+  // No names can be created there; the entries of /proc that are not a process's own are mounted read-only.
   for (const char* path : {"/dev", "/proc"}) WARREN_TRY(allow_path(ruleset.get(), path, content, 0));
   WARREN_TRY(allow_standard_streams(ruleset.get(), content));
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) return system_error(errno, "apply Landlock rules");

@@ -1,4 +1,4 @@
-// The second wall: even where a mount lets it, nothing is written but in the places meant for it.
+// The second line of defence: no writes outside the intended places, even if a mount would allow them.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace warren {
 
-// What the kernel's Landlock can do, as its ABI number; 0 without it.
+// The ABI version of the kernel's Landlock; 0 without it.
 int landlock_abi();
 
-// This process and whatever it starts may write only below `writable`, to devices and its own /proc, and to its
-// standard streams; and reach no abstract socket of anyone outside. Needs no_new_privs. Does nothing below ABI 2,
-// which could not rename between directories.
+// This process and everything it starts may write only below `writable`, to devices and its own /proc, and to its
+// standard streams, and can reach no abstract socket outside. Needs no_new_privs. Does nothing below ABI 2, which
+// cannot allow renames between directories.
 Status restrict_writing(const std::vector<std::string>& writable);
 
 }  // namespace warren

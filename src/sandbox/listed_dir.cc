@@ -22,7 +22,7 @@ namespace {
 
 using mounts::Depth;
 
-constexpr std::size_t kNamesMax = 8192;  // a mount each
+constexpr std::size_t kNamesMax = 8192;  // each is a mount
 
 // At most `max` names.
 Result<std::vector<std::string>> list_names(const Fd& dir, std::size_t max) {
@@ -45,7 +45,7 @@ Result<std::unique_ptr<ListedDir>> ListedDir::make(const std::string& path, Name
   Result<std::vector<std::string>> found = list_names(*host, kNamesMax + 1);
   if (!found.ok() || found->size() > kNamesMax) return std::unique_ptr<ListedDir>();
   struct stat info {};
-  if (::fstat(host->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(path)));
+  if (::fstat(host->get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
   std::string options = fmt::format("mode={:o}", info.st_mode & 07777U);
   if (::geteuid() == 0) options += fmt::format(",uid={},gid={}", info.st_uid, info.st_gid);
   Fd cover = WARREN_TRY(mounts::make_filesystem("tmpfs", options, mounts::kNoSuid | mounts::kNoDev));
@@ -63,7 +63,7 @@ void ListedDir::follow(const std::string& name) {
   if (names_.left_out.contains(name) || names_.fixed.contains(name)) return;
   Status shown = show(name);
   if (shown.ok()) return;
-  shown.ignore("it is as if the host had nothing there, until it changes again");
+  shown.ignore("the name is missing until the host changes it again");
   remove(name);
 }
 
@@ -78,7 +78,7 @@ void ListedDir::follow_all() {
 Status ListedDir::show(const std::string& name) {
   Result<Fd> tree = mounts::clone_entry(host_, name);
   struct stat info {};
-  if (!tree.ok() || ::fstat(tree->get(), &info) != 0) {  // gone by now, or a mount whose server is dead
+  if (!tree.ok() || ::fstat(tree->get(), &info) != 0) {  // removed meanwhile, or a mount whose server is dead
     remove(name);
     return Ok{};
   }
@@ -113,16 +113,16 @@ Status ListedDir::show(const std::string& name) {
   return is_link ? Status(Ok{}) : mounts::attach(*tree, join_path(path_, name));
 }
 
-// The new one comes below the old, which then goes: the name is never without either. A kernel that cannot do that
-// (before 6.5) shows an empty file or directory in between.
+// Mounts the new tree beneath the old mount and then removes that, so that the name always shows one of them. A kernel
+// that does not support that (before 6.5) shows an empty file or directory in between.
 Status ListedDir::exchange(const Fd& tree, const std::string& name) {
   std::string path = join_path(path_, name);
   bool is_below = mounts::attach_beneath(tree, path).ok();
-  if (::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return system_error(errno, "take a mount away");
+  if (::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) return system_error(errno, "unmount an entry");
   return is_below ? Status(Ok{}) : mounts::attach(tree, path);
 }
 
-// A link itself, or what something can be mounted on.
+// Creates a link itself, or an empty mount point.
 Status ListedDir::make_target(const std::string& name, const Entry& entry) {
   int failed = 0;
   if (entry.type == S_IFLNK) {

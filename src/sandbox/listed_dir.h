@@ -1,8 +1,8 @@
-// A directory of the host that shows name by name, so that some names of it never do.
+// A directory of the host shown entry by entry, so that some names never appear.
 //
-// A directory of our own lies over it. In that each entry of the host's is a mount of its own, a symbolic link is such
-// a link. Whatever the host does, a name that is left out does not come. Of the others follow() brings what the host
-// has by now. docs/design/sandbox.md, Hidden outside the base.
+// A directory of our own covers it. In it each entry of the host's directory is a mount of its own, or a copy of a
+// symbolic link. A name that is left out never appears, whatever the host does. follow() updates the others to the
+// host's current state. docs/design/sandbox.md, Hidden outside the base.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace warren {
 
-// In the sandbox's first process, by one thread.
+// For one thread of the sandbox's first process.
 class ListedDir {
  public:
   struct Names {
     std::set<std::string> left_out;  // never shown
-    std::set<std::string> fixed;     // shown as they are when it is made: something else is mounted on or in them
+    std::set<std::string> fixed;     // never updated: something else is mounted on or in them
     std::set<std::pair<std::uint64_t, std::uint64_t>>
-        hidden_nodes;  // device and number: not shown by another name either
+        hidden_nodes;  // device and inode number: not shown by another name either
   };
 
-  // Lays it over `path`, and has the host's watched. Null where that cannot be listed, or has too many names: what
-  // is hidden in it needs covers.
+  // Mounts it over `path` and watches the host's directory. Null if that cannot be listed or has too many names: hidden
+  // entries then need covers.
   static Result<std::unique_ptr<ListedDir>> make(const std::string& path, Names names, DirWatch* watch);
 
   std::optional<int> watch_id() const { return watch_id_; }
 
-  // After the host changed an entry, or any of them. What cannot be had is not shown.
+  // Call after the host changed one entry, or possibly any. Entries that cannot be mounted are not shown.
   void follow(const std::string& name);
   void follow_all();
 
@@ -44,7 +44,7 @@ class ListedDir {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint32_t type = 0;
-    std::string target;  // of a link, which is not mounted: its number may be another's by now
+    std::string target;  // of a link, which is copied and not mounted: its inode number may be reused
 
     bool operator==(const Entry&) const = default;
   };
@@ -57,8 +57,8 @@ class ListedDir {
   void remove(const std::string& name);
 
   std::string path_;
-  Fd host_;  // what the host has, below ours
-  Fd own_;   // ours, to be written to: what the commands see is read-only
+  Fd host_;  // the host's directory, below ours
+  Fd own_;   // ours, writable: the commands see it read-only
   Names names_;
   std::optional<int> watch_id_;
   std::map<std::string, Entry> shown_;

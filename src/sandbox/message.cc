@@ -35,7 +35,7 @@ std::vector<std::string> split(std::string_view text) {
   return fields;
 }
 
-// Every descriptor that came is owned, whatever else is wrong with the message.
+// Takes ownership of every received descriptor, even if the message is otherwise invalid.
 std::vector<Fd> take_fds(msghdr& header) {
   std::vector<Fd> fds;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
@@ -106,9 +106,9 @@ Result<Message> receive_message(int socket) {
   if (got < 0 && errno != ECONNRESET) return system_error(errno, "receive a message");
   if (got <= 0) return gone();
   Message message{.fields = {}, .fds = take_fds(header)};
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Error(Code::kIo, "a message came cut off");
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Error(Code::kIo, "a message was truncated");
   message.fields = split(std::string_view(text).substr(0, static_cast<std::size_t>(got)));
-  if (message.fields.empty()) return Error(Code::kIo, "an empty message came");
+  if (message.fields.empty()) return Error(Code::kIo, "a message was empty");
   if (message.verb() == "error" && message.fields.size() == 4) {
     int code = parse_number<int>(message.fields[1]).value_or(0);
     bool is_code = code >= static_cast<int>(Code::kInternal) && code <= static_cast<int>(Code::kRange);

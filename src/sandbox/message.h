@@ -1,7 +1,7 @@
-// One message, with descriptors, over a Unix socket that keeps messages apart (SOCK_SEQPACKET).
+// Messages with descriptors over a Unix socket that preserves message boundaries (SOCK_SEQPACKET).
 //
-// A message is a list of fields, each any bytes but NUL: paths and words of a command line have none. The
-// first field is the verb. "error" carries an Error and comes out of receive_message as one.
+// A message is a list of fields of any bytes except NUL, which paths and command-line words do not contain. The first
+// field is the verb. receive_message returns the verb "error" as an Error.
 #pragma once
 
 #include <span>
@@ -21,14 +21,14 @@ struct Message {
   const std::string& verb() const { return fields.front(); }
 };
 
-// Both ends closed on exec.
+// Both ends are closed on exec.
 Result<std::pair<Fd, Fd>> open_message_pair();
 
-// kUnavailable if nobody is at the other end; kTooLarge beyond 128 KiB.
+// kUnavailable if the other end is closed; kTooLarge beyond 128 KiB.
 Status send_message(int socket, std::span<const std::string> fields, std::span<const int> fds = {});
 Status send_error(int socket, const Error& error);
 
-// Waits for one. kUnavailable at the end of the connection; else the error that the other side sent.
+// Waits for a message. kUnavailable at the end of the connection; otherwise the error that the other side sent.
 Result<Message> receive_message(int socket);
 
 }  // namespace warren

@@ -56,7 +56,7 @@ struct Found {
   bool is_directory = false;
 };
 
-// nullopt when nothing is there, or nothing that we may look at.
+// nullopt if nothing is there, or nothing that we may inspect.
 std::optional<Found> find_place(const std::string& path) {
   Result<std::optional<struct stat>> there = find_host_file(path);
   if (!there.ok() || !*there) return std::nullopt;
@@ -66,28 +66,28 @@ std::optional<Found> find_place(const std::string& path) {
 }
 
 Result<Found> get_place(const std::string& path, std::string_view option) {
-  if (path.empty()) return Error(Code::kInvalid, fmt::format("{} needs a path, and '' is none", option));
+  if (path.empty()) return Error(Code::kInvalid, fmt::format("{} needs a path, which cannot be empty", option));
   std::optional<struct stat> there = WARREN_TRY(find_host_file(path).within(option));
   if (!there) return Error(Code::kNotFound, fmt::format("{}: {} does not exist", option, quote(path)));
   std::string canonical = WARREN_TRY(canonical_host_path(path).within(option));
   if (canonical == "/") {
-    return Error(Code::kInvalid, fmt::format("{}: '/' is everything; name what is meant", option));
+    return Error(Code::kInvalid, fmt::format("{}: '/' would be everything; name a directory in it", option));
   }
   for (std::string_view system : kSystem) {
     bool is_shm = canonical == "/dev/shm" || canonical.starts_with("/dev/shm/");
     if (!is_shm && is_within(canonical, std::string(system))) {
-      return Error(Code::kInvalid, fmt::format("{}: {} is the system's own, and the sandbox has its own {}", option,
+      return Error(Code::kInvalid, fmt::format("{}: {} belongs to the system, and the sandbox has its own {}", option,
                                                quote(path), system));
     }
   }
   bool is_directory = S_ISDIR(there->st_mode);
   if (!is_directory && !S_ISREG(there->st_mode)) {
-    return Error(Code::kInvalid, fmt::format("{}: {} is no file and no directory", option, quote(path)));
+    return Error(Code::kInvalid, fmt::format("{}: {} is neither a file nor a directory", option, quote(path)));
   }
   return Found{std::move(canonical), is_directory};
 }
 
-// Collects the places; a later one with the same path does not replace an earlier one.
+// Collects the places; the first one with a path wins.
 class Planner {
  public:
   Planner(const PlanOptions& options, const Aliases& aliases) : options_(options), aliases_(aliases) {}
@@ -125,9 +125,8 @@ class Planner {
       if (!found) continue;
       for (Found& place : with_aliases(*std::move(found))) {
         if (is_within(plan_.base, place.path)) {
-          return Error(Code::kInvalid,
-                       fmt::format("--base: {} is where agent files are kept, and no agent may see those",
-                                   quote(options_.base)));
+          return Error(Code::kInvalid, fmt::format("--base: {} is where agent files are kept, which no agent may see",
+                                                   quote(options_.base)));
         }
         guarded_.push_back(place.path);
         add(std::move(place), Kind::kHidden);
@@ -154,7 +153,7 @@ class Planner {
     for (const std::string& guarded : guarded_) {
       if (!is_within(found.path, guarded)) continue;
       return Error(Code::kInvalid,
-                   fmt::format("{}: {} is where agent files are kept, and no agent may see those", option, quote(path)),
+                   fmt::format("{}: {} is where agent files are kept, which no agent may see", option, quote(path)),
                    "an agent must not change the record of what it did");
     }
     const Place* same = find(found.path);
@@ -190,7 +189,8 @@ class Planner {
     }
   }
 
-  // A link could lead anywhere: what the user did not name is opened only where nothing else is.
+  // A link could lead anywhere: a path the user did not name is allowed only outside the base, the system and hidden
+  // paths.
   bool may_be_allowed(const std::string& path) const {
     if (path == "/" || is_within(plan_.base, path)) return false;
     for (std::string_view system : kSystem) {
@@ -211,7 +211,7 @@ class Planner {
     }
   }
 
-  // Which directory a secret is in or would come to, and the first name on the way that is not there.
+  // The directory of a secret, present or future, and the first missing name on the way to it.
   void find_absent(const std::string& home, std::string_view secret) {
     std::optional<Found> dir = find_place(home);
     for (std::size_t at = 0; dir && dir->is_directory;) {
@@ -230,7 +230,7 @@ class Planner {
     }
   }
 
-  // The place, and where else mounts show it.
+  // The place, and the other paths where mounts show it.
   std::vector<Found> with_aliases(Found found) const {
     std::vector<Found> all{std::move(found)};
     for (Aliases::Alias& alias : aliases_.of(all.front().path))
@@ -238,7 +238,7 @@ class Planner {
     return all;
   }
 
-  // Opening a home as a whole is no word about the secrets in it.
+  // Opening a whole home does not open the secrets in it.
   bool is_guarded(const std::string& opened) const {
     return std::any_of(options_.homes.begin(), options_.homes.end(), [&](const std::string& home) {
       Result<std::string> canonical = canonical_host_path(home);
@@ -261,9 +261,9 @@ class Planner {
     if (dir != "/run") add({std::move(dir), true}, Kind::kReadable);
   }
 
-  // A cover goes with what it is on when the host replaces that. So the directory is built anew, without what is
-  // hidden, and of secrets also without what is not there yet. Not where the agent may write: what it makes there must
-  // be the host's.
+  // A cover disappears when the host replaces the file it is on. So the directory is rebuilt without the hidden
+  // entries, and without secrets that do not exist yet. Not where the agent may write: files it creates there must be
+  // the host's.
   void list_parents() {
     std::vector<std::string> parents;
     for (const auto& [path, absent] : parents_of_secrets_) {
@@ -296,7 +296,7 @@ class Planner {
     return nearest;
   }
 
-  // Where nothing is hidden above it, everything can be read; and in the base the overlay's view is meant.
+  // If nothing above it is hidden, everything is readable already; and in the base the overlay's view applies.
   void drop_readable_already() {
     auto is_covered = [&](const Place& readable) {
       const Place* nearest = nearest_around(readable.path);
@@ -325,7 +325,7 @@ class Planner {
   Plan plan_;
   std::vector<std::string> guarded_;
   std::vector<std::string> opened_;
-  std::map<std::string, std::set<std::string>> parents_of_secrets_;  // and the names that are not in them
+  std::map<std::string, std::set<std::string>> parents_of_secrets_;  // with the names missing in them
 };
 
 }  // namespace
@@ -339,7 +339,7 @@ std::vector<std::string> Plan::paths_of(Kind kind) const {
 }
 
 Result<Plan> make_plan(const PlanOptions& options) {
-  Aliases aliases = WARREN_TRY(Aliases::read().within("look for other names of what is hidden"));
+  Aliases aliases = WARREN_TRY(Aliases::read().within("find other names of hidden paths"));
   return Planner(options, aliases).make();
 }
 

@@ -149,7 +149,7 @@ TEST_F(PlanTest, WhatMakesNoSenseIsRefused) {
 
 TEST_F(PlanTest, ADirectoryOfSecretsIsListedWhereItShowsAndNobodyMayWriteIntoIt) {
   std::vector<std::string> none;
-  EXPECT_EQ(plan().paths_of(Kind::kListed), none);  // it is in /tmp, which is another one inside
+  EXPECT_EQ(plan().paths_of(Kind::kListed), none);  // it is in /tmp, which is private inside
   options_.read = {home_};
   EXPECT_EQ(plan().paths_of(Kind::kListed), (std::vector{home_, home_ + "/.config"}));
   std::vector<Plan::Place> places = plan().places;
@@ -174,7 +174,7 @@ TEST_F(PlanTest, SecretsThatAreNotThereYetAreNamed) {
   };
   EXPECT_TRUE(has("/.aws"));
   EXPECT_TRUE(has("/.config/gcloud"));
-  EXPECT_TRUE(has("/.terraform.d"));  // what would be in it is not looked for in this run
+  EXPECT_TRUE(has("/.terraform.d"));  // its future content is not searched in this run
   EXPECT_FALSE(has("/.ssh"));
   EXPECT_FALSE(has("/.config"));
   options_.allow = {home_};

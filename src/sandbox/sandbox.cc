@@ -34,7 +34,7 @@ std::string setting(const char* path) {
   return value;
 }
 
-// Why the system may not let this user make namespaces, and what to do about it.
+// Why the system may not allow this user to create namespaces, and how to change that.
 std::string namespace_hint() {
   if (setting("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
     return "user namespaces are off: `sysctl -w kernel.unprivileged_userns_clone=1` as root";
@@ -43,11 +43,11 @@ std::string namespace_hint() {
     return "user namespaces are off: `sysctl -w user.max_user_namespaces=10000` as root";
   }
   if (setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && ::geteuid() != 0) {
-    return "AppArmor keeps user namespaces from programs it does not know: "
+    return "AppArmor denies user namespaces to programs without a profile: "
            "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` as root, or give warren a profile that allows "
            "`userns`";
   }
-  return "a container or another sandbox may forbid new namespaces: run Warren outside of it";
+  return "a container or another sandbox may forbid new namespaces: run Warren outside it";
 }
 
 Error with_namespace_hint(Error error) {
@@ -64,7 +64,7 @@ Status write_proc(pid_t pid, const char* file, const std::string& text) {
   return write_all(fd.get(), as_bytes(text)).within(path);
 }
 
-// Every id that we know is itself inside.
+// Maps every id that we have to itself.
 Result<std::string> identity_map(const char* file) {
   std::string ours = WARREN_TRY(read_host_file(fmt::format("/proc/self/{}", file), 65'536));
   std::string text;
@@ -107,7 +107,7 @@ Result<std::vector<Fd>> open_namespaces(bool has_network) {
   return fds;
 }
 
-// The life of the first process.
+// Runs the first process.
 class FirstProcess {
  public:
   FirstProcess(const Plan& plan, Fd control) : interior_(plan), plan_(plan), control_(std::move(control)) {}
@@ -115,7 +115,7 @@ class FirstProcess {
   [[noreturn]] void live(const std::string& source) {
     Status built = build(source);
     if (!built.ok()) {
-      send_error(control_.get(), with_namespace_hint(built.error())).ignore("nobody is there to hear it");
+      send_error(control_.get(), with_namespace_hint(built.error())).ignore("nobody is left to receive it");
       ::_exit(1);
     }
     wait_for_end();
@@ -139,12 +139,12 @@ class FirstProcess {
     return send_message(control_.get(), word("open"));
   }
 
-  // From here on commands live beside us: nothing of us may be theirs to look at or to use.
+  // From here on commands run beside us: they must not be able to inspect or use anything of ours.
   static void settle() {
     ::prctl(PR_SET_NAME, "warren-init");
     ::prctl(PR_SET_DUMPABLE, 0);
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and if it died just before, its end of `control_` is closed
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if it died just before this, its end of `control_` is closed
     if (::chdir("/") != 0) ::_exit(1);
   }
 
@@ -164,10 +164,10 @@ class FirstProcess {
       if (all[2].revents != 0) interior_.follow();
       if (all[0].revents != 0) break;
     }
-    if (!receive_message(control_.get()).ok()) return;  // whoever started us is gone
+    if (!receive_message(control_.get()).ok()) return;  // our starter is gone
     ::kill(-1, SIGKILL);
     interior_.unmount_base();
-    send_message(control_.get(), word("ended")).ignore("nobody is there to hear it");
+    send_message(control_.get(), word("ended")).ignore("nobody is left to receive it");
   }
 
   Interior interior_;
@@ -181,14 +181,14 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
   auto [ours, theirs] = WARREN_TRY(open_message_pair());
   unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID | SIGCHLD;
   if (!plan.has_network) flags |= CLONE_NEWNET;
-  // Not fork: only the kernel's own call makes a process that is the first of its pid namespace.
+  // Not fork: only the raw system call makes a process the first of its pid namespace.
   auto first = static_cast<pid_t>(::syscall(SYS_clone, flags, 0, 0, 0, 0));
-  if (first < 0) return with_namespace_hint(system_error(errno, "make namespaces"));
+  if (first < 0) return with_namespace_hint(system_error(errno, "create namespaces"));
   if (first == 0) {
     auto keep = static_cast<unsigned>(theirs.get());
     ::close_range(3, keep - 1, 0);
     ::close_range(keep + 1, ~0U, 0);
-    // Whoever waits for the end of our starter's output must not wait for us.
+    // Nobody who waits for our starter's output to close must wait for us.
     Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     for (int standard : {0, 1, 2}) ::dup2(nothing.get(), standard);
     nothing = Fd();
@@ -204,7 +204,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
 
 Sandbox::~Sandbox() {
   ::kill(first_, SIGKILL);
-  // Not waited for: it ends when every process inside is gone, and the parents of those are outside.
+  // Not awaited: it ends when every process inside is gone, and their parents are outside.
   ::waitpid(first_, nullptr, WNOHANG);
 }
 
@@ -230,7 +230,7 @@ std::vector<int> Sandbox::namespaces() const {
 }
 
 void Sandbox::end() {
-  namespaces_.clear();  // they keep the mounts
+  namespaces_.clear();  // they keep the mounts alive
   if (!send_message(control_.get(), word("end")).ok()) return;
   pollfd answer{control_.get(), POLLIN, 0};
   while (::poll(&answer, 1, kEndWaitMs) < 0 && errno == EINTR) continue;

@@ -1,8 +1,8 @@
-// A sandbox: namespaces, the mounts inside them, and the process that keeps them.
+// A sandbox: namespaces, the mounts inside them, and the process that keeps them alive.
 //
-// The first process inside (pid 1 there) builds the mounts, then waits: it takes over orphans, and everything
-// inside ends with it. It ends with the process that started it, whatever happens to that. Commands come in
-// from outside (sandbox/enter.h). docs/design/sandbox.md.
+// The first process inside (pid 1 there) builds the mounts, then waits: it adopts orphans, and everything inside ends
+// with it. It ends when the process that started it ends, in any way. Commands enter from outside (sandbox/enter.h).
+// docs/design/sandbox.md.
 #pragma once
 
 #include <memory>
@@ -17,31 +17,31 @@
 
 namespace warren {
 
-// One thread at a time. The thread that called start() must live as long as the sandbox: the kernel ends the
-// first process with it.
+// For one thread at a time. The thread that called start() must live as long as the sandbox: the kernel ends the first
+// process with it.
 class Sandbox {
  public:
-  // Returns once the namespaces are there; their mounts are made meanwhile. Call it before any thread is made.
+  // Returns once the namespaces exist; the mounts are made concurrently. Call it before any thread is started.
   // kNotPermitted, kLimit: the hint names the setting that forbids it.
   static Result<std::unique_ptr<Sandbox>> start(const Plan& plan, const std::string& source);
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  // Waits for the mounts. Gives the descriptor that the requests for the base come through; once.
+  // Waits for the mounts and returns the descriptor for requests to the base. Call it once.
   Result<Fd> take_requests();
 
-  // The filesystem on the base answers: the rest is built, and commands may come in.
+  // Call when the filesystem on the base answers: builds the rest, after which commands may enter.
   Status open();
 
-  // User, ipc, network (if it is a new one), pid and mount namespace, in the order to enter them.
+  // User, ipc, network (if new), pid and mount namespace, in the order to enter them.
   std::vector<int> namespaces() const;
 
   // Readable when the first process has ended.
   int ended_fd() const { return control_.get(); }
 
-  // Ends everything inside, writes out what the kernel still has of the base and takes it away. The filesystem on
-  // the base must still answer.
+  // Ends everything inside, writes back the base's dirty pages and unmounts it. The filesystem on the base must still
+  // answer.
   void end();
 
  private:

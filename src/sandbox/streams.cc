@@ -15,9 +15,9 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kCarriedBytes = 65'536;  // what a pipe holds
+constexpr std::size_t kCarriedBytes = 65'536;  // the capacity of a pipe
 
-// A command that does not read on, or is gone, is no error: then nobody wants the rest.
+// It is not an error if the command does not read everything or has ended: the rest is not needed.
 void carry_in(int file, int pipe, int ended) {
   std::string bytes(kCarriedBytes, '\0');
   for (;;) {
@@ -36,7 +36,7 @@ void carry_in(int file, int pipe, int ended) {
   }
 }
 
-// Until nobody can write any more, or the command is over and everything that it wrote is carried.
+// Copies until there is no writer left, or the command has ended and everything it wrote is copied.
 void carry_out(int pipe, int file, int ended) {
   std::string bytes(kCarriedBytes, '\0');
   bool is_over = false;
@@ -93,7 +93,8 @@ void FileStreams::carry() {
   sigset_t before;
   ::sigemptyset(&pipe_signal);
   ::sigaddset(&pipe_signal, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);  // the threads inherit it: a command may end unread
+  ::pthread_sigmask(SIG_BLOCK, &pipe_signal,
+                    &before);  // inherited by the threads: a command may end without reading everything
   for (Carried& one : pipes_) {
     one.theirs = Fd();
     int ended = ended_.get();

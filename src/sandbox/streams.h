@@ -1,7 +1,7 @@
-// Standard streams that are files of the host, for a command that must not get hold of them.
+// Standard streams that are files of the host, for a command that must not get access to the files.
 //
-// Whoever has a file open can change its mode, owner and times, whatever walls there are around its path. So a
-// command gets a pipe instead, and threads of ours carry the bytes.
+// A process with a file open can change its mode, owner and times, however its path is protected. So the command gets a
+// pipe instead, and our threads copy the bytes.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ namespace warren {
 
 class FileStreams {
  public:
-  // Looks at streams 0 to 2. Those that are no regular files stay as they are. Two outputs to one file share a pipe,
-  // so that their order stays.
+  // Checks streams 0 to 2. Those that are not regular files stay as they are. Two outputs to one file share a pipe, so
+  // that their order is kept.
   static Result<FileStreams> prepare();
   FileStreams(FileStreams&&) = default;
   FileStreams& operator=(FileStreams&&) = delete;
-  ~FileStreams();  // what the command has written is in the file
+  ~FileStreams();  // the file has everything that the command wrote
 
-  void in_child() const;  // before anything is closed
-  void carry();           // in the parent, once the child is there
+  void in_child() const;  // call before anything is closed
+  void carry();           // in the parent, once the child exists
 
  private:
   struct Carried {
@@ -35,8 +35,8 @@ class FileStreams {
   FileStreams() = default;
 
   std::vector<Carried> pipes_;
-  std::array<int, 3> pipe_of_{-1, -1, -1};  // by stream: which of them it has
-  Fd ended_;                                // readable when the command is over
+  std::array<int, 3> pipe_of_{-1, -1, -1};  // by stream: the index of its pipe
+  Fd ended_;                                // readable when the command has ended
   std::vector<std::thread> threads_;
 };
 

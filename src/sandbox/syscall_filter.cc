@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::uint32_t kRefuse = SCMP_ACT_ERRNO(EPERM);
 constexpr std::uint32_t kUnknown = SCMP_ACT_ERRNO(ENOSYS);
-constexpr std::uint64_t kLowWord = 0xffffffff;  // the kernel looks at no more of these arguments
+constexpr std::uint64_t kLowWord = 0xffffffff;  // the kernel reads only these bits of the arguments
 constexpr std::uint64_t kTioclinux = 0x541c;
 
-// Mounts and namespaces; keys; the kernel itself; the clock and the machine; ways around names.
+// Mounts and namespaces; keys; the kernel itself; the clock and the machine; ways to bypass names.
 constexpr std::array kRefused{SCMP_SYS(mount),
                               SCMP_SYS(umount2),
                               SCMP_SYS(umount),
@@ -88,7 +88,7 @@ Status check(int outcome, const char* what) {
   return system_error(-outcome, fmt::format("filter system calls: {}", what));
 }
 
-// A call that an instruction set does not have needs no rule there.
+// A call that an instruction set lacks needs no rule there.
 Status refuse_where(const Filter& filter, int call, scmp_arg_cmp condition) {
   return check(::seccomp_rule_add_array(filter.get(), kRefuse, call, 1, &condition), "a rule");
 }
@@ -106,19 +106,19 @@ Status add_architectures(const Filter& filter) {
 
 Status filter_syscalls() {
   Filter filter(::seccomp_init(SCMP_ACT_ALLOW));
-  if (!filter) return Error(Code::kIo, "filter system calls: no filter could be made");
+  if (!filter) return Error(Code::kIo, "filter system calls: cannot create a filter");
   WARREN_TRY(add_architectures(filter));
   for (int call : kRefused)
     WARREN_TRY(check(::seccomp_rule_add_array(filter.get(), kRefuse, call, 0, nullptr), "a rule"));
-  // Its flags are in memory, where a filter cannot look; clone's are not.
+  // Its flags are in memory, which a filter cannot read, unlike clone's.
   WARREN_TRY(check(::seccomp_rule_add_array(filter.get(), kUnknown, SCMP_SYS(clone3), 0, nullptr), "clone3"));
   for (std::uint64_t flag : kNamespaces) {
-    if (flag != CLONE_NEWTIME) {  // to clone it is a part of the exit signal
+    if (flag != CLONE_NEWTIME) {  // for clone it is part of the exit signal
       WARREN_TRY(refuse_where(filter, SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)));
     }
     WARREN_TRY(refuse_where(filter, SCMP_SYS(unshare), SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)));
   }
-  // Typing into the terminal on behalf of the user, who is outside.
+  // Typing into the terminal of the user outside.
   for (std::uint64_t request : {std::uint64_t{TIOCSTI}, kTioclinux}) {
     WARREN_TRY(refuse_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, kLowWord, request)));
   }

@@ -1,12 +1,12 @@
-// The system calls that a command inside has no business with.
+// Blocks system calls that a command inside must not use.
 #pragma once
 
 #include "base/result.h"
 
 namespace warren {
 
-// For this process and whatever it starts, in every instruction set the machine runs. Refused calls fail with
-// EPERM, or ENOSYS where a library then takes an older way. Needs no_new_privs.
+// Applies to this process and everything it starts, in every instruction set of the machine. Refused calls fail with
+// EPERM, or with ENOSYS where a library then falls back to an older call. Needs no_new_privs.
 Status filter_syscalls();
 
 }  // namespace warren
