@@ -110,7 +110,7 @@ class FileSystem {
 
   // Reserves a number for the node with this generation, because the caller stores both: no other node will get it.
   // Usually does nothing, because numbers are never reused.
-  virtual void keep_number(Inode, std::uint64_t /*generation*/) {}
+  virtual void reserve_number(Inode, std::uint64_t /*generation*/) {}
 
   // flush: the guarantee of a close (none). sync: afterwards a crash loses nothing of this node.
   virtual Status flush(Inode node) = 0;

@@ -180,8 +180,8 @@ bool HostFs::is_other(const Node& node, const HostStat& info) {
 }
 
 bool HostFs::is_taken(Inode number, std::uint64_t generation) const {
-  if (auto kept = kept_numbers_.find(number); kept != kept_numbers_.end()) {
-    return is_other_generation(kept->second, generation);
+  if (auto reserved = reserved_numbers_.find(number); reserved != reserved_numbers_.end()) {
+    return is_other_generation(reserved->second, generation);
   }
   auto node = nodes_.find(number);
   if (node == nodes_.end() || node->second->retained == 0) return false;
@@ -192,19 +192,19 @@ bool HostFs::is_taken(Inode number, std::uint64_t generation) const {
 Inode HostFs::number_of(const HostStat& info) {
   Inode own = number_of(info.st_dev, info.st_ino);
   if (info.generation == 0) return own;
-  bool may_have_another = !kept_numbers_.empty() || !shared_numbers_.empty();
+  bool may_have_another = !reserved_numbers_.empty() || !shared_numbers_.empty();
   if (!may_have_another && !is_taken(own, info.generation)) return own;
   Inode later{kHostBit | (kLaterTag << kOwnBits) | (fold(own.value ^ fold(info.generation)) & kOwnMask)};
-  bool has_another = nodes_.contains(later) || kept_numbers_.contains(later);
+  bool has_another = nodes_.contains(later) || reserved_numbers_.contains(later);
   if (!has_another && !is_taken(own, info.generation)) return own;
   shared_numbers_.insert(own);
   return later;
 }
 
-void HostFs::keep_number(Inode node, std::uint64_t generation) {
+void HostFs::reserve_number(Inode node, std::uint64_t generation) {
   if (generation == 0) return;
   std::lock_guard guard(mutex_);
-  kept_numbers_[node] = generation;
+  reserved_numbers_[node] = generation;
 }
 
 HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const HostStat& info) {

@@ -7,7 +7,7 @@
 // Numbers: the host's inode number in the low 56 bits, with bit 62 set, so that they differ from those of an agent
 // file. They stay the same as long as the host's do. For another filesystem mounted below, and for numbers over 56
 // bits, the remaining bits are folded in. A node whose host number belonged to a removed node that is still in use or
-// reserved (keep_number) gets another number.
+// reserved (reserve_number) gets another number.
 //
 // For a directory with a mount on it, a listing shows the number of the directory below, a lookup that of the mounted
 // one.
@@ -79,7 +79,7 @@ class HostFs final : public FileSystem {
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
   Result<Fd> open_backing(Inode node) override;
-  void keep_number(Inode node, std::uint64_t generation) override;
+  void reserve_number(Inode node, std::uint64_t generation) override;
   Status flush(Inode) override { return Ok{}; }
   Status sync(Inode) override { return Ok{}; }
 
@@ -169,7 +169,7 @@ class HostFs final : public FileSystem {
   std::map<Identity, Inode> folded_;                              // numbers other than the host's own
   std::map<std::uint64_t, std::uint64_t> tags_;                   // for devices other than the root's
   std::map<std::uint64_t, GenerationSource> generation_sources_;  // by device
-  std::unordered_map<Inode, std::uint64_t> kept_numbers_;         // reserved numbers and their generations
+  std::unordered_map<Inode, std::uint64_t> reserved_numbers_;     // reserved numbers and their generations
   std::unordered_set<Inode> shared_numbers_;                      // numbers refused to a node because another has them
   OpenFiles dirs_;
   OpenFiles files_;

@@ -61,7 +61,7 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
                    .type = found->type,
                    .attributes = {}};
     // Without a type, or if it may be hidden, the node itself must be checked.
-    bool may_be_another = kept_numbers_.contains(entry.inode) || shared_numbers_.contains(entry.inode);
+    bool may_be_another = reserved_numbers_.contains(entry.inode) || shared_numbers_.contains(entry.inode);
     if (found->type == 0 || may_be_hidden(found->inode) || may_be_another) {
       Result<HostStat> info = stat_at(path->get(), entry.name.c_str());
       if (!info.ok() || is_hidden(*info)) continue;

@@ -50,11 +50,11 @@ void HostWatch::run() {
     int ready = ::poll(wait.data(), wait.size(), is_blind_ ? kBlindMilliseconds : -1);
     if (wait[1].revents != 0) return;
     if (ready == 0) listener_.everything_changed();
-    for (const DirWatch::Event& event : watch_.take()) tell(event);
+    for (const DirWatch::Event& event : watch_.take()) notify(event);
   }
 }
 
-void HostWatch::tell(const DirWatch::Event& event) {
+void HostWatch::notify(const DirWatch::Event& event) {
   if (event.is_lost) return listener_.everything_changed();
   std::unique_lock guard(mutex_);
   auto found = dirs_.find(event.id);

@@ -32,7 +32,7 @@ class HostWatch {
  private:
   HostWatch(FileSystem& fs, ChangeListener& listener, DirWatch watch, Fd stop);
   void run();
-  void tell(const DirWatch::Event& event);
+  void notify(const DirWatch::Event& event);
 
   FileSystem& fs_;
   ChangeListener& listener_;

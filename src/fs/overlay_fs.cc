@@ -114,7 +114,7 @@ Status OverlayFs::reload() {
     if (origin.upper == kRootInode) root_is_copied_ = true;
     else if (origin.base_path.empty()) opaque_.insert(origin.upper);
     else if (origin.seen) {
-      base_.keep_number(origin.seen->inode, origin.seen->generation);
+      base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[origin.seen->inode] = {.upper = origin.upper,
                                      .base_path = std::move(origin.base_path),
                                      .seen = origin.seen,
@@ -125,7 +125,7 @@ Status OverlayFs::reload() {
   }
   for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
   for (const LostLink& one : lost) {
-    base_.keep_number(one.base, one.generation);
+    base_.reserve_number(one.base, one.generation);
     lose_name(one.base, one.base_path, one.at);
   }
   for (auto& [number, dir] : dirs_) {

@@ -94,7 +94,7 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
   if (!copy.ranges->empty()) WARREN_TRY(upper_.set_base_ranges(made, *copy.ranges));
   if (retained_.contains(view.number)) WARREN_TRY(upper().retain(made));
   WARREN_TRY(unit->commit());
-  base_.keep_number(as.inode, as.generation);
+  base_.reserve_number(as.inode, as.generation);
   numbers_[made] = view.number;
   copies_[view.number] = std::move(copy);
   return made;

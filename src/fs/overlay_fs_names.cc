@@ -352,10 +352,10 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) {
-    base_.keep_number(below->inode, below->generation);
+    base_.reserve_number(below->inode, below->generation);
     lose_name(below->inode, base_path, changed.mtime);
   }
-  settle_removed(parent, name, entry, own, below, changed.mtime);
+  record_removal(parent, name, entry, own, below, changed.mtime);
   return Ok{};
 }
 
@@ -394,7 +394,7 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
   return Ok{};
 }
 
-void OverlayFs::settle_removed(Inode parent, std::string_view name, const Attributes& entry,
+void OverlayFs::record_removal(Inode parent, std::string_view name, const Attributes& entry,
                                const std::optional<Attributes>& own, const std::optional<Attributes>& below,
                                Timestamp at) {
   Dir& dir = dirs_.at(parent);

@@ -106,7 +106,7 @@ Status OverlayFs::bring_up(const Side& side) {
     if (!copy || copy->is_noted) return Ok{};
     // So far it merged with the base's directory of the same path; from now on that must be recorded.
     copy->seen = WARREN_TRY(base_.get_attributes(number));
-    base_.keep_number(copy->seen->inode, copy->seen->generation);
+    base_.reserve_number(copy->seen->inode, copy->seen->generation);
     WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, 0}));
     copy->is_noted = true;
     return Ok{};
@@ -157,7 +157,7 @@ Status OverlayFs::lose_covered_link(const Side& to, Timestamp at) {
   std::string base_path = base_path_of(to.parent, to.name);
   WARREN_TRY(upper_.put_lost_link(
       {.base_path = base_path, .base = to.in_base->inode, .generation = to.in_base->generation, .at = at}));
-  base_.keep_number(to.in_base->inode, to.in_base->generation);
+  base_.reserve_number(to.in_base->inode, to.in_base->generation);
   lose_name(to.in_base->inode, base_path, at);
   return Ok{};
 }
@@ -186,7 +186,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
   WARREN_TRY(lose_covered_link(to, changed.mtime));
   WARREN_TRY(unit->commit());
-  if (to.entry) settle_removed(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
+  if (to.entry) record_removal(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
   settle_moved(from, to);
   Dir& old_dir = dirs_.at(from.parent);
   Dir& new_dir = dirs_.at(to.parent);

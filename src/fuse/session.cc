@@ -61,7 +61,7 @@ Status Session::serve() {
   action.sa_handler = wake_up;
   ::sigaction(kWakeSignal, &action, nullptr);
   thread_ = ::pthread_self();
-  hears_changes_ = fs_.listen(this).ok();
+  is_notified_ = fs_.listen(this).ok();
   serving_ = true;
   Status outcome = serve_requests();
   serving_ = false;
@@ -210,14 +210,14 @@ Status Session::init(const Request& request, Buffer&) {
                          FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2 |
                          FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
   // The kernel drops cached content when we say so, or else when a file's mtime has changed.
-  wanted |= hears_changes_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
+  wanted |= is_notified_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
   if (options_.passthrough) wanted |= kInitPassthrough;
   wanted &= offered;
   knows_all_names_notice_ = in->minor >= kMinorWithAllNames && !options_.has_mounts;
-  entry_seconds_ = hears_changes_ && knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
-  attribute_seconds_ = hears_changes_ ? kLongSeconds : kShortSeconds;
+  entry_seconds_ = is_notified_ && knows_all_names_notice_ ? kLongSeconds : kShortSeconds;
+  attribute_seconds_ = is_notified_ ? kLongSeconds : kShortSeconds;
   fuse_init_out out{};
   out.major = FUSE_KERNEL_VERSION;
   out.minor = std::min<std::uint32_t>(in->minor, FUSE_KERNEL_MINOR_VERSION);

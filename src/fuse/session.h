@@ -139,7 +139,7 @@ class Session final : private ChangeListener {
   SessionOptions options_;
   std::function<void()> when_ready_;
   bool knows_all_names_notice_ = false;
-  bool hears_changes_ = false;
+  bool is_notified_ = false;
   std::unique_ptr<Passthrough> passthrough_;  // null: files need no opening
   std::string passthrough_problem_;
   std::uint64_t entry_seconds_ = 0;

@@ -443,9 +443,9 @@ TEST_F(OverlayTest, ANumberThatIsKeptForAnotherNodeIsNotGivenAgain) {
   start();
   HostFs& base = *world_->base;
   Attributes known = base.lookup(kRootInode, "a.txt").value();
-  base.keep_number(known.inode, known.generation);
+  base.reserve_number(known.inode, known.generation);
   EXPECT_EQ(base.lookup(kRootInode, "a.txt")->inode, known.inode);
-  base.keep_number(known.inode, known.generation + 2);
+  base.reserve_number(known.inode, known.generation + 2);
   Attributes now = base.lookup(kRootInode, "a.txt").value();
   bool is_told_apart = known.generation != 0;  // not every filesystem does
   EXPECT_EQ(now.inode != known.inode, is_told_apart);
