@@ -6,31 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace warren {
-namespace {
-
-// The length of the well-formed UTF-8 sequence that starts at `at`, or 0.
-std::size_t utf8_length(std::string_view bytes, std::size_t at) {
-  auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[i]); };
-  std::uint8_t lead = byte(at);
-  std::size_t length = lead < 0x80                   ? 1
-                       : lead >= 0xC2 && lead < 0xE0 ? 2
-                       : lead >= 0xE0 && lead < 0xF0 ? 3
-                       : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                     : 0;
-  if (length == 0 || at + length > bytes.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  }
-  if (lead == 0xE0 && byte(at + 1) < 0xA0) return 0;
-  if (lead == 0xED && byte(at + 1) > 0x9F) return 0;  // surrogates
-  if (lead == 0xF0 && byte(at + 1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(at + 1) > 0x8F) return 0;
-  return length;
-}
-
-}  // namespace
 
 std::string quote(std::string_view bytes) {
   std::string out = "'";
@@ -38,7 +16,7 @@ std::string quote(std::string_view bytes) {
   if (std::all_of(bytes.begin(), bytes.end(), is_plain)) return out.append(bytes).append("'");
   for (std::size_t i = 0; i < bytes.size();) {
     auto byte = static_cast<std::uint8_t>(bytes[i]);
-    std::size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(bytes, i);
+    std::size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(bytes.substr(i));
     if (length == 0) {
       out += fmt::format("\\x{:02x}", byte);
       length = 1;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 #include "pg/connection.h"
 #include "pg/libpq.h"
 
@@ -9,41 +10,22 @@ namespace {
 
 int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
-// The length of the well-formed UTF-8 sequence at the start; 0 if there is none, and for a NUL.
-std::size_t rune_bytes(std::string_view text) {
-  auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  auto is_next = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return at(i) >= low && at(i) <= high;
-  };
-  unsigned first = at(0);
-  if (first > 0 && first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return is_next(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    unsigned low = first == 0xE0 ? 0xA0 : 0x80;
-    unsigned high = first == 0xED ? 0x9F : 0xBF;
-    return is_next(1, low, high) && is_next(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    unsigned low = first == 0xF0 ? 0x90 : 0x80;
-    unsigned high = first == 0xF4 ? 0x8F : 0xBF;
-    return is_next(1, low, high) && is_next(2) && is_next(3) ? 4 : 0;
-  }
-  return 0;
-}
+// PostgreSQL stores no NUL.
+std::size_t clean_length(std::string_view text) { return text[0] == '\0' ? 0 : utf8_length(text); }
 
 }  // namespace
 
 std::optional<std::string> clean_text(std::string_view text) {
   std::size_t clean = 0;
   while (clean < text.size()) {
-    std::size_t step = rune_bytes(text.substr(clean));
+    std::size_t step = clean_length(text.substr(clean));
     if (step == 0) break;
     clean += step;
   }
   if (clean == text.size()) return std::nullopt;
   std::string out(text.substr(0, clean));
   for (std::size_t at = clean; at < text.size();) {
-    std::size_t step = rune_bytes(text.substr(at));
+    std::size_t step = clean_length(text.substr(at));
     if (step == 0) out += "\xEF\xBF\xBD";
     else out += text.substr(at, step);
     at += step == 0 ? 1 : step;
