@@ -115,8 +115,7 @@ class FileSystem {
   // where numbers are not used again, which is the rule.
   virtual void keep_number(Inode, std::uint64_t /*generation*/) {}
 
-  // flush: what a close promises (nothing). sync: after it, a crash loses nothing of this node.
-  virtual Status flush(Inode node) = 0;
+  // After it returns, a crash loses nothing of this node. Closing a file promises nothing.
   virtual Status sync(Inode node) = 0;
 
   // Extended attributes.
