@@ -78,11 +78,6 @@ int note_log_pages(void* count, sqlite3*, const char*, int pages) {
   return SQLITE_OK;
 }
 
-std::string directory_of(const std::string& path) {
-  std::size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 void remove_database(const std::string& path) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
 }
@@ -112,7 +107,7 @@ struct Request {
 // to (query_only). Where we may not and nobody has left a WAL, the file cannot change under us through
 // SQLite, and is read as it stands.
 Request request_to_read(const std::string& path) {
-  bool may_write = ::access(directory_of(path).c_str(), W_OK) == 0 && ::access(path.c_str(), W_OK) == 0;
+  bool may_write = ::access(std::string(directory_of(path)).c_str(), W_OK) == 0 && ::access(path.c_str(), W_OK) == 0;
   if (may_write) return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI};
   return {uri_of(path, exists(path + "-wal") ? "?mode=ro" : "?mode=ro&immutable=1"),
           SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
@@ -365,7 +360,7 @@ Status Database::sync_log() {
   if (!batch_lock_) return Ok{};
   if (::fdatasync(batch_lock_->wal_fd()) != 0) return system_error(errno, fmt::format("sync {}", quote(wal_path())));
   // The log is a new file for each time that the agent is open; so is its name in the directory.
-  if (!log_name_is_synced_) WARREN_TRY(sync_host_dir(directory_of(wal_path())));
+  if (!log_name_is_synced_) WARREN_TRY(sync_host_dir(std::string(directory_of(wal_path()))));
   log_name_is_synced_ = true;
   return Ok{};
 }

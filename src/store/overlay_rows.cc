@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/path.h"
 #include "db/statement.h"
 #include "db/transaction.h"
 #include "store/journal.h"
@@ -10,13 +11,6 @@
 
 namespace warren {
 namespace {
-
-std::string_view parent_of(std::string_view path) {
-  std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == path.npos ? std::string_view("/") : path.substr(0, slash);
-}
-
-std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // What every path below a directory begins with, and the first text behind them all.
 std::string below(std::string_view dir) { return dir == "/" ? std::string("/") : std::string(dir) + "/"; }
@@ -253,11 +247,11 @@ Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const A
                                  std::string_view base_path) {
   Timestamp now = store_.clock().now();
   sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
-  if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+  if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
   WARREN_TRY(sql_->add_whiteout.run());
   bind_seen(sql_->add_seen.bind(1, path), 2, seen);
   WARREN_TRY(sql_->add_seen.bind(13, base_path).run());
-  store_.journal()->note_entry(upper_dir, name_of(path));
+  store_.journal()->note_entry(upper_dir, base_name(path));
   if (seen.is_directory() || seen.nlink <= 1) return Ok{};
   return lose_link({.base_path = std::string(base_path), .base = seen.inode, .generation = seen.generation, .at = now});
 }
@@ -323,7 +317,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
   for (const Moving& row : moving) {
     std::string path = below(to) + row.path.substr(below(from).size());
     sql_->add_whiteout.bind(1, path).bind(2, row.created_at);
-    if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+    if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
     WARREN_TRY(sql_->add_whiteout.run());
     if (!row.seen) continue;
     bind_seen(sql_->add_seen.bind(1, path), 2, *row.seen);
@@ -341,7 +335,10 @@ Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view
   Rows rows = sql_->list_in.rows();
   while (WARREN_TRY(rows.next())) {
     std::string_view path = rows.text(0);
-    if (parent_of(path) == dir && path != "/") names.emplace_back(name_of(path));
+    if (path == "/") continue;
+    // Another program may store a name in the root without its '/'.
+    std::string_view parent = path.find('/') == path.npos ? "/" : directory_of(path);
+    if (parent == dir) names.emplace_back(base_name(path));
   }
   return names;
 }
