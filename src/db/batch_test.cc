@@ -72,14 +72,14 @@ class BatchTest : public ::testing::Test {
 
 TEST_F(BatchTest, ASharedWriteIsSeenHereAtOnceAndElsewhereWhenTheBatchEnds) {
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   {
     Transaction reading = begin(Access::kSharedRead).value();
     EXPECT_EQ(count(*database_), 1);
   }
   EXPECT_EQ(count(*other_), 0);
   ASSERT_OK(database_->end_batch());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
 }
 
@@ -98,11 +98,11 @@ TEST_F(BatchTest, TheObserverHearsOfTheBatchNotOfEachChange) {
 }
 
 TEST_F(BatchTest, OnlyAnOpenBatchHasATime) {
-  EXPECT_FALSE(database_->batch_opened_at().has_value());
+  EXPECT_FALSE(database_->batch().opened_at().has_value());
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->batch_opened_at().has_value());
+  EXPECT_TRUE(database_->batch().opened_at().has_value());
   ASSERT_OK(database_->end_batch());
-  EXPECT_FALSE(database_->batch_opened_at().has_value());
+  EXPECT_FALSE(database_->batch().opened_at().has_value());
 }
 
 TEST_F(BatchTest, SyncEndsTheBatch) {
@@ -129,7 +129,7 @@ TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndStandsAlone) {
   ASSERT_OK(write());
   {
     Transaction alone = begin(Access::kWrite).value();
-    EXPECT_FALSE(database_->in_batch());
+    EXPECT_FALSE(database_->batch().is_open());
     EXPECT_EQ(count(*other_), 1);
     ASSERT_OK(insert());
   }
@@ -140,7 +140,7 @@ TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndStandsAlone) {
 TEST_F(BatchTest, APlainReadEndsTheBatchFirst) {
   ASSERT_OK(write());
   Transaction reading = begin(Access::kRead).value();
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
 }
 
@@ -148,14 +148,14 @@ TEST_F(BatchTest, WithoutGroupedCommitsASharedWriteIsCommittedByItself) {
   Transaction change = Transaction::begin(*other_, Access::kSharedWrite).value();
   ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
   ASSERT_OK(change.commit());
-  EXPECT_FALSE(other_->in_batch());
+  EXPECT_FALSE(other_->batch().is_open());
   EXPECT_EQ(count(*database_), 1);
 }
 
 TEST_F(BatchTest, ARefusedSharedWriteLeavesTheBatch) {
   ASSERT_OK(write());
   { Transaction refused = begin(Access::kSharedWrite).value(); }
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   EXPECT_EQ(listener_.rollbacks, 0);
   ASSERT_OK(database_->sync());
   EXPECT_EQ(count(*other_), 1);
@@ -167,7 +167,7 @@ TEST_F(BatchTest, AChangeThatWasDroppedTakesTheBatchWithItAndSyncSaysSoOnce) {
     Transaction dropped = begin(Access::kSharedWrite).value();
     ASSERT_OK(insert());
   }
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*database_), 0);
   EXPECT_EQ(listener_.rollbacks, 1);
   EXPECT_EQ(error_of(database_->sync()), Code::kIo);
@@ -214,7 +214,7 @@ TEST_F(BatchTest, ABatchThatCannotBeCommittedIsLostWhole) {
 
 TEST_F(BatchTest, ACommitThatEndsTheBatchInVainSaysSoAndRollsBackOnce) {
   ASSERT_OK(write());
-  database_->want_batch_end();
+  database_->batch().request_end();
   listener_.fails = true;
   {
     Transaction last = begin(Access::kSharedWrite).value();
@@ -225,16 +225,16 @@ TEST_F(BatchTest, ACommitThatEndsTheBatchInVainSaysSoAndRollsBackOnce) {
   EXPECT_EQ(listener_.rollbacks, 1);
   listener_.fails = false;
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
 }
 
 TEST_F(BatchTest, WhatIsKeptBackCountsAsAChange) {
   ASSERT_OK(write());
   {
     Transaction dropped = begin(Access::kSharedWrite).value();
-    database_->note_kept_back(10);
+    database_->batch().note_kept_back(10);
   }
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*database_), 0);
   EXPECT_EQ(listener_.rollbacks, 1);
 }
@@ -242,14 +242,14 @@ TEST_F(BatchTest, WhatIsKeptBackCountsAsAChange) {
 TEST_F(BatchTest, WhatWasKeptBackEarlierIsNoChangeOfWhoWritesItBack) {
   {
     Transaction change = begin(Access::kSharedWrite).value();
-    database_->note_kept_back(10);
+    database_->batch().note_kept_back(10);
     ASSERT_OK(change.commit());
   }
   {
     Transaction refused = begin(Access::kSharedWrite).value();
     std::int64_t before = database_->total_changes();
     ASSERT_OK(insert());
-    database_->note_written_back(before);
+    database_->batch().note_written_back(database_->total_changes() - before);
   }
   EXPECT_EQ(listener_.rollbacks, 0);
   ASSERT_OK(database_->sync());
@@ -259,21 +259,21 @@ TEST_F(BatchTest, WhatWasKeptBackEarlierIsNoChangeOfWhoWritesItBack) {
 TEST_F(BatchTest, ALargeBatchEndsByItself) {
   Transaction change = begin(Access::kSharedWrite).value();
   ASSERT_OK(insert());
-  database_->note_kept_back(limits::kBatchBytes - 1);
-  database_->note_batch_bytes(1);
+  database_->batch().note_kept_back(limits::kBatchBytes - 1);
+  database_->batch().add_bytes(1);
   ASSERT_OK(change.commit());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
   EXPECT_EQ(listener_.commits, 1);
 }
 
 TEST_F(BatchTest, ABatchThatIsWantedEndsWithTheNextWriteNotWithARead) {
   ASSERT_OK(write());
-  database_->want_batch_end();
+  database_->batch().request_end();
   ASSERT_OK(begin(Access::kSharedRead)->commit());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   ASSERT_OK(write());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 2);
 }
 
@@ -300,12 +300,12 @@ TEST_F(BatchTest, WhileAnotherProcessListensEachChangeIsCommittedAndTold) {
   listening->listen_for_commits();
   FileWatch watch = FileWatch::open(database_->wal_path()).value();
   ASSERT_OK(write());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*listening), 1);
   EXPECT_TRUE(watch.take().touched);
   listening.reset();
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   EXPECT_FALSE(watch.take().touched);
 }
 

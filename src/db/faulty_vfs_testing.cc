@@ -20,7 +20,7 @@
 #include <sqlite3.h>
 
 #include "base/check.h"
-#include "db/page_cache.h"
+#include "db/sqlite_init.h"
 
 namespace warren::testing {
 namespace {

@@ -71,7 +71,7 @@ Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   }
   kept->second.data = as_text(data);
   kept->second.changed = ++count_;
-  database_.note_kept_back(is_first ? chunk_bytes_ : 0);
+  database_.batch().note_kept_back(is_first ? chunk_bytes_ : 0);
   return Ok{};
 }
 
@@ -80,7 +80,7 @@ Status Chunks::write_back(Inode node, KeptFile& file) {
   for (const auto& [index, kept] : file) {
     WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
   }
-  database_.note_written_back(changes_before);
+  database_.batch().note_written_back(database_.total_changes() - changes_before);
   return Ok{};
 }
 
@@ -120,7 +120,7 @@ Result<bool> Chunks::write_back_one() {
     WARREN_TRY(store(node, index, as_bytes(kept->second.data), kept->second.is_new));
     file->erase(kept);
     if (file->empty()) kept_.erase(node);
-    database_.note_written_back(changes_before);
+    database_.batch().note_written_back(database_.total_changes() - changes_before);
     return true;
   }
   return false;
@@ -195,8 +195,8 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t end = offset + data.size();
   std::uint64_t new_size = std::max(size, end);
   std::uint64_t first = offset / chunk_bytes_;
-  keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
-  if (!database_.in_batch()) last_chunks_.clear();
+  keeps_ = database_.batch().is_open() && data.size() <= kKeptWriteBytes;
+  if (!database_.batch().is_open()) last_chunks_.clear();
   if (size > 0) WARREN_TRY(fill_short_tail(node, first));
   else last_chunks_[node] = LastChunk();
   for (std::uint64_t index = first; !data.empty(); ++index) {
@@ -273,7 +273,7 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
   }
   if (keeps_) return keep(node, index, data, is_new);
   if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
-  database_.note_batch_bytes(data.size());
+  database_.batch().add_bytes(data.size());
   return store(node, index, data, is_new);
 }
 
@@ -299,7 +299,7 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   if (!stored.ok() && stored.error().code() == Code::kConflict) return false;  // one by one, as in store
   WARREN_TRY(std::move(stored));
   last->second = {.end = index + kChunksAtOnce, .is_whole = true};
-  database_.note_batch_bytes(kChunksAtOnce * chunk_bytes_);
+  database_.batch().add_bytes(kChunksAtOnce * chunk_bytes_);
   return true;
 }
 
@@ -324,7 +324,7 @@ Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
   if (end <= kept) return size;
   std::uint64_t begin = std::max(kept, end > kStep ? end - kStep : 0);
   WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, begin).run());
-  database_.note_batch_bytes((end - begin) * 512);
+  database_.batch().add_bytes((end - begin) * 512);
   return std::max(begin * chunk_bytes_, size);
 }
 

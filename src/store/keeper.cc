@@ -143,7 +143,7 @@ int Keeper::wait_milliseconds() const {
   if (has_work_) at_most(1);  // whoever waits for the lock has a turn in between
   if (look_again_ > 0) at_most(look_again_);
   if (std::int64_t since = unsynced_since_; since != 0) at_most(since + kSyncMilliseconds - now_milliseconds());
-  if (auto since = database_.batch_opened_at()) {
+  if (auto since = database_.batch().opened_at()) {
     auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
     at_most(std::chrono::ceil<std::chrono::milliseconds>(left).count());
   } else if (wants_idle_checkpoint()) {
@@ -159,10 +159,10 @@ void Keeper::keep() {
     eventfd_t ignored = 0;
     ::eventfd_read(wake_.get(), &ignored);
     FileWatch::Happened happened = watch_.take();
-    auto since = database_.batch_opened_at();
+    auto since = database_.batch().opened_at();
     bool is_late = since && std::chrono::steady_clock::now() - *since >= limits::kBatchTime;
     if (since && (is_late || happened.touched)) {
-      database_.want_batch_end();  // whoever has the lock now may do it first
+      database_.batch().request_end();  // whoever has the lock now may do it first
       database_.end_batch().ignore("kept by the database, and told at the next sync");
     }
     if (has_work_.exchange(false)) {

@@ -228,7 +228,7 @@ Status Nodes::keep(const Attributes& node) {
   kept->second.row = node;
   kept->second.changed = ++count_;
   cache_.put(node);
-  database_->note_kept_back(is_first ? kNodeRowBytes : 0);
+  database_->batch().note_kept_back(is_first ? kNodeRowBytes : 0);
   return Ok{};
 }
 
@@ -236,7 +236,7 @@ Result<Inode> Nodes::insert(const Attributes& node) {
   WARREN_TRY(refresh());
   if (node_count_) ++*node_count_;
   Attributes stored = node;
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     stored.inode = WARREN_TRY(take_inode());
     WARREN_TRY(keep(stored));
     kept_[stored.inode].is_new = true;
@@ -255,7 +255,7 @@ Result<Inode> Nodes::insert(const Attributes& node) {
 
 Status Nodes::update(const Attributes& node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep(node);
+  if (database_->batch().is_open()) return keep(node);
   WARREN_TRY(bind_node(update_, node).bind(13, node.inode.value).run());
   cache_.put(node);
   return Ok{};
@@ -263,7 +263,7 @@ Status Nodes::update(const Attributes& node) {
 
 Status Nodes::touch(Inode node, Timestamp now) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     std::optional<Attributes> row = WARREN_TRY(find(node));
     if (!row) return Ok{};
     row->mtime = now;
@@ -284,7 +284,7 @@ Status Nodes::erase(const Attributes& node) {
   if (kept != kept_.end()) kept_.erase(kept);
   if (node.is_symlink()) WARREN_TRY(erase_target_.bind(1, node.inode.value).run());
   if (!is_stored) {
-    database_->note_kept_back(0);
+    database_->batch().note_kept_back(0);
     return Ok{};
   }
   return erase_.bind(1, node.inode.value).run();
@@ -305,7 +305,7 @@ Status Nodes::write_back_nodes() {
   for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
   kept_.clear();
   settling_.clear();
-  database_->note_written_back(changes_before);
+  database_->batch().note_written_back(database_->total_changes() - changes_before);
   return Ok{};
 }
 
@@ -334,7 +334,7 @@ Result<bool> Nodes::write_back_one_node() {
     std::int64_t changes_before = database_->total_changes();
     WARREN_TRY(write_back_node(kept->second));
     kept_.erase(kept);
-    database_->note_written_back(changes_before);
+    database_->batch().note_written_back(database_->total_changes() - changes_before);
     return true;
   }
   return false;
@@ -355,7 +355,7 @@ Result<bool> Nodes::write_back_one_entry() {
     std::int64_t changes_before = database_->total_changes();
     WARREN_TRY(write_back_entry(parent, name, kept->second));
     dir->second.erase(kept);
-    database_->note_written_back(changes_before);
+    database_->batch().note_written_back(database_->total_changes() - changes_before);
     return true;
   }
   return false;
@@ -375,10 +375,10 @@ Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inod
   if (kept == entries.end()) {
     kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
     settling_entries_.emplace_back(parent, name);
-    database_->note_kept_back(kNodeRowBytes);
+    database_->batch().note_kept_back(kNodeRowBytes);
   } else {
     kept->second.now = now;
-    database_->note_kept_back(0);
+    database_->batch().note_kept_back(0);
   }
   kept->second.changed = ++count_;
   if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
@@ -398,7 +398,7 @@ Status Nodes::write_back_entries(Inode parent) {
   std::int64_t changes_before = database_->total_changes();
   for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
   kept_entries_.erase(dir);
-  database_->note_written_back(changes_before);
+  database_->batch().note_written_back(database_->total_changes() - changes_before);
   return Ok{};
 }
 
@@ -414,7 +414,7 @@ Status Nodes::write_back_entries() {
 
 Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, node, false);
+  if (database_->batch().is_open()) return keep_entry(parent, name, node, false);
   WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run());
   cache_.put_entry(parent, name, node);
   return Ok{};
@@ -422,7 +422,7 @@ Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     std::optional<Attributes> moved = WARREN_TRY(find_entry(parent, name));
     if (!moved) return Error(Code::kInternal, "an entry that is not there was moved");
     WARREN_TRY(keep_entry(parent, name, std::nullopt, true));
@@ -437,14 +437,14 @@ Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, 
 
 Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, node, true);
+  if (database_->batch().is_open()) return keep_entry(parent, name, node, true);
   cache_.erase_entry(parent, name);
   return retarget_entry_.bind(1, node.value).bind(2, parent.value).bind(3, name).run();
 }
 
 Status Nodes::erase_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, std::nullopt, true);
+  if (database_->batch().is_open()) return keep_entry(parent, name, std::nullopt, true);
   cache_.put_entry(parent, name, kNoEntry);
   return erase_entry_.bind(1, parent.value).bind(2, name).run();
 }

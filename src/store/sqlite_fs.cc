@@ -47,11 +47,11 @@ Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database
 
 // Not where each commit is its own, nor while somebody else waits for the batch: what was told is to be seen by then.
 void SqliteFs::tell(const Told& told) const {
-  if (told && database_.in_private_batch()) told();
+  if (told && database_.batch().is_private()) told();
 }
 
 void SqliteFs::tell(const ToldNode& told, const Attributes& node) const {
-  if (told && database_.in_private_batch()) told(node);
+  if (told && database_.batch().is_private()) told(node);
 }
 
 Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
@@ -254,7 +254,7 @@ void SqliteFs::forget_rows() {
 // What a batch keeps back is written one by one; what is left then, its end writes.
 bool SqliteFs::do_a_little() {
   auto guard = database_.try_lock();
-  if (!guard.owns_lock() || !database_.in_batch()) return false;
+  if (!guard.owns_lock() || !database_.batch().is_open()) return false;
   auto attempt = [this]() -> Result<bool> {
     Transaction scope = WARREN_TRY(write_scope());
     if (!WARREN_TRY(chunks_->write_back_one()) && !WARREN_TRY(nodes_->write_back_one())) return false;

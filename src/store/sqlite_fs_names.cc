@@ -230,7 +230,7 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
     store_.journal()->note_attributes(node.inode);
     if (left > 0) return Ok{};
     // In a batch it is listed only if it is still there when the batch ends; mostly it is not.
-    if (database_.in_batch()) unlisted_.insert(node.inode);
+    if (database_.batch().is_open()) unlisted_.insert(node.inode);
     else WARREN_TRY(orphans_->add(node.inode));
     nameless_.insert(node.inode);
     newly_nameless_.push_back(node.inode);
