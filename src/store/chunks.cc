@@ -11,10 +11,6 @@ namespace {
 // Writes up to this size are kept in memory during a batch; larger ones gain nothing by it.
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 
-// A chunk that was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kChunkSettledAfter = 32;
-constexpr int kChunkLooks = 4;  // at what may not be settled, before giving up
-
 constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
 
 }  // namespace
@@ -56,32 +52,37 @@ Chunks::KeptFile* Chunks::find_kept(Inode node) {
   return found == kept_.end() ? nullptr : &found->second;
 }
 
-const std::string* Chunks::find_kept(Inode node, std::uint64_t index) {
+const Chunks::Kept* Chunks::find_kept(Inode node, std::uint64_t index) {
   KeptFile* file = find_kept(node);
   if (file == nullptr) return nullptr;
   auto found = file->find(index);
-  return found == file->end() ? nullptr : &found->second.data;
+  return found == file->end() ? nullptr : &found->second;
+}
+
+void Chunks::erase_kept(Inode node, std::uint64_t index) {
+  KeptFile* file = find_kept(node);
+  if (file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
 }
 
 Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   auto [kept, is_first] = kept_[node].try_emplace(index);
   if (is_first) {
-    settling_.emplace_back(node, index);
+    kept_queue_.push(node, index);
     kept->second.is_new = is_new;
   }
   kept->second.data = as_text(data);
-  kept->second.changed = ++count_;
+  kept->second.changed = ++changes_;
   database_.batch().note_kept_back(is_first ? chunk_bytes_ : 0);
   return Ok{};
 }
 
 Status Chunks::write_back(Inode node, KeptFile& file) {
-  std::int64_t changes_before = database_.total_changes();
-  for (const auto& [index, kept] : file) {
-    WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
-  }
-  database_.batch().note_written_back(database_.total_changes() - changes_before);
-  return Ok{};
+  return write_back_kept(database_, [&]() -> Status {
+    for (const auto& [index, kept] : file) {
+      WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
+    }
+    return Ok{};
+  });
 }
 
 Status Chunks::write_back(Inode node) {
@@ -99,31 +100,18 @@ Status Chunks::write_back() {
   std::sort(ordered.begin(), ordered.end());
   for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
   kept_.clear();
-  settling_.clear();
+  kept_queue_.clear();
   last_chunks_.clear();
   return Ok{};
 }
 
 Result<bool> Chunks::write_back_one() {
-  for (int look = 0; look < kChunkLooks && !settling_.empty(); ++look) {
-    auto [node, index] = settling_.front();
-    settling_.pop_front();
-    KeptFile* file = find_kept(node);
-    if (file == nullptr) continue;
-    auto kept = file->find(index);
-    if (kept == file->end()) continue;
-    if (count_ - kept->second.changed < kChunkSettledAfter) {
-      settling_.emplace_back(node, index);
-      continue;
-    }
-    std::int64_t changes_before = database_.total_changes();
-    WARREN_TRY(store(node, index, as_bytes(kept->second.data), kept->second.is_new));
-    file->erase(kept);
-    if (file->empty()) kept_.erase(node);
-    database_.batch().note_written_back(database_.total_changes() - changes_before);
-    return true;
-  }
-  return false;
+  auto find = [this](const ChunkKey& key) { return find_kept(key.first, key.second); };
+  auto write = [this](const ChunkKey& key, const Kept& kept) {
+    return store(key.first, key.second, as_bytes(kept.data), kept.is_new);
+  };
+  auto erase = [this](const ChunkKey& key) { erase_kept(key.first, key.second); };
+  return kept_queue_.write_back_one(database_, changes_, find, write, erase);
 }
 
 // Fills `out` from one chunk after the other; what no chunk covers is zeros.
@@ -250,8 +238,8 @@ Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
 }
 
 Result<bool> Chunks::load(Inode node, std::uint64_t index) {
-  if (const std::string* kept = find_kept(node, index); kept != nullptr) {
-    buffer_ = *kept;
+  if (const Kept* kept = find_kept(node, index); kept != nullptr) {
+    buffer_ = kept->data;
     return true;
   }
   buffer_.clear();
@@ -272,7 +260,7 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
     last->second = {.end = index + 1, .is_whole = data.size() == chunk_bytes_};
   }
   if (keeps_) return keep(node, index, data, is_new);
-  if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
+  erase_kept(node, index);
   database_.batch().add_bytes(data.size());
   return store(node, index, data, is_new);
 }

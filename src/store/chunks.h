@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "db/database.h"
 #include "fs/types.h"
 #include "store/schema.h"
+#include "store/write_back.h"
 
 namespace warren {
 
@@ -53,7 +53,7 @@ class Chunks {
   Result<bool> write_back_one();
   void forget_kept() {  // after a rollback
     kept_.clear();
-    settling_.clear();
+    kept_queue_.clear();
     last_chunks_.clear();
   }
 
@@ -65,9 +65,10 @@ class Chunks {
   struct Kept {
     std::string data;           // the whole chunk
     bool is_new = false;        // the file has no row for it
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
-  using KeptFile = std::map<std::uint64_t, Kept>;  // by index
+  using KeptFile = std::map<std::uint64_t, Kept>;    // by index
+  using ChunkKey = std::pair<Inode, std::uint64_t>;  // node and index
 
   Chunks(Database& database, std::uint32_t chunk_bytes) : database_(database), chunk_bytes_(chunk_bytes) {}
 
@@ -77,19 +78,22 @@ class Chunks {
   Status store(Inode node, std::uint64_t index, Bytes data, bool is_new);
   Result<bool> put_many(Inode node, std::uint64_t index, Bytes data);
   KeptFile* find_kept(Inode node);
-  const std::string* find_kept(Inode node, std::uint64_t index);
+  const Kept* find_kept(Inode node, std::uint64_t index);
+  void erase_kept(Inode node, std::uint64_t index);
   Status write_back(Inode node, KeptFile& file);
   Status write_back(Inode node);
   Status write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data);
   Status fill_short_tail(Inode node, std::uint64_t first_index);
   Status zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end);
 
+  static constexpr std::uint64_t kSettledAfter = 32;
+
   Database& database_;
   std::uint64_t chunk_bytes_;
-  std::unordered_map<Inode, KeptFile> kept_;              // only while a batch is open; no file in it is empty
-  bool keeps_ = false;                                    // of the write under way
-  std::deque<std::pair<Inode, std::uint64_t>> settling_;  // what kept_ got, oldest first; some are gone again
-  std::uint64_t count_ = 0;                               // of chunks that were kept
+  std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
+  bool keeps_ = false;                        // of the write under way
+  WriteBackQueue<ChunkKey> kept_queue_{kSettledAfter};
+  std::uint64_t changes_ = 0;  // to kept chunks
 
   // The last chunk of files written in this batch, or by this call where there is none: so that it need not be looked
   // for each time, and because what lies behind it is new for sure.

@@ -154,8 +154,8 @@ void Nodes::forget_rows() {
   cache_.clear();
   kept_.clear();
   kept_entries_.clear();
-  settling_.clear();
-  settling_entries_.clear();
+  kept_queue_.clear();
+  kept_entry_queue_.clear();
   node_count_.reset();
   numbered_transaction_ = 0;
 }
@@ -218,15 +218,11 @@ Result<Inode> Nodes::take_inode() {
 // What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
 constexpr std::uint64_t kNodeRowBytes = 2048;
 
-// What was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kNodeSettledAfter = 64;
-constexpr int kNodeLooks = 4;  // at what may not be settled, before giving up
-
 Status Nodes::keep(const Attributes& node) {
   auto [kept, is_first] = kept_.try_emplace(node.inode);
-  if (is_first) settling_.push_back(node.inode);
+  if (is_first) kept_queue_.push(node.inode);
   kept->second.row = node;
-  kept->second.changed = ++count_;
+  kept->second.changed = ++changes_;
   cache_.put(node);
   database_->batch().note_kept_back(is_first ? kNodeRowBytes : 0);
   return Ok{};
@@ -297,15 +293,16 @@ Status Nodes::write_back() {
 
 Status Nodes::write_back_nodes() {
   if (kept_.empty()) return Ok{};
-  std::int64_t changes_before = database_->total_changes();
   std::vector<const Kept*> ordered;  // by number, as they lie in the file
   ordered.reserve(kept_.size());
   for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
   std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
-  for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
+  WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
+    for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
+    return Ok{};
+  }));
   kept_.clear();
-  settling_.clear();
-  database_->batch().note_written_back(database_->total_changes() - changes_before);
+  kept_queue_.clear();
   return Ok{};
 }
 
@@ -314,51 +311,28 @@ Status Nodes::write_back_node(const Kept& kept) {
   return bind_node(statement, kept.row).bind(13, kept.row.inode.value).run();
 }
 
-bool Nodes::is_settled(std::uint64_t changed) const { return count_ - changed >= kNodeSettledAfter; }
-
 Result<bool> Nodes::write_back_one() {
   if (WARREN_TRY(write_back_one_node())) return true;
   return write_back_one_entry();
 }
 
 Result<bool> Nodes::write_back_one_node() {
-  for (int look = 0; look < kNodeLooks && !settling_.empty(); ++look) {
-    Inode node = settling_.front();
-    settling_.pop_front();
+  auto find = [this](Inode node) -> const Kept* {
     auto kept = kept_.find(node);
-    if (kept == kept_.end()) continue;
-    if (!is_settled(kept->second.changed)) {
-      settling_.push_back(node);
-      continue;
-    }
-    std::int64_t changes_before = database_->total_changes();
-    WARREN_TRY(write_back_node(kept->second));
-    kept_.erase(kept);
-    database_->batch().note_written_back(database_->total_changes() - changes_before);
-    return true;
-  }
-  return false;
+    return kept == kept_.end() ? nullptr : &kept->second;
+  };
+  auto write = [this](Inode, const Kept& kept) { return write_back_node(kept); };
+  auto erase = [this](Inode node) { kept_.erase(node); };
+  return kept_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
 Result<bool> Nodes::write_back_one_entry() {
-  for (int look = 0; look < kNodeLooks && !settling_entries_.empty(); ++look) {
-    auto [parent, name] = std::move(settling_entries_.front());
-    settling_entries_.pop_front();
-    auto dir = kept_entries_.find(parent);
-    if (dir == kept_entries_.end()) continue;
-    auto kept = dir->second.find(name);
-    if (kept == dir->second.end()) continue;
-    if (!is_settled(kept->second.changed)) {
-      settling_entries_.emplace_back(parent, std::move(name));
-      continue;
-    }
-    std::int64_t changes_before = database_->total_changes();
-    WARREN_TRY(write_back_entry(parent, name, kept->second));
-    dir->second.erase(kept);
-    database_->batch().note_written_back(database_->total_changes() - changes_before);
-    return true;
-  }
-  return false;
+  auto find = [this](const EntryKey& key) { return find_kept_entry(key.first, key.second); };
+  auto write = [this](const EntryKey& key, const KeptEntry& entry) {
+    return write_back_entry(key.first, key.second, entry);
+  };
+  auto erase = [this](const EntryKey& key) { kept_entries_.at(key.first).erase(key.second); };
+  return kept_entry_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
 const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view name) const {
@@ -374,13 +348,13 @@ Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inod
   auto kept = entries.find(name);
   if (kept == entries.end()) {
     kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
-    settling_entries_.emplace_back(parent, name);
+    kept_entry_queue_.push(parent, name);
     database_->batch().note_kept_back(kNodeRowBytes);
   } else {
     kept->second.now = now;
     database_->batch().note_kept_back(0);
   }
-  kept->second.changed = ++count_;
+  kept->second.changed = ++changes_;
   if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
   cache_.put_entry(parent, name, now.value_or(kNoEntry));
   return Ok{};
@@ -395,10 +369,11 @@ Status Nodes::write_back_entry(Inode parent, std::string_view name, const KeptEn
 Status Nodes::write_back_entries(Inode parent) {
   auto dir = kept_entries_.find(parent);
   if (dir == kept_entries_.end()) return Ok{};
-  std::int64_t changes_before = database_->total_changes();
-  for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
+  WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
+    for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
+    return Ok{};
+  }));
   kept_entries_.erase(dir);
-  database_->batch().note_written_back(database_->total_changes() - changes_before);
   return Ok{};
 }
 
@@ -408,7 +383,7 @@ Status Nodes::write_back_entries() {
   for (const auto& [parent, entries] : kept_entries_) parents.push_back(parent);
   std::sort(parents.begin(), parents.end());
   for (Inode parent : parents) WARREN_TRY(write_back_entries(parent));
-  settling_entries_.clear();
+  kept_entry_queue_.clear();
   return Ok{};
 }
 

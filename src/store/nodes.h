@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "fs/types.h"
 #include "store/node_cache.h"
 #include "store/schema.h"
+#include "store/write_back.h"
 
 namespace warren {
 
@@ -86,31 +86,33 @@ class Nodes {
   struct Kept {
     Attributes row;
     bool is_new = false;
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
 
   // What a name means by now, and whether the file has a row for it, whatever that says.
   struct KeptEntry {
     std::optional<Inode> now;
     bool is_stored = false;
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
+  using EntryKey = std::pair<Inode, std::string>;  // parent and name
   using KeptDirectory = std::map<std::string, KeptEntry, std::less<>>;
   Status write_back_entry(Inode parent, std::string_view name, const KeptEntry& entry);
   Status write_back_node(const Kept& kept);
-  bool is_settled(std::uint64_t changed) const;
   const KeptEntry* find_kept_entry(Inode parent, std::string_view name) const;
+
+  static constexpr std::uint64_t kSettledAfter = 64;
 
   Database* database_ = nullptr;
   NodeCache cache_;
-  std::unordered_map<Inode, KeptDirectory> kept_entries_;       // by parent; only while a batch is open
-  std::unordered_map<Inode, Kept> kept_;                        // only while a batch is open
-  std::deque<Inode> settling_;                                  // what kept_ got, oldest first; some are gone again
-  std::deque<std::pair<Inode, std::string>> settling_entries_;  // and kept_entries_
-  std::uint64_t count_ = 0;                                     // of changes that were kept
-  std::uint64_t numbered_transaction_ = 0;                      // the one that next_inode_ is good for
-  std::uint64_t next_inode_ = 0;                                // 0: SQLite counts, since there was no batch yet
-  std::optional<std::uint64_t> node_count_;                     // as of foreign_epoch_
+  std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
+  std::unordered_map<Inode, Kept> kept_;                   // only while a batch is open
+  WriteBackQueue<Inode> kept_queue_{kSettledAfter};
+  WriteBackQueue<EntryKey> kept_entry_queue_{kSettledAfter};
+  std::uint64_t changes_ = 0;                // to kept rows and entries
+  std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
+  std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
+  std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement find_;

@@ -8,6 +8,7 @@
 #include "store/journal.h"
 #include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
+#include "store/transaction_unit.h"
 
 namespace warren {
 namespace {
@@ -49,15 +50,6 @@ void bind_generation(Statement& statement, int column, std::uint64_t generation)
   if (generation == 0) statement.bind_null(column);
   else statement.bind(column, generation);
 }
-
-class SharedUnit final : public Unit {
- public:
-  explicit SharedUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
-  Status commit() override { return transaction_.commit(); }
-
- private:
-  Transaction transaction_;
-};
 
 }  // namespace
 
@@ -218,9 +210,8 @@ DELETE FROM wr_whiteout WHERE path NOT IN (SELECT path FROM fs_whiteout);
 FileSystem& OverlayRows::fs() { return store_.fs(); }
 
 Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access) {
-  Transaction transaction = WARREN_TRY(
-      Transaction::begin(store_.database(), access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead));
-  return std::unique_ptr<Unit>(std::make_unique<SharedUnit>(std::move(transaction)));
+  return TransactionUnit::begin(store_.database(),
+                                access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead);
 }
 
 Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().reserve(bytes); }

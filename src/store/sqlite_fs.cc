@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "store/store.h"
+#include "store/transaction_unit.h"
 #include "store/usage.h"
 
 namespace warren {
@@ -16,15 +17,6 @@ namespace {
 
 // Facts about directories kept in memory; beyond this they are dropped and found again.
 constexpr std::size_t kDirectoriesKept = 65'536;
-
-class SqliteUnit final : public Unit {
- public:
-  explicit SqliteUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
-  Status commit() override { return transaction_.commit(); }
-
- private:
-  Transaction transaction_;
-};
 
 Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
 
@@ -60,9 +52,7 @@ Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
 }
 
 Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
-  Transaction transaction =
-      WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead));
-  return std::unique_ptr<Unit>(std::make_unique<SqliteUnit>(std::move(transaction)));
+  return TransactionUnit::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead);
 }
 
 Result<Attributes> SqliteFs::get_row(Inode node) {
