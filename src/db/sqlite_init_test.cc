@@ -66,7 +66,7 @@ class SqliteInitTest : public ::testing::Test {
   sqlite3* db = nullptr;
 };
 
-TEST_F(SqliteInitTest, RowsStayWhatTheyAreWhileTheFileGrowsAndShrinks) {
+TEST_F(SqliteInitTest, RowsStayCorrectWhileTheFileGrowsAndShrinks) {
   Model rows;
   for (int step = 0; step < 120; ++step) {
     Model changed = rows;

@@ -8,7 +8,7 @@
 namespace warren {
 namespace {
 
-Error failed_in_part() { return {Code::kIo, "a part of the change failed, so none of it was made"}; }
+Error failed_in_part() { return {Code::kIo, "part of the change failed, so all of it was rolled back"}; }
 
 bool is_write(Access access) { return access == Access::kWrite || access == Access::kSharedWrite; }
 
@@ -110,7 +110,7 @@ Transaction::Transaction(Transaction&& other) noexcept
 
 Status Transaction::begin_outermost(Database& database, Access access) {
   if (is_write(access) && database.read_only_) {
-    return Error(Code::kReadOnly, "the agent file is open for reading only");
+    return Error(Code::kReadOnly, "the agent file is open read-only");
   }
   bool shares =
       database.commits_ == Commits::kGrouped && (access == Access::kSharedRead || access == Access::kSharedWrite);
