@@ -8,7 +8,7 @@
 namespace warren {
 namespace {
 
-// Writes up to this size are kept in memory during a batch; larger ones gain nothing by it.
+// Writes up to this size are kept in memory during a batch; larger ones gain nothing from it.
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 
 constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
   chunks->put_ =
       WARREN_TRY(db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
                             "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
-  // For what is new for sure, which spares looking; should it not be, what went in before stays.
+  // For chunks known to be new, which saves a lookup. If one exists after all, the rows inserted before it stay.
   chunks->insert_ = WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)"));
   chunks->insert_many_ =
       WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES "
@@ -38,7 +38,7 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
                             "(?1, ?2 + 8, ?11), (?1, ?2 + 9, ?12), (?1, ?2 + 10, ?13), (?1, ?2 + 11, ?14), "
                             "(?1, ?2 + 12, ?15), (?1, ?2 + 13, ?16), (?1, ?2 + 14, ?17), (?1, ?2 + 15, ?18)"));
   chunks->erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ?"));
-  chunks->erase_behind_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
+  chunks->erase_from_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
   chunks->erase_range_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ?"));
   chunks->trim_ =
       WARREN_TRY(db.prepare("UPDATE fs_data SET data = substr(data, 1, ?1) WHERE ino = ?2 AND chunk_index = ?3 "
@@ -94,7 +94,7 @@ Status Chunks::write_back(Inode node) {
 }
 
 Status Chunks::write_back() {
-  std::vector<Inode> ordered;  // as they lie in the file
+  std::vector<Inode> ordered;  // as in the file
   ordered.reserve(kept_.size());
   for (const auto& [node, file] : kept_) ordered.push_back(node);
   std::sort(ordered.begin(), ordered.end());
@@ -114,7 +114,7 @@ Result<bool> Chunks::write_back_one() {
   return kept_queue_.write_back_one(database_, changes_, find, write, erase);
 }
 
-// Fills `out` from one chunk after the other; what no chunk covers is zeros.
+// Fills `out` from one chunk after another, with zeros where there is none.
 class ChunkCopy {
  public:
   ChunkCopy(std::uint64_t chunk_bytes, std::uint64_t offset, MutableBytes out)
@@ -160,7 +160,7 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
     copy.finish();
     return Ok{};
   }
-  // Two ordered lists in one pass; a kept chunk goes before a stored one of the same index.
+  // Merges two ordered lists; a kept chunk replaces a stored one of the same index.
   auto add_kept_until = [&](std::uint64_t end) {
     for (; newer != kept.end() && newer->first < end && newer->first <= last; ++newer) {
       copy.add(newer->first, as_bytes(newer->second.data));
@@ -269,12 +269,13 @@ Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   if (is_new) {
     Status stored = insert_.bind(1, node.value).bind(2, index).bind(3, data).run();
     if (stored.ok() || stored.error().code() != Code::kConflict) return stored;
-    // A row that the file's size said nothing of: other programs leave such.
+    // A row beyond the file's size: other programs leave such rows.
   }
   return put_.bind(1, node.value).bind(2, index).bind(3, data).run();
 }
 
-// The first of the whole chunks in `data`, if all of them are new; else false, and nothing is done.
+// Stores the first kChunksAtOnce whole chunks of `data` if all of them are new; otherwise does nothing and returns
+// false.
 Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   if (keeps_ || data.size() < kChunksAtOnce * chunk_bytes_) return false;
   auto last = last_chunks_.find(node);
@@ -297,7 +298,7 @@ Status Chunks::cut(Inode node, std::uint64_t size) {
   WARREN_TRY(write_back(node));
   std::uint64_t whole = size / chunk_bytes_;
   std::uint64_t rest = size % chunk_bytes_;
-  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
+  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
   if (rest == 0) return Ok{};
   return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
 }
@@ -311,7 +312,7 @@ Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
   std::uint64_t kept = size / chunk_bytes_ + (size % chunk_bytes_ != 0 ? 1 : 0);
   if (end <= kept) return size;
   std::uint64_t begin = std::max(kept, end > kStep ? end - kStep : 0);
-  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, begin).run());
+  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, begin).run());
   database_.batch().add_bytes((end - begin) * 512);
   return std::max(begin * chunk_bytes_, size);
 }

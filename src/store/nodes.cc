@@ -9,7 +9,7 @@
 namespace warren {
 namespace {
 
-// What older schemas lack is computed or zero; the order of columns is the same in each.
+// Columns that an older schema lacks are computed or zero; their order is the same in each.
 #define WARREN_COLUMNS_0_4                                                                                \
   "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, i.atime_nsec, i.mtime, i.mtime_nsec, i.ctime, " \
   "i.ctime_nsec, i.rdev"
@@ -19,7 +19,7 @@ namespace {
   "i.mtime, 0, i.ctime, 0, 0"
 constexpr int kColumns = 13;
 
-// One query in the three shapes: EACH_SCHEMA("SELECT ", " FROM fs_inode i").
+// One query for each of the three schemas: EACH_SCHEMA("SELECT ", " FROM fs_inode i").
 #define WARREN_EACH_SCHEMA(before, after) \
   before WARREN_COLUMNS_0_4 after, before WARREN_COLUMNS_0_2 after, before WARREN_COLUMNS_0_0 after
 
@@ -51,9 +51,9 @@ Attributes attributes_at(const Rows& rows, int first) {
   return node;
 }
 
-Error leads_nowhere(std::string_view name, Inode node) {
+Error missing_node(std::string_view name, Inode node) {
   return {Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name), node.value),
-          "`warren fsck --repair` mends it"};
+          "`warren fsck --repair` repairs it"};
 }
 
 // Parameters 1 to 12 of insert_ and update_.
@@ -195,7 +195,7 @@ Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_vi
   if (auto kept = kept_.find(node); kept != kept_.end()) {
     found = kept->second.row;
   } else if (rows.is_null(0)) {
-    return leads_nowhere(name, node);
+    return missing_node(name, node);
   } else {
     found = attributes_at(rows, 0);
   }
@@ -204,8 +204,8 @@ Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_vi
   return std::optional(found);
 }
 
-// The number that SQLite would give, but never one again that we gave out: a node that was gone before
-// its batch ended has left no trace in the file. Nobody else can take it while our transaction is open.
+// The number that SQLite would assign, but never one that we assigned before: a node that was removed before
+// its batch ended has left no trace in the file. Nobody else can take the number while our transaction is open.
 Result<Inode> Nodes::take_inode() {
   if (numbered_transaction_ != database_->transaction_number()) {
     auto last = WARREN_TRY(last_inode_.find_integer());
@@ -215,7 +215,7 @@ Result<Inode> Nodes::take_inode() {
   return Inode{next_inode_++};
 }
 
-// What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
+// What a row counts towards limits::kBatchBytes: more than its size, because writing many back takes time too.
 constexpr std::uint64_t kNodeRowBytes = 2048;
 
 Status Nodes::keep(const Attributes& node) {
@@ -293,7 +293,7 @@ Status Nodes::write_back() {
 
 Status Nodes::write_back_nodes() {
   if (kept_.empty()) return Ok{};
-  std::vector<const Kept*> ordered;  // by number, as they lie in the file
+  std::vector<const Kept*> ordered;  // by number, as in the file
   ordered.reserve(kept_.size());
   for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
   std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
@@ -342,7 +342,7 @@ const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view na
   return entry == dir->second.end() ? nullptr : &entry->second;
 }
 
-// `is_stored` is what holds if the entry was not kept before.
+// `is_stored` applies if the entry was not kept before.
 Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored) {
   KeptDirectory& entries = kept_entries_[parent];
   auto kept = entries.find(name);
@@ -355,7 +355,7 @@ Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inod
     database_->batch().note_kept_back(0);
   }
   kept->second.changed = ++changes_;
-  if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
+  if (!now && !kept->second.is_stored) entries.erase(kept);  // created and removed within the batch
   cache_.put_entry(parent, name, now.value_or(kNoEntry));
   return Ok{};
 }
@@ -399,7 +399,7 @@ Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, 
   WARREN_TRY(refresh());
   if (database_->batch().is_open()) {
     std::optional<Attributes> moved = WARREN_TRY(find_entry(parent, name));
-    if (!moved) return Error(Code::kInternal, "an entry that is not there was moved");
+    if (!moved) return Error(Code::kInternal, "an entry that does not exist was moved");
     WARREN_TRY(keep_entry(parent, name, std::nullopt, true));
     return keep_entry(new_parent, new_name, moved->inode, false);
   }
@@ -432,7 +432,7 @@ Result<bool> Nodes::has_entries(Inode dir) {
 
 Result<std::optional<std::uint32_t>> Nodes::count_subdirectories(Inode dir, std::uint64_t entries_max) {
   WARREN_TRY(write_back());
-  // One more than wanted tells that there are too many. SQLite's integers are signed.
+  // Reading one more than the maximum shows whether there are too many. SQLite's integers are signed.
   std::uint64_t limit = std::min<std::uint64_t>(entries_max, INT64_MAX - 1) + 1;
   Rows rows = count_subdirectories_.bind(1, dir.value).bind(2, limit).rows();
   if (!WARREN_TRY(rows.next())) return Error(Code::kInternal, "an aggregate without a row");
@@ -487,7 +487,7 @@ Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std
       if (detail == DirDetail::kAttributes) entry.attributes = kept->second.row;
       continue;
     }
-    if (rows.is_null(3)) return leads_nowhere(entry.name, entry.inode);
+    if (rows.is_null(3)) return missing_node(entry.name, entry.inode);
     entry.type = static_cast<std::uint32_t>(rows.integer(3)) & S_IFMT;
     if (detail == DirDetail::kAttributes) entry.attributes = attributes_at(rows, 4);
   }

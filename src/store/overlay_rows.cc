@@ -13,11 +13,11 @@
 namespace warren {
 namespace {
 
-// What every path below a directory begins with, and the first text behind them all.
+// The prefix of every path below a directory, and the first text that sorts after all of them.
 std::string below(std::string_view dir) { return dir == "/" ? std::string("/") : std::string(dir) + "/"; }
-std::string behind(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
+std::string after_all_below(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
 
-// `first` is the column of the number; the others follow in the order of the tables, up to rdev.
+// `first` is the column of the inode number; the others follow in the order of the tables, up to rdev.
 Attributes seen_of(const Rows& rows, int first) {
   auto number = [&](int at) { return rows.integer(first + at); };
   return {.inode = Inode{static_cast<std::uint64_t>(number(0))},
@@ -45,7 +45,7 @@ void bind_seen(Statement& statement, int first, const Attributes& seen) {
       .bind(first + 10, seen.rdev);
 }
 
-// Without one the column stays empty, as older programs leave it.
+// Without a generation the column is NULL, as older programs leave it.
 void bind_generation(Statement& statement, int column, std::uint64_t generation) {
   if (generation == 0) statement.bind_null(column);
   else statement.bind(column, generation);
@@ -86,7 +86,7 @@ OverlayRows::~OverlayRows() {
 }
 
 Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
-  auto guard = store.database().lock();  // a thread of the store's may be using the connection
+  auto guard = store.database().lock();  // a thread of the store may be using the connection
   std::unique_ptr<OverlayRows> rows(new OverlayRows(store));
   if (!store.is_read_only()) WARREN_TRY(complete_overlay(store));
   Database& database = store.database();
@@ -120,8 +120,8 @@ Status OverlayRows::prepare() {
 
 Status OverlayRows::prepare_whiteouts() {
   Database& db = store_.database();
-  // Rows that another program put into the table have an empty parent, if it has the column at all: these
-  // are looked at one by one.
+  // Rows of other programs have an empty parent, if the table has the column at all: they
+  // are checked one by one.
   Sql list_in = has_parent_path_ ? Sql("SELECT path FROM fs_whiteout WHERE parent_path = ?1 OR parent_path = ''")
                                  : Sql("SELECT path FROM fs_whiteout WHERE path >= ?1");
   Sql list = has_own_ ? Sql("SELECT w.path, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, s.mtime_nsec, "
@@ -179,7 +179,7 @@ Status OverlayRows::prepare_whiteout_changes() {
       db.prepare("INSERT OR REPLACE INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
                  "ctime, ctime_nsec, rdev, base_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
-  // One that was covered since keeps the time it went.
+  // A link that is already lost keeps the time at which it was lost.
   sql_->lose_link = WARREN_TRY(db.prepare(
       "INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec, generation) VALUES (?, ?, ?, ?, ?)"));
   sql_->restore_link = WARREN_TRY(
@@ -193,7 +193,7 @@ Status OverlayRows::prepare_whiteout_changes() {
   return Ok{};
 }
 
-// What belongs to nodes that are gone: removed by another program, or left by a crash.
+// Removes rows of nodes that no longer exist: removed by another program, or left by a crash.
 Status OverlayRows::collect_leftovers() {
   Database& db = store_.database();
   auto change = WARREN_TRY(Transaction::begin(db, Access::kWrite));
@@ -219,7 +219,7 @@ Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().rese
 std::uint64_t OverlayRows::epoch() {
   Database& database = store_.database();
   if (checked_transaction_ != database.transaction_number()) {
-    database.look().ignore("whoever reads next learns why");
+    database.look().ignore("the next read returns the error");
     checked_transaction_ = database.transaction_number();
     foreign_epoch_ = database.foreign_epoch();
   }
@@ -294,7 +294,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
   std::vector<Moving> moving;
   {
     std::string first = below(from);
-    std::string last = behind(from);
+    std::string last = after_all_below(from);
     sql_->list_below.bind(1, first).bind(2, last);
     Rows rows = sql_->list_below.rows();
     while (WARREN_TRY(rows.next())) {
