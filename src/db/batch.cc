@@ -89,7 +89,7 @@ Result<bool> Batch::reserve(std::uint64_t bytes, const LogState& log, Statement&
 }
 
 // The bytes that the batch may reserve. Each is written to the log, which reuses the space it already has, and again
-// to the file at a checkpoint, which uses free pages first. The rest of the disk is left to whoever removes something.
+// to the file at a checkpoint, which uses free pages first. The rest of the disk is left free for removals.
 Result<std::uint64_t> Batch::measure_headroom(const LogState& log, Statement& free_page_count) const {
   constexpr std::int64_t kKeptFree = std::int64_t{1} << 20;
   constexpr std::int64_t kMost = std::int64_t{64} << 20;  // others fill the disk too: measure again after this much

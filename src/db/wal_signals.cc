@@ -62,7 +62,10 @@ bool WalSignals::is_batch_locked_elsewhere() {
 
 bool WalSignals::is_batch_locked_elsewhere_lately() {
   constexpr std::chrono::microseconds kCheckInterval{200};
-  return std::chrono::steady_clock::now() - checked_at_ >= kCheckInterval && is_batch_locked_elsewhere();
+  auto now = std::chrono::steady_clock::now();
+  if (now - checked_at_ < kCheckInterval) return false;
+  checked_at_ = now;
+  return is_locked_by_other(wal_.get(), kBatchByte);
 }
 
 bool WalSignals::knock_and_wait() {
