@@ -32,9 +32,8 @@ std::vector<std::string> folders_to_hide(const std::string& agent_path) {
   if (!whole.ok()) return hidden;
   std::string_view at = *whole;
   while (at.size() > 1) {
-    at = at.substr(0, at.rfind('/'));
-    if (at.substr(at.rfind('/') + 1) == kAgentsDir) hidden.emplace_back(at);
-    if (at.empty()) break;
+    at = directory_of(at);
+    if (base_name(at) == kAgentsDir) hidden.emplace_back(at);
   }
   return hidden;
 }

@@ -132,10 +132,8 @@ Result<HostTarget> host_target(std::string_view start, const std::string& host_p
   }
   std::string trimmed = host_path;
   while (trimmed.size() > 1 && trimmed.ends_with('/')) trimmed.pop_back();
-  std::size_t slash = trimmed.rfind('/');
-  std::string outer = slash == trimmed.npos ? "." : slash == 0 ? "/" : trimmed.substr(0, slash);
-  Fd parent = WARREN_TRY(open_host_dir(outer));
-  return HostTarget{std::move(parent), trimmed.substr(slash + 1)};
+  Fd parent = WARREN_TRY(open_host_dir(std::string(directory_of(trimmed))));
+  return HostTarget{std::move(parent), std::string(base_name(trimmed))};
 }
 
 // Writes the entries of a tree below `top`, one directory open at a time.

@@ -34,7 +34,7 @@ std::string join_relative(std::string_view outer, std::string_view name) {
 // "dir/", "dir/." and ".." have no last name of their own until they are resolved.
 Result<std::string> host_name_of(const std::string& path) {
   std::string whole = WARREN_TRY(canonical_host_path(path));
-  return whole.substr(whole.rfind('/') + 1);
+  return std::string(base_name(whole));
 }
 
 // Visits a directory's entries, and those of all directories below it.

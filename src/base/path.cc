@@ -102,8 +102,14 @@ std::string join_path(std::string_view parent, std::string_view name) {
 }
 
 SplitParent split_parent(std::string_view normalised) {
-  std::size_t slash = normalised.rfind('/');
-  return {.parent = slash == 0 ? "/" : normalised.substr(0, slash), .name = normalised.substr(slash + 1)};
+  return {.parent = directory_of(normalised), .name = base_name(normalised)};
 }
+
+std::string_view directory_of(std::string_view path) {
+  std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace warren

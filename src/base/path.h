@@ -39,6 +39,11 @@ struct SplitParent {
 };
 SplitParent split_parent(std::string_view normalised);
 
+// The directory part and the last component of any path, host paths included, without trailing slashes; as text only.
+// "/a/b" → "/a", "b"; "/a" → "/", "a"; "a" → ".", "a".
+std::string_view directory_of(std::string_view path);
+std::string_view base_name(std::string_view path);
+
 // For messages: the bytes in quotes, with control characters and invalid UTF-8 written as \xNN.
 std::string quote(std::string_view bytes);
 

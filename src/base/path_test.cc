@@ -45,5 +45,15 @@ TEST(Path, ParentAndNameSplitAndJoin) {
   EXPECT_EQ(join_path("/a", "b"), "/a/b");
 }
 
+TEST(Path, AHostPathHasADirectoryAndABaseName) {
+  EXPECT_EQ(directory_of("/a/b"), "/a");
+  EXPECT_EQ(directory_of("a/b"), "a");
+  EXPECT_EQ(directory_of("/a"), "/");
+  EXPECT_EQ(directory_of("a"), ".");
+  EXPECT_EQ(base_name("/a/b"), "b");
+  EXPECT_EQ(base_name("b"), "b");
+  EXPECT_EQ(base_name("/"), "");
+}
+
 }  // namespace
 }  // namespace warren

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/mount/mount_helper.h"
 #include "cli/run.h"
@@ -16,8 +17,6 @@ std::optional<std::string> environment_variable(std::string_view name) {
   if (value == nullptr) return std::nullopt;
   return std::string(value);
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // What mount(8) expects of its helpers.
 constexpr int kMountWrongUse = 1;

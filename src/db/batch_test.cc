@@ -1,4 +1,6 @@
-// Commits::kGrouped: what is held back, who sees it when, and what becomes of it.
+// Batch, alone and with Commits::kGrouped: when a batch ends, who sees its changes when, and how it is lost.
+#include "db/batch.h"
+
 #include <thread>
 
 #include <poll.h>
@@ -18,7 +20,33 @@ namespace {
 using testing::error_of;
 using testing::TempDir;
 
-constexpr int kPatienceMs = 30'000;  // for what comes at once; only a bug waits so long
+constexpr int kPatienceMs = 30'000;  // only a bug waits this long
+
+TEST(Batch, IsDueWhenItIsLargeOrItsEndIsRequested) {
+  Batch batch;
+  batch.opened();
+  EXPECT_TRUE(batch.is_private());
+  EXPECT_FALSE(batch.is_due());
+  batch.add_bytes(limits::kBatchBytes);
+  EXPECT_TRUE(batch.is_due());
+  batch.closed();
+  batch.opened();
+  EXPECT_FALSE(batch.is_due()) << "the next one starts empty";
+  batch.request_end();
+  EXPECT_TRUE(batch.is_due());
+  EXPECT_FALSE(batch.is_private());
+}
+
+TEST(Batch, TheFirstLossIsReportedOnce) {
+  Batch batch;
+  for (Code code : {Code::kNoSpace, Code::kIo}) {
+    batch.opened();
+    batch.lost(Error(code, "lost"));
+    EXPECT_FALSE(batch.is_open());
+  }
+  EXPECT_EQ(batch.take_loss()->code(), Code::kNoSpace);
+  EXPECT_FALSE(batch.take_loss().has_value());
+}
 
 class Listener final : public TransactionObserver {
  public:
@@ -59,7 +87,7 @@ class BatchTest : public ::testing::Test {
     return change.commit();
   }
 
-  // Without a transaction: it waits for nobody.
+  // Without a transaction: does not wait for another connection's batch.
   std::int64_t count(Database& database) {
     return database.prepare("SELECT count(*) FROM t").value().find_integer().value().value();
   }
@@ -72,18 +100,18 @@ class BatchTest : public ::testing::Test {
 
 TEST_F(BatchTest, ASharedWriteIsSeenHereAtOnceAndElsewhereWhenTheBatchEnds) {
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   {
     Transaction reading = begin(Access::kSharedRead).value();
     EXPECT_EQ(count(*database_), 1);
   }
   EXPECT_EQ(count(*other_), 0);
   ASSERT_OK(database_->end_batch());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, TheObserverHearsOfTheBatchNotOfEachChange) {
+TEST_F(BatchTest, TheObserverIsNotifiedOfTheBatchNotOfEachChange) {
   {
     Transaction change = begin(Access::kSharedWrite).value();
     ASSERT_OK(insert());
@@ -93,16 +121,16 @@ TEST_F(BatchTest, TheObserverHearsOfTheBatchNotOfEachChange) {
   EXPECT_EQ(listener_.commits, 0);
   ASSERT_OK(database_->end_batch());
   EXPECT_EQ(listener_.commits, 1);
-  ASSERT_OK(database_->end_batch()) << "there is none, which is no error";
+  ASSERT_OK(database_->end_batch()) << "ending without an open batch is not an error";
   EXPECT_EQ(listener_.commits, 1);
 }
 
 TEST_F(BatchTest, OnlyAnOpenBatchHasATime) {
-  EXPECT_FALSE(database_->batch_opened_at().has_value());
+  EXPECT_FALSE(database_->batch().opened_at().has_value());
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->batch_opened_at().has_value());
+  EXPECT_TRUE(database_->batch().opened_at().has_value());
   ASSERT_OK(database_->end_batch());
-  EXPECT_FALSE(database_->batch_opened_at().has_value());
+  EXPECT_FALSE(database_->batch().opened_at().has_value());
 }
 
 TEST_F(BatchTest, SyncEndsTheBatch) {
@@ -125,22 +153,22 @@ TEST_F(BatchTest, ClosingDropsABatchWhoseObserverDidNotEndIt) {
   EXPECT_EQ(listener_.commits, 0);
 }
 
-TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndStandsAlone) {
+TEST_F(BatchTest, APlainWriteEndsTheBatchFirstAndDoesNotJoinOne) {
   ASSERT_OK(write());
   {
     Transaction alone = begin(Access::kWrite).value();
-    EXPECT_FALSE(database_->in_batch());
+    EXPECT_FALSE(database_->batch().is_open());
     EXPECT_EQ(count(*other_), 1);
     ASSERT_OK(insert());
   }
-  EXPECT_EQ(count(*database_), 1) << "what was dropped is the plain write alone";
+  EXPECT_EQ(count(*database_), 1) << "only the plain write was rolled back";
   EXPECT_OK(database_->sync());
 }
 
 TEST_F(BatchTest, APlainReadEndsTheBatchFirst) {
   ASSERT_OK(write());
   Transaction reading = begin(Access::kRead).value();
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
 }
 
@@ -148,33 +176,33 @@ TEST_F(BatchTest, WithoutGroupedCommitsASharedWriteIsCommittedByItself) {
   Transaction change = Transaction::begin(*other_, Access::kSharedWrite).value();
   ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
   ASSERT_OK(change.commit());
-  EXPECT_FALSE(other_->in_batch());
+  EXPECT_FALSE(other_->batch().is_open());
   EXPECT_EQ(count(*database_), 1);
 }
 
 TEST_F(BatchTest, ARefusedSharedWriteLeavesTheBatch) {
   ASSERT_OK(write());
   { Transaction refused = begin(Access::kSharedWrite).value(); }
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   EXPECT_EQ(listener_.rollbacks, 0);
   ASSERT_OK(database_->sync());
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, AChangeThatWasDroppedTakesTheBatchWithItAndSyncSaysSoOnce) {
+TEST_F(BatchTest, AChangeThatWasDroppedRollsBackTheBatchAndSyncReportsItOnce) {
   ASSERT_OK(write());
   {
     Transaction dropped = begin(Access::kSharedWrite).value();
     ASSERT_OK(insert());
   }
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*database_), 0);
   EXPECT_EQ(listener_.rollbacks, 1);
   EXPECT_EQ(error_of(database_->sync()), Code::kIo);
   EXPECT_OK(database_->sync());
 }
 
-TEST_F(BatchTest, AnInnerChangeThatWasDroppedTakesTheBatchWithIt) {
+TEST_F(BatchTest, AnInnerChangeThatWasDroppedRollsBackTheBatch) {
   ASSERT_OK(write());
   {
     Transaction outer = begin(Access::kSharedWrite).value();
@@ -200,21 +228,21 @@ TEST_F(BatchTest, AfterALostBatchTheNextSucceeds) {
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, ABatchThatCannotBeCommittedIsLostWhole) {
+TEST_F(BatchTest, ABatchThatCannotBeCommittedIsLostCompletely) {
   ASSERT_OK(write());
   listener_.fails = true;
   EXPECT_EQ(error_of(database_->end_batch()), Code::kNoSpace);
   EXPECT_EQ(count(*database_), 0);
   EXPECT_EQ(listener_.rollbacks, 1);
   listener_.fails = false;
-  EXPECT_EQ(error_of(database_->sync()), Code::kNoSpace) << "whoever syncs was not the one who ended it";
+  EXPECT_EQ(error_of(database_->sync()), Code::kNoSpace) << "the caller of sync is not the one who ended it";
   ASSERT_OK(write());
   EXPECT_OK(database_->sync());
 }
 
-TEST_F(BatchTest, ACommitThatEndsTheBatchInVainSaysSoAndRollsBackOnce) {
+TEST_F(BatchTest, ACommitThatFailsToEndTheBatchReturnsTheErrorAndRollsBackOnce) {
   ASSERT_OK(write());
-  database_->want_batch_end();
+  database_->batch().request_end();
   listener_.fails = true;
   {
     Transaction last = begin(Access::kSharedWrite).value();
@@ -225,31 +253,31 @@ TEST_F(BatchTest, ACommitThatEndsTheBatchInVainSaysSoAndRollsBackOnce) {
   EXPECT_EQ(listener_.rollbacks, 1);
   listener_.fails = false;
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
 }
 
-TEST_F(BatchTest, WhatIsKeptBackCountsAsAChange) {
+TEST_F(BatchTest, AKeptBackRowCountsAsAChange) {
   ASSERT_OK(write());
   {
     Transaction dropped = begin(Access::kSharedWrite).value();
-    database_->note_kept_back(10);
+    database_->batch().note_kept_back(10);
   }
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*database_), 0);
   EXPECT_EQ(listener_.rollbacks, 1);
 }
 
-TEST_F(BatchTest, WhatWasKeptBackEarlierIsNoChangeOfWhoWritesItBack) {
+TEST_F(BatchTest, WritingBackAKeptRowIsNotAChangeOfTheRunningTransaction) {
   {
     Transaction change = begin(Access::kSharedWrite).value();
-    database_->note_kept_back(10);
+    database_->batch().note_kept_back(10);
     ASSERT_OK(change.commit());
   }
   {
     Transaction refused = begin(Access::kSharedWrite).value();
     std::int64_t before = database_->total_changes();
     ASSERT_OK(insert());
-    database_->note_written_back(before);
+    database_->batch().note_written_back(database_->total_changes() - before);
   }
   EXPECT_EQ(listener_.rollbacks, 0);
   ASSERT_OK(database_->sync());
@@ -259,25 +287,25 @@ TEST_F(BatchTest, WhatWasKeptBackEarlierIsNoChangeOfWhoWritesItBack) {
 TEST_F(BatchTest, ALargeBatchEndsByItself) {
   Transaction change = begin(Access::kSharedWrite).value();
   ASSERT_OK(insert());
-  database_->note_kept_back(limits::kBatchBytes - 1);
-  database_->note_batch_bytes(1);
+  database_->batch().note_kept_back(limits::kBatchBytes - 1);
+  database_->batch().add_bytes(1);
   ASSERT_OK(change.commit());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 1);
   EXPECT_EQ(listener_.commits, 1);
 }
 
-TEST_F(BatchTest, ABatchThatIsWantedEndsWithTheNextWriteNotWithARead) {
+TEST_F(BatchTest, ARequestedEndTakesEffectAtTheNextWriteNotAtARead) {
   ASSERT_OK(write());
-  database_->want_batch_end();
+  database_->batch().request_end();
   ASSERT_OK(begin(Access::kSharedRead)->commit());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   ASSERT_OK(write());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*other_), 2);
 }
 
-TEST_F(BatchTest, WhoeverBeginsElsewhereKnocksAndSeesTheBatchOnceItIsEnded) {
+TEST_F(BatchTest, AnotherConnectionKnocksAndSeesTheBatchOnceItHasEnded) {
   FileWatch watch = FileWatch::open(database_->wal_path()).value();
   ASSERT_OK(write());
   watch.take();
@@ -295,17 +323,17 @@ TEST_F(BatchTest, WhoeverBeginsElsewhereKnocksAndSeesTheBatchOnceItIsEnded) {
   EXPECT_TRUE(knocked);
 }
 
-TEST_F(BatchTest, WhileAnotherProcessListensEachChangeIsCommittedAndTold) {
+TEST_F(BatchTest, WhileAnotherProcessListensEachChangeIsCommittedAndNotified) {
   std::unique_ptr<Database> listening = open({.commits = Commits::kGrouped});
   listening->listen_for_commits();
   FileWatch watch = FileWatch::open(database_->wal_path()).value();
   ASSERT_OK(write());
-  EXPECT_FALSE(database_->in_batch());
+  EXPECT_FALSE(database_->batch().is_open());
   EXPECT_EQ(count(*listening), 1);
   EXPECT_TRUE(watch.take().touched);
   listening.reset();
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->in_batch());
+  EXPECT_TRUE(database_->batch().is_open());
   EXPECT_FALSE(watch.take().touched);
 }
 
@@ -315,7 +343,7 @@ TEST_F(BatchTest, TheNextSharedReadSeesWhatAnotherConnectionCommitted) {
     return count(*database_);
   };
   EXPECT_EQ(read(), 0);
-  EXPECT_EQ(read(), 0) << "by now the log's index is as it was";
+  EXPECT_EQ(read(), 0) << "now the log's index is unchanged";
   ASSERT_OK(other_->execute("INSERT INTO t VALUES (1)"));
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(read(), 1);

@@ -15,9 +15,9 @@
 
 #include "base/check.h"
 #include "base/path.h"
-#include "db/batch_lock.h"
-#include "db/page_cache.h"
+#include "db/sqlite_init.h"
 #include "db/transaction.h"
+#include "db/wal_signals.h"
 #include "db/wal_vfs.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -50,12 +50,12 @@ std::string_view hint_of(int sqlite_code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return "another process is writing to this agent; try again";
     case SQLITE_FULL: return "free some space; nothing was changed";
-    case SQLITE_CORRUPT: return "`warren fsck` tells what is damaged; a backup may be whole";
+    case SQLITE_CORRUPT: return "`warren fsck` shows what is damaged; a backup may be intact";
     default: return {};
   }
 }
 
-// A file name as SQLite's URI syntax wants it.
+// A file name in SQLite's URI syntax.
 std::string uri_of(std::string_view path, std::string_view query) {
   std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
   for (char c : path) {
@@ -78,16 +78,11 @@ int note_log_pages(void* count, sqlite3*, const char*, int pages) {
   return SQLITE_OK;
 }
 
-std::string directory_of(const std::string& path) {
-  std::size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 void remove_database(const std::string& path) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
 }
 
-// Whether text that follows a statement is more than blanks, semicolons and comments.
+// Whether the text after a statement is more than blanks, semicolons and comments.
 bool holds_a_statement(sqlite3* handle, std::string_view text) {
   while (!text.empty()) {
     sqlite3_stmt* found = nullptr;
@@ -101,18 +96,17 @@ bool holds_a_statement(sqlite3* handle, std::string_view text) {
   return false;
 }
 
-// How SQLite is asked for a file.
+// What is passed to sqlite3_open_v2.
 struct Request {
   std::string name;
   int flags;
 };
 
-// A file in WAL mode can only be read by making -wal and -shm files beside it, and only a connection
-// that may write removes them again. So where we may write, a reader is a writer that promised not
-// to (query_only). Where we may not and nobody has left a WAL, the file cannot change under us through
-// SQLite, and is read as it stands.
+// Reading a file in WAL mode creates -wal and -shm files beside it, and only a connection that may
+// write removes them. So where we have write permission, a reader is a writer with query_only set. Where we
+// have none and there is no -wal file, SQLite cannot change the file, and it is opened as immutable.
 Request request_to_read(const std::string& path) {
-  bool may_write = ::access(directory_of(path).c_str(), W_OK) == 0 && ::access(path.c_str(), W_OK) == 0;
+  bool may_write = ::access(std::string(directory_of(path)).c_str(), W_OK) == 0 && ::access(path.c_str(), W_OK) == 0;
   if (may_write) return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI};
   return {uri_of(path, exists(path + "-wal") ? "?mode=ro" : "?mode=ro&immutable=1"),
           SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
@@ -142,7 +136,7 @@ Error Database::error(int code, std::string_view what) const {
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {
   initialise_sqlite();
   bool in_memory = path == ":memory:";
-  if (path.empty()) return Error(Code::kInvalid, "the path of the file is empty");  // to SQLite: a temporary one
+  if (path.empty()) return Error(Code::kInvalid, "the path of the file is empty");  // to SQLite: a temporary file
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
     return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   }
@@ -160,8 +154,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
   database->read_only_ = !in_memory && options.mode == OpenMode::kReadOnly;
   if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
-    // SQLite would go on reading, and leave files behind that it may not remove.
-    return Error(Code::kDenied, fmt::format("{} may not be written by you", quote(path)),
+    // SQLite would open it for reading, and leave files behind that it may not remove.
+    return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
                  "give yourself write permission on the file and its directory");
   }
   WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
@@ -171,8 +165,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
     : path_(std::move(path)), vfs_(std::move(vfs)), handle_(handle) {}
 
-// Where another connection writes to a file that has no log yet, SQLite does not wait of itself.
-Status Database::keep_a_log(std::chrono::milliseconds wait) {
+// SQLite does not wait here if another connection writes to a file that is not in WAL mode yet.
+Status Database::switch_to_wal(std::chrono::milliseconds wait) {
   constexpr std::chrono::milliseconds kStep{10};
   for (;; wait -= kStep) {
     int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
@@ -185,10 +179,10 @@ Status Database::keep_a_log(std::chrono::milliseconds wait) {
 Status Database::configure(const DatabaseOptions& options) {
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, static_cast<int>(options.busy_wait.count()));
-  // A file is input: no functions from its schema, no writing to the schema, no trust in views.
+  // The file is untrusted input: no functions from its schema, no writes to the schema, no trust in views.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  // Plans do not depend on bound values: else SQLite parses a statement with `LIMIT ?` anew each time it is bound.
+  // Plans do not depend on bound values: otherwise SQLite parses a statement with `LIMIT ?` again at each bind.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_QPSG, 1, nullptr);
   auto pragma = [&](const std::string& text) -> Status {
     int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
@@ -199,12 +193,12 @@ Status Database::configure(const DatabaseOptions& options) {
   WARREN_TRY(pragma(fmt::format("PRAGMA cache_size=-{}", options.cache_bytes / 1024)));
   WARREN_TRY(pragma("PRAGMA temp_store=MEMORY"));
   if (read_only_) {
-    // SQLite counts temporary tables as writing. Whoever wants them answers for their own SQL.
+    // query_only forbids temporary tables too. Without it, the caller's SQL must not write.
     if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
   } else {
-    WARREN_TRY(keep_a_log(options.busy_wait));
-    // A commit always asks the log for a sync; WalVfs knows what that means for our durability, and
-    // tells a checkpoint's syncs, which must reach the disk, by their being "full".
+    WARREN_TRY(switch_to_wal(options.busy_wait));
+    // Every commit then syncs the log, and WalVfs decides by our durability whether that reaches the disk.
+    // "Full" marks a checkpoint's syncs, which always must.
     WARREN_TRY(pragma("PRAGMA synchronous=FULL"));
     WARREN_TRY(pragma("PRAGMA checkpoint_fullfsync=1"));
     if (options.log_bytes > 0) {
@@ -213,12 +207,21 @@ Status Database::configure(const DatabaseOptions& options) {
   }
   commits_ = options.commits;
   if (commits_ == Commits::kGrouped) {
-    // A batch stays in memory until it is committed, so that no change of it can fail half-way for want
-    // of space; checkpoints are for whoever keeps the store, in a thread of its own.
+    // A batch stays in memory until it is committed, so that none of its changes can fail half-way for lack
+    // of space. The store's keeper runs checkpoints, in a thread of its own.
     WARREN_TRY(pragma("PRAGMA cache_spill=0"));
   }
-  bool is_by_owner = commits_ == Commits::kGrouped || options.checkpoints == Checkpoints::kByOwner;
-  if (is_by_owner) sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // in place of SQLite's own checkpoints
+  bool by_owner = commits_ == Commits::kGrouped || options.checkpoints == Checkpoints::kByOwner;
+  if (by_owner) sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // replaces SQLite's own checkpoints
+  WARREN_TRY(prepare_own_statements());
+  WARREN_TRY(page_count_.find_integer());  // a first read of the file: SQLite creates the log if there is none
+  if (path_ != ":memory:") signals_ = WalSignals::open(wal_path());
+  batch_.set_signals(signals_.get());
+  if (signals_) map_log_index();
+  return Ok{};
+}
+
+Status Database::prepare_own_statements() {
   begin_read_ = WARREN_TRY(prepare("BEGIN"));
   begin_write_ = WARREN_TRY(prepare("BEGIN IMMEDIATE"));
   commit_ = WARREN_TRY(prepare("COMMIT"));
@@ -228,22 +231,19 @@ Status Database::configure(const DatabaseOptions& options) {
   page_size_ = WARREN_TRY(prepare("PRAGMA page_size"));
   auto page_bytes = WARREN_TRY(page_size_.find_integer());
   page_bytes_ = page_bytes.value_or(page_bytes_);
-  WARREN_TRY(page_count_.find_integer());  // a first look at the file: SQLite makes the log if there is none
-  if (path_ != ":memory:") batch_lock_ = BatchLock::open(wal_path());
   look_ = WARREN_TRY(prepare("PRAGMA data_version"));
-  if (batch_lock_) map_log_index();
   return Ok{};
 }
 
 Database::~Database() {
-  // An observer may be gone by now, and a batch without what it keeps back is no whole one: whoever observes
-  // ends the batch while both are there. What is left open is rolled back.
-  if (observer_ == nullptr) end_batch().ignore("whoever needed to know has called sync");
+  // The observer may be destroyed already, and without the rows it keeps back a batch is incomplete: an observer ends
+  // the batch while both exist. A batch that is still open is rolled back.
+  if (observer_ == nullptr) end_batch().ignore("a caller that needs to know has called sync");
   for (Statement* statement :
        {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_, &look_}) {
     *statement = Statement();
   }
-  // Every Statement is a member of something that dies before its database; one left over is our bug.
+  // Every Statement is a member of an object destroyed before its database; one left over is our bug.
   WARREN_CHECK(sqlite3_close(handle_) == SQLITE_OK);
 }
 
@@ -280,7 +280,7 @@ std::int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid
 
 std::int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
-std::int64_t Database::total_changes() const { return sqlite3_total_changes64(handle_) + kept_back_; }
+std::int64_t Database::total_changes() const { return sqlite3_total_changes64(handle_) + batch_.kept_back(); }
 
 std::uint32_t Database::version() const {
   std::uint32_t version = 0;
@@ -288,11 +288,11 @@ std::uint32_t Database::version() const {
   return version;
 }
 
-bool Database::was_rolled_back() const { return !lazy_ && sqlite3_get_autocommit(handle_) != 0; }
+bool Database::was_rolled_back() const { return !deferred_ && sqlite3_get_autocommit(handle_) != 0; }
 
-// The first bytes of the index are a header that each commit writes anew: numbers, counters, checksums.
+// The index begins with a header that each commit rewrites: counters, sizes, checksums.
 void Database::map_log_index() {
-  constexpr int kRegionBytes = 32'768;  // SQLite's own: it gives the mapping that it has
+  constexpr int kRegionBytes = 32'768;  // SQLite's own: it returns the mapping it has
   sqlite3_file* file = nullptr;
   if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr) return;
   if (file->pMethods == nullptr || file->pMethods->iVersion < 2 || file->pMethods->xShmMap == nullptr) return;
@@ -301,11 +301,11 @@ void Database::map_log_index() {
   log_index_ = static_cast<const volatile std::byte*>(mapped);
 }
 
-// A copy torn by a commit under way equals nothing that was seen before, which is all that is asked of it.
+// A copy torn by a concurrent commit equals no earlier one, and that is enough here.
 Database::CommitMark Database::read_log_index() const {
   CommitMark header;
   for (std::size_t i = 0; i < header.size(); i += sizeof(std::uint64_t)) {
-    // Another process may write it at this moment, which std::atomic_ref cannot be told of a const mapping.
+    // Another process may be writing it. std::atomic_ref does not take a const mapping.
     std::uint64_t word =
         __atomic_load_n(reinterpret_cast<const volatile std::uint64_t*>(log_index_ + i), __ATOMIC_ACQUIRE);
     std::memcpy(header.data() + i, &word, sizeof word);
@@ -314,7 +314,7 @@ Database::CommitMark Database::read_log_index() const {
 }
 
 std::optional<Database::CommitMark> Database::find_commit_mark() {
-  bool is_alone = depth_ == 0 && !batch_open_;
+  bool is_alone = depth_ == 0 && !batch_.is_open();
   if (log_index_ == nullptr || !is_alone || is_batch_elsewhere(Access::kRead)) return std::nullopt;
   return read_log_index();
 }
@@ -341,7 +341,7 @@ Result<DatabaseSize> Database::size() {
 }
 
 std::string Database::wal_path() const {
-  // SQLite's name for it is absolute: the working directory may have changed since path_ was given.
+  // SQLite's name is absolute: the working directory may have changed since path_ was given.
   return sqlite3_filename_wal(sqlite3_db_filename(handle_, "main"));
 }
 
@@ -350,24 +350,42 @@ Status Database::sync() {
   {
     auto guard = lock();
     WARREN_TRY(end_batch());
-    if (lost_batch_) {
-      Error why = *std::move(lost_batch_);
-      lost_batch_.reset();
-      return why;
-    }
+    if (std::optional<Error> loss = batch_.take_loss()) return *std::move(loss);
   }
   return sync_log();
 }
 
 Status Database::sync_log() {
-  // A descriptor apart from SQLite's, which is safe for the -wal file: SQLite holds its locks on the other
-  // two. No -wal file, or an empty one, means that everything is in the database file, synced.
-  if (!batch_lock_) return Ok{};
-  if (::fdatasync(batch_lock_->wal_fd()) != 0) return system_error(errno, fmt::format("sync {}", quote(wal_path())));
-  // The log is a new file for each time that the agent is open; so is its name in the directory.
-  if (!log_name_is_synced_) WARREN_TRY(sync_host_dir(directory_of(wal_path())));
+  // Our own descriptor, which is safe for the -wal file: SQLite's locks are on the other two files. Without a -wal
+  // file, or with an empty one, everything is in the database file and synced.
+  if (!signals_) return Ok{};
+  if (::fdatasync(signals_->wal_fd()) != 0) return system_error(errno, fmt::format("sync {}", quote(wal_path())));
+  // SQLite creates the log each time the agent is opened, so its name in the directory is new too.
+  if (!log_name_is_synced_) WARREN_TRY(sync_host_dir(std::string(directory_of(wal_path()))));
   log_name_is_synced_ = true;
   return Ok{};
+}
+
+Status Database::reserve(std::uint64_t bytes) {
+  if (!is_grouped() || signals_ == nullptr) return Ok{};
+  auto guard = lock();
+  if (depth_ > 0) return Ok{};
+  auto attempt = [&]() -> Result<bool> {
+    LogState log{.page_bytes = page_bytes_, .pages = log_pages_, .is_checkpointed = log_is_checkpointed_};
+    return batch_.reserve(bytes, log, free_count_);
+  };
+  if (WARREN_TRY(attempt())) return Ok{};
+  // Nearly full: a checkpoint lets the log reuse its space.
+  WARREN_TRY(end_batch());
+  WARREN_TRY(checkpoint());
+  batch_.drop_reservations();
+  if (WARREN_TRY(attempt())) return Ok{};
+  return Error(Code::kNoSpace, "the disk is full", "free some space; nothing was changed");
+}
+
+void Database::listen_for_commits() {
+  auto guard = lock();
+  if (signals_) signals_->listen();
 }
 
 Result<std::uint32_t> Database::checkpoint() {
@@ -376,13 +394,13 @@ Result<std::uint32_t> Database::checkpoint() {
   int moved = 0;
   int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
   if (code != SQLITE_OK && code != SQLITE_BUSY) return error(code, "checkpoint");
-  log_is_moved_ = code == SQLITE_OK && pages == moved;
+  log_is_checkpointed_ = code == SQLITE_OK && pages == moved;
   return static_cast<std::uint32_t>(std::max(moved, 0));
 }
 
 Status Database::backup_to(const std::string& path) {
   auto guard = lock();
-  if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would hold what is not committed yet");
+  if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would contain changes that are not committed yet");
   if (exists(path)) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   std::string partial = path + ".partial";
   remove_database(partial);
@@ -394,7 +412,7 @@ Status Database::backup_to(const std::string& path) {
 
 Status Database::copy_to(const std::string& path) {
   std::optional<std::int64_t> page_bytes = WARREN_TRY(page_size_.find_integer());
-  // SQLite cannot change the page size of a copy that is in WAL mode already: it starts out with ours.
+  // SQLite cannot change the page size of a copy that is in WAL mode already: create it with ours.
   DatabaseOptions options{.mode = OpenMode::kCreate};
   if (page_bytes) options.page_bytes = static_cast<std::uint32_t>(*page_bytes);
   std::unique_ptr<Database> copy = WARREN_TRY(open(path, options));

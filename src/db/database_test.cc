@@ -54,28 +54,28 @@ void write_content(const std::string& path, std::string_view content) {
 
 bool exists(const std::string& path) { return std::filesystem::exists(path); }
 
-TEST(Database, AMissingFileIsNotFoundAndNotMade) {
+TEST(Database, AMissingFileIsNotFoundAndNotCreated) {
   TempDir directory;
   EXPECT_EQ(error_of(Database::open(directory.file("a.db"), {})), Code::kNotFound);
   EXPECT_EQ(error_of(Database::open(directory.file("a.db"), {.mode = OpenMode::kReadOnly})), Code::kNotFound);
   EXPECT_FALSE(exists(directory.file("a.db")));
 }
 
-TEST(Database, AFileThatExistsIsNotCreatedAnew) {
+TEST(Database, AnExistingFileIsNotCreatedAgain) {
   TempDir directory;
   create(directory.file("a.db"));
   EXPECT_EQ(error_of(Database::open(directory.file("a.db"), {.mode = OpenMode::kCreate})), Code::kExists);
   EXPECT_EQ(number(*Database::open(directory.file("a.db"), {}).value(), "SELECT count(*) FROM t"), 2);
 }
 
-TEST(Database, ALinkToNowhereIsNotCreatedThrough) {
+TEST(Database, ADanglingSymlinkIsNotCreatedThrough) {
   TempDir directory;
   std::filesystem::create_symlink(directory.file("target"), directory.file("a.db"));
   EXPECT_EQ(error_of(Database::open(directory.file("a.db"), {.mode = OpenMode::kCreate})), Code::kExists);
   EXPECT_FALSE(exists(directory.file("target")));
 }
 
-TEST(Database, AFileIsNotCreatedInADirectoryThatIsMissing) {
+TEST(Database, AFileIsNotCreatedInAMissingDirectory) {
   TempDir directory;
   EXPECT_EQ(error_of(Database::open(directory.file("no/a.db"), {.mode = OpenMode::kCreate})), Code::kNotFound);
 }
@@ -84,13 +84,13 @@ TEST(Database, AnEmptyPathIsRefused) {
   EXPECT_EQ(error_of(Database::open("", {.mode = OpenMode::kCreate})), Code::kInvalid);
 }
 
-TEST(Database, ADirectoryIsNoDatabase) {
+TEST(Database, ADirectoryIsNotADatabase) {
   TempDir directory;
   EXPECT_FALSE(Database::open(directory.path(), {}).ok());
   EXPECT_FALSE(Database::open(directory.path(), {.mode = OpenMode::kReadOnly}).ok());
 }
 
-TEST(Database, AFileThatIsNoDatabaseIsCorruptAndLeftAsItIs) {
+TEST(Database, AFileThatIsNotADatabaseIsCorruptAndNotChanged) {
   TempDir directory;
   std::string content;
   while (content.size() < 10'000) content += "This is a shopping list. ";
@@ -199,7 +199,7 @@ TEST(Database, AForeignCommitBeforeOurOwnIsNotMistakenForOurs) {
   EXPECT_NE(epoch_in_transaction(*one), before);
 }
 
-TEST(Database, WhoeverOpensAFileWithoutALogWaitsForItsWriter) {
+TEST(Database, OpeningAFileWithoutALogWaitsForItsWriter) {
   TempDir dir;
   std::string path = dir.file("a.db");
   sqlite3* other = nullptr;
@@ -236,7 +236,7 @@ TEST(Database, TheSchemaOfAFileCannotBeTamperedWith) {
   EXPECT_FALSE(database->execute("DELETE FROM sqlite_schema").ok());
 }
 
-TEST(Database, SizeCountsPagesAndWhatOfThemIsFree) {
+TEST(Database, SizeCountsPagesAndFreePages) {
   TempDir directory;
   auto database = create(directory.file("a.db"));
   ASSERT_OK(database->execute("INSERT INTO t VALUES (3, zeroblob(1000000))"));
@@ -249,7 +249,7 @@ TEST(Database, SizeCountsPagesAndWhatOfThemIsFree) {
   EXPECT_LT(emptied.used_bytes, 100'000U);
 }
 
-TEST(DatabaseBackup, ACopyIsWholeWhateverThePageSize) {
+TEST(DatabaseBackup, ACopyIsCompleteWhateverThePageSize) {
   TempDir directory;
   for (std::uint32_t page_bytes : {512U, 4096U, 16'384U, 65'536U}) {
     std::string path = directory.file(std::to_string(page_bytes));
@@ -264,14 +264,14 @@ TEST(DatabaseBackup, ACopyIsWholeWhateverThePageSize) {
   }
 }
 
-TEST(DatabaseBackup, AMemoryDatabaseIsSavedByIt) {
+TEST(DatabaseBackup, AMemoryDatabaseCanBeBackedUp) {
   TempDir directory;
   ASSERT_OK(create(":memory:")->backup_to(directory.file("copy.db")));
   auto copy = Database::open(directory.file("copy.db"), {}).value();
   EXPECT_EQ(number(*copy, "SELECT count(*) FROM t"), 2);
 }
 
-TEST(DatabaseBackup, AnExistingTargetIsRefusedAndLeftAsItIs) {
+TEST(DatabaseBackup, AnExistingTargetIsRefusedAndNotChanged) {
   TempDir directory;
   auto source = create(directory.file("a.db"));
   write_content(directory.file("copy.db"), "precious");
@@ -280,7 +280,7 @@ TEST(DatabaseBackup, AnExistingTargetIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(error_of(source->backup_to(directory.file("a.db"))), Code::kExists);
 }
 
-TEST(DatabaseBackup, WhatAnInterruptedOneLeftBehindIsNoHindrance) {
+TEST(DatabaseBackup, LeftoversOfAnInterruptedBackupAreReplaced) {
   TempDir directory;
   auto source = create(directory.file("a.db"));
   write_content(directory.file("copy.db.partial"), "half a database");
@@ -290,13 +290,13 @@ TEST(DatabaseBackup, WhatAnInterruptedOneLeftBehindIsNoHindrance) {
   EXPECT_FALSE(exists(directory.file("copy.db.partial-wal")));
 }
 
-TEST(DatabaseBackup, ATargetThatCannotBeMadeIsReported) {
+TEST(DatabaseBackup, ATargetThatCannotBeCreatedIsReported) {
   TempDir directory;
   auto source = create(directory.file("a.db"));
   EXPECT_EQ(error_of(source->backup_to(directory.file("no/copy.db"))), Code::kNotFound);
 }
 
-TEST(DatabaseBackup, WhatIsNotCommittedIsNotBackedUp) {
+TEST(DatabaseBackup, UncommittedChangesAreNotBackedUp) {
   TempDir directory;
   auto source = create(directory.file("a.db"));
   Transaction change = Transaction::begin(*source, Access::kWrite).value();
@@ -305,7 +305,7 @@ TEST(DatabaseBackup, WhatIsNotCommittedIsNotBackedUp) {
   EXPECT_FALSE(exists(directory.file("copy.db")));
 }
 
-TEST(DatabaseBackup, ACopyMadeWhileAnotherConnectionWritesHoldsWholeTransactions) {
+TEST(DatabaseBackup, ACopyMadeWhileAnotherConnectionWritesHasWholeTransactions) {
   TempDir directory;
   auto source = create(directory.file("a.db"));
   auto writer = Database::open(directory.file("a.db"), {.durability = Durability::kProcess}).value();
@@ -335,13 +335,13 @@ TEST(DatabaseBackup, ACopyMadeWhileAnotherConnectionWritesHoldsWholeTransactions
   writing.join();
 }
 
-// Root may write anywhere; in a child process that is somebody else, permissions bind.
+// Root ignores permissions; a child process with another user id does not.
 void become_nobody() {
   constexpr uid_t kNobody = 65534;
   if (geteuid() == 0 && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(3);
 }
 
-TEST(DatabaseDeathTest, AFileInADirectoryThatCannotBeWrittenIsRead) {
+TEST(DatabaseDeathTest, AFileInAReadOnlyDirectoryCanBeRead) {
   TempDir directory;
   create(directory.file("a.db"));
   ASSERT_EQ(chmod(directory.file("a.db").c_str(), 0444), 0);

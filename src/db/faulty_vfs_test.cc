@@ -86,7 +86,7 @@ TEST_F(FaultyVfsTest, AFailedOpenIsAnError) {
   EXPECT_FALSE(Database::open(file_, {.vfs = vfs_.name()}).ok());
 }
 
-TEST_F(FaultyVfsTest, APowerCutKeepsWhatWasSynced) {
+TEST_F(FaultyVfsTest, APowerCutKeepsSyncedWrites) {
   vfs_.hold_back();
   auto database = open_faulty(Durability::kPower);
   EXPECT_OK(add_row(*database));
@@ -96,7 +96,7 @@ TEST_F(FaultyVfsTest, APowerCutKeepsWhatWasSynced) {
   EXPECT_EQ(rows_on_disk(), 1);
 }
 
-TEST_F(FaultyVfsTest, APowerCutTakesWhatWasNotSynced) {
+TEST_F(FaultyVfsTest, APowerCutLosesUnsyncedWrites) {
   vfs_.hold_back();
   auto database = open_faulty(Durability::kProcess);
   EXPECT_OK(add_row(*database));
@@ -121,7 +121,7 @@ TEST_F(FaultyVfsTest, TornSectorsNeverMakeHalfATransaction) {
   }
 }
 
-TEST_F(FaultyVfsTest, APlannedPowerCutComesAfterItsCall) {
+TEST_F(FaultyVfsTest, APlannedPowerCutHappensAfterItsCall) {
   vfs_.hold_back();
   auto database = open_faulty(Durability::kPower);
   vfs_.cut_power_after(1, PowerLoss::kDropped, 1);

@@ -20,7 +20,7 @@
 #include <sqlite3.h>
 
 #include "base/check.h"
-#include "db/page_cache.h"
+#include "db/sqlite_init.h"
 
 namespace warren::testing {
 namespace {
@@ -34,7 +34,7 @@ struct HeldCall {
   std::optional<std::size_t> cut_to;
 };
 
-// A file as the process sees it, and what of that the disk has not got yet.
+// A file as the process sees it, and the calls that have not reached the disk yet.
 struct HeldFile {
   std::string image;
   std::vector<HeldCall> pending;
@@ -95,7 +95,7 @@ void put(int fd, std::size_t offset, std::string_view data) {
   }
 }
 
-// Through the handle that SQLite has: closing a descriptor of our own would drop this process's locks
+// Uses SQLite's handle: closing a descriptor of our own would drop this process's locks
 // on the file.
 int apply(sqlite3_file* real, const HeldCall& call) {
   if (call.cut_to) return real->pMethods->xTruncate(real, static_cast<sqlite3_int64>(*call.cut_to));
@@ -103,11 +103,11 @@ int apply(sqlite3_file* real, const HeldCall& call) {
                                 static_cast<sqlite3_int64>(call.offset));
 }
 
-// Sectors of what was pending reach the disk or not, each by a throw of the dice. Locks no longer
+// Each sector of the pending writes reaches the disk or not, at random. Locks no longer
 // matter: every handle of ours is dead.
 void tear(const std::string& path, const HeldFile& file, std::mt19937_64& random) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;  // deleted meanwhile
+  if (fd < 0) return;  // deleted in the meantime
   for (const HeldCall& call : file.pending) {
     if (call.cut_to) {
       if (random() % 2 == 0) WARREN_CHECK(::ftruncate(fd, static_cast<off_t>(*call.cut_to)) == 0);
@@ -209,7 +209,7 @@ int on_sync(sqlite3_file* file, int /*flags*/) {
   std::lock_guard guard(me.state->mutex);
   if (me.state->meets_fault(DiskCall::kSync)) return SQLITE_IOERR_FSYNC;
   int code = SQLITE_OK;
-  // "The disk" is the real file as this process sees it: really syncing it would only take time.
+  // "The disk" is the real file as this process sees it: syncing it would only take time.
   if (me.held != nullptr) {
     for (const HeldCall& call : std::exchange(me.held->pending, {})) {
       if (code == SQLITE_OK) code = apply(me.real(), call);
@@ -234,7 +234,7 @@ int on_check_lock(sqlite3_file* file, int* reserved) {
 }
 
 int on_control(sqlite3_file* file, int op, void* argument) {
-  // Hints to grow the real file would put bytes there that the image knows nothing of.
+  // A hint to grow the real file would add bytes that the image does not have.
   if (op == SQLITE_FCNTL_SIZE_HINT || op == SQLITE_FCNTL_CHUNK_SIZE) return SQLITE_OK;
   return self(file).real()->pMethods->xFileControl(self(file).real(), op, argument);
 }
@@ -254,7 +254,7 @@ int on_shm_unmap(sqlite3_file* file, int remove) {
   return self(file).real()->pMethods->xShmUnmap(self(file).real(), remove);
 }
 
-// Version 2: shared memory, but no xFetch. Memory-mapped reads would see the real file behind our back.
+// Version 2: shared memory, but no xFetch. Memory-mapped reads would bypass us and see the real file.
 const sqlite3_io_methods kMethods = {2,
                                      on_close,
                                      on_read,
@@ -283,7 +283,7 @@ std::string read_whole(sqlite3_file* real) {
   return image;
 }
 
-// Temporary files have no name and need no care: nothing of them outlives the process.
+// Temporary files have no name and pass straight through: they do not outlive the process.
 HeldFile* hold(FaultyVfs::State& state, const char* name, sqlite3_file* real) {
   if (!state.holds_back || name == nullptr) return nullptr;
   auto [found, is_new] = state.held.try_emplace(name);
@@ -294,7 +294,7 @@ HeldFile* hold(FaultyVfs::State& state, const char* name, sqlite3_file* real) {
 int on_open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
   FaultyVfs::State& state = state_of(vfs);
   FaultyFile& me = self(file);
-  me.base.pMethods = nullptr;  // tells SQLite not to close it, should we fail
+  me.base.pMethods = nullptr;  // if we fail, SQLite does not close it
   std::lock_guard guard(state.mutex);
   if (state.meets_fault(DiskCall::kOpen)) return SQLITE_CANTOPEN;
   int code = state.real->xOpen(state.real, name, me.real(), flags, out_flags);
@@ -306,7 +306,7 @@ int on_open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int fla
   return SQLITE_OK;
 }
 
-// Removing a name takes effect at once: SQLite removes only what it no longer needs.
+// Removing a file takes effect immediately: SQLite removes only files that it no longer needs.
 int on_delete(sqlite3_vfs* vfs, const char* name, int sync_dir) {
   FaultyVfs::State& state = state_of(vfs);
   std::lock_guard guard(state.mutex);

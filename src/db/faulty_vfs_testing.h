@@ -1,11 +1,11 @@
 // A disk that fails on demand, for tests: a SQLite VFS around the system's own.
 //
-// It is built into warren_db_testing only, never into what is shipped. Give name() to
+// It is built into warren_db_testing only and never shipped. Pass name() as
 // DatabaseOptions::vfs; reopening without it is reopening on a healthy disk.
 //
-// It does two things. fail() makes a chosen call fail, once or from then on; a failing write puts
-// half of its bytes down first, as disks do. hold_back() keeps what was written but not yet synced
-// apart from the real file, so that cut_power() can take it away again.
+// It does two things. fail() makes a chosen call fail, once or from then on; a failing write writes
+// half of its bytes first, as disks do. hold_back() keeps unsynced writes out of the real file, so that
+// cut_power() can drop them.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct FaultPlan {
   FaultLasts lasts = FaultLasts::kOnce;
 };
 
-// What happens to unsynced writes when the power goes.
+// What happens to unsynced writes at a power cut.
 enum class PowerLoss {
-  kDropped,  // nothing of them reached the disk
-  kTorn,     // each 512-byte sector did or did not, by the seed
+  kDropped,  // none of them reached the disk
+  kTorn,     // each 512-byte sector did or did not, depending on the seed
 };
 
 // Thread-safe. Must outlive every database opened through it.
@@ -48,11 +48,11 @@ class FaultyVfs {
   bool fired() const;              // has the planned fault happened?
   int calls(DiskCall call) const;  // since fail() or heal(); open of an existing file counts too
 
-  // From now on unsynced writes are held back. Only before a file is opened through this VFS.
+  // From now on unsynced writes are held back. Call it before any file is opened through this VFS.
   void hold_back();
   // Cuts the power right after the nth call counted as in fail(): that call still happens.
   void cut_power_after(int nth, PowerLoss loss, std::uint64_t seed);
-  // Now. Every open file is dead afterwards: its calls fail until it is closed.
+  // Cuts the power now. Calls on files that were open fail from then on, until they are closed.
   void cut_power(PowerLoss loss, std::uint64_t seed);
   bool power_is_cut() const;
 

@@ -1,5 +1,5 @@
-// SQL text that was written by us: it converts from compile-time text only, so that values can
-// reach a statement by binding alone.
+// Our own SQL text. It converts from compile-time text only, so that values reach a statement only by
+// being bound.
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ class Sql {
   std::string_view text_;
 };
 
-// Text a person typed (`warren sql`): the name says that someone else answers for it.
+// SQL that a user typed (`warren sql`): the name marks it as not ours.
 struct UserSql {
   std::string_view text;
 };

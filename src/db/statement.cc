@@ -74,7 +74,7 @@ Statement& Statement::bind(int index, std::int64_t value) { return note(sqlite3_
 Statement& Statement::bind(int index, double value) { return note(sqlite3_bind_double(handle_, index, value)); }
 
 Statement& Statement::bind(int index, std::string_view text) {
-  // A null pointer would bind NULL; the empty text is a value.
+  // A null pointer would bind NULL, but an empty text is a value.
   const char* data = text.data() == nullptr ? "" : text.data();
   return note(sqlite3_bind_text64(handle_, index, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
@@ -91,7 +91,7 @@ Result<bool> Statement::step() {
     int code = std::exchange(failed_bind_, SQLITE_OK);
     return database_->error(code, "bind a value");
   }
-  if (database_->lazy_) WARREN_TRY(database_->begin_lazy());
+  if (database_->deferred_) WARREN_TRY(database_->begin_deferred());
   int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;

@@ -17,8 +17,8 @@ class Statement;
 
 enum class ColumnType { kInteger, kReal, kText, kBlob, kNull };
 
-// The rows of one run. Resets the statement when it goes, so that no read lock outlives it. Views
-// are good until the next row.
+// The rows of one run. Its destructor resets the statement, so that no read lock outlives it. Views
+// are valid until the next row.
 class Rows {
  public:
   Rows(Rows&& other) noexcept;
@@ -43,8 +43,8 @@ class Rows {
   Statement* statement_;
 };
 
-// Not thread-safe by itself: run it while holding the database's lock (a Transaction does). What is
-// bound is not copied and must live until the run is over; every run binds anew. A failed bind is
+// Not thread-safe by itself: run it while holding the database's lock (a Transaction does). Bound values
+// are not copied and must stay valid until the run ends; bind all of them before each run. A failed bind is
 // reported by the run.
 class Statement {
  public:
@@ -56,7 +56,7 @@ class Statement {
   Statement& bind(int index, std::int64_t value);
   Statement& bind(int index, int value) { return bind(index, std::int64_t{value}); }
   Statement& bind(int index, std::uint32_t value) { return bind(index, std::int64_t{value}); }
-  // Inode numbers and sizes: SQLite integers are signed, and no limit of ours reaches the sign bit.
+  // For inode numbers and sizes: SQLite integers are signed, and no limit of ours reaches the sign bit.
   Statement& bind(int index, std::uint64_t value) { return bind(index, static_cast<std::int64_t>(value)); }
   Statement& bind(int index, double value);
   Statement& bind(int index, std::string_view text);
@@ -73,7 +73,7 @@ class Statement {
   Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
 
   bool read_only() const;
-  int times_parsed_again() const;  // by SQLite, which forgets a plan when the schema changes
+  int times_parsed_again() const;  // SQLite drops a plan when the schema changes
 
  private:
   friend class Database;

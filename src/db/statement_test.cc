@@ -73,7 +73,7 @@ TEST_F(StatementTest, AnEmptyOptionalIsBoundAsNull) {
   EXPECT_EQ(rows.integer(1), 7);
 }
 
-TEST_F(StatementTest, ARunBindsAnew) {
+TEST_F(StatementTest, EachRunBindsItsOwnValues) {
   Statement insert = prepare("INSERT INTO t (v) VALUES (?)");
   for (int i = 1; i <= 3; ++i) ASSERT_OK(insert.bind(1, i).run());
   EXPECT_EQ(prepare("SELECT sum(v) FROM t").find_integer().value(), 6);
@@ -86,21 +86,21 @@ TEST_F(StatementTest, AFailedBindFailsTheRunAndOnlyThat) {
   EXPECT_OK(insert.bind(1, 1).run());
 }
 
-TEST_F(StatementTest, AValueThatIsThereAlreadyIsAConflictAndTheStatementStaysUsable) {
+TEST_F(StatementTest, ADuplicateValueIsAConflictAndTheStatementStaysUsable) {
   Statement insert = prepare("INSERT INTO t (v) VALUES (?)");
   ASSERT_OK(insert.bind(1, "a").run());
   EXPECT_EQ(error_of(insert.bind(1, "a").run()), Code::kConflict);
   EXPECT_OK(insert.bind(1, "b").run());
 }
 
-TEST_F(StatementTest, FindIntegerIsEmptyWhereThereIsNoRow) {
+TEST_F(StatementTest, FindIntegerIsEmptyWithoutARow) {
   Statement find = prepare("SELECT v FROM t WHERE id = ?");
   EXPECT_EQ(find.bind(1, 1).find_integer().value(), std::nullopt);
   ASSERT_OK(database_->execute("INSERT INTO t VALUES (1, 42)"));
   EXPECT_EQ(find.bind(1, 1).find_integer().value(), 42);
 }
 
-TEST_F(StatementTest, RowsLeftHalfReadHoldNothingOpen) {
+TEST_F(StatementTest, RowsReadHalfwayHoldNothingOpen) {
   ASSERT_OK(database_->execute("INSERT INTO t (v) VALUES (1), (2), (3)"));
   Statement all = prepare("SELECT v FROM t");
   {
@@ -111,7 +111,7 @@ TEST_F(StatementTest, RowsLeftHalfReadHoldNothingOpen) {
   EXPECT_OK(database_->execute("VACUUM"));
 }
 
-TEST_F(StatementTest, ReadOnlyTellsAReadFromAWrite) {
+TEST_F(StatementTest, ReadOnlyDistinguishesReadsFromWrites) {
   EXPECT_TRUE(prepare("SELECT * FROM t").read_only());
   EXPECT_FALSE(prepare("DELETE FROM t").read_only());
 }
@@ -123,7 +123,7 @@ TEST_F(StatementTest, RowsKnowTheirColumns) {
   EXPECT_EQ(rows.column_name(1), "two");
 }
 
-TEST_F(StatementTest, AMovedStatementGoesOnWorking) {
+TEST_F(StatementTest, AMovedStatementStillWorks) {
   Statement first = prepare("SELECT ?");
   Statement second = std::move(first);
   Statement third;
@@ -131,7 +131,7 @@ TEST_F(StatementTest, AMovedStatementGoesOnWorking) {
   EXPECT_EQ(third.bind(1, 5).find_integer().value(), 5);
 }
 
-TEST_F(StatementTest, WhatAPersonTypedMustBeExactlyOneStatement) {
+TEST_F(StatementTest, UserSqlMustBeExactlyOneStatement) {
   EXPECT_OK(database_->prepare(UserSql{"SELECT 1"}));
   EXPECT_OK(database_->prepare(UserSql{"SELECT 1 ; ;\n -- and that was it"}));
   EXPECT_EQ(error_of(database_->prepare(UserSql{"SELECT 1; SELECT 2"})), Code::kInvalid);

@@ -1,4 +1,4 @@
-// A change that holds together: all of it is committed, or none.
+// A change that is committed completely or not at all.
 #pragma once
 
 #include <mutex>
@@ -12,17 +12,17 @@ enum class Access {
   kRead,
   kWrite,
   // With Commits::kGrouped these join the open batch, and a shared write opens one: its commit() makes the
-  // change visible here and leaves committing the batch for later. Without, they are kRead and kWrite.
-  // Whoever shares checks everything before the first change: a change that is not committed takes the
-  // whole batch with it. kRead and kWrite end the batch first and stand alone.
+  // change visible on this connection and leaves committing the batch for later. Otherwise they are kRead and kWrite.
+  // A shared write checks everything before its first change: if a change is not committed, the whole
+  // batch is rolled back. kRead and kWrite end the batch first and do not join one.
   kSharedRead,
   kSharedWrite,
 };
 
-// Holds the database's lock for as long as it lives. Transactions nest within a thread: an inner
-// one joins the outer and only the outermost commits. An inner write that changed rows and went
-// away without commit() makes the outer one fail, since half a change must not land. A write inside
-// a read is refused: the read's view of the file may be old already.
+// Holds the database's lock for its lifetime. Transactions nest within a thread: an inner
+// one joins the outer, and only the outermost commits. If an inner write changed rows and was
+// destroyed without commit(), the outer one fails, so that no half of a change is committed. A write inside
+// a read is refused: the read's view of the file may be out of date.
 class Transaction {
  public:
   static Result<Transaction> begin(Database& database, Access access);

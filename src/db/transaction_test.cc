@@ -80,7 +80,7 @@ TEST_F(TransactionTest, OnlyTheOutermostCommits) {
   EXPECT_EQ(listener_.commits, 1);
 }
 
-TEST_F(TransactionTest, AnInnerChangeThatWasDroppedTakesTheOuterWithIt) {
+TEST_F(TransactionTest, AnInnerChangeThatWasDroppedFailsTheOuterTransaction) {
   {
     Transaction outer = begin(Access::kWrite).value();
     {
@@ -168,9 +168,9 @@ TEST_F(TransactionTest, EachOutermostOneHasItsOwnNumber) {
   EXPECT_NE(database_->transaction_number(), first);
 }
 
-// A full disk makes SQLite roll back the whole transaction by itself. Were the rest then written all
-// the same, each statement would commit alone.
-TEST_F(TransactionTest, AfterAFullDiskTheRestOfABatchIsRefused) {
+// On a full disk SQLite rolls back the whole transaction by itself. Statements run after that would
+// each commit on their own.
+TEST_F(TransactionTest, AfterAFullDiskTheRestOfTheTransactionIsRefused) {
   {
     Transaction batch = begin(Access::kWrite).value();
     ASSERT_OK(insert());
@@ -194,7 +194,7 @@ TEST_F(TransactionTest, AWriteOnAReadOnlyDatabaseIsRefused) {
   EXPECT_OK(Transaction::begin(*reader, Access::kRead));
 }
 
-TEST_F(TransactionTest, AWriterWaitsNoLongerThanItWasTold) {
+TEST_F(TransactionTest, AWriterWaitsNoLongerThanItsBusyWait) {
   std::unique_ptr<Database> other = open({.busy_wait = std::chrono::milliseconds(0)});
   Transaction writing = begin(Access::kWrite).value();
   Result<Transaction> second = Transaction::begin(*other, Access::kWrite);

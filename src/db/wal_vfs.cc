@@ -8,17 +8,17 @@
 namespace warren {
 namespace {
 
-// A commit that is larger goes out in pieces. SQLite's own file layer takes less than 128 KiB in one
-// write (it looks at 17 bits of the size), and a page may have 64 KiB.
+// A larger commit is written in pieces. SQLite's own VFS takes less than 128 KiB in one
+// write (it uses 17 bits of the size), and a page may have 64 KiB.
 constexpr std::size_t kPendingBytes = std::size_t{96} << 10;
 
-// An open log. SQLite gives the memory; the file of the VFS below follows right behind.
+// An open log. SQLite allocates it, with the underlying VFS's file right after it.
 struct LogFile {
   sqlite3_file handle;
   const WalVfs* vfs;
-  std::string* pending;  // what was written and is not passed on yet
+  std::string* pending;  // buffered writes
   sqlite3_int64 pending_at;
-  bool gathers;
+  bool buffers;
 
   sqlite3_file* below() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
@@ -27,18 +27,18 @@ LogFile& log_of(sqlite3_file* file) { return *reinterpret_cast<LogFile*>(file); 
 
 sqlite3_file* below(sqlite3_file* file) { return log_of(file).below(); }
 
-int pass_on(LogFile& log) {
+int write_pending(LogFile& log) {
   if (log.pending->empty()) return SQLITE_OK;
   int code = log.below()->pMethods->xWrite(log.below(), log.pending->data(), static_cast<int>(log.pending->size()),
                                            log.pending_at);
-  // After a failure the transaction is rolled back, and what is written next goes to the same places.
+  // After a failure the transaction is rolled back, and the next one writes to the same offsets.
   log.pending->clear();
   return code;
 }
 
 int close_log(sqlite3_file* file) {
   LogFile& log = log_of(file);
-  int written = pass_on(log);
+  int written = write_pending(log);
   int closed = log.below()->pMethods->xClose(log.below());
   delete log.pending;
   return written != SQLITE_OK ? written : closed;
@@ -46,10 +46,10 @@ int close_log(sqlite3_file* file) {
 
 int write_log(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) {
   LogFile& log = log_of(file);
-  if (!log.gathers) return below(file)->pMethods->xWrite(below(file), data, size, offset);
+  if (!log.buffers) return below(file)->pMethods->xWrite(below(file), data, size, offset);
   bool follows = offset == log.pending_at + static_cast<sqlite3_int64>(log.pending->size());
   if (!follows || log.pending->size() + static_cast<std::size_t>(size) > kPendingBytes) {
-    int code = pass_on(log);
+    int code = write_pending(log);
     if (code != SQLITE_OK) return code;
   }
   if (log.pending->empty()) log.pending_at = offset;
@@ -63,26 +63,26 @@ int write_log(sqlite3_file* file, const void* data, int size, sqlite3_int64 offs
 
 int sync_log(sqlite3_file* file, int flags) {
   LogFile& log = log_of(file);
-  int code = pass_on(log);
+  int code = write_pending(log);
   if (code != SQLITE_OK) return code;
-  // checkpoint_fullfsync is on, so that a checkpoint's syncs differ from a commit's.
+  // checkpoint_fullfsync is on, so a checkpoint's syncs are "full" and a commit's are not.
   bool is_commit = (flags & 0x0F) != SQLITE_SYNC_FULL;
   if (is_commit && log.vfs->commit_sync() == CommitSync::kSystem) return SQLITE_OK;
   return log.below()->pMethods->xSync(log.below(), flags);
 }
 
 int read_log(sqlite3_file* file, void* out, int size, sqlite3_int64 offset) {
-  int code = pass_on(log_of(file));
+  int code = write_pending(log_of(file));
   return code != SQLITE_OK ? code : below(file)->pMethods->xRead(below(file), out, size, offset);
 }
 
 int truncate_log(sqlite3_file* file, sqlite3_int64 size) {
-  int code = pass_on(log_of(file));
+  int code = write_pending(log_of(file));
   return code != SQLITE_OK ? code : below(file)->pMethods->xTruncate(below(file), size);
 }
 
 int size_of_log(sqlite3_file* file, sqlite3_int64* size) {
-  int code = pass_on(log_of(file));
+  int code = write_pending(log_of(file));
   return code != SQLITE_OK ? code : below(file)->pMethods->xFileSize(below(file), size);
 }
 
@@ -117,7 +117,7 @@ int open_file(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int f
   sqlite3_vfs* base = base_of(vfs);
   if ((flags & SQLITE_OPEN_WAL) == 0) return base->xOpen(base, name, file, flags, out_flags);
   auto* log =
-      new (file) LogFile{.handle = {}, .vfs = &vfs_of(vfs), .pending = nullptr, .pending_at = 0, .gathers = false};
+      new (file) LogFile{.handle = {}, .vfs = &vfs_of(vfs), .pending = nullptr, .pending_at = 0, .buffers = false};
   int code = base->xOpen(base, name, log->below(), flags, out_flags);
   if (code != SQLITE_OK) return code;  // without methods SQLite does not close it
   log->pending = new (std::nothrow) std::string;
@@ -125,10 +125,10 @@ int open_file(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int f
     log->below()->pMethods->xClose(log->below());
     return SQLITE_NOMEM;
   }
-  // Where a write may damage its neighbours in a sector, SQLite pads a commit and writes on after the
-  // sync; then what is gathered would not be all that others may read.
+  // If a write may damage neighbouring bytes of its sector, SQLite pads a commit and goes on writing after the
+  // sync; others could then read pages that are still buffered.
   int traits = log->below()->pMethods->xDeviceCharacteristics(log->below());
-  log->gathers = (traits & SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0;
+  log->buffers = (traits & SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0;
   log->handle.pMethods = &kLogMethods;
   return SQLITE_OK;
 }
@@ -183,7 +183,7 @@ WalVfs::WalVfs(sqlite3_vfs& base, CommitSync commit_sync)
 
 Result<std::unique_ptr<WalVfs>> WalVfs::open(const char* base, CommitSync commit_sync) {
   sqlite3_vfs* below = sqlite3_vfs_find(base);
-  if (below == nullptr || below->iVersion < 2) return Error(Code::kInternal, "SQLite has no such file layer");
+  if (below == nullptr || below->iVersion < 2) return Error(Code::kInternal, "SQLite has no such VFS");
   std::unique_ptr<WalVfs> vfs(new WalVfs(*below, commit_sync));
   if (sqlite3_vfs_register(vfs->registered_.get(), 0) != SQLITE_OK) return Error(Code::kLimit, "out of memory");
   return vfs;

@@ -1,8 +1,8 @@
-// Gathers what SQLite writes to its log into few large writes.
+// A SQLite VFS that combines writes to the log into few large ones.
 //
-// SQLite writes each page of a commit to the log with two small system calls; a commit of ten pages is
-// twenty. Here they are kept until SQLite asks for a sync, which it does before it lets anyone see the
-// commit, so an error still reaches the commit it belongs to and nobody reads what is not written yet.
+// SQLite writes each page of a commit to the log with two small system calls: twenty for a commit of ten
+// pages. This VFS buffers them until SQLite asks for a sync, which comes before the commit is visible to anyone,
+// so an error still fails the right commit and nobody reads pages that are not written yet.
 // Why this is safe, step by step: docs/design/db.md.
 #pragma once
 
@@ -15,14 +15,14 @@ struct sqlite3_vfs;
 
 namespace warren {
 
-// What the sync of a commit does once the log is written. (The syncs around a checkpoint always go to
+// What the sync of a commit does after the log is written. (The syncs around a checkpoint always reach
 // the disk: without them a power cut could damage the file.)
 enum class CommitSync { kDisk, kSystem };
 
-// One per connection, over SQLite's own or a test's. Outlives the connection that uses it.
+// One per connection, on top of SQLite's own VFS or a test's. Outlives the connection that uses it.
 class WalVfs {
  public:
-  // `base`: the name of the one below, or null for the default.
+  // `base`: the name of the underlying VFS, or null for the default.
   static Result<std::unique_ptr<WalVfs>> open(const char* base, CommitSync commit_sync);
   ~WalVfs();
   WalVfs(const WalVfs&) = delete;

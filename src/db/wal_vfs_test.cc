@@ -23,7 +23,7 @@ class WalVfsTest : public ::testing::Test {
             {.mode = OpenMode::kCreate, .durability = durability, .cache_bytes = 64 << 10, .vfs = disk_.name()})
             .value();
     EXPECT_OK(database->execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v); CREATE INDEX i ON t (v)"));
-    disk_.heal();  // counts from here
+    disk_.heal();  // resets the call counts
     return database;
   }
   std::int64_t count_from_elsewhere() {
@@ -42,7 +42,7 @@ TEST_F(WalVfsTest, ACommitOfSeveralPagesIsOneWriteAndOneSync) {
   EXPECT_EQ(disk_.calls(DiskCall::kSync), 1);
 }
 
-TEST_F(WalVfsTest, WithProcessDurabilityACommitIsWrittenForAllToSeeButNotSynced) {
+TEST_F(WalVfsTest, WithProcessDurabilityACommitIsVisibleToOthersButNotSynced) {
   auto database = open(Durability::kProcess);
   ASSERT_OK(database->execute("INSERT INTO t VALUES (1, 'x')"));
   EXPECT_EQ(disk_.calls(DiskCall::kWrite), 1);

@@ -112,8 +112,7 @@ class FileSystem {
   // Usually does nothing, because numbers are never reused.
   virtual void reserve_number(Inode, std::uint64_t /*generation*/) {}
 
-  // flush: the guarantee of a close (none). sync: afterwards a crash loses nothing of this node.
-  virtual Status flush(Inode node) = 0;
+  // After it returns, a crash loses nothing of this node. Closing a file promises nothing.
   virtual Status sync(Inode node) = 0;
 
   // Extended attributes.

@@ -505,13 +505,11 @@ Result<std::uint64_t> MemoryFs::copy_range(Inode from, std::uint64_t from_offset
   return length;
 }
 
-Status MemoryFs::flush(Inode node) {
+Status MemoryFs::sync(Inode node) {
   Lock lock(mutex_);
   WARREN_TRY(get_node(node));
   return Ok{};
 }
-
-Status MemoryFs::sync(Inode node) { return flush(node); }
 
 Result<std::string> MemoryFs::get_xattr(Inode node, std::string_view name) {
   WARREN_TRY(check_xattr_name(name));

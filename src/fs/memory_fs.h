@@ -51,7 +51,6 @@ class MemoryFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
-  Status flush(Inode node) override;
   Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;

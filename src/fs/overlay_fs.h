@@ -66,7 +66,6 @@ class OverlayFs final : public FileSystem {
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
   Result<Fd> open_backing(Inode node) override;  // for a node that was not copied
-  Status flush(Inode) override { return Ok{}; }
   Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;

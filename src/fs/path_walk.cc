@@ -20,8 +20,7 @@ bool is_root(std::string_view path) {
 // The last component as written, including '.' and '..'.
 std::string_view last_component(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
-  std::size_t slash = path.rfind('/');
-  return slash == path.npos ? path : path.substr(slash + 1);
+  return base_name(path);
 }
 
 // For Result::within.

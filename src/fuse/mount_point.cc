@@ -223,10 +223,8 @@ Result<std::string> resolve_mount_point(const std::string& dir) {
   if (!is_dead_mount(dir)) return canonical_host_path(dir);
   std::string path = dir;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  std::size_t slash = path.rfind('/');
-  std::string parent = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  std::string resolved = WARREN_TRY(canonical_host_path(parent));
-  return fmt::format("{}/{}", resolved == "/" ? "" : resolved, path.substr(slash + 1));
+  std::string resolved = WARREN_TRY(canonical_host_path(std::string(directory_of(path))));
+  return fmt::format("{}/{}", resolved == "/" ? "" : resolved, base_name(path));
 }
 
 bool is_in_use(const std::string& dir) {

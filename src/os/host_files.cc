@@ -79,9 +79,7 @@ Status publish_host_file(const std::string& draft, const std::string& path) {
   if (!renamed && errno == EINVAL) renamed = ::link(draft.c_str(), path.c_str()) == 0 && ::unlink(draft.c_str()) == 0;
   if (!renamed && errno == EEXIST) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   if (!renamed) return system_error(errno, fmt::format("make {}", quote(path)));
-  std::size_t slash = path.rfind('/');
-  std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  return sync_host_dir(directory);
+  return sync_host_dir(std::string(directory_of(path)));
 }
 
 Status sync_host_dir(const std::string& path) {

@@ -1,6 +1,6 @@
-// What an apply is about to do to the base, kept in the agent file until it is done: wr_apply.
+// The intent of an apply: its planned changes to the base, kept in the agent file until it is done (wr_apply).
 //
-// There is one at a time. Its meaning is changes/intent.h's; here it is bytes.
+// There is at most one. changes/intent.h defines its content; here it is bytes.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace warren {
 
-// Durable when this returns, unless it is part of a larger transaction. kBusy if there is one already.
+// Durable when this returns, unless it is part of a larger transaction. kBusy if there is already one.
 Status put_apply_intent(Store& store, Bytes intent);
 Result<std::optional<std::string>> find_apply_intent(Store& store);
-Status remove_apply_intent(Store& store);  // joins the transaction that is open
+Status remove_apply_intent(Store& store);  // joins an open transaction
 
 }  // namespace warren

@@ -8,12 +8,8 @@
 namespace warren {
 namespace {
 
-// Writes up to this size are kept in memory during a batch; larger ones gain nothing by it.
+// Writes up to this size are kept in memory during a batch; larger ones gain nothing from it.
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
-
-// A chunk that was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kChunkSettledAfter = 32;
-constexpr int kChunkLooks = 4;  // at what may not be settled, before giving up
 
 constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
 
@@ -33,7 +29,7 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
   chunks->put_ =
       WARREN_TRY(db.prepare("INSERT INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?) "
                             "ON CONFLICT (ino, chunk_index) DO UPDATE SET data = excluded.data"));
-  // For what is new for sure, which spares looking; should it not be, what went in before stays.
+  // For chunks known to be new, which saves a lookup. If one exists after all, the rows inserted before it stay.
   chunks->insert_ = WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES (?, ?, ?)"));
   chunks->insert_many_ =
       WARREN_TRY(db.prepare("INSERT OR FAIL INTO fs_data (ino, chunk_index, data) VALUES "
@@ -42,7 +38,7 @@ Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema)
                             "(?1, ?2 + 8, ?11), (?1, ?2 + 9, ?12), (?1, ?2 + 10, ?13), (?1, ?2 + 11, ?14), "
                             "(?1, ?2 + 12, ?15), (?1, ?2 + 13, ?16), (?1, ?2 + 14, ?17), (?1, ?2 + 15, ?18)"));
   chunks->erase_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ?"));
-  chunks->erase_behind_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
+  chunks->erase_from_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index >= ?"));
   chunks->erase_range_ = WARREN_TRY(db.prepare("DELETE FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ?"));
   chunks->trim_ =
       WARREN_TRY(db.prepare("UPDATE fs_data SET data = substr(data, 1, ?1) WHERE ino = ?2 AND chunk_index = ?3 "
@@ -56,32 +52,37 @@ Chunks::KeptFile* Chunks::find_kept(Inode node) {
   return found == kept_.end() ? nullptr : &found->second;
 }
 
-const std::string* Chunks::find_kept(Inode node, std::uint64_t index) {
+const Chunks::Kept* Chunks::find_kept(Inode node, std::uint64_t index) {
   KeptFile* file = find_kept(node);
   if (file == nullptr) return nullptr;
   auto found = file->find(index);
-  return found == file->end() ? nullptr : &found->second.data;
+  return found == file->end() ? nullptr : &found->second;
+}
+
+void Chunks::erase_kept(Inode node, std::uint64_t index) {
+  KeptFile* file = find_kept(node);
+  if (file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
 }
 
 Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   auto [kept, is_first] = kept_[node].try_emplace(index);
   if (is_first) {
-    settling_.emplace_back(node, index);
+    kept_queue_.push(node, index);
     kept->second.is_new = is_new;
   }
   kept->second.data = as_text(data);
-  kept->second.changed = ++count_;
-  database_.note_kept_back(is_first ? chunk_bytes_ : 0);
+  kept->second.changed = ++changes_;
+  database_.batch().note_kept_back(is_first ? chunk_bytes_ : 0);
   return Ok{};
 }
 
 Status Chunks::write_back(Inode node, KeptFile& file) {
-  std::int64_t changes_before = database_.total_changes();
-  for (const auto& [index, kept] : file) {
-    WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
-  }
-  database_.note_written_back(changes_before);
-  return Ok{};
+  return write_back_kept(database_, [&]() -> Status {
+    for (const auto& [index, kept] : file) {
+      WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
+    }
+    return Ok{};
+  });
 }
 
 Status Chunks::write_back(Inode node) {
@@ -93,40 +94,27 @@ Status Chunks::write_back(Inode node) {
 }
 
 Status Chunks::write_back() {
-  std::vector<Inode> ordered;  // as they lie in the file
+  std::vector<Inode> ordered;  // as in the file
   ordered.reserve(kept_.size());
   for (const auto& [node, file] : kept_) ordered.push_back(node);
   std::sort(ordered.begin(), ordered.end());
   for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
   kept_.clear();
-  settling_.clear();
+  kept_queue_.clear();
   last_chunks_.clear();
   return Ok{};
 }
 
 Result<bool> Chunks::write_back_one() {
-  for (int look = 0; look < kChunkLooks && !settling_.empty(); ++look) {
-    auto [node, index] = settling_.front();
-    settling_.pop_front();
-    KeptFile* file = find_kept(node);
-    if (file == nullptr) continue;
-    auto kept = file->find(index);
-    if (kept == file->end()) continue;
-    if (count_ - kept->second.changed < kChunkSettledAfter) {
-      settling_.emplace_back(node, index);
-      continue;
-    }
-    std::int64_t changes_before = database_.total_changes();
-    WARREN_TRY(store(node, index, as_bytes(kept->second.data), kept->second.is_new));
-    file->erase(kept);
-    if (file->empty()) kept_.erase(node);
-    database_.note_written_back(changes_before);
-    return true;
-  }
-  return false;
+  auto find = [this](const ChunkKey& key) { return find_kept(key.first, key.second); };
+  auto write = [this](const ChunkKey& key, const Kept& kept) {
+    return store(key.first, key.second, as_bytes(kept.data), kept.is_new);
+  };
+  auto erase = [this](const ChunkKey& key) { erase_kept(key.first, key.second); };
+  return kept_queue_.write_back_one(database_, changes_, find, write, erase);
 }
 
-// Fills `out` from one chunk after the other; what no chunk covers is zeros.
+// Fills `out` from one chunk after another, with zeros where there is none.
 class ChunkCopy {
  public:
   ChunkCopy(std::uint64_t chunk_bytes, std::uint64_t offset, MutableBytes out)
@@ -172,7 +160,7 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
     copy.finish();
     return Ok{};
   }
-  // Two ordered lists in one pass; a kept chunk goes before a stored one of the same index.
+  // Merges two ordered lists; a kept chunk replaces a stored one of the same index.
   auto add_kept_until = [&](std::uint64_t end) {
     for (; newer != kept.end() && newer->first < end && newer->first <= last; ++newer) {
       copy.add(newer->first, as_bytes(newer->second.data));
@@ -195,8 +183,8 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
   std::uint64_t end = offset + data.size();
   std::uint64_t new_size = std::max(size, end);
   std::uint64_t first = offset / chunk_bytes_;
-  keeps_ = database_.in_batch() && data.size() <= kKeptWriteBytes;
-  if (!database_.in_batch()) last_chunks_.clear();
+  keeps_ = database_.batch().is_open() && data.size() <= kKeptWriteBytes;
+  if (!database_.batch().is_open()) last_chunks_.clear();
   if (size > 0) WARREN_TRY(fill_short_tail(node, first));
   else last_chunks_[node] = LastChunk();
   for (std::uint64_t index = first; !data.empty(); ++index) {
@@ -250,8 +238,8 @@ Status Chunks::fill_short_tail(Inode node, std::uint64_t first_index) {
 }
 
 Result<bool> Chunks::load(Inode node, std::uint64_t index) {
-  if (const std::string* kept = find_kept(node, index); kept != nullptr) {
-    buffer_ = *kept;
+  if (const Kept* kept = find_kept(node, index); kept != nullptr) {
+    buffer_ = kept->data;
     return true;
   }
   buffer_.clear();
@@ -272,8 +260,8 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
     last->second = {.end = index + 1, .is_whole = data.size() == chunk_bytes_};
   }
   if (keeps_) return keep(node, index, data, is_new);
-  if (KeptFile* file = find_kept(node); file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
-  database_.note_batch_bytes(data.size());
+  erase_kept(node, index);
+  database_.batch().add_bytes(data.size());
   return store(node, index, data, is_new);
 }
 
@@ -281,12 +269,13 @@ Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   if (is_new) {
     Status stored = insert_.bind(1, node.value).bind(2, index).bind(3, data).run();
     if (stored.ok() || stored.error().code() != Code::kConflict) return stored;
-    // A row that the file's size said nothing of: other programs leave such.
+    // A row beyond the file's size: other programs leave such rows.
   }
   return put_.bind(1, node.value).bind(2, index).bind(3, data).run();
 }
 
-// The first of the whole chunks in `data`, if all of them are new; else false, and nothing is done.
+// Stores the first kChunksAtOnce whole chunks of `data` if all of them are new; otherwise does nothing and returns
+// false.
 Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   if (keeps_ || data.size() < kChunksAtOnce * chunk_bytes_) return false;
   auto last = last_chunks_.find(node);
@@ -299,7 +288,7 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   if (!stored.ok() && stored.error().code() == Code::kConflict) return false;  // one by one, as in store
   WARREN_TRY(std::move(stored));
   last->second = {.end = index + kChunksAtOnce, .is_whole = true};
-  database_.note_batch_bytes(kChunksAtOnce * chunk_bytes_);
+  database_.batch().add_bytes(kChunksAtOnce * chunk_bytes_);
   return true;
 }
 
@@ -309,7 +298,7 @@ Status Chunks::cut(Inode node, std::uint64_t size) {
   WARREN_TRY(write_back(node));
   std::uint64_t whole = size / chunk_bytes_;
   std::uint64_t rest = size % chunk_bytes_;
-  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
+  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
   if (rest == 0) return Ok{};
   return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
 }
@@ -323,8 +312,8 @@ Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
   std::uint64_t kept = size / chunk_bytes_ + (size % chunk_bytes_ != 0 ? 1 : 0);
   if (end <= kept) return size;
   std::uint64_t begin = std::max(kept, end > kStep ? end - kStep : 0);
-  WARREN_TRY(erase_behind_.bind(1, node.value).bind(2, begin).run());
-  database_.note_batch_bytes((end - begin) * 512);
+  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, begin).run());
+  database_.batch().add_bytes((end - begin) * 512);
   return std::max(begin * chunk_bytes_, size);
 }
 

@@ -1,12 +1,11 @@
 // File content: fs_data, one row per chunk that holds anything.
 //
-// A missing chunk is a hole and reads as zeros, and so does what lies behind a chunk's own end. Only
-// the last chunk of a file may be shorter than the chunk size (FS-9 in docs/format.md); a writer
-// that goes beyond a short one fills it up first.
+// A missing chunk is a hole and reads as zeros, and so does the range after a short chunk's end. Only
+// the last chunk of a file may be shorter than the chunk size (FS-9 in docs/format.md); a write
+// beyond a short one pads it first.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,13 +18,14 @@
 #include "db/database.h"
 #include "fs/types.h"
 #include "store/schema.h"
+#include "store/write_back.h"
 
 namespace warren {
 
-// Use it inside a transaction. Sizes belong to the node row: the caller passes and keeps them.
+// Use it inside a transaction. Sizes belong to the node row: the caller passes and updates them.
 //
 // While a batch is open (Commits::kGrouped), small writes stay in memory until write_back, so that
-// appending a line costs no row each time. Everything here sees them all the same.
+// appending a line does not write a row each time. Every function here sees them.
 class Chunks {
  public:
   static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema);
@@ -36,7 +36,7 @@ class Chunks {
   // `size` is the file's size before the write. O(data), and one chunk read at either end.
   Status write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes data);
 
-  // Drops what lies behind `size`. Growing a file needs no call: it stores nothing.
+  // Drops everything after `size`. Growing a file needs no call: it stores nothing.
   Status cut(Inode node, std::uint64_t size);
 
   // Makes [offset, offset + length) of a file of `size` bytes a hole.
@@ -44,20 +44,20 @@ class Chunks {
 
   Status erase(Inode node);
 
-  // A large file is made smaller in steps, so that neither memory nor the time of a step grows with it: drops
-  // some of the last chunks that lie behind `size` and returns the size that is left, `size` at the least.
+  // Shrinks a large file in steps, so that neither the memory nor the time of a step grows with it: drops
+  // some of the last chunks after `size` and returns the remaining size, at least `size`.
   Result<std::uint64_t> cut_some(Inode node, std::uint64_t size);
 
   Status write_back();
-  // Of that one chunk, if there is one that was not changed lately. False if there is none.
+  // Writes back one chunk that has not changed lately. False if there is none.
   Result<bool> write_back_one();
   void forget_kept() {  // after a rollback
     kept_.clear();
-    settling_.clear();
+    kept_queue_.clear();
     last_chunks_.clear();
   }
 
-  // The first data, or the first hole, at or behind `offset`, not looking at the size.
+  // The first data, or the first hole, at or after `offset`, whatever the file's size.
   Result<std::optional<std::uint64_t>> find_data(Inode node, std::uint64_t offset);
   Result<std::uint64_t> find_hole(Inode node, std::uint64_t offset);
 
@@ -65,9 +65,10 @@ class Chunks {
   struct Kept {
     std::string data;           // the whole chunk
     bool is_new = false;        // the file has no row for it
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
-  using KeptFile = std::map<std::uint64_t, Kept>;  // by index
+  using KeptFile = std::map<std::uint64_t, Kept>;    // by index
+  using ChunkKey = std::pair<Inode, std::uint64_t>;  // node and index
 
   Chunks(Database& database, std::uint32_t chunk_bytes) : database_(database), chunk_bytes_(chunk_bytes) {}
 
@@ -77,28 +78,31 @@ class Chunks {
   Status store(Inode node, std::uint64_t index, Bytes data, bool is_new);
   Result<bool> put_many(Inode node, std::uint64_t index, Bytes data);
   KeptFile* find_kept(Inode node);
-  const std::string* find_kept(Inode node, std::uint64_t index);
+  const Kept* find_kept(Inode node, std::uint64_t index);
+  void erase_kept(Inode node, std::uint64_t index);
   Status write_back(Inode node, KeptFile& file);
   Status write_back(Inode node);
   Status write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data);
   Status fill_short_tail(Inode node, std::uint64_t first_index);
   Status zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end);
 
+  static constexpr std::uint64_t kSettledAfter = 32;
+
   Database& database_;
   std::uint64_t chunk_bytes_;
-  std::unordered_map<Inode, KeptFile> kept_;              // only while a batch is open; no file in it is empty
-  bool keeps_ = false;                                    // of the write under way
-  std::deque<std::pair<Inode, std::uint64_t>> settling_;  // what kept_ got, oldest first; some are gone again
-  std::uint64_t count_ = 0;                               // of chunks that were kept
+  std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
+  bool keeps_ = false;                        // of the write under way
+  WriteBackQueue<ChunkKey> kept_queue_{kSettledAfter};
+  std::uint64_t changes_ = 0;  // to kept chunks
 
-  // The last chunk of files written in this batch, or by this call where there is none: so that it need not be looked
-  // for each time, and because what lies behind it is new for sure.
+  // The last chunk of each file written in this batch, or by this call without one. Saves looking it up each time, and
+  // every chunk after it is known to be new.
   struct LastChunk {
     std::uint64_t end = 0;  // one more than its index
-    bool is_whole = true;   // or there is none: either way nothing needs filling up
+    bool is_whole = true;   // or there is none: in both cases nothing needs padding
   };
   std::unordered_map<Inode, LastChunk> last_chunks_;
-  std::string buffer_;  // one chunk, kept to spare allocations
+  std::string buffer_;  // one chunk; a member to save allocations
   Statement get_;
   Statement range_;
   Statement put_;
@@ -106,7 +110,7 @@ class Chunks {
   Statement insert_many_;
   Statement last_;
   Statement erase_;
-  Statement erase_behind_;
+  Statement erase_from_;
   Statement erase_range_;
   Statement trim_;
   Statement indexes_;

@@ -1,4 +1,4 @@
-// The rules of docs/format.md that show in what the store writes and how it reads.
+// The rules of docs/format.md that apply to what the store writes and how it reads.
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -59,13 +59,13 @@ TEST_F(Format, FS1_ANewAgentHasARootThatIsADirectory) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry"), 0);
 }
 
-TEST_F(Format, FS9_EveryChunkButTheLastIsWhole) {
+TEST_F(Format, FS9_EveryChunkButTheLastIsComplete) {
   ASSERT_OK(write_file(store_->fs(), "/f", as_bytes(std::string(10'000, 'x'))));
   EXPECT_EQ(ask("SELECT count(*) FROM fs_data WHERE octet_length(data) = 4096"), 2);
   EXPECT_EQ(ask("SELECT octet_length(data) FROM fs_data WHERE chunk_index = 2"), 10'000 - 2 * 4096);
 }
 
-TEST_F(Format, FS9_AShortChunkIsFilledUpWhenAnotherFollows) {
+TEST_F(Format, FS9_AShortChunkIsPaddedWhenAnotherFollows) {
   ASSERT_OK(write_file(store_->fs(), "/f", as_bytes("abc")));
   ASSERT_OK(write_at(store_->fs(), "/f", 9000, as_bytes("xyz")));
   EXPECT_EQ(ask("SELECT octet_length(data) FROM fs_data WHERE chunk_index = 0"), 4096);
@@ -153,14 +153,14 @@ TEST_F(Format, FS26_NamesAreBytes) {
   expect_clean();
 }
 
-TEST_F(Format, OV4_AnOverlaySaysWhereItsBaseIs) {
+TEST_F(Format, OV4_AnOverlayStoresItsBasePath) {
   ASSERT_OK(make_overlay(*store_, "/base"));
   EXPECT_EQ(ask("SELECT value = '/base' FROM fs_overlay_config WHERE key = 'base_path'"), 1);
   EXPECT_EQ(find_overlay_base(*store_).value(), "/base");
   expect_clean();
 }
 
-TEST_F(Format, WR3_TheFileHoldsNoTriggerAndNoVirtualTable) {
+TEST_F(Format, WR3_TheFileHasNoTriggerAndNoVirtualTable) {
   ASSERT_OK(make_overlay(*store_, "/base"));
   EXPECT_EQ(ask("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE VIRTUAL%'"), 0);
 }
@@ -188,7 +188,7 @@ TEST_F(Format, WR5_EachTransactionThatChangesSomethingLeavesOneRow) {
   EXPECT_EQ(ask("SELECT count(*) FROM wr_journal"), before + 2);
 }
 
-TEST_F(Format, WR6_AnAttributeGoesWithItsNode) {
+TEST_F(Format, WR6_AnAttributeIsRemovedWithItsNode) {
   ASSERT_OK(write_file(store_->fs(), "/f", as_bytes("x")));
   ASSERT_OK(set_xattr(store_->fs(), "/f", "user.a", as_bytes("v")));
   EXPECT_EQ(ask("SELECT count(*) FROM wr_xattr"), 1);
@@ -209,14 +209,14 @@ TEST_F(Format, WR7_AnOpenUnlinkedFileIsAnOrphanUntilItIsReleased) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_data"), 0);
 }
 
-TEST_F(Format, WR8_AnExpiryGoesWithItsKey) {
+TEST_F(Format, WR8_AnExpiryIsRemovedWithItsKey) {
   ASSERT_OK(store_->kv().set("k", "1", std::chrono::milliseconds(5000)));
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 1);
   ASSERT_OK(store_->kv().remove("k"));
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 0);
 }
 
-TEST_F(Format, WR10_AQuotaAndWhatIsUsedAreWholeNumbers) {
+TEST_F(Format, WR10_AQuotaAndUsedSpaceAreWholeNumbers) {
   {
     auto whole = store_->begin_write();
     ASSERT_OK(whole);

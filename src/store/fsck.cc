@@ -20,7 +20,7 @@ Result<FsckReport> check(Database& database) {
 
 Result<std::unique_ptr<Database>> open(const std::string& path, OpenMode mode) {
   auto database = WARREN_TRY(Database::open(path, {.mode = mode, .temp_tables = TempTables::kYes}));
-  // The sets that are compared grow with the agent, so they may not live in memory.
+  // The compared sets grow with the agent, so they must not be in memory.
   WARREN_TRY(database->execute("PRAGMA temp_store=FILE"));
   return database;
 }
@@ -33,7 +33,7 @@ Result<std::string> back_up(Database& database, const std::string& path, std::in
     if (done.ok()) return name;
     if (done.error().code() != Code::kExists) return std::move(done).take_error();
   }
-  return Error(Code::kExists, fmt::format("a hundred backups of {} stand beside it already", quote(path)));
+  return Error(Code::kExists, fmt::format("there are already a hundred backups of {} next to it", quote(path)));
 }
 
 bool has_work(const FsckReport& report) {

@@ -1,7 +1,7 @@
-// fsck: does an agent file keep the rules of docs/format.md, and putting right what can be.
+// fsck: checks an agent file against the rules of docs/format.md, and repairs what can be repaired.
 //
-// Works on the tables themselves and not through Store, so that it opens what Store refuses. The
-// memory it takes does not grow with the agent: SQLite does the set work, spilling to a file.
+// Works on the tables directly and not through Store, so that it can open files that Store refuses. Its
+// memory does not grow with the agent: SQLite does the set operations, spilling to a file.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Violation {
 };
 
 struct FsckReport {
-  std::vector<Violation> violations;  // at most limits::kFsckPerRule of each rule, then how many more
+  std::vector<Violation> violations;  // at most limits::kFsckPerRule of each rule, then a count of the rest
   std::uint64_t inodes = 0;
   std::uint64_t entries = 0;
   std::uint64_t chunks = 0;
@@ -31,20 +31,20 @@ struct FsckReport {
   bool clean() const { return violations.empty(); }
 };
 
-// Reads only. kNotFound; kCorrupt if it is no SQLite database or has none of our tables;
+// Read-only. kNotFound; kCorrupt if it is not a SQLite database or not an agent file;
 // kUnsupported if a newer Warren wrote it.
 Result<FsckReport> check_agent(const std::string& path, Clock& clock);
 
 struct RepairReport {
   FsckReport before;
   std::string backup_path;   // empty when there was nothing to repair
-  std::size_t repaired = 0;  // rows put right
+  std::size_t repaired = 0;  // rows changed
   FsckReport after;
 };
 
-// Takes a backup beside the file first, then repairs in one transaction, then checks again. Nothing
-// is thrown away that anyone could read: nodes that lost their name go to /lost+found/<inode>.
-// Key-value pairs and tool calls are never touched.
+// Makes a backup next to the file, repairs in one transaction, then checks again. Nothing
+// readable is deleted: nodes without a name are moved to /lost+found/<inode>.
+// Key-value pairs and tool calls are never changed.
 Result<RepairReport> repair_agent(const std::string& path, Clock& clock);
 
 }  // namespace warren

@@ -90,7 +90,7 @@ Status run(Database& database, const Check& check, Findings& findings) {
   return Ok{};
 }
 
-// A damaged page stops the query that meets it, not the whole check.
+// A damaged page stops the query that reads it, not the whole check.
 Status tolerate(Status status, std::string_view what, Findings& findings) {
   if (status.ok()) return status;
   if (status.error().code() != Code::kCorrupt) return status;
@@ -106,7 +106,7 @@ Status run_all(Database& database, const TableNames& tables, std::span<const Che
   return Ok{};
 }
 
-// What REINDEX puts right.
+// REINDEX repairs these.
 bool is_about_an_index(std::string_view message) {
   return message.find("missing from index") != message.npos || message.find("entries in index") != message.npos;
 }
@@ -141,9 +141,9 @@ Status check_config(Database& database, const TableNames& tables, Findings& find
   std::optional<std::string> size;
   if (tables.has("fs_config")) size = WARREN_TRY(find_config(database, "chunk_size"));
   if (!size) {
-    findings.add("FS-19", "fs_config does not say the chunk_size; it is taken to be 4096", true);
+    findings.add("FS-19", "fs_config has no chunk_size; 4096 is assumed", true);
   } else if (!parse_chunk_bytes(*size)) {
-    findings.add("FS-19", fmt::format("fs_config says chunk_size {}, which is no size", quote(*size)), false);
+    findings.add("FS-19", fmt::format("fs_config has chunk_size {}, which is not a valid size", quote(*size)), false);
   }
   std::optional<std::string> said;
   if (tables.has("fs_config")) said = WARREN_TRY(find_config(database, "schema_version"));
@@ -153,7 +153,7 @@ Status check_config(Database& database, const TableNames& tables, Findings& find
                             ? "0.4"
                             : "0.2";
   if (said && *said != is) {
-    findings.add("FS-20", fmt::format("fs_config says schema_version {}, but the tables are {}", quote(*said), is),
+    findings.add("FS-20", fmt::format("fs_config has schema_version {}, but the tables are {}", quote(*said), is),
                  false);
   }
   return Ok{};
@@ -200,9 +200,9 @@ Status check_whiteout_paths(Database& database, Findings& findings) {
     std::string_view path = rows.text(0);
     Result<std::string> normal = normalise_path(path);
     if (!normal.ok() || *normal != path) {
-      findings.add("OV-2", fmt::format("the whiteout {} is no normalised absolute path", show(rows, 0)), false);
+      findings.add("OV-2", fmt::format("the whiteout {} is not a normalised absolute path", show(rows, 0)), false);
     } else if (path != "/" && WARREN_TRY(leads_somewhere(lookup, path))) {
-      findings.add("OV-6", fmt::format("{} is there, and has a whiteout", show(rows, 0)), true);
+      findings.add("OV-6", fmt::format("{} exists, but has a whiteout", show(rows, 0)), true);
     }
   }
   return Ok{};
@@ -213,15 +213,15 @@ Status check_whiteout_parents(Database& database, Findings& findings) {
   Rows rows = query.rows();
   while (WARREN_TRY(rows.next())) {
     std::string_view path = rows.text(0);
-    if (!path.starts_with('/')) continue;  // OV-2 says so already
+    if (!path.starts_with('/')) continue;  // already reported as OV-2
     std::string_view parent = path == "/" ? path : split_parent(path).parent;
     if (rows.type(1) == ColumnType::kText && rows.text(1) == parent) continue;
-    findings.add("OV-1", fmt::format("the whiteout {} says its parent is {}", show(rows, 0), show(rows, 1)), true);
+    findings.add("OV-1", fmt::format("the whiteout {} has the wrong parent {}", show(rows, 0), show(rows, 1)), true);
   }
   return Ok{};
 }
 
-// The checks that need more than SQL can say.
+// The checks that SQL alone cannot do.
 Status check_by_row(Database& database, const TableNames& tables, Findings& findings) {
   if (tables.has("kv_store")) {
     WARREN_TRY(tolerate(check_values(database, findings), "KV-2 could not be checked", findings));
@@ -302,8 +302,8 @@ Status gather_facts(Database& database, const TableNames& tables) {
   if (tables.has("wr_orphan")) {
     WARREN_TRY(database.execute("INSERT INTO temp.fsck_orphan SELECT ino FROM wr_orphan"));
   }
-  // A circle is what cannot be reached from the root, nor from a directory that lost its place for
-  // another reason (no name, or a parent that is none) and is named for that.
+  // A cycle is unreachable both from the root and from directories that are out of the tree for
+  // another reason (no name, or a parent that is not a directory), which has its own violation.
   return database.execute(R"sql(
     INSERT INTO temp.fsck_link
       SELECT ino, count(*) FROM fs_dentry WHERE typeof(ino) = 'integer' GROUP BY ino;

@@ -1,4 +1,4 @@
-// The checks behind fsck, on a connection that fsck or a repair has open.
+// The checks of fsck, on a connection that fsck or a repair has open.
 #pragma once
 
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace warren {
 
-// Fills the temporary tables that checks and repairs work with, from what the file holds now:
+// Fills the temporary tables of checks and repairs from the current content of the file:
 //   fsck_fact(chunk_bytes)      one row
-//   fsck_orphan(ino)            wr_orphan, also where the file has none
-//   fsck_link(ino, names)       how many entries lead to a node
-//   fsck_reached(ino)           directories that are not in a circle or below one
+//   fsck_orphan(ino)            wr_orphan; empty if the file has no such table
+//   fsck_link(ino, names)       how many entries a node has
+//   fsck_reached(ino)           directories that are not in a cycle or below one
 Status gather_facts(Database& database, const TableNames& tables);
 
-// Whether the path leads to a node through entries, links not followed. `lookup` finds the inode of
+// Whether the path exists, without following symlinks. `lookup` finds the inode of
 // (parent_ino, name).
 Result<bool> leads_somewhere(Statement& lookup, std::string_view path);
 

@@ -34,14 +34,14 @@ class Repairer {
   Status move_away_from_root();
   Status repair_entries();
   Status repair_chunks();
-  Status repair_litter();
+  Status remove_leftovers();
   Status attach_lost();
-  Status break_circles(std::int64_t lost_found);
+  Status break_cycles(std::int64_t lost_found);
   Result<std::int64_t> lost_found();
   Result<std::int64_t> make_lost_found(std::string_view name);
   Status repair_links();
   Status remove_stale_whiteouts();
-  Status tell_readers(bool journal_is_damaged);
+  Status notify_readers(bool journal_is_damaged);
 
   Database& database_;
   TableNames tables_;
@@ -74,12 +74,12 @@ Status Repairer::repair(const FsckReport& before) {
   if (has("FS-19")) WARREN_TRY(repair_config());
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());
-  WARREN_TRY(repair_litter());
+  WARREN_TRY(remove_leftovers());
   WARREN_TRY(repair_chunks());
   WARREN_TRY(attach_lost());
   WARREN_TRY(repair_links());
   WARREN_TRY(remove_stale_whiteouts());
-  return tell_readers(has("WR-5"));
+  return notify_readers(has("WR-5"));
 }
 
 Status Repairer::repair_config() {
@@ -88,11 +88,11 @@ Status Repairer::repair_config() {
       "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096');");
 }
 
-// Whatever sits at inode 1 and is no directory gets another number, with everything that is its own.
+// If inode 1 is not a directory, gives it another number, in every table.
 Status Repairer::move_away_from_root() {
   std::int64_t highest = WARREN_TRY(find("SELECT max(ino) FROM fs_inode"));
   std::int64_t given = WARREN_TRY(find("SELECT seq FROM sqlite_sequence WHERE name = 'fs_inode'"));
-  std::int64_t number = std::max(highest, given) + 1;  // never one that a node had before
+  std::int64_t number = std::max(highest, given) + 1;  // never one that was used before
   auto move = [&](std::string_view table, Sql sql) -> Status {
     if (!tables_.has(table)) return Ok{};
     Statement statement = WARREN_TRY(database_.prepare(sql));
@@ -119,8 +119,8 @@ Status Repairer::repair_root() {
   return database_.execute("UPDATE fs_inode SET nlink = 1 WHERE ino = 1");
 }
 
-// An entry that leads nowhere, or stands where none can, goes. What it led to has another name, or
-// gets one in lost+found.
+// Removes entries without a node, or in something that is not a directory. Their nodes have another name, or
+// get one in lost+found.
 Status Repairer::repair_entries() {
   WARREN_TRY(run(R"sql(
     DELETE FROM fs_dentry WHERE ino = 1;
@@ -134,7 +134,7 @@ Status Repairer::repair_entries() {
       WHERE nth > 1);
   )sql"));
   WARREN_TRY(gather_facts(database_, tables_));
-  // Of a directory's names, one from which the root can be reached is kept, if there is one.
+  // Of a directory's names, keeps one that is reachable from the root, if there is one.
   return run(R"sql(
     DELETE FROM fs_dentry WHERE id IN (SELECT id FROM
       (SELECT d.id, row_number() OVER (PARTITION BY d.ino ORDER BY r.ino IS NULL, d.id) AS nth
@@ -145,7 +145,7 @@ Status Repairer::repair_entries() {
   )sql");
 }
 
-Status Repairer::repair_litter() {
+Status Repairer::remove_leftovers() {
   WARREN_TRY(run_if("fs_data",
                     "DELETE FROM fs_data WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = fs_data.ino AND (i.mode & 61440) = 32768)"));
@@ -184,7 +184,7 @@ Status Repairer::repair_litter() {
     UPDATE fs_inode SET mtime_nsec = 0 WHERE typeof(mtime_nsec) <> 'integer' OR mtime_nsec NOT BETWEEN 0 AND 999999999;
     UPDATE fs_inode SET ctime_nsec = 0 WHERE typeof(ctime_nsec) <> 'integer' OR ctime_nsec NOT BETWEEN 0 AND 999999999;
   )sql"));
-  // The path without its last component: first the name goes, then the slash before it.
+  // The path without its last component: rtrim removes first the name, then the slash before it.
   return run_if("fs_whiteout.parent_path", R"sql(
     WITH right(path, parent) AS (SELECT path, rtrim(rtrim(path, replace(path, '/', '')), '/') FROM fs_whiteout)
     UPDATE fs_whiteout SET parent_path = iif(right.parent = '', '/', right.parent) FROM right
@@ -193,7 +193,7 @@ Status Repairer::repair_litter() {
   )sql");
 }
 
-// Sizes are believed; data that disagrees with them is cut, or filled with the zeros it reads as.
+// Sizes are taken as correct; data that does not match them is cut, or padded with the zeros it reads as.
 Status Repairer::repair_chunks() {
   if (!tables_.has("fs_data.chunk_index")) return Ok{};
   WARREN_TRY(gather_facts(database_, tables_));
@@ -224,7 +224,7 @@ Result<std::int64_t> Repairer::make_lost_found(std::string_view name) {
   return number;
 }
 
-// /lost+found, or the next free name like it where something else is called that.
+// /lost+found, or the next free name like it if that is not a directory.
 Result<std::int64_t> Repairer::lost_found() {
   Statement lookup = WARREN_TRY(
       database_.prepare("SELECT i.ino, (i.mode & 61440) = 16384 FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino"
@@ -235,12 +235,12 @@ Result<std::int64_t> Repairer::lost_found() {
     if (!WARREN_TRY(rows.next())) return make_lost_found(name);
     if (rows.integer(1) != 0) return rows.integer(0);
   }
-  return Error(Code::kLimit, "a hundred files are called lost+found");
+  return Error(Code::kLimit, "there are already a hundred files named lost+found");
 }
 
-// After the entries are right every directory has one name at most, so each circle is broken by
-// moving one directory of it.
-Status Repairer::break_circles(std::int64_t lost_found) {
+// Once the entries are repaired every directory has at most one name, so moving one directory of a
+// cycle breaks it.
+Status Repairer::break_cycles(std::int64_t lost_found) {
   Statement first =
       WARREN_TRY(database_.prepare("SELECT min(i.ino) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
                                    " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
@@ -262,7 +262,7 @@ Status Repairer::break_circles(std::int64_t lost_found) {
     std::int64_t node = WARREN_TRY(first.find_integer())
     .value_or(0);
     if (node == 0) return Ok{};
-    // Upwards until a directory comes a second time: that one is in the circle itself.
+    // Go up until a directory is found a second time: that one is in the cycle itself.
     WARREN_TRY(database_.execute("DELETE FROM temp.fsck_named"));
     while (true) {
       WARREN_TRY(marked.bind(1, node).run());
@@ -283,14 +283,14 @@ Status Repairer::attach_lost() {
       WARREN_TRY(find("SELECT count(*) FROM fs_inode i WHERE i.ino <> 1 AND"
                       " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
                       " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"));
-  std::int64_t circling =
+  std::int64_t in_cycles =
       WARREN_TRY(find("SELECT count(*) FROM fs_inode i WHERE (i.mode & 61440) = 16384 AND"
                       " NOT EXISTS (SELECT 1 FROM fsck_reached r WHERE r.ino = i.ino)"));
-  if (nameless == 0 && circling == 0) return Ok{};
+  if (nameless == 0 && in_cycles == 0) return Ok{};
   std::int64_t directory = WARREN_TRY(lost_found());
   WARREN_TRY(gather_facts(database_, tables_));  // it may be new
   if (nameless > 0) {
-    // A name taken already gets the entry's number behind it, which no other has.
+    // A name that is taken gets the entry's id as a suffix, which is unique.
     Statement attach = WARREN_TRY(database_.prepare(R"sql(
       INSERT INTO fs_dentry (name, parent_ino, ino)
         SELECT iif(EXISTS (SELECT 1 FROM fs_dentry d WHERE d.parent_ino = ?1 AND d.name = CAST(i.ino AS TEXT)),
@@ -301,7 +301,7 @@ Status Repairer::attach_lost() {
     WARREN_TRY(attach.bind(1, directory).run());
     repaired_ += static_cast<std::size_t>(nameless);
   }
-  return circling > 0 ? break_circles(directory) : Status(Ok{});
+  return in_cycles > 0 ? break_cycles(directory) : Status(Ok{});
 }
 
 Status Repairer::repair_links() {
@@ -314,7 +314,7 @@ Status Repairer::repair_links() {
   )sql");
 }
 
-// Whatever is in the delta hides the base anyway; the whiteout would only surprise who removes it.
+// A node of the agent hides the base anyway; its whiteout would hide the base even after the node is removed.
 Status Repairer::remove_stale_whiteouts() {
   if (!tables_.has("fs_whiteout")) return Ok{};
   Statement query = WARREN_TRY(database_.prepare("SELECT rowid, path FROM fs_whiteout WHERE rowid > ? ORDER BY rowid"));
@@ -335,8 +335,8 @@ Status Repairer::remove_stale_whiteouts() {
   }
 }
 
-// Whoever follows the journal looks at everything again; the space used is counted again too.
-Status Repairer::tell_readers(bool journal_is_damaged) {
+// Readers of the journal read everything again, and the used space is counted again.
+Status Repairer::notify_readers(bool journal_is_damaged) {
   if (tables_.has("wr_meta")) {
     WARREN_TRY(database_.execute("DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')"));
   }

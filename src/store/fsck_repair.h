@@ -1,4 +1,4 @@
-// The repairs behind fsck, on a connection that has a write transaction open.
+// The repairs of fsck, on a connection with an open write transaction.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace warren {
 
-// Puts right what `before` found and marked repairable; returns how many rows that took.
+// Repairs the violations in `before` that are marked repairable; returns how many rows it changed.
 Result<std::size_t> repair_tables(Database& database, const FsckReport& before, Timestamp now);
 
 }  // namespace warren

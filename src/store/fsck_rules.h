@@ -1,4 +1,4 @@
-// The rules of docs/format.md that SQL can check by itself. Included by fsck_checks.cc alone.
+// The rules of docs/format.md that SQL alone can check. Included only by fsck_checks.cc.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ enum class Repair { kNo, kYes };
 // One rule as a query: every row is a violation, and fills the `{}` of the message in order.
 struct Check {
   std::string_view rule;
-  std::string_view needs;  // tables and columns, blank-separated; "!x" means: only without x
+  std::string_view needs;  // tables and columns, space-separated; "!x": only if x does not exist
   Repair repair;
   std::string_view message;
   Sql query;
@@ -35,19 +35,19 @@ inline constexpr Check kTreeChecks[] = {
     {"FS-5", "", Repair::kYes, "entry {} is in inode {}, which is not a directory",
      "SELECT d.name, d.parent_ino FROM fs_dentry d JOIN fs_inode p ON p.ino = d.parent_ino"
      " WHERE (p.mode & 61440) <> 16384 AND p.ino <> 1"},
-    {"FS-6", "", Repair::kYes, "the name {} stands {} times in directory {}",
+    {"FS-6", "", Repair::kYes, "the name {} appears {} times in directory {}",
      "SELECT name, count(*), parent_ino FROM fs_dentry GROUP BY parent_ino, name HAVING count(*) > 1"},
-    {"FS-7", "", Repair::kNo, "inode {} has mode {}, which is no type of file",
+    {"FS-7", "", Repair::kNo, "inode {} has mode {}, which is not a valid file type",
      "SELECT ino, mode FROM fs_inode WHERE typeof(mode) <> 'integer' OR (mode & ~65535) <> 0 OR"
      " ((mode & 61440) NOT IN (4096, 8192, 16384, 24576, 32768, 40960, 49152) AND ino <> 1)"},
     {"FS-11", "", Repair::kYes, "inode {} has no name",
      "SELECT i.ino FROM fs_inode i WHERE i.ino <> 1 AND"
      " NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = i.ino) AND"
      " NOT EXISTS (SELECT 1 FROM fsck_orphan o WHERE o.ino = i.ino)"},
-    {"FS-12", "fs_inode.nlink", Repair::kYes, "inode {} says {} links, but has {} names",
+    {"FS-12", "fs_inode.nlink", Repair::kYes, "inode {} has link count {}, but {} names",
      "SELECT i.ino, i.nlink, l.names FROM fs_inode i JOIN fsck_link l ON l.ino = i.ino"
      " WHERE (i.mode & 61440) <> 16384 AND i.nlink <> l.names AND i.ino <> 1"},
-    {"FS-16", "", Repair::kYes, "entry {} in directory {} is no valid name",
+    {"FS-16", "", Repair::kYes, "entry {} in directory {} is not a valid name",
      "SELECT name, parent_ino FROM fs_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR"
      " instr(name, '/') > 0 OR octet_length(name) > 255 OR instr(CAST(name AS BLOB), x'00') > 0"},
     {"FS-17", "", Repair::kYes, "directory {} cannot be reached from the root",
@@ -59,7 +59,7 @@ inline constexpr Check kTreeChecks[] = {
 };
 
 inline constexpr Check kNodeChecks[] = {
-    {"FS-8", "fs_data", Repair::kYes, "inode {} is no regular file, but has {} chunks of data",
+    {"FS-8", "fs_data", Repair::kYes, "inode {} is not a regular file, but has {} chunks of data",
      "SELECT i.ino, count(*) FROM fs_inode i JOIN fs_data c ON c.ino = i.ino"
      " WHERE (i.mode & 61440) <> 32768 GROUP BY i.ino"},
     {"FS-9", "fs_data.chunk_index", Repair::kNo, "chunk {1} of inode {0} holds {2} bytes, more than a chunk can",
@@ -81,7 +81,7 @@ inline constexpr Check kNodeChecks[] = {
     {"FS-13", "fs_symlink", Repair::kNo, "symbolic link {} has no target",
      "SELECT i.ino FROM fs_inode i WHERE (i.mode & 61440) = 40960 AND"
      " NOT EXISTS (SELECT 1 FROM fs_symlink s WHERE s.ino = i.ino)"},
-    {"FS-13", "fs_symlink", Repair::kYes, "inode {} is no symbolic link, but has the target {}",
+    {"FS-13", "fs_symlink", Repair::kYes, "inode {} is not a symbolic link, but has the target {}",
      "SELECT i.ino, s.target FROM fs_symlink s JOIN fs_inode i ON i.ino = s.ino WHERE (i.mode & 61440) <> 40960"},
     {"FS-14", "fs_data", Repair::kYes, "{1} chunks of data belong to inode {0}, which does not exist",
      "SELECT ino, count(*) FROM fs_data c WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = c.ino)"
@@ -93,20 +93,20 @@ inline constexpr Check kNodeChecks[] = {
      " typeof(atime_nsec) <> 'integer' OR atime_nsec NOT BETWEEN 0 AND 999999999 OR"
      " typeof(mtime_nsec) <> 'integer' OR mtime_nsec NOT BETWEEN 0 AND 999999999 OR"
      " typeof(ctime_nsec) <> 'integer' OR ctime_nsec NOT BETWEEN 0 AND 999999999"},
-    {"FS-21", "", Repair::kNo, "inode {} has times that are no Unix seconds: {}, {}, {}",
+    {"FS-21", "", Repair::kNo, "inode {} has times that are not Unix seconds: {}, {}, {}",
      "SELECT ino, atime, mtime, ctime FROM fs_inode WHERE typeof(atime) <> 'integer' OR"
      " typeof(mtime) <> 'integer' OR typeof(ctime) <> 'integer'"},
-    {"FS-21", "", Repair::kNo, "inode {} has the size {}, which is none",
+    {"FS-21", "", Repair::kNo, "inode {} has the size {}, which is not valid",
      "SELECT ino, size FROM fs_inode WHERE typeof(size) <> 'integer' OR size < 0"},
-    {"FS-21", "", Repair::kNo, "inode {} has the owner {}:{}, which is none",
+    {"FS-21", "", Repair::kNo, "inode {} has the owner {}:{}, which is not valid",
      "SELECT ino, uid, gid FROM fs_inode WHERE typeof(uid) <> 'integer' OR typeof(gid) <> 'integer' OR"
      " uid NOT BETWEEN 0 AND 4294967295 OR gid NOT BETWEEN 0 AND 4294967295"},
 };
 
 inline constexpr Check kTrailChecks[] = {
-    {"KV-1", "kv_store", Repair::kNo, "the key {} is there {} times",
+    {"KV-1", "kv_store", Repair::kNo, "the key {} exists {} times",
      "SELECT key, count(*) FROM kv_store GROUP BY key HAVING count(*) > 1"},
-    {"KV-3", "kv_store", Repair::kNo, "the key {} has times that are no Unix seconds: {}, {}",
+    {"KV-3", "kv_store", Repair::kNo, "the key {} has times that are not Unix seconds: {}, {}",
      "SELECT key, created_at, updated_at FROM kv_store WHERE typeof(created_at) <> 'integer' OR"
      " typeof(updated_at) <> 'integer' OR created_at NOT BETWEEN -99999999999 AND 99999999999 OR"
      " updated_at NOT BETWEEN -99999999999 AND 99999999999"},
@@ -116,22 +116,22 @@ inline constexpr Check kTrailChecks[] = {
      " (status = 'success' AND error <> '') OR (status = 'error' AND result <> '')"},
     {"TC-1", "tool_calls !tool_calls.status", Repair::kNo, "tool call {} ({}) has both a result and an error",
      "SELECT id, name FROM tool_calls WHERE result <> '' AND error <> ''"},
-    {"TC-2", "tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but not when",
+    {"TC-2", "tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but has no completion time",
      "SELECT id, name FROM tool_calls WHERE status <> 'pending' AND typeof(completed_at) NOT IN ('integer', 'real')"},
-    {"TC-2", "tool_calls !tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but not when",
+    {"TC-2", "tool_calls !tool_calls.status", Repair::kNo, "tool call {} ({}) is finished, but has no completion time",
      "SELECT id, name FROM tool_calls WHERE typeof(completed_at) NOT IN ('integer', 'real')"},
     {"TC-3", "tool_calls", Repair::kNo, "tool call {} ({}) has the duration {} ms, from {} to {}",
      "SELECT id, name, duration_ms, started_at, completed_at FROM tool_calls"
      " WHERE typeof(completed_at) IN ('integer', 'real') AND"
      " (duration_ms IS NULL OR abs(duration_ms - (completed_at - started_at) * 1000) >= 1)"},
-    {"TC-6", "tool_calls.status", Repair::kNo, "tool call {} ({}) has the status {}, which is none",
+    {"TC-6", "tool_calls.status", Repair::kNo, "tool call {} ({}) has the status {}, which is not valid",
      "SELECT id, name, status FROM tool_calls WHERE status NOT IN ('pending', 'success', 'error')"},
     {"TC-6", "tool_calls.status", Repair::kNo, "tool call {} ({}) is pending, but has an outcome",
      "SELECT id, name FROM tool_calls WHERE status = 'pending' AND"
      " (result <> '' OR error <> '' OR completed_at IS NOT NULL OR duration_ms IS NOT NULL)"},
     {"OV-3", "fs_origin", Repair::kYes, "fs_origin has an origin for inode {}, which does not exist",
      "SELECT delta_ino FROM fs_origin o WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = o.delta_ino)"},
-    {"OV-4", "fs_overlay_config", Repair::kNo, "fs_overlay_config does not say where the base is",
+    {"OV-4", "fs_overlay_config", Repair::kNo, "fs_overlay_config has no base path",
      "SELECT 1 WHERE NOT EXISTS"
      " (SELECT 1 FROM fs_overlay_config WHERE key = 'base_path' AND substr(value, 1, 1) = '/')"},
     {"WR-11", "wr_origin", Repair::kYes, "wr_origin has a row for inode {}, which does not exist",
@@ -141,7 +141,7 @@ inline constexpr Check kTrailChecks[] = {
      " WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = r.delta_ino)"},
     {"WR-11", "wr_ancestor", Repair::kYes, "wr_ancestor has a row for inode {}, which does not exist",
      "SELECT delta_ino FROM wr_ancestor a WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = a.delta_ino)"},
-    {"WR-12", "wr_base_range", Repair::kNo, "inode {} takes bytes {} to {} from the base, which is no part of it",
+    {"WR-12", "wr_base_range", Repair::kNo, "inode {} takes bytes {} to {} from the base, which is not a valid range",
      "SELECT r.delta_ino, r.first_byte, r.end_byte FROM wr_base_range r JOIN fs_inode i ON i.ino = r.delta_ino"
      " WHERE r.first_byte < 0 OR r.first_byte >= r.end_byte OR r.end_byte > i.size OR (i.mode & 61440) <> 32768"
      " OR EXISTS (SELECT 1 FROM wr_base_range s WHERE s.delta_ino = r.delta_ino AND s.first_byte < r.first_byte"
@@ -149,29 +149,29 @@ inline constexpr Check kTrailChecks[] = {
 };
 
 inline constexpr Check kOwnChecks[] = {
-    {"WR-3", "", Repair::kNo, "the file holds a {} ({}); AgentFS programs cannot open it",
+    {"WR-3", "", Repair::kNo, "the file has a {} ({}); AgentFS programs cannot open it",
      "SELECT iif(type = 'trigger', 'trigger', 'virtual table'), name FROM sqlite_schema"
      " WHERE type = 'trigger' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"},
-    {"WR-4", "wr_meta", Repair::kNo, "wr_meta does not say the format",
+    {"WR-4", "wr_meta", Repair::kNo, "wr_meta has no format",
      "SELECT 1 WHERE NOT EXISTS"
      " (SELECT 1 FROM wr_meta WHERE key = 'format' AND typeof(value) = 'integer' AND value >= 1)"},
-    {"WR-6", "wr_xattr", Repair::kNo, "inode {} has an attribute with the name {}, which is none",
+    {"WR-6", "wr_xattr", Repair::kNo, "inode {} has an attribute with the name {}, which is not valid",
      "SELECT ino, name FROM wr_xattr WHERE octet_length(name) NOT BETWEEN 1 AND 255"},
     {"WR-7", "wr_orphan", Repair::kYes, "wr_orphan lists inode {}, which does not exist",
      "SELECT ino FROM wr_orphan o WHERE NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = o.ino)"},
     {"WR-7", "wr_orphan", Repair::kYes, "wr_orphan lists inode {}, which has a name",
      "SELECT o.ino FROM wr_orphan o JOIN fsck_link l ON l.ino = o.ino"},
-    {"WR-7", "wr_orphan fs_inode.nlink", Repair::kYes, "wr_orphan lists inode {}, which says {} links",
+    {"WR-7", "wr_orphan fs_inode.nlink", Repair::kYes, "wr_orphan lists inode {}, which has link count {}",
      "SELECT o.ino, i.nlink FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino WHERE i.nlink <> 0 AND"
      " (i.mode & 61440) <> 16384 AND NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = o.ino)"},
-    {"WR-8", "wr_kv_expiry", Repair::kYes, "wr_kv_expiry has no whole numbers for the key {}",
+    {"WR-8", "wr_kv_expiry", Repair::kYes, "wr_kv_expiry has values that are not integers for the key {}",
      "SELECT key FROM wr_kv_expiry WHERE typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
-    {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is no amount",
+    {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is not a valid amount",
      "SELECT value, key FROM wr_meta WHERE key IN ('quota_bytes', 'quota_inodes')"
      " AND (typeof(value) <> 'integer' OR value < 0)"},
-    {"WR-10", "wr_meta", Repair::kYes, "wr_meta has {} for {}, which is no amount",
+    {"WR-10", "wr_meta", Repair::kYes, "wr_meta has {} for {}, which is not a valid amount",
      "SELECT value, key FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')"
      " AND (typeof(value) <> 'integer' OR value < 0)"},
 };

@@ -56,7 +56,7 @@ class Fsck : public ::testing::Test {
     ASSERT_OK((*database)->execute(sql));
   }
 
-  // The rules that are violated, each once, in the order found.
+  // The violated rules, each once, in the order found.
   std::vector<std::string> violated() {
     auto report = check_agent(file_, clock_);
     EXPECT_OK(report);
@@ -165,7 +165,7 @@ TEST_F(Fsck, ManyViolationsOfOneRuleAreCountedNotListed) {
   EXPECT_EQ(report->violations.back().message, "and 30 more");
 }
 
-TEST_F(Fsck, AFileThatIsNoAgentIsRefused) {
+TEST_F(Fsck, AFileThatIsNotAnAgentIsRefused) {
   std::string other = dir_.file("other.db");
   ASSERT_OK((*Database::open(other, {.mode = OpenMode::kCreate}))->execute("CREATE TABLE t (x)"));
   EXPECT_EQ(error_of(check_agent(other, clock_)), Code::kCorrupt);
@@ -175,14 +175,14 @@ TEST_F(Fsck, AFileThatIsNoAgentIsRefused) {
   EXPECT_EQ(error_of(check_agent(dir_.file("missing"), clock_)), Code::kNotFound);
 }
 
-TEST_F(Fsck, FS1_AMissingRootIsNamedAndMadeAgain) {
+TEST_F(Fsck, FS1_AMissingRootIsReportedAndMadeAgain) {
   plant("DELETE FROM fs_inode WHERE ino = 1");
   EXPECT_EQ(violated(), Rules{"FS-1"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT mode FROM fs_inode WHERE ino = 1"), 16877);
 }
 
-TEST_F(Fsck, FS2_ARootThatIsAFileIsNamedAndItsContentSaved) {
+TEST_F(Fsck, FS2_ARootThatIsAFileIsReportedAndItsContentSaved) {
   plant(
       "UPDATE fs_inode SET mode = 33188, size = 3 WHERE ino = 1; INSERT INTO fs_data VALUES (1, 0, 'abc');"
       "UPDATE fs_data SET data = x'616263' WHERE ino = 1");
@@ -193,13 +193,13 @@ TEST_F(Fsck, FS2_ARootThatIsAFileIsNamedAndItsContentSaved) {
             1);
 }
 
-TEST_F(Fsck, FS2_ARootWithANameIsNamedAndLosesIt) {
+TEST_F(Fsck, FS2_ARootWithANameIsReportedAndLosesIt) {
   plant("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('up', 2, 1)");
   EXPECT_EQ(violated(), Rules{"FS-2"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS3_AnEntryToAMissingInodeIsNamedAndRemoved) {
+TEST_F(Fsck, FS3_AnEntryToAMissingInodeIsReportedAndRemoved) {
   plant("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('ghost', 1, 99)");
   EXPECT_EQ(violated(), Rules{"FS-3"});
   EXPECT_EQ(first_message(), "entry 'ghost' in directory 1 leads to inode 99, which does not exist");
@@ -207,21 +207,21 @@ TEST_F(Fsck, FS3_AnEntryToAMissingInodeIsNamedAndRemoved) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry"), 6);
 }
 
-TEST_F(Fsck, FS4_AnEntryInAMissingDirectoryIsNamedAndItsNodeSaved) {
+TEST_F(Fsck, FS4_AnEntryInAMissingDirectoryIsReportedAndItsNodeSaved) {
   plant("UPDATE fs_dentry SET parent_ino = 99 WHERE name = 'empty'");
   EXPECT_EQ(violated(), Rules{"FS-4"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name = '6' AND ino = 6"), 1);
 }
 
-TEST_F(Fsck, FS5_AnEntryInAFileIsNamedAndItsNodeSaved) {
+TEST_F(Fsck, FS5_AnEntryInAFileIsReportedAndItsNodeSaved) {
   plant("UPDATE fs_dentry SET parent_ino = 3 WHERE name = 'empty'");
   EXPECT_EQ(violated(), Rules{"FS-5"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name = '6' AND ino = 6"), 1);
 }
 
-TEST_F(Fsck, FS6_ANameThatStandsTwiceIsNamedAndTheSecondNodeSaved) {
+TEST_F(Fsck, FS6_ANameThatStandsTwiceIsReportedAndTheSecondNodeSaved) {
   plant(
       "CREATE TABLE other (id INTEGER PRIMARY KEY, name TEXT, parent_ino INTEGER, ino INTEGER);"
       "INSERT INTO other SELECT * FROM fs_dentry; DROP TABLE fs_dentry; ALTER TABLE other RENAME TO fs_dentry;"
@@ -232,25 +232,25 @@ TEST_F(Fsck, FS6_ANameThatStandsTwiceIsNamedAndTheSecondNodeSaved) {
   EXPECT_EQ(ask("SELECT ino FROM fs_dentry WHERE name = '6'"), 6);
 }
 
-TEST_F(Fsck, FS7_AModeWithoutATypeIsNamed) {
+TEST_F(Fsck, FS7_AModeWithoutATypeIsReported) {
   plant("UPDATE fs_inode SET mode = 420 WHERE ino = 6");
   EXPECT_EQ(violated(), Rules{"FS-7"});
   expect_not_repairable();
 }
 
-TEST_F(Fsck, FS8_DataOfADirectoryIsNamedAndRemoved) {
+TEST_F(Fsck, FS8_DataOfADirectoryIsReportedAndRemoved) {
   plant("INSERT INTO fs_data VALUES (2, 0, x'00')");
   EXPECT_EQ(violated(), Rules{"FS-8"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS8_DataOfASymbolicLinkIsNamedAndRemoved) {
+TEST_F(Fsck, FS8_DataOfASymbolicLinkIsReportedAndRemoved) {
   plant("INSERT INTO fs_data VALUES (4, 0, x'00')");
   EXPECT_EQ(violated(), Rules{"FS-8"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS9_AShortChunkInTheMiddleIsNamedAndFilledWithZeros) {
+TEST_F(Fsck, FS9_AShortChunkInTheMiddleIsReportedAndFilledWithZeros) {
   plant("UPDATE fs_data SET data = x'006100' WHERE ino = 3 AND chunk_index = 0");
   EXPECT_EQ(violated(), Rules{"FS-9"});
   EXPECT_EQ(first_message(), "chunk 0 of inode 3 holds 3 bytes, and is not the last one");
@@ -261,7 +261,7 @@ TEST_F(Fsck, FS9_AShortChunkInTheMiddleIsNamedAndFilledWithZeros) {
             1);
 }
 
-TEST_F(Fsck, FS9_AChunkThatIsTooLongIsNamed) {
+TEST_F(Fsck, FS9_AChunkThatIsTooLongIsReported) {
   plant("UPDATE fs_data SET data = zeroblob(4097) WHERE ino = 3 AND chunk_index = 0");
   EXPECT_EQ(violated(), Rules{"FS-9"});
 }
@@ -271,7 +271,7 @@ TEST_F(Fsck, FS9_AShortLastChunkAndAHoleBehindItAreFine) {
   EXPECT_TRUE(violated().empty());
 }
 
-TEST_F(Fsck, FS10_AChunkBeyondTheSizeIsNamedAndCut) {
+TEST_F(Fsck, FS10_AChunkBeyondTheSizeIsReportedAndCut) {
   plant("UPDATE fs_inode SET size = 4100 WHERE ino = 3; INSERT INTO fs_data VALUES (6, 7, x'6162')");
   EXPECT_EQ(violated(), Rules{"FS-10"});
   expect_repaired();
@@ -279,13 +279,13 @@ TEST_F(Fsck, FS10_AChunkBeyondTheSizeIsNamedAndCut) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_data WHERE ino = 6"), 0);
 }
 
-TEST_F(Fsck, FS10_ANegativeChunkIndexIsNamedAndRemoved) {
+TEST_F(Fsck, FS10_ANegativeChunkIndexIsReportedAndRemoved) {
   plant("INSERT INTO fs_data VALUES (3, -1, zeroblob(4096))");
   EXPECT_EQ(violated(), Rules{"FS-10"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS11_ANodeWithoutANameIsNamedAndGoesToLostAndFound) {
+TEST_F(Fsck, FS11_ANodeWithoutANameIsReportedAndGoesToLostAndFound) {
   plant("DELETE FROM fs_dentry WHERE ino = 6");
   EXPECT_EQ(violated(), Rules{"FS-11"});
   EXPECT_EQ(first_message(), "inode 6 has no name");
@@ -320,10 +320,10 @@ TEST_F(Fsck, FS11_ATakenNameInLostAndFoundIsLeftAlone) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name LIKE '6.%' AND ino = 6"), 1);
 }
 
-TEST_F(Fsck, FS12_AWrongLinkCountIsNamedAndPutRight) {
+TEST_F(Fsck, FS12_AWrongLinkCountIsReportedAndCorrected) {
   plant("UPDATE fs_inode SET nlink = 1 WHERE ino = 3");
   EXPECT_EQ(violated(), Rules{"FS-12"});
-  EXPECT_EQ(first_message(), "inode 3 says 1 links, but has 2 names");
+  EXPECT_EQ(first_message(), "inode 3 has link count 1, but 2 names");
   expect_repaired();
   EXPECT_EQ(ask("SELECT nlink FROM fs_inode WHERE ino = 3"), 2);
 }
@@ -333,26 +333,26 @@ TEST_F(Fsck, FS24_ADirectorysStoredLinkCountIsNotLookedAt) {
   EXPECT_TRUE(violated().empty());
 }
 
-TEST_F(Fsck, FS13_ALinkWithoutATargetIsNamed) {
+TEST_F(Fsck, FS13_ALinkWithoutATargetIsReported) {
   plant("DELETE FROM fs_symlink");
   EXPECT_EQ(violated(), Rules{"FS-13"});
   expect_not_repairable();
 }
 
-TEST_F(Fsck, FS13_ATargetOfAFileIsNamedAndRemoved) {
+TEST_F(Fsck, FS13_ATargetOfAFileIsReportedAndRemoved) {
   plant("INSERT INTO fs_symlink VALUES (6, '/x')");
   EXPECT_EQ(violated(), Rules{"FS-13"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS14_RowsOfNoInodeAreNamedAndRemoved) {
+TEST_F(Fsck, FS14_RowsOfNoInodeAreReportedAndRemoved) {
   plant("INSERT INTO fs_data VALUES (99, 0, x'61'); INSERT INTO fs_symlink VALUES (98, '/x')");
   EXPECT_EQ(violated(), Rules{"FS-14"});
   EXPECT_EQ(first_message(), "1 chunks of data belong to inode 99, which does not exist");
   expect_repaired();
 }
 
-TEST_F(Fsck, FS15_NanosecondsOutOfRangeAreNamedAndSetToZero) {
+TEST_F(Fsck, FS15_NanosecondsOutOfRangeAreReportedAndSetToZero) {
   plant("UPDATE fs_inode SET mtime_nsec = 1000000000, atime_nsec = 7 WHERE ino = 6");
   EXPECT_EQ(violated(), Rules{"FS-15"});
   expect_repaired();
@@ -360,7 +360,7 @@ TEST_F(Fsck, FS15_NanosecondsOutOfRangeAreNamedAndSetToZero) {
   EXPECT_EQ(ask("SELECT atime_nsec FROM fs_inode WHERE ino = 6"), 7);
 }
 
-TEST_F(Fsck, FS16_NamesThatCannotBeAreNamedAndTheirNodesSaved) {
+TEST_F(Fsck, FS16_NamesThatCannotBeAreReportedAndTheirNodesSaved) {
   plant(
       "UPDATE fs_dentry SET name = 'a/b' WHERE ino = 6; UPDATE fs_dentry SET name = '..' WHERE ino = 5;"
       "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('', 1, 3), ('.', 1, 3),"
@@ -381,7 +381,7 @@ TEST_F(Fsck, FS26_AnyBytesButSlashAndNulAreAName) {
   EXPECT_TRUE(violated().empty());
 }
 
-TEST_F(Fsck, FS17_ACircleOfDirectoriesIsNamedAndBroken) {
+TEST_F(Fsck, FS17_ACycleOfDirectoriesIsReportedAndBroken) {
   plant(
       "INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) VALUES"
       " (10, 16877, 1, 1, 1, 1), (11, 16877, 1, 1, 1, 1), (12, 16877, 1, 1, 1, 1);"
@@ -391,14 +391,14 @@ TEST_F(Fsck, FS17_ACircleOfDirectoriesIsNamedAndBroken) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino IN (10, 11, 12)"), 3);
 }
 
-TEST_F(Fsck, FS17_ADirectoryInItselfIsNamedAndTakenOut) {
+TEST_F(Fsck, FS17_ADirectoryInItselfIsReportedAndMovedOut) {
   plant("UPDATE fs_dentry SET parent_ino = 2 WHERE ino = 2");
   EXPECT_EQ(violated(), Rules{"FS-17"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name = 'file' AND parent_ino = 2"), 1);
 }
 
-TEST_F(Fsck, FS17_ManyCirclesAreAllBroken) {
+TEST_F(Fsck, FS17_ManyCyclesAreAllBroken) {
   plant(
       "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
       " INSERT INTO fs_inode (ino, mode, nlink, atime, mtime, ctime) SELECT i, 16877, 1, 1, 1, 1 FROM n;"
@@ -406,7 +406,7 @@ TEST_F(Fsck, FS17_ManyCirclesAreAllBroken) {
   expect_repaired();
 }
 
-TEST_F(Fsck, FS18_ADirectoryWithTwoNamesIsNamedAndKeepsOne) {
+TEST_F(Fsck, FS18_ADirectoryWithTwoNamesIsReportedAndKeepsOne) {
   plant("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('again', 1, 2)");
   EXPECT_EQ(violated(), Rules{"FS-18"});
   EXPECT_EQ(first_message(), "directory 2 has 2 names");
@@ -414,25 +414,25 @@ TEST_F(Fsck, FS18_ADirectoryWithTwoNamesIsNamedAndKeepsOne) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino = 2 AND name = 'dir'"), 1);
 }
 
-TEST_F(Fsck, FS19_AChunkSizeThatIsNoneIsNamed) {
+TEST_F(Fsck, FS19_AnInvalidChunkSizeIsReported) {
   plant("UPDATE fs_config SET value = 'big' WHERE key = 'chunk_size'");
   EXPECT_EQ(violated(), Rules{"FS-19"});
   expect_not_repairable();
 }
 
-TEST_F(Fsck, FS19_AMissingChunkSizeIsNamedAndBecomesTheDefault) {
+TEST_F(Fsck, FS19_AMissingChunkSizeIsReportedAndBecomesTheDefault) {
   plant("DELETE FROM fs_config WHERE key = 'chunk_size'");
   EXPECT_EQ(violated(), Rules{"FS-19"});
   expect_repaired();
 }
 
-TEST_F(Fsck, FS20_ASchemaVersionTheTablesDoNotHaveIsNamed) {
+TEST_F(Fsck, FS20_ASchemaVersionTheTablesDoNotHaveIsReported) {
   plant("UPDATE fs_config SET value = '0.2' WHERE key = 'schema_version'");
   EXPECT_EQ(violated(), Rules{"FS-20"});
   expect_not_repairable();
 }
 
-TEST_F(Fsck, FS21_SizesTimesAndOwnersThatAreNoneAreNamed) {
+TEST_F(Fsck, FS21_InvalidSizesTimesAndOwnersAreReported) {
   plant(
       "UPDATE fs_inode SET size = -1 WHERE ino = 6; UPDATE fs_inode SET mtime = 1.5 WHERE ino = 5;"
       "UPDATE fs_inode SET uid = -1 WHERE ino = 2");
@@ -443,7 +443,7 @@ TEST_F(Fsck, FS21_SizesTimesAndOwnersThatAreNoneAreNamed) {
   expect_not_repairable();
 }
 
-TEST_F(Fsck, KV1_AKeyThatIsThereTwiceIsNamed) {
+TEST_F(Fsck, KV1_ADuplicateKeyIsReported) {
   plant(
       "CREATE TABLE other (key TEXT, value TEXT, created_at INTEGER, updated_at INTEGER);"
       "INSERT INTO other SELECT * FROM kv_store; INSERT INTO other SELECT * FROM kv_store;"
@@ -452,7 +452,7 @@ TEST_F(Fsck, KV1_AKeyThatIsThereTwiceIsNamed) {
   expect_not_repairable();
 }
 
-TEST_F(Fsck, KV2_AValueThatIsNotJsonIsNamedAndKept) {
+TEST_F(Fsck, KV2_AValueThatIsNotJsonIsReportedAndKept) {
   plant("INSERT INTO kv_store VALUES ('broken', '{oops', 1, 1)");
   EXPECT_EQ(violated(), Rules{"KV-2"});
   EXPECT_EQ(first_message(), "the value of key 'broken' is not JSON");
@@ -460,7 +460,7 @@ TEST_F(Fsck, KV2_AValueThatIsNotJsonIsNamedAndKept) {
   EXPECT_EQ(ask("SELECT count(*) FROM kv_store WHERE value = '{oops'"), 1);
 }
 
-TEST_F(Fsck, KV3_TimesThatAreNotUnixSecondsAreNamed) {
+TEST_F(Fsck, KV3_TimesThatAreNotUnixSecondsAreReported) {
   plant("INSERT INTO kv_store VALUES ('ms', '1', 1700000000000, 1), ('text', '1', 1, 'today'), ('null', '1', NULL, 1)");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
@@ -468,7 +468,7 @@ TEST_F(Fsck, KV3_TimesThatAreNotUnixSecondsAreNamed) {
   EXPECT_EQ(report->violations.size(), 3U);
 }
 
-TEST_F(Fsck, TC1_ACallWithResultAndErrorIsNamed) {
+TEST_F(Fsck, TC1_ACallWithResultAndErrorIsReported) {
   plant("UPDATE tool_calls SET error = 'no' WHERE name = 'ok'");
   EXPECT_EQ(violated(), Rules{"TC-1"});
   expect_not_repairable();
@@ -479,17 +479,17 @@ TEST_F(Fsck, TC1_AnEmptyErrorMeansNone) {
   EXPECT_TRUE(violated().empty());
 }
 
-TEST_F(Fsck, TC2_AFinishedCallWithoutAnEndIsNamed) {
+TEST_F(Fsck, TC2_AFinishedCallWithoutAnEndIsReported) {
   plant("UPDATE tool_calls SET completed_at = NULL, duration_ms = NULL WHERE name = 'ok'");
   EXPECT_EQ(violated(), Rules{"TC-2"});
 }
 
-TEST_F(Fsck, TC3_ADurationThatIsNotTheDifferenceIsNamed) {
+TEST_F(Fsck, TC3_ADurationThatIsNotTheDifferenceIsReported) {
   plant("UPDATE tool_calls SET duration_ms = 5 WHERE name = 'ok'");
   EXPECT_EQ(violated(), Rules{"TC-3"});
 }
 
-TEST_F(Fsck, TC4_ParametersAndResultsThatAreNotJsonAreNamed) {
+TEST_F(Fsck, TC4_ParametersAndResultsThatAreNotJsonAreReported) {
   plant(
       "UPDATE tool_calls SET parameters = 'x' WHERE name = 'ok';"
       "UPDATE tool_calls SET result = '{' WHERE name = 'none'");
@@ -506,7 +506,7 @@ TEST_F(Fsck, TC5_ARepairTouchesNoToolCall) {
   EXPECT_EQ(ask("SELECT duration_ms FROM tool_calls WHERE name = 'ok'"), 5);
 }
 
-TEST_F(Fsck, TC6_AnUnknownStatusAndAPendingCallWithAnOutcomeAreNamed) {
+TEST_F(Fsck, TC6_AnUnknownStatusAndAPendingCallWithAnOutcomeAreReported) {
   plant(
       "UPDATE tool_calls SET status = 'done' WHERE name = 'ok';"
       "UPDATE tool_calls SET result = '1' WHERE name = 'open'");
@@ -524,7 +524,7 @@ TEST_F(Fsck, TC2_TheShapeWithoutStatusIsCheckedToo) {
   EXPECT_EQ(violated(), Rules{"TC-2"});
 }
 
-TEST_F(Fsck, OV1_AWhiteoutWithAWrongParentIsNamedAndPutRight) {
+TEST_F(Fsck, OV1_AWhiteoutWithAWrongParentIsReportedAndCorrected) {
   plant(kOverlayTables);
   plant("INSERT INTO fs_whiteout VALUES ('/a/b', '/x', 1), ('/c', '', 1), ('/d/e/f', '/d', 1)");
   EXPECT_EQ(violated(), Rules{"OV-1"});
@@ -534,13 +534,13 @@ TEST_F(Fsck, OV1_AWhiteoutWithAWrongParentIsNamedAndPutRight) {
             5);
 }
 
-TEST_F(Fsck, OV2_AWhiteoutThatIsNoNormalisedPathIsNamed) {
+TEST_F(Fsck, OV2_AWhiteoutThatIsNotANormalisedPathIsReported) {
   plant(kOverlayTables);
   plant("INSERT INTO fs_whiteout VALUES ('a', '/', 1), ('/a//b', '/a/', 1)");
   EXPECT_THAT(violated(), ::testing::Contains("OV-2"));
 }
 
-TEST_F(Fsck, OV3_AnOriginOfNoInodeIsNamedAndRemoved) {
+TEST_F(Fsck, OV3_AnOriginWithoutAnInodeIsReportedAndRemoved) {
   plant(kOverlayTables);
   plant("INSERT INTO fs_origin VALUES (99, 5)");
   EXPECT_EQ(violated(), Rules{"OV-3"});
@@ -556,7 +556,7 @@ INSERT INTO wr_origin VALUES (3, '/dir/file', 0);
 INSERT INTO wr_base_range VALUES (3, 0, 4096), (3, 4096, 5000);
 )sql";
 
-TEST_F(Fsck, WR11_RowsOfNoInodeAreNamedAndRemoved) {
+TEST_F(Fsck, WR11_RowsWithoutAnInodeAreReportedAndRemoved) {
   plant(kOverlayTables);
   plant(kOwnOverlayTables);
   EXPECT_TRUE(violated().empty());
@@ -567,7 +567,7 @@ TEST_F(Fsck, WR11_RowsOfNoInodeAreNamedAndRemoved) {
   expect_repaired();
 }
 
-TEST_F(Fsck, WR12_PartsThatAreNoneAreNamed) {
+TEST_F(Fsck, WR12_InvalidRangesAreReported) {
   plant(kOverlayTables);
   plant(kOwnOverlayTables);
   plant("UPDATE wr_base_range SET end_byte = 5001 WHERE first_byte = 4096");
@@ -576,7 +576,7 @@ TEST_F(Fsck, WR12_PartsThatAreNoneAreNamed) {
   EXPECT_EQ(violated(), Rules{"WR-12"});
 }
 
-TEST_F(Fsck, OV4_AnOverlayWithoutABaseIsNamed) {
+TEST_F(Fsck, OV4_AnOverlayWithoutABaseIsReported) {
   plant(kOverlayTables);
   plant("DELETE FROM fs_overlay_config");
   EXPECT_EQ(violated(), Rules{"OV-4"});
@@ -589,16 +589,16 @@ TEST_F(Fsck, OV5_WhiteoutsWithoutAParentColumnAreFine) {
   EXPECT_TRUE(violated().empty());
 }
 
-TEST_F(Fsck, OV6_AWhiteoutOfWhatIsThereIsNamedAndRemoved) {
+TEST_F(Fsck, OV6_AWhiteoutOfAnExistingFileIsReportedAndRemoved) {
   plant(kOverlayTables);
   plant("INSERT INTO fs_whiteout VALUES ('/dir/file', '/dir', 1)");
   EXPECT_EQ(violated(), Rules{"OV-6"});
-  EXPECT_EQ(first_message(), "'/dir/file' is there, and has a whiteout");
+  EXPECT_EQ(first_message(), "'/dir/file' exists, but has a whiteout");
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM fs_whiteout"), 2);
 }
 
-TEST_F(Fsck, WR1_ADamagedPageIsNamed) {
+TEST_F(Fsck, WR1_ADamagedPageIsReported) {
   std::uintmax_t size = std::filesystem::file_size(file_);
   std::fstream raw(file_, std::ios::in | std::ios::out | std::ios::binary);
   for (std::uintmax_t page = 8192; page + 4096 <= size; page += 4096) {
@@ -611,7 +611,7 @@ TEST_F(Fsck, WR1_ADamagedPageIsNamed) {
   EXPECT_THAT(rules_of(*report), ::testing::Contains("WR-1"));
 }
 
-TEST_F(Fsck, WR2_AForeignEncodingIsNamed) {
+TEST_F(Fsck, WR2_AForeignEncodingIsReported) {
   std::string foreign = dir_.file("utf16.db");
   {
     auto database = Database::open(foreign, {.mode = OpenMode::kCreate});
@@ -625,7 +625,7 @@ TEST_F(Fsck, WR2_AForeignEncodingIsNamed) {
   EXPECT_EQ(rules_of(*report), Rules{"WR-2"});
 }
 
-TEST_F(Fsck, WR3_TriggersAndVirtualTablesAreNamed) {
+TEST_F(Fsck, WR3_TriggersAndVirtualTablesAreReported) {
   plant("CREATE TRIGGER watch AFTER INSERT ON kv_store BEGIN SELECT 1; END; CREATE VIRTUAL TABLE words USING fts5(x)");
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
@@ -634,26 +634,26 @@ TEST_F(Fsck, WR3_TriggersAndVirtualTablesAreNamed) {
   expect_not_repairable();
 }
 
-TEST_F(Fsck, WR4_ANewerFormatIsRefusedAndAMissingOneNamed) {
+TEST_F(Fsck, WR4_ANewerFormatIsRefusedAndAMissingOneReported) {
   plant("DELETE FROM wr_meta WHERE key = 'format'");
   EXPECT_EQ(violated(), Rules{"WR-4"});
   plant("INSERT INTO wr_meta VALUES ('format', 2)");
   EXPECT_EQ(error_of(check_agent(file_, clock_)), Code::kUnsupported);
 }
 
-TEST_F(Fsck, WR5_AJournalRowThatIsNoListOfChangesIsNamedAndGone) {
+TEST_F(Fsck, WR5_AJournalRowThatIsNotAListOfChangesIsReportedAndRemoved) {
   plant("INSERT INTO wr_journal (at_us, origin, changes) VALUES (1, 1, x'640300'), (1, 1, x'6501ff')");
   EXPECT_EQ(violated(), Rules{"WR-5"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT changes = x'2a00' FROM wr_journal ORDER BY seq DESC LIMIT 1"), 1);
 }
 
-TEST_F(Fsck, WR6_AnAttributeWithoutANameIsNamed) {
+TEST_F(Fsck, WR6_AnAttributeWithoutANameIsReported) {
   plant("INSERT INTO wr_xattr VALUES (3, '', x'61')");
   EXPECT_EQ(violated(), Rules{"WR-6"});
 }
 
-TEST_F(Fsck, WhatAnotherProgramLeftOfOurRowsIsNoDamageAndARepairDropsIt) {
+TEST_F(Fsck, OurRowsThatAnotherProgramLeftBehindAreNotDamageAndARepairDropsThem) {
   plant(
       "INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61');"
       "INSERT INTO wr_kv_expiry VALUES ('nobody', 1, 1)");
@@ -664,7 +664,7 @@ TEST_F(Fsck, WhatAnotherProgramLeftOfOurRowsIsNoDamageAndARepairDropsIt) {
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 0);
 }
 
-TEST_F(Fsck, WR7_AnOrphanIsNoNodeWithoutANameButMustBeOne) {
+TEST_F(Fsck, WR7_AnOrphanMustHaveNoNameAndIsNotReportedForThat) {
   plant(
       "DELETE FROM fs_dentry WHERE ino = 6; UPDATE fs_inode SET nlink = 0 WHERE ino = 6;"
       "INSERT INTO wr_orphan VALUES (6, 'b', 1, 1, 1)");
@@ -678,27 +678,27 @@ TEST_F(Fsck, WR7_AnOrphanIsNoNodeWithoutANameButMustBeOne) {
   expect_repaired();
 }
 
-TEST_F(Fsck, WR8_AnExpiryThatIsNoTimeIsNamedAndRemoved) {
+TEST_F(Fsck, WR8_AnInvalidExpiryIsReportedAndRemoved) {
   plant("INSERT INTO wr_kv_expiry VALUES ('a', 1, 1), ('b', 'soon', 1)");
   EXPECT_EQ(violated(), Rules{"WR-8"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 1);
 }
 
-TEST_F(Fsck, WR9_DetailsOfNoCallAreNamedAndRemoved) {
+TEST_F(Fsck, WR9_DetailsWithoutACallAreReportedAndRemoved) {
   plant("INSERT INTO wr_tool_call (id) VALUES (1), (99)");
   EXPECT_EQ(violated(), Rules{"WR-9"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_tool_call"), 1);
 }
 
-TEST_F(Fsck, WR10_AQuotaThatIsNoAmountIsNamed) {
+TEST_F(Fsck, WR10_AnInvalidQuotaIsReported) {
   plant("INSERT INTO wr_meta VALUES ('quota_bytes', 'much')");
   EXPECT_EQ(violated(), Rules{"WR-10"});
   expect_not_repairable();
 }
 
-TEST_F(Fsck, WR10_ACountThatIsNoneIsNamedAndCountedAnew) {
+TEST_F(Fsck, WR10_AnInvalidCountIsReportedAndCountedAgain) {
   plant("INSERT INTO wr_meta VALUES ('used_bytes', -5)");
   EXPECT_EQ(violated(), Rules{"WR-10"});
   RepairReport report = repair();

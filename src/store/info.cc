@@ -36,7 +36,7 @@ Status describe_file(Database& database, AgentInfo& info) {
 }
 
 Status describe_nodes(Database& database, AgentInfo& info) {
-  // Added up here and not by SUM, which fails on overflow: sparse files can claim any size.
+  // Added here and not by SUM, which fails on overflow: sparse files can have any size.
   Statement query = WARREN_TRY(database.prepare("SELECT mode & 61440, size FROM fs_inode"));
   Rows rows = query.rows();
   while (WARREN_TRY(rows.next())) {
@@ -56,8 +56,8 @@ Status describe_nodes(Database& database, AgentInfo& info) {
 Status describe_chunks(Database& database, AgentInfo& info) {
   info.chunks = WARREN_TRY(find_number(database, "SELECT count(*) FROM fs_data"));
   info.stored_bytes = WARREN_TRY(find_number(database, "SELECT sum(octet_length(data)) FROM fs_data"));
-  // Rows of a table lie in the order of their rowids, so neighbouring chunks of a file should follow
-  // one another there. The index alone answers this.
+  // Rows are stored in the order of their rowids, so consecutive chunks of a file should have
+  // consecutive rowids. The index alone answers this.
   Statement query = WARREN_TRY(database.prepare(R"sql(
     SELECT count(before), count(iif(here <> before + 1, 1, NULL)) FROM
       (SELECT rowid AS here, lag(rowid) OVER (PARTITION BY ino ORDER BY chunk_index) AS before FROM fs_data)

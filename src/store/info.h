@@ -1,4 +1,4 @@
-// What `warren info` tells: sizes, counts and fragmentation of an agent file.
+// Sizes, counts and fragmentation of an agent file, for `warren info`.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct AgentInfo {
   std::uint64_t tool_calls = 0;
   std::uint64_t pending_calls = 0;
   std::uint64_t journal_rows = 0;
-  double fragmentation = 0;  // share of a file's neighbouring chunks that are not stored one after the other
+  double fragmentation = 0;  // share of consecutive chunks that are not stored next to each other
   std::optional<std::uint64_t> quota_bytes;
   std::optional<std::uint64_t> quota_inodes;
 };

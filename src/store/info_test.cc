@@ -77,7 +77,7 @@ TEST_F(Info, KeysCallsAndJournalRowsAreCounted) {
   EXPECT_EQ(info.journal_rows, 4U);
 }
 
-TEST_F(Info, AFileWrittenInOneGoIsNotFragmented) {
+TEST_F(Info, AFileWrittenAtOnceIsNotFragmented) {
   ASSERT_OK(write_file(store_->fs(), "/a", as_bytes(std::string(20 * 4096, 'x'))));
   EXPECT_EQ(describe().fragmentation, 0.0);
 }
@@ -93,7 +93,7 @@ TEST_F(Info, FilesWrittenInTurnsAreFragmented) {
   EXPECT_EQ(describe().fragmentation, 1.0);
 }
 
-TEST_F(Info, TheQuotaIsTold) {
+TEST_F(Info, TheQuotaIsReported) {
   {
     auto change = store_->begin_write();
     ASSERT_OK(change);
@@ -105,7 +105,7 @@ TEST_F(Info, TheQuotaIsTold) {
   EXPECT_EQ(info.quota_inodes, 7U);
 }
 
-TEST_F(Info, SpaceGivenBackIsFree) {
+TEST_F(Info, FreedSpaceIsReportedAsFree) {
   ASSERT_OK(write_file(store_->fs(), "/a", as_bytes(std::string(100 * 4096, 'x'))));
   ASSERT_OK(unlink(store_->fs(), "/a"));
   EXPECT_GE(describe().free_bytes, 90U * 4096U);

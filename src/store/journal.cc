@@ -8,7 +8,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kJournalRowBytesMax = std::size_t{64} << 10;  // beyond this a row says "everything"
+constexpr std::size_t kJournalRowBytesMax = std::size_t{64} << 10;  // a larger row becomes "everything"
 
 void put_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80) {
@@ -99,7 +99,7 @@ Status Journal::write() {
   WARREN_TRY(insert_.bind(1, clock_.now_us()).bind(2, origin_).bind(3, as_bytes(pending_)).run());
   discard();
   std::int64_t seq = database_.last_insert_id();
-  // Seldom and many at a time, so that trimming costs next to nothing per transaction.
+  // Rarely and many at a time, so that trimming costs almost nothing per transaction.
   if (seq % 4096 == 0) return trim_.bind(1, seq - limits::kJournalRows).run();
   return Ok{};
 }
@@ -111,7 +111,7 @@ Result<std::int64_t> Journal::last_seq() {
 }
 
 Result<std::optional<std::vector<JournalRow>>> Journal::read_after(std::int64_t seq, std::size_t max) {
-  // One view for both questions: else rows could go between them, unnoticed.
+  // One view for both queries: otherwise rows could be trimmed between them, unnoticed.
   Transaction scope = WARREN_TRY(Transaction::begin(database_, Access::kRead));
   std::optional<std::int64_t> first = WARREN_TRY(first_.find_integer());
   if (first && *first - 1 > seq) return std::optional<std::vector<JournalRow>>();

@@ -1,9 +1,9 @@
 // wr_journal: one row for each of our transactions that changed the agent, saying what changed.
 //
-// It answers "what happened since" for whoever keeps something derived: the mount's kernel caches,
+// It answers "what changed since" for derived data: the mount's kernel caches,
 // the search index, watchers. Each reader keeps its own position. Changes by other programs do not
-// appear; Database::version moving without a new row means "look at everything again". Only the
-// newest limits::kJournalRows rows are kept; a reader further behind looks at everything again too.
+// appear; if Database::foreign_epoch changes without a new row, everything may have changed. Only the
+// newest limits::kJournalRows rows are kept; for a reader further behind, everything may have changed too.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ namespace warren {
 
 // Stored as the first byte of each record in wr_journal.changes. Never reuse a value.
 enum class ChangeKind : std::uint8_t {
-  kEntry = 'e',       // a name in directory `inode` now means something else, or nothing
+  kEntry = 'e',       // a name in directory `inode` has another node now, or none
   kData = 'd',        // content or size of `inode`
   kAttributes = 'a',  // mode, owner, times, xattrs of `inode`
   kKey = 'k',         // the key-value pair `name`
   kToolCall = 't',    // the tool call with id `inode`
-  kEverything = '*',  // more than a row should list
+  kEverything = '*',  // too much for one row
 };
 
 struct Change {
@@ -55,7 +55,7 @@ class Journal {
   void note_attributes(Inode node);
   void note_key(std::string_view key);
   void note_tool_call(std::int64_t id);
-  void note_everything();  // whatever it was, nobody can list it
+  void note_everything();  // for changes that cannot be listed
 
   // Called when the outermost transaction ends. write() does nothing if nothing was noted.
   Status write();
@@ -65,11 +65,11 @@ class Journal {
     last_noted_ = 0;
   }
 
-  // Rows after `seq`, oldest first, at most `max`. nullopt: rows in between are gone already.
+  // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
   Result<std::int64_t> last_seq();
 
-  // A random number for this open store, so that a reader can skip what it did itself.
+  // A random number for this open store, so that a reader can skip its own changes.
   std::int64_t origin() const { return origin_; }
 
  private:

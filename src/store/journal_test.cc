@@ -37,7 +37,7 @@ class JournalTest : public ::testing::Test {
     return found ? *std::move(found) : std::vector<JournalRow>();
   }
 
-  // A change like those of the filesystem: some row changes, and is noted.
+  // A change like those of the filesystem: changes a row and notes it.
   template <class Note>
   void change(Note note) {
     Transaction change = store_->begin_write().value();
@@ -85,7 +85,7 @@ TEST_F(JournalTest, ATransactionThatChangesNothingLeavesNoRow) {
   EXPECT_THAT(rows(), IsEmpty());
 }
 
-TEST_F(JournalTest, WhatWasRolledBackIsNotSaid) {
+TEST_F(JournalTest, RolledBackChangesAreNotListed) {
   {
     Transaction dropped = store_->begin_write().value();
     ASSERT_OK(store_->kv().set("dropped", "1"));
@@ -95,7 +95,7 @@ TEST_F(JournalTest, WhatWasRolledBackIsNotSaid) {
   EXPECT_THAT(rows()[0].changes, ElementsAre(Change{ChangeKind::kKey, 0, "kept"}));
 }
 
-TEST_F(JournalTest, TheSameChangeAgainIsSaidOnce) {
+TEST_F(JournalTest, ARepeatedChangeIsListedOnce) {
   change([](Journal& notes) {
     for (int i = 0; i < 5; ++i) notes.note_data(Inode{7});
     notes.note_data(Inode{8});
@@ -105,7 +105,7 @@ TEST_F(JournalTest, TheSameChangeAgainIsSaidOnce) {
                                              Change{ChangeKind::kData, 7, ""}));
 }
 
-TEST_F(JournalTest, AChangeTooLargeToListSaysEverythingAndTheNextIsListedAgain) {
+TEST_F(JournalTest, AChangeTooLargeToListBecomesEverythingAndTheNextIsListedAgain) {
   change([](Journal& notes) {
     for (int i = 0; i < 100'000; ++i) notes.note_key(std::to_string(i));
   });
@@ -115,7 +115,7 @@ TEST_F(JournalTest, AChangeTooLargeToListSaysEverythingAndTheNextIsListedAgain) 
   EXPECT_THAT(rows()[1].changes, ElementsAre(Change{ChangeKind::kKey, 0, "k"}));
 }
 
-TEST_F(JournalTest, AReaderGoesOnFromItsOwnPosition) {
+TEST_F(JournalTest, AReaderContinuesFromItsOwnPosition) {
   for (int i = 0; i < 5; ++i) ASSERT_OK(store_->kv().set(std::to_string(i), "1"));
   auto page = journal().read_after(start_ + 1, 2).value();
   ASSERT_TRUE(page.has_value());
@@ -137,7 +137,7 @@ TEST_F(JournalTest, AnotherStoreReadsItAndKnowsWhoWroteWhat) {
   EXPECT_EQ((*found)[1].origin, other->journal()->origin());
 }
 
-TEST_F(JournalTest, AReaderTooFarBehindIsToldSo) {
+TEST_F(JournalTest, AReaderTooFarBehindGetsNoRows) {
   for (int i = 0; i < 3; ++i) ASSERT_OK(store_->kv().set(std::to_string(i), "1"));
   ASSERT_OK(store_->database().execute("DELETE FROM wr_journal WHERE seq <= (SELECT max(seq) - 1 FROM wr_journal)"));
   EXPECT_EQ(journal().read_after(start_, 10).value(), std::nullopt);
@@ -153,7 +153,7 @@ TEST_F(JournalTest, OnlyTheNewestRowsAreKept) {
   EXPECT_EQ(journal().read_after(4096 * 100 - 1, 10).value()->size(), 1U);
 }
 
-TEST(JournalDecode, BytesThatAreNoRecordsAreCorrupt) {
+TEST(JournalDecode, BytesThatAreNotRecordsAreCorrupt) {
   for (std::string_view bytes : {"x", "d", "k\x01",
                                  "k\x01\x05"
                                  "abc",

@@ -16,9 +16,9 @@
 namespace warren {
 namespace {
 
-// The log is moved into the file when it has this many pages and nobody writes for a while; above the
-// second number at once, by the side; above the third large writes wait for that; above the fourth
-// everyone does, so that it cannot grow on.
+// The log is checkpointed when it has this many pages and nobody writes for a while; above the
+// second number immediately, in the background; above the third large writes wait for that; above the fourth
+// every write does, so that the log cannot grow any further.
 constexpr std::uint32_t kPagesWhenIdle = 2048;
 constexpr std::uint32_t kPagesBesides = 16'384;
 constexpr std::uint32_t kPagesOfMuch = 49'152;
@@ -27,12 +27,12 @@ constexpr std::uint32_t kPagesOfLittle = 4096;
 constexpr int kIdleMilliseconds = 300;
 constexpr std::chrono::seconds kRoomWait{5};
 
-// Without anyone asking, what was committed goes to the disk after so long.
+// Commits are synced to the disk after this time even if nobody calls sync.
 constexpr std::int64_t kSyncMilliseconds = 5000;
 constexpr std::size_t kRowsAtOnce = 1024;
 
-// A program that is not ours writes its log first, and the commit can be seen later: we look again after
-// so long, twice that, and so on up to the last.
+// Another program writes the log first, and its commit is visible later: we look again after the first
+// interval, twice that, and so on up to the last.
 constexpr int kFirstLookMilliseconds = 1;
 constexpr int kLastLookMilliseconds = 256;
 
@@ -99,7 +99,7 @@ void Keeper::batch_ended() {
   if (unsynced_since_ == 0) unsynced_since_ = now_milliseconds();
   std::uint32_t pages = database_.log_pages();
   if (pages < kPagesBesides) {
-    moved_pages_ = 0;  // the log began anew
+    moved_pages_ = 0;  // the log was restarted
     return;
   }
   std::unique_lock lock(checkpoint_mutex_);
@@ -110,10 +110,10 @@ void Keeper::batch_ended() {
     checkpoint_asked_.notify_one();
     return;
   }
-  // The log begins anew only when all of it is moved while nobody writes: now. The one by the side must end
-  // first, since two at once cannot be.
+  // The log restarts only if all of it is checkpointed while nobody writes: now. A checkpoint in the background must
+  // end first, because two cannot run at once.
   checkpoint_ended_.wait(lock, [this] { return !checkpoint_runs_; });
-  database_.checkpoint().ignore("the log grows on, and the next batch tries again");
+  database_.checkpoint().ignore("the log keeps growing, and the next batch tries again");
 }
 
 void Keeper::make_room() {
@@ -125,8 +125,8 @@ void Keeper::make_room() {
     checkpoint_asked_.notify_one();
     checkpoint_ended_.wait_for(lock, kRoomWait, [&] { return checkpoints_ != before || ending_; });
   }
-  // While we waited little was added; the end of a batch moves that, and the log begins anew.
-  database_.end_batch().ignore("kept by the database, and told at the next sync");
+  // Little was added while we waited; the end of the batch checkpoints that, and the log restarts.
+  database_.end_batch().ignore("the batch remembers the error, and the next sync returns it");
 }
 
 bool Keeper::wants_idle_checkpoint() const {
@@ -140,10 +140,10 @@ int Keeper::wait_milliseconds() const {
     int limit = static_cast<int>(std::max<std::int64_t>(milliseconds, 0));
     wait = wait < 0 ? limit : std::min(wait, limit);
   };
-  if (has_work_) at_most(1);  // whoever waits for the lock has a turn in between
+  if (has_work_) at_most(1);  // threads that wait for the lock get a turn in between
   if (look_again_ > 0) at_most(look_again_);
   if (std::int64_t since = unsynced_since_; since != 0) at_most(since + kSyncMilliseconds - now_milliseconds());
-  if (auto since = database_.batch_opened_at()) {
+  if (auto since = database_.batch().opened_at()) {
     auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
     at_most(std::chrono::ceil<std::chrono::milliseconds>(left).count());
   } else if (wants_idle_checkpoint()) {
@@ -159,11 +159,11 @@ void Keeper::keep() {
     eventfd_t ignored = 0;
     ::eventfd_read(wake_.get(), &ignored);
     FileWatch::Happened happened = watch_.take();
-    auto since = database_.batch_opened_at();
+    auto since = database_.batch().opened_at();
     bool is_late = since && std::chrono::steady_clock::now() - *since >= limits::kBatchTime;
     if (since && (is_late || happened.touched)) {
-      database_.want_batch_end();  // whoever has the lock now may do it first
-      database_.end_batch().ignore("kept by the database, and told at the next sync");
+      database_.batch().request_end();  // the thread that holds the lock now may do it first
+      database_.end_batch().ignore("the batch remembers the error, and the next sync returns it");
     }
     if (has_work_.exchange(false)) {
       Result<bool> more = work_();
@@ -206,7 +206,7 @@ Status Keeper::tell_changes() {
     } else {
       seen_seq_ = WARREN_TRY(journal_.last_seq());
     }
-    // Somebody wrote who keeps no journal: another program than ours.
+    // A commit without a journal row: by a program that is not ours.
     if (!rows || (others_wrote && !others_told) || rows->size() == kRowsAtOnce) everything = true;
   }
   std::lock_guard guard(listener_mutex_);
@@ -237,14 +237,14 @@ void Keeper::checkpoint_when_asked() {
     if (ending_) break;
     if (std::exchange(wants_sync_, false)) {
       lock.unlock();
-      database_.sync_log().ignore("a program that needs to know calls fsync, and hears of it there");
+      database_.sync_log().ignore("a program that needs to know calls fsync, which returns the error");
       lock.lock();
       continue;
     }
     wants_checkpoint_ = false;
     checkpoint_runs_ = true;
     lock.unlock();
-    checkpoint().ignore("the log grows on, and the next batch tries again");
+    checkpoint().ignore("the log keeps growing, and the next batch tries again");
     lock.lock();
     checkpoint_runs_ = false;
     ++checkpoints_;
@@ -252,7 +252,7 @@ void Keeper::checkpoint_when_asked() {
   }
 }
 
-// By a connection of its own, so that nobody waits for it.
+// On a connection of its own, so that nobody waits for it.
 Status Keeper::checkpoint() {
   if (!checkpointer_) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
   moved_pages_ = WARREN_TRY(checkpointer_->checkpoint());

@@ -1,5 +1,5 @@
-// The threads of a store that is open for a mount: they end batches in time, hear what other processes
-// change, and see to the disk while nobody waits for it.
+// The threads of a store that is open for a mount: they end batches in time, notice changes by other
+// processes, and sync and checkpoint while nobody waits for it.
 #pragma once
 
 #include <atomic>
@@ -23,15 +23,15 @@ namespace warren {
 // The database and journal outlive it. Thread-safe.
 class Keeper {
  public:
-  // `work` does a part of what can wait, and says whether there is more.
+  // `work` does a part of the deferred work and returns whether there is more.
   static Result<std::unique_ptr<Keeper>> start(Database& database, Journal& journal,
                                                std::function<Result<bool>()> work);
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  // Ends its threads; once it returns nothing is done behind anyone's back. What they did may have left a
-  // batch open.
+  // Ends its threads; after it returns nothing happens in the background. A batch may still be
+  // open.
   void stop();
 
   void batch_opened() { wake(); }
@@ -67,16 +67,17 @@ class Keeper {
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
   std::atomic<bool> has_work_ = false;
-  std::atomic<std::int64_t> unsynced_since_ = 0;  // monotonic milliseconds; 0: everything is on the disk, or asked for
+  std::atomic<std::int64_t> unsynced_since_ =
+      0;  // monotonic milliseconds; 0: everything is synced, or a sync is requested
 
-  std::mutex listener_mutex_;  // held while the listener is called, so that it can be taken away safely
+  std::mutex listener_mutex_;  // held while the listener is called, so that it can be removed safely
   ChangeListener* listener_ = nullptr;
 
-  // Of keep()'s thread.
+  // Used by keep()'s thread only.
   std::uint64_t seen_epoch_ = 0;
   std::int64_t seen_seq_ = 0;
   int look_again_ = 0;                    // milliseconds; 0: no need
-  std::uint32_t idle_checkpoint_of_ = 0;  // the log's pages at the last one; once is enough
+  std::uint32_t idle_checkpoint_of_ = 0;  // the log's pages at the last one, so that it is not repeated
 
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_asked_;
@@ -86,7 +87,7 @@ class Keeper {
   bool wants_checkpoint_ = false;  // under checkpoint_mutex_
   bool wants_sync_ = false;        // under checkpoint_mutex_
   std::unique_ptr<Database> checkpointer_;
-  std::atomic<std::uint32_t> moved_pages_ = 0;  // of the log, by the checkpointer
+  std::atomic<std::uint32_t> moved_pages_ = 0;  // pages of the log that the checkpointer has copied to the file
 
   std::thread keeping_;
   std::thread checkpointing_;

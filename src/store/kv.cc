@@ -13,10 +13,10 @@
 namespace warren {
 namespace {
 
-// An expiry belongs to the write it was given with: once the pair's updated_at is another, an AgentFS
-// program, which knows no expiries, wrote the pair anew without one. A list's range ends before ?2,
-// where the empty blob stands for "no end": every text sorts before every blob. Its limit of SIZE_MAX
-// arrives as -1, which is SQLite's "no limit".
+// An expiry belongs to the write that set it: if the pair's updated_at differs, an AgentFS
+// program, which does not know expiries, has written the pair since. A list's range ends before ?2,
+// where the empty blob means "no end": every text sorts before every blob. A limit of SIZE_MAX
+// is bound as -1, which is SQLite's "no limit".
 constexpr Sql kExpired = "SELECT 1 FROM wr_kv_expiry WHERE key = ?1 AND set_at = ?2 AND expires_at_ms <= ?3";
 constexpr Sql kKeys =
     "SELECT p.key FROM kv_store p "
@@ -29,8 +29,8 @@ constexpr Sql kList =
     "WHERE p.key >= ?1 AND p.key < ?2 AND (x.expires_at_ms IS NULL OR x.expires_at_ms > ?4) "
     "ORDER BY p.key LIMIT ?3";
 
-// The same for a file that has no tables of ours, where nothing expires. They name the time they do
-// not need, so that both kinds are bound alike.
+// Lists for a file without our tables, where nothing expires. They use ?4, the time, only so
+// that both kinds take the same parameters.
 constexpr Sql kKeysPlain =
     "SELECT key FROM kv_store WHERE key >= ?1 AND key < ?2 AND ?4 IS NOT NULL ORDER BY key LIMIT ?3";
 constexpr Sql kListPlain =
@@ -40,9 +40,10 @@ constexpr Sql kListPlain =
 Status check_key(std::string_view key) {
   if (key.empty()) return Error(Code::kInvalid, "the key is empty");
   if (key.size() > limits::kKeyBytes) {
-    return Error(Code::kLimit, fmt::format("a key of {} bytes; {} is the limit", key.size(), limits::kKeyBytes));
+    return Error(Code::kLimit, fmt::format("the key has {} bytes; {} is the limit", key.size(), limits::kKeyBytes));
   }
-  if (key.find('\0') != key.npos) return Error(Code::kInvalid, fmt::format("the key {} holds a NUL byte", quote(key)));
+  if (key.find('\0') != key.npos)
+    return Error(Code::kInvalid, fmt::format("the key {} contains a NUL byte", quote(key)));
   return Ok{};
 }
 
@@ -58,7 +59,7 @@ Status check_value(std::string_view key, std::string_view json) {
   return Ok{};
 }
 
-// The first key behind every key that starts with `prefix`; nullopt when there is no such end.
+// The first key after every key that starts with `prefix`; nullopt if there is none.
 std::optional<std::string> end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::nullopt;
@@ -70,8 +71,8 @@ std::optional<std::string> end_of(std::string prefix) {
 struct KeyRange {
   explicit KeyRange(const KvListOptions& options) : first(options.prefix), end(end_of(options.prefix)) {
     if (options.after.empty()) return;
-    std::string behind = options.after + '\0';  // nothing sorts between a text and itself with a NUL
-    if (behind > first) first = std::move(behind);
+    std::string next = options.after + '\0';  // nothing sorts between a text and the same text with a NUL
+    if (next > first) first = std::move(next);
   }
 
   Statement& bind_to(Statement& statement) const {
@@ -138,7 +139,7 @@ Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
     auto kept = kept_.find(key);
     if (kept != kept_.end()) return std::optional(kept->second);
   }
-  Rows rows = find_.bind(1, key).rows();  // stays open: what is asked next sees the same state
+  Rows rows = find_.bind(1, key).rows();  // stays open: the next query sees the same state
   if (!WARREN_TRY(rows.next())) return std::optional<std::string>();
   if (WARREN_TRY(may_expire())) {
     auto expired = WARREN_TRY(expired_pair_.bind(1, key).bind(2, rows.integer(1)).bind(3, now_ms()).find_integer());
@@ -149,7 +150,7 @@ Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
   return std::optional<std::string>(rows.text(0));
 }
 
-// What a commit behind the mark has changed is kept too, but found never: the mark is another one by then.
+// A value that a commit changed after the mark was read is kept too, but never found: the mark is different by then.
 void KeyValue::keep(const Database::CommitMark& mark, std::string_view key, std::string_view value) {
   constexpr std::size_t kPairBytes = 4096;
   constexpr std::size_t kAllBytes = std::size_t{1} << 20;
@@ -164,7 +165,7 @@ void KeyValue::keep(const Database::CommitMark& mark, std::string_view key, std:
   if (kept_.emplace(key, value).second) kept_bytes_ += bytes;
 }
 
-// Most agents use no time to live, and then reading a pair should not pay for it. Asked again when
+// Most agents use no time to live, and then reading a pair should not pay for it. Queried again after
 // another connection has written.
 Result<bool> KeyValue::may_expire() {
   if (!store_.schema().has_extensions) return false;
@@ -188,7 +189,7 @@ Status KeyValue::set(std::string_view key, std::string_view json,
   WARREN_TRY(check_key(key));
   WARREN_TRY(check_value(key, json));
   if (time_to_live && time_to_live->count() <= 0) {
-    return Error(Code::kInvalid, fmt::format("a time to live of {} ms is over already", time_to_live->count()));
+    return Error(Code::kInvalid, fmt::format("a time to live of {} ms is not positive", time_to_live->count()));
   }
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   WARREN_TRY(write(key, json, expiry_of(time_to_live)));
@@ -203,7 +204,7 @@ Status KeyValue::compare_and_set(std::string_view key, const std::optional<std::
   std::optional<std::string> value = WARREN_TRY(find(key));
   if (value != expected) {
     return Error(Code::kConflict, fmt::format("the value for {} is not the expected one", quote(key)),
-                 "read it again, and decide anew");
+                 "read it again and decide again");
   }
   WARREN_TRY(write(key, json, std::nullopt));
   return change.commit();
@@ -230,8 +231,8 @@ Status KeyValue::write(std::string_view key, std::string_view json, std::optiona
   return Ok{};
 }
 
-// Whether the key has an expiry; the pair is deleted if that has come, so that what is written next
-// is a new pair.
+// Returns whether the key has an expiry; deletes the pair if it has expired, so that the next write
+// creates a new pair.
 Result<bool> KeyValue::drop_if_expired(std::string_view key) {
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
   if (!expiry) return false;
@@ -292,7 +293,7 @@ Result<std::size_t> KeyValue::purge_expired() {
     WARREN_TRY(delete_.bind(1, key).run());
     store_.journal()->note_key(key);
   }
-  WARREN_TRY(clear_expiries_.bind(1, now).run());  // also those whose pair another program removed
+  WARREN_TRY(clear_expiries_.bind(1, now).run());  // including those whose pair another program removed
   WARREN_TRY(change.commit());
   return keys.size();
 }

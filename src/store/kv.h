@@ -29,14 +29,14 @@ struct KvEntry {
 
 struct KvListOptions {
   std::string prefix;
-  std::string after;  // continue behind this key
+  std::string after;  // continue after this key
   std::size_t limit = SIZE_MAX;
 };
 
-// Thread-safe. A pair whose time to live is over is gone for every reader of ours at that moment;
-// its rows go with the next write that meets them, or with purge_expired. (AgentFS programs, which
-// know no time to live, see the pair until then. One of them that writes a pair anew after its time
-// was over has made a new pair, which stays.)
+// Thread-safe. A pair does not exist for our readers once its time to live is over;
+// its rows are removed by the next write to that key, or by purge_expired. (AgentFS programs, which
+// do not know about time to live, see the pair until then. If one of them writes the pair after it
+// expired, that is a new pair, which stays.)
 class KeyValue {
  public:
   static Result<std::unique_ptr<KeyValue>> open(Store& store);
@@ -50,14 +50,14 @@ class KeyValue {
   Status set(std::string_view key, std::string_view json,
              std::optional<std::chrono::milliseconds> time_to_live = std::nullopt);
 
-  // Sets (for good, as set without a time to live does) only if the value is now `expected`, byte
-  // for byte, or absent for nullopt; else kConflict and nothing changes.
+  // Sets the value, without a time to live, only if it is now `expected`, byte
+  // for byte, or absent for nullopt; otherwise kConflict and nothing changes.
   Status compare_and_set(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
 
-  Result<bool> remove(std::string_view key);                                 // whether there was one
+  Result<bool> remove(std::string_view key);                                 // whether it existed
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
-  Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // the same, whole
-  Result<std::size_t> purge_expired();                                       // how many pairs went
+  Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // whole pairs, sorted by bytes
+  Result<std::size_t> purge_expired();                                       // how many pairs were removed
 
  private:
   explicit KeyValue(Store& store) : store_(store) {}
@@ -73,9 +73,9 @@ class KeyValue {
 
   Store& store_;
   bool expiries_known_ = false;
-  bool has_expiries_ = false;  // at expiries_epoch_, and by our own writes since
+  bool has_expiries_ = false;  // at expiries_epoch_, updated by our own writes since
   std::uint64_t expiries_epoch_ = 0;
-  // What was read lately, as long as nobody commits anything.
+  // Pairs read recently, valid until the next commit by anyone.
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };

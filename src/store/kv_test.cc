@@ -54,7 +54,7 @@ class KeyValueTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(KeyValueTest, WhatWasSetIsFoundAfterReopening) {
+TEST_F(KeyValueTest, APairIsFoundAfterReopening) {
   ASSERT_OK(kv().set("user:1", R"({"name": "Ann", "n": [1, 2.5, null]})"));
   store_.reset();
   store_ = open(OpenMode::kReadWrite);
@@ -118,7 +118,7 @@ TEST_F(KeyValueTest, AValueHasABound) {
   EXPECT_EQ(kv().get("k").value().size(), limits::kValueBytes);
 }
 
-TEST_F(KeyValueTest, RemoveTellsWhetherThereWasOne) {
+TEST_F(KeyValueTest, RemoveReturnsWhetherTheKeyExisted) {
   ASSERT_OK(kv().set("k", "1"));
   EXPECT_TRUE(kv().remove("k").value());
   EXPECT_FALSE(kv().remove("k").value());
@@ -150,7 +150,7 @@ TEST_F(KeyValueTest, APrefixMatchesWholeBytesAndNothingElse) {
   EXPECT_EQ(keys("").size(), 13U);
 }
 
-TEST_F(KeyValueTest, AListContinuesBehindAKeyThatNeedNotExist) {
+TEST_F(KeyValueTest, AListContinuesAfterAKeyThatNeedNotExist) {
   for (const char* key : {"a", "b", "p1", "p2", "p3", "q"}) ASSERT_OK(kv().set(key, "1"));
   EXPECT_THAT(keys("p", "p1"), ElementsAre("p2", "p3"));
   EXPECT_THAT(keys("p", "p11"), ElementsAre("p2", "p3"));
@@ -162,7 +162,7 @@ TEST_F(KeyValueTest, AListContinuesBehindAKeyThatNeedNotExist) {
   EXPECT_THAT(keys("p", "", 0), IsEmpty());
 }
 
-TEST_F(KeyValueTest, TenThousandKeysComeInPagesWithoutGapsOrRepeats) {
+TEST_F(KeyValueTest, TenThousandKeysAreListedInPagesWithoutGapsOrRepeats) {
   std::vector<std::string> all;
   {
     Transaction batch = store_->begin_write().value();
@@ -197,7 +197,7 @@ TEST_F(KeyValueTest, CompareAndSetChangesOnlyWhatIsExpected) {
   EXPECT_EQ(kv().get("k").value(), "2");
 }
 
-TEST_F(KeyValueTest, AConflictInsideABatchDoesNotSpoilIt) {
+TEST_F(KeyValueTest, AConflictInsideATransactionDoesNotBreakIt) {
   ASSERT_OK(kv().set("expired", "1", 1ms));
   clock_.advance_ns(kSecond);
   Transaction batch = store_->begin_write().value();
@@ -208,7 +208,7 @@ TEST_F(KeyValueTest, AConflictInsideABatchDoesNotSpoilIt) {
   EXPECT_EQ(kv().get("k").value(), "1");
 }
 
-TEST_F(KeyValueTest, APairIsGoneWhenItsTimeIsOver) {
+TEST_F(KeyValueTest, AnExpiredPairDoesNotExist) {
   ASSERT_OK(kv().set("k", "1", 1500ms));
   EXPECT_EQ(entry("k").expires_at_ms, kStart * 1000 + 1500);
   clock_.advance_ns(1'499'999'999);
@@ -273,7 +273,7 @@ TEST_F(KeyValueTest, ATimeToLiveIsPositiveAndMayBeForever) {
   EXPECT_EQ(kv().get("k").value(), "1");
 }
 
-TEST_F(KeyValueTest, PurgeTakesTheExpiredAndLeavesTheRest) {
+TEST_F(KeyValueTest, PurgeRemovesOnlyExpiredPairs) {
   ASSERT_OK(kv().set("short", "1", 1s));
   ASSERT_OK(kv().set("long", "1", 100s));
   ASSERT_OK(kv().set("for good", "1"));
@@ -285,7 +285,7 @@ TEST_F(KeyValueTest, PurgeTakesTheExpiredAndLeavesTheRest) {
   EXPECT_EQ(number("SELECT count(*) FROM wr_kv_expiry"), 1);
 }
 
-// An AgentFS program knows nothing of wr_kv_expiry.
+// An AgentFS program does not know wr_kv_expiry.
 TEST_F(KeyValueTest, APairThatAnotherProgramWroteAfterItsTimeStays) {
   ASSERT_OK(kv().set("k", "1", 1s));
   clock_.advance_ns(5 * kSecond);
@@ -296,7 +296,7 @@ TEST_F(KeyValueTest, APairThatAnotherProgramWroteAfterItsTimeStays) {
   EXPECT_EQ(kv().get("k").value(), "2");
 }
 
-TEST_F(KeyValueTest, AnExpiryWhosePairAnotherProgramRemovedIsSweptUp) {
+TEST_F(KeyValueTest, AnExpiryWhosePairAnotherProgramRemovedIsPurged) {
   ASSERT_OK(kv().set("k", "1", 1s));
   ASSERT_OK(store_->database().execute("DELETE FROM kv_store"));
   clock_.advance_ns(2 * kSecond);
@@ -314,7 +314,7 @@ TEST_F(KeyValueTest, TwoStoresOnOneFileSeeEachOthersWrites) {
   EXPECT_EQ(kv().find("k").value(), std::nullopt);
 }
 
-TEST_F(KeyValueTest, WhatIsKeptInMemoryIsNeverOlderThanTheFile) {
+TEST_F(KeyValueTest, TheCacheIsNeverOlderThanTheFile) {
   ASSERT_OK(kv().set("k", "1"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(kv().get("k").value(), "1");
   {
@@ -331,7 +331,7 @@ TEST_F(KeyValueTest, WhatIsKeptInMemoryIsNeverOlderThanTheFile) {
   EXPECT_EQ(kv().find("k").value(), std::nullopt);
 }
 
-TEST_F(KeyValueTest, MoreThanIsKeptInMemoryIsFoundAllTheSame) {
+TEST_F(KeyValueTest, MorePairsThanTheCacheHoldsAreAllFound) {
   constexpr int kKeys = 2000;
   auto unit = store_->begin_write().value();
   auto value = [](int i) { return fmt::format("\"{:01000}\"", i); };
@@ -372,7 +372,7 @@ TEST_F(KeyValueTest, ThreadsOnTwoConnectionsLoseNoCount) {
   EXPECT_EQ(keys("").size(), kThreads * kEach + 1U);
 }
 
-TEST_F(KeyValueTest, AnUncommittedBatchLeavesNothing) {
+TEST_F(KeyValueTest, AnUncommittedTransactionLeavesNothing) {
   ASSERT_OK(kv().set("before", "1"));
   std::int64_t rows = number("SELECT count(*) FROM wr_journal");
   {
@@ -385,7 +385,7 @@ TEST_F(KeyValueTest, AnUncommittedBatchLeavesNothing) {
   EXPECT_EQ(number("SELECT count(*) FROM wr_journal"), rows + 1);
 }
 
-TEST_F(KeyValueTest, AnythingStockSqliteWroteIsReadAsItIs) {
+TEST_F(KeyValueTest, PairsWrittenByStockSqliteAreReadUnchanged) {
   ASSERT_OK(store_->database().execute(
       "INSERT INTO kv_store (key, value) VALUES ('', '1'), ('n', 5), ('t', 'not json'); "
       "INSERT INTO kv_store (key, value, created_at, updated_at) VALUES ('u', '1', NULL, NULL), (x'41', '1', 1, 1)"));
@@ -399,7 +399,7 @@ TEST_F(KeyValueTest, AnythingStockSqliteWroteIsReadAsItIs) {
 TEST_F(KeyValueTest, AnExpiryThatAnotherStoreSetCountsHereToo) {
   auto other = open(OpenMode::kReadWrite);
   ASSERT_OK(kv().set("a", "1"));
-  EXPECT_EQ(kv().get("a").value(), "1");  // no expiries so far, and that is remembered
+  EXPECT_EQ(kv().get("a").value(), "1");  // no expiries so far, and that is cached
   ASSERT_OK(other->kv().set("a", "2", std::chrono::seconds(5)));
   EXPECT_EQ(kv().get("a").value(), "2");
   clock_.advance_ns(6 * kSecond);

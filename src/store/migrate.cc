@@ -18,15 +18,15 @@
 namespace warren {
 namespace {
 
-// What a file lacks, found before anything is changed.
+// The missing parts of a file, determined before anything is changed.
 struct Plan {
   SchemaVersion from = SchemaVersion::k0_4;
-  std::string said;  // fs_config.schema_version
+  std::string stored_version;  // in fs_config; may be wrong
   bool splits_data = false;
   TableNames tables;
 };
 
-Result<std::string> find_said_version(Database& database, const TableNames& tables) {
+Result<std::string> find_stored_version(Database& database, const TableNames& tables) {
   if (!tables.has("fs_config")) return std::string();
   Statement query = WARREN_TRY(database.prepare("SELECT value FROM fs_config WHERE key = 'schema_version'"));
   Rows rows = query.rows();
@@ -39,12 +39,12 @@ Result<Plan> make_plan(Database& database) {
   Schema schema = WARREN_TRY(inspect_schema(database));
   plan.from = schema.version;
   plan.tables = WARREN_TRY(TableNames::read(database));
-  plan.said = WARREN_TRY(find_said_version(database, plan.tables));
+  plan.stored_version = WARREN_TRY(find_stored_version(database, plan.tables));
   plan.splits_data = plan.tables.has("fs_data") && !plan.tables.has("fs_data.chunk_index");
   if (plan.splits_data && (!plan.tables.has("fs_data.offset") || !plan.tables.has("fs_data.data"))) {
-    return Error(Code::kUnsupported, "fs_data has neither chunk_index nor offset: a shape we do not know");
+    return Error(Code::kUnsupported, "fs_data has neither chunk_index nor offset, which is not a known format");
   }
-  if (plan.splits_data) plan.from = SchemaVersion::k0_0;  // that shape is older than any column of fs_inode
+  if (plan.splits_data) plan.from = SchemaVersion::k0_0;  // that format is older than any column of fs_inode
   return plan;
 }
 
@@ -70,13 +70,13 @@ MigrationReport describe(const Plan& plan) {
     }
     if (plan.from == SchemaVersion::k0_2) step.actions.push_back("Counted nlink of every inode from its entries");
     report.steps.push_back(std::move(step));
-  } else if (!plan.said.empty() && plan.said != "0.4") {
-    report.steps.push_back({.from = plan.said, .to = "0.4", .actions = {"Set schema_version in fs_config"}});
+  } else if (!plan.stored_version.empty() && plan.stored_version != "0.4") {
+    report.steps.push_back({.from = plan.stored_version, .to = "0.4", .actions = {"Set schema_version in fs_config"}});
   }
   return report;
 }
 
-// Gathers the bytes of one file in order and hands them on in chunks of one size.
+// Collects the bytes of one file in order and stores them in chunks of one size.
 class ChunkWriter {
  public:
   ChunkWriter(Statement insert, std::uint32_t chunk_bytes) : insert_(std::move(insert)), chunk_bytes_(chunk_bytes) {}
@@ -105,7 +105,7 @@ class ChunkWriter {
     return Ok{};
   }
 
-  // Only the last chunk of a file may be short, and only the next call knows whether it was.
+  // Stores the current chunk: it is complete, or the last one of its file, or before a gap.
   Status flush() {
     if (index_ >= 0) {
       WARREN_TRY(insert_.bind(1, ino_).bind(2, index_).bind(3, as_bytes(chunk_)).run());
@@ -124,7 +124,7 @@ class ChunkWriter {
   std::string chunk_;
 };
 
-// Before chunks had one size, each row said where it begins.
+// In the oldest format each row has an offset, and any size.
 Status split_data(Database& database, std::uint32_t chunk_bytes) {
   WARREN_TRY(
       database.execute("ALTER TABLE fs_data RENAME TO wr_old_data;"
@@ -136,12 +136,12 @@ Status split_data(Database& database, std::uint32_t chunk_bytes) {
     ChunkWriter writer(std::move(insert), chunk_bytes);
     Rows rows = select.rows();
     while (WARREN_TRY(rows.next())) {
-      if (rows.integer(1) < 0) return Error(Code::kUnsupported, "fs_data has a piece before the start of its file");
+      if (rows.integer(1) < 0) return Error(Code::kUnsupported, "fs_data has a piece with a negative offset");
       WARREN_TRY(writer.add(rows.integer(0), rows.integer(1), rows.blob(2)));
     }
     WARREN_TRY(writer.flush());
   }
-  // A gap within a file leaves a short chunk before it, which must be as long as the others.
+  // A gap within a file leaves a short chunk before it, which must be padded to the chunk size.
   Statement pad = WARREN_TRY(database.prepare(
       "UPDATE fs_data SET data = CAST(data || zeroblob(?1 - octet_length(data)) AS BLOB) WHERE octet_length(data) < ?1"
       " AND EXISTS (SELECT 1 FROM fs_data n WHERE n.ino = fs_data.ino AND n.chunk_index > fs_data.chunk_index)"));
@@ -149,7 +149,7 @@ Status split_data(Database& database, std::uint32_t chunk_bytes) {
   return database.execute("DROP TABLE wr_old_data");
 }
 
-// Directories have 1, whatever they hold: docs/format.md, FS-24.
+// Directories have 1, whatever they contain: docs/format.md, FS-24.
 Status count_links(Database& database) {
   return database.execute(R"sql(
     UPDATE fs_inode SET nlink = 0 WHERE (mode & 61440) <> 16384;
@@ -195,7 +195,7 @@ Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run) {
   if (dry_run == DryRun::kYes || seen.steps.empty()) return seen;
   auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite}).within(what));
   Transaction change = WARREN_TRY(Transaction::begin(*database, Access::kWrite).within(what));
-  // Planned anew: another process may have migrated the file meanwhile.
+  // Planned again: another process may have migrated the file in the meantime.
   Plan plan = WARREN_TRY(make_plan(*database).within(what));
   MigrationReport report = describe(plan);
   if (!report.steps.empty()) WARREN_TRY(apply(*database, plan).within(what));

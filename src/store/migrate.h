@@ -1,4 +1,4 @@
-// Brings an agent file of an older schema (0.0, 0.2) up to the current one.
+// Migrates an agent file from an older schema (0.0, 0.2) to the current one.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ struct MigrationReport {
 
 enum class DryRun { kNo, kYes };
 
-// All steps in one transaction; a file that is current is left alone. With DryRun::kYes nothing is
-// changed, and the report says what would be. kUnsupported for data we cannot carry over.
+// All steps in one transaction; a current file is not changed. With DryRun::kYes nothing is
+// changed, and the report lists what would be. kUnsupported for data we cannot convert.
 Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run);
 
 }  // namespace warren

@@ -63,7 +63,7 @@ class Migrate : public ::testing::TestWithParam<const char*> {
     return query->find_integer().value().value_or(-1);
   }
 
-  // What every file in tests/data holds, through every door.
+  // The content of every file in tests/data, read through every API.
   void expect_content(Store& store) {
     EXPECT_EQ(read_file(store.fs(), "/notes/a.txt").value(), "hello\n");
     EXPECT_EQ(read_file(store.fs(), "/b.txt").value(), "hello\n");
@@ -154,7 +154,7 @@ TEST_F(Migrate, FS25_OldSchemasOpenForReadingOnly) {
   EXPECT_EQ(bytes_of(file_), before);
 }
 
-TEST_F(Migrate, EachStepSaysWhatItDid) {
+TEST_F(Migrate, EachStepReportsItsActions) {
   make("agent-0.0.sql");
   auto report = migrate_agent(file_, DryRun::kNo);
   ASSERT_OK(report);
@@ -168,7 +168,7 @@ TEST_F(Migrate, EachStepSaysWhatItDid) {
                           "Added ctime_nsec column to fs_inode", "Added rdev column to fs_inode"));
 }
 
-TEST_F(Migrate, ADryRunSaysTheSame) {
+TEST_F(Migrate, ADryRunReportsTheSame) {
   make("agent-0.2.sql");
   auto planned = migrate_agent(file_, DryRun::kYes);
   auto done = migrate_agent(file_, DryRun::kNo);
@@ -268,7 +268,7 @@ TEST_F(Migrate, PiecesThatOverlapAreRefusedAndNothingIsChanged) {
   EXPECT_EQ(ask("SELECT count(*) FROM pragma_table_info('fs_inode') WHERE name = 'nlink'"), 0);
 }
 
-TEST_F(Migrate, FS20_AWrongVersionInTheConfigIsPutRight) {
+TEST_F(Migrate, FS20_AWrongVersionInTheConfigIsCorrected) {
   make("agent-0.4.sql");
   {
     auto database = Database::open(file_, {});
@@ -281,7 +281,7 @@ TEST_F(Migrate, FS20_AWrongVersionInTheConfigIsPutRight) {
   expect_clean();
 }
 
-TEST_F(Migrate, WhatIsNoAgentFileIsRefused) {
+TEST_F(Migrate, AFileThatIsNotAnAgentFileIsRefused) {
   std::ofstream(file_) << "some text that is not a database and does not claim to be one in any way at all";
   EXPECT_EQ(error_of(migrate_agent(file_, DryRun::kNo)), Code::kCorrupt);
   EXPECT_EQ(error_of(migrate_agent(dir_.file("none"), DryRun::kNo)), Code::kNotFound);

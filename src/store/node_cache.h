@@ -1,7 +1,7 @@
-// Rows of fs_inode and fs_dentry that were read lately, so that walking a path costs no query.
+// A cache of rows of fs_inode and fs_dentry, so that walking a path costs no query.
 //
-// It knows nothing of databases: Nodes, which owns those tables, keeps it right and drops it whenever
-// somebody else may have written.
+// It does not know the database: Nodes, which owns those tables, keeps it up to date and drops it when
+// another connection may have written.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace warren {
 
-// What put_entry may say of a name that leads nowhere; no node has this number.
+// Cached for a name that does not exist; no node has this number.
 inline constexpr Inode kNoEntry{0};
 
-// Bounded: a full half is emptied, and what is still used comes back by itself.
+// Bounded: when the nodes or the entries are full they are all dropped, and the ones in use are read again.
 class NodeCache {
  public:
   std::optional<Attributes> find(Inode node) const;
@@ -25,7 +25,7 @@ class NodeCache {
 
   void put(const Attributes& node);
   void put_entry(Inode parent, std::string_view name, Inode node);
-  void touch(Inode node, Timestamp now);  // mtime and ctime, if it is known
+  void touch(Inode node, Timestamp now);  // mtime and ctime, if it is cached
   void erase(Inode node) { nodes_.erase(node); }
   void erase_entry(Inode parent, std::string_view name);
   void clear();

@@ -9,7 +9,7 @@
 namespace warren {
 namespace {
 
-// What older schemas lack is computed or zero; the order of columns is the same in each.
+// Columns that an older schema lacks are computed or zero; their order is the same in each.
 #define WARREN_COLUMNS_0_4                                                                                \
   "i.ino, i.mode, i.nlink, i.uid, i.gid, i.size, i.atime, i.atime_nsec, i.mtime, i.mtime_nsec, i.ctime, " \
   "i.ctime_nsec, i.rdev"
@@ -19,7 +19,7 @@ namespace {
   "i.mtime, 0, i.ctime, 0, 0"
 constexpr int kColumns = 13;
 
-// One query in the three shapes: EACH_SCHEMA("SELECT ", " FROM fs_inode i").
+// One query for each of the three schemas: EACH_SCHEMA("SELECT ", " FROM fs_inode i").
 #define WARREN_EACH_SCHEMA(before, after) \
   before WARREN_COLUMNS_0_4 after, before WARREN_COLUMNS_0_2 after, before WARREN_COLUMNS_0_0 after
 
@@ -51,9 +51,9 @@ Attributes attributes_at(const Rows& rows, int first) {
   return node;
 }
 
-Error leads_nowhere(std::string_view name, Inode node) {
+Error missing_node(std::string_view name, Inode node) {
   return {Code::kCorrupt, fmt::format("the entry {} leads to node {}, which does not exist", quote(name), node.value),
-          "`warren fsck --repair` mends it"};
+          "`warren fsck --repair` repairs it"};
 }
 
 // Parameters 1 to 12 of insert_ and update_.
@@ -154,8 +154,8 @@ void Nodes::forget_rows() {
   cache_.clear();
   kept_.clear();
   kept_entries_.clear();
-  settling_.clear();
-  settling_entries_.clear();
+  kept_queue_.clear();
+  kept_entry_queue_.clear();
   node_count_.reset();
   numbered_transaction_ = 0;
 }
@@ -195,7 +195,7 @@ Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_vi
   if (auto kept = kept_.find(node); kept != kept_.end()) {
     found = kept->second.row;
   } else if (rows.is_null(0)) {
-    return leads_nowhere(name, node);
+    return missing_node(name, node);
   } else {
     found = attributes_at(rows, 0);
   }
@@ -204,8 +204,8 @@ Result<std::optional<Attributes>> Nodes::find_entry(Inode parent, std::string_vi
   return std::optional(found);
 }
 
-// The number that SQLite would give, but never one again that we gave out: a node that was gone before
-// its batch ended has left no trace in the file. Nobody else can take it while our transaction is open.
+// The number that SQLite would assign, but never one that we assigned before: a node that was removed before
+// its batch ended has left no trace in the file. Nobody else can take the number while our transaction is open.
 Result<Inode> Nodes::take_inode() {
   if (numbered_transaction_ != database_->transaction_number()) {
     auto last = WARREN_TRY(last_inode_.find_integer());
@@ -215,20 +215,16 @@ Result<Inode> Nodes::take_inode() {
   return Inode{next_inode_++};
 }
 
-// What a row counts in limits::kBatchBytes: more than its size, since writing many back takes a while too.
+// What a row counts towards limits::kBatchBytes: more than its size, because writing many back takes time too.
 constexpr std::uint64_t kNodeRowBytes = 2048;
-
-// What was not changed for so many changes will mostly not be changed again soon.
-constexpr std::uint64_t kNodeSettledAfter = 64;
-constexpr int kNodeLooks = 4;  // at what may not be settled, before giving up
 
 Status Nodes::keep(const Attributes& node) {
   auto [kept, is_first] = kept_.try_emplace(node.inode);
-  if (is_first) settling_.push_back(node.inode);
+  if (is_first) kept_queue_.push(node.inode);
   kept->second.row = node;
-  kept->second.changed = ++count_;
+  kept->second.changed = ++changes_;
   cache_.put(node);
-  database_->note_kept_back(is_first ? kNodeRowBytes : 0);
+  database_->batch().note_kept_back(is_first ? kNodeRowBytes : 0);
   return Ok{};
 }
 
@@ -236,7 +232,7 @@ Result<Inode> Nodes::insert(const Attributes& node) {
   WARREN_TRY(refresh());
   if (node_count_) ++*node_count_;
   Attributes stored = node;
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     stored.inode = WARREN_TRY(take_inode());
     WARREN_TRY(keep(stored));
     kept_[stored.inode].is_new = true;
@@ -255,7 +251,7 @@ Result<Inode> Nodes::insert(const Attributes& node) {
 
 Status Nodes::update(const Attributes& node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep(node);
+  if (database_->batch().is_open()) return keep(node);
   WARREN_TRY(bind_node(update_, node).bind(13, node.inode.value).run());
   cache_.put(node);
   return Ok{};
@@ -263,7 +259,7 @@ Status Nodes::update(const Attributes& node) {
 
 Status Nodes::touch(Inode node, Timestamp now) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     std::optional<Attributes> row = WARREN_TRY(find(node));
     if (!row) return Ok{};
     row->mtime = now;
@@ -284,7 +280,7 @@ Status Nodes::erase(const Attributes& node) {
   if (kept != kept_.end()) kept_.erase(kept);
   if (node.is_symlink()) WARREN_TRY(erase_target_.bind(1, node.inode.value).run());
   if (!is_stored) {
-    database_->note_kept_back(0);
+    database_->batch().note_kept_back(0);
     return Ok{};
   }
   return erase_.bind(1, node.inode.value).run();
@@ -297,15 +293,16 @@ Status Nodes::write_back() {
 
 Status Nodes::write_back_nodes() {
   if (kept_.empty()) return Ok{};
-  std::int64_t changes_before = database_->total_changes();
-  std::vector<const Kept*> ordered;  // by number, as they lie in the file
+  std::vector<const Kept*> ordered;  // by number, as in the file
   ordered.reserve(kept_.size());
   for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
   std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
-  for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
+  WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
+    for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
+    return Ok{};
+  }));
   kept_.clear();
-  settling_.clear();
-  database_->note_written_back(changes_before);
+  kept_queue_.clear();
   return Ok{};
 }
 
@@ -314,51 +311,28 @@ Status Nodes::write_back_node(const Kept& kept) {
   return bind_node(statement, kept.row).bind(13, kept.row.inode.value).run();
 }
 
-bool Nodes::is_settled(std::uint64_t changed) const { return count_ - changed >= kNodeSettledAfter; }
-
 Result<bool> Nodes::write_back_one() {
   if (WARREN_TRY(write_back_one_node())) return true;
   return write_back_one_entry();
 }
 
 Result<bool> Nodes::write_back_one_node() {
-  for (int look = 0; look < kNodeLooks && !settling_.empty(); ++look) {
-    Inode node = settling_.front();
-    settling_.pop_front();
+  auto find = [this](Inode node) -> const Kept* {
     auto kept = kept_.find(node);
-    if (kept == kept_.end()) continue;
-    if (!is_settled(kept->second.changed)) {
-      settling_.push_back(node);
-      continue;
-    }
-    std::int64_t changes_before = database_->total_changes();
-    WARREN_TRY(write_back_node(kept->second));
-    kept_.erase(kept);
-    database_->note_written_back(changes_before);
-    return true;
-  }
-  return false;
+    return kept == kept_.end() ? nullptr : &kept->second;
+  };
+  auto write = [this](Inode, const Kept& kept) { return write_back_node(kept); };
+  auto erase = [this](Inode node) { kept_.erase(node); };
+  return kept_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
 Result<bool> Nodes::write_back_one_entry() {
-  for (int look = 0; look < kNodeLooks && !settling_entries_.empty(); ++look) {
-    auto [parent, name] = std::move(settling_entries_.front());
-    settling_entries_.pop_front();
-    auto dir = kept_entries_.find(parent);
-    if (dir == kept_entries_.end()) continue;
-    auto kept = dir->second.find(name);
-    if (kept == dir->second.end()) continue;
-    if (!is_settled(kept->second.changed)) {
-      settling_entries_.emplace_back(parent, std::move(name));
-      continue;
-    }
-    std::int64_t changes_before = database_->total_changes();
-    WARREN_TRY(write_back_entry(parent, name, kept->second));
-    dir->second.erase(kept);
-    database_->note_written_back(changes_before);
-    return true;
-  }
-  return false;
+  auto find = [this](const EntryKey& key) { return find_kept_entry(key.first, key.second); };
+  auto write = [this](const EntryKey& key, const KeptEntry& entry) {
+    return write_back_entry(key.first, key.second, entry);
+  };
+  auto erase = [this](const EntryKey& key) { kept_entries_.at(key.first).erase(key.second); };
+  return kept_entry_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
 const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view name) const {
@@ -368,20 +342,20 @@ const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view na
   return entry == dir->second.end() ? nullptr : &entry->second;
 }
 
-// `is_stored` is what holds if the entry was not kept before.
+// `is_stored` applies if the entry was not kept before.
 Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored) {
   KeptDirectory& entries = kept_entries_[parent];
   auto kept = entries.find(name);
   if (kept == entries.end()) {
     kept = entries.emplace(std::string(name), KeptEntry{.now = now, .is_stored = is_stored}).first;
-    settling_entries_.emplace_back(parent, name);
-    database_->note_kept_back(kNodeRowBytes);
+    kept_entry_queue_.push(parent, name);
+    database_->batch().note_kept_back(kNodeRowBytes);
   } else {
     kept->second.now = now;
-    database_->note_kept_back(0);
+    database_->batch().note_kept_back(0);
   }
-  kept->second.changed = ++count_;
-  if (!now && !kept->second.is_stored) entries.erase(kept);  // came and went
+  kept->second.changed = ++changes_;
+  if (!now && !kept->second.is_stored) entries.erase(kept);  // created and removed within the batch
   cache_.put_entry(parent, name, now.value_or(kNoEntry));
   return Ok{};
 }
@@ -395,10 +369,11 @@ Status Nodes::write_back_entry(Inode parent, std::string_view name, const KeptEn
 Status Nodes::write_back_entries(Inode parent) {
   auto dir = kept_entries_.find(parent);
   if (dir == kept_entries_.end()) return Ok{};
-  std::int64_t changes_before = database_->total_changes();
-  for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
+  WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
+    for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
+    return Ok{};
+  }));
   kept_entries_.erase(dir);
-  database_->note_written_back(changes_before);
   return Ok{};
 }
 
@@ -408,13 +383,13 @@ Status Nodes::write_back_entries() {
   for (const auto& [parent, entries] : kept_entries_) parents.push_back(parent);
   std::sort(parents.begin(), parents.end());
   for (Inode parent : parents) WARREN_TRY(write_back_entries(parent));
-  settling_entries_.clear();
+  kept_entry_queue_.clear();
   return Ok{};
 }
 
 Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, node, false);
+  if (database_->batch().is_open()) return keep_entry(parent, name, node, false);
   WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run());
   cache_.put_entry(parent, name, node);
   return Ok{};
@@ -422,9 +397,9 @@ Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) {
+  if (database_->batch().is_open()) {
     std::optional<Attributes> moved = WARREN_TRY(find_entry(parent, name));
-    if (!moved) return Error(Code::kInternal, "an entry that is not there was moved");
+    if (!moved) return Error(Code::kInternal, "an entry that does not exist was moved");
     WARREN_TRY(keep_entry(parent, name, std::nullopt, true));
     return keep_entry(new_parent, new_name, moved->inode, false);
   }
@@ -437,14 +412,14 @@ Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, 
 
 Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, node, true);
+  if (database_->batch().is_open()) return keep_entry(parent, name, node, true);
   cache_.erase_entry(parent, name);
   return retarget_entry_.bind(1, node.value).bind(2, parent.value).bind(3, name).run();
 }
 
 Status Nodes::erase_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
-  if (database_->in_batch()) return keep_entry(parent, name, std::nullopt, true);
+  if (database_->batch().is_open()) return keep_entry(parent, name, std::nullopt, true);
   cache_.put_entry(parent, name, kNoEntry);
   return erase_entry_.bind(1, parent.value).bind(2, name).run();
 }
@@ -457,7 +432,7 @@ Result<bool> Nodes::has_entries(Inode dir) {
 
 Result<std::optional<std::uint32_t>> Nodes::count_subdirectories(Inode dir, std::uint64_t entries_max) {
   WARREN_TRY(write_back());
-  // One more than wanted tells that there are too many. SQLite's integers are signed.
+  // Reading one more than the maximum shows whether there are too many. SQLite's integers are signed.
   std::uint64_t limit = std::min<std::uint64_t>(entries_max, INT64_MAX - 1) + 1;
   Rows rows = count_subdirectories_.bind(1, dir.value).bind(2, limit).rows();
   if (!WARREN_TRY(rows.next())) return Error(Code::kInternal, "an aggregate without a row");
@@ -512,7 +487,7 @@ Result<std::vector<DirEntry>> Nodes::list(Inode dir, std::string_view after, std
       if (detail == DirDetail::kAttributes) entry.attributes = kept->second.row;
       continue;
     }
-    if (rows.is_null(3)) return leads_nowhere(entry.name, entry.inode);
+    if (rows.is_null(3)) return missing_node(entry.name, entry.inode);
     entry.type = static_cast<std::uint32_t>(rows.integer(3)) & S_IFMT;
     if (detail == DirDetail::kAttributes) entry.attributes = attributes_at(rows, 4);
   }

@@ -1,9 +1,7 @@
-// The rows behind names and nodes: fs_inode, fs_dentry, fs_symlink. No rules here, only rows;
-// SqliteFs knows what may be done with them.
+// The rows of names and nodes: fs_inode, fs_dentry, fs_symlink. Only rows; SqliteFs has the rules.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,24 +16,25 @@
 #include "fs/types.h"
 #include "store/node_cache.h"
 #include "store/schema.h"
+#include "store/write_back.h"
 
 namespace warren {
 
 // Use it inside a transaction. Old schemas are read through statements of their own; writing needs the
-// current one. Rows read lately are kept in memory: the first call in each transaction asks SQLite
-// whether another connection has written since, and drops them if so. Whoever changes these tables
-// through this connection but not through here calls forget_rows.
+// current one. Rows read recently are cached: the first call in each transaction asks SQLite
+// whether another connection has written since, and drops the cache if so. Code that changes these tables
+// on this connection in any other way calls forget_rows.
 //
-// While a batch is open (Commits::kGrouped), rows are changed and made in memory only, and written once by
-// write_back before the batch is committed: a file that is made, written and chmodded costs one row and
-// one entry, and one that is gone again by then costs nothing. Everything here sees them all the same.
+// While a batch is open (Commits::kGrouped), rows are changed and created in memory only, and written once by
+// write_back before the batch is committed: a file that is created, written and chmodded costs one row and
+// one entry, and one that is removed before then costs nothing. Every function here sees the kept rows.
 class Nodes {
  public:
   static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
 
   // `nlink` is as stored.
   Result<std::optional<Attributes>> find(Inode node);
-  // The node that a name leads to; kCorrupt if it leads nowhere.
+  // The node of a name; kCorrupt if the node does not exist.
   Result<std::optional<Attributes>> find_entry(Inode parent, std::string_view name);
 
   Result<Inode> insert(const Attributes& node);  // its inode number is ignored: the row gets a new one
@@ -49,23 +48,23 @@ class Nodes {
   Status erase_entry(Inode parent, std::string_view name);
 
   Result<bool> has_entries(Inode dir);
-  // nullopt when the directory has more than `entries_max` entries; they are not all looked at then.
+  // nullopt if the directory has more than `entries_max` entries; then not all of them are read.
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
   Result<std::uint32_t> count_entries_of(Inode node);   // O(all entries): there is no index by node
-  Result<std::optional<Inode>> find_parent(Inode dir);  // the same
-  Result<std::uint64_t> count();                        // nodes: O(nodes) once, then kept
+  Result<std::optional<Inode>> find_parent(Inode dir);  // O(all entries)
+  Result<std::uint64_t> count();                        // nodes: O(nodes) once, then remembered
 
-  // Entries whose names sort behind `after`, by bytes. For names alone the index is enough; types cost
-  // a row of each entry's node, attributes all of its columns.
+  // Entries whose names sort after `after`, by bytes. Names need only the index; types also read
+  // the row of each entry's node, and attributes all of its columns.
   Result<std::vector<DirEntry>> list(Inode dir, std::string_view after, std::size_t max, DirDetail detail);
   Result<std::optional<std::string>> find_name(Inode dir, std::int64_t entry_id);
-  Result<std::optional<std::int64_t>> find_entry_id(Inode dir, std::string_view name);  // nullopt if not stored yet
+  Result<std::optional<std::int64_t>> find_entry_id(Inode dir, std::string_view name);  // nullopt if only kept
 
   Result<std::string> get_target(Inode symlink);  // kCorrupt if it has none
   Status set_target(Inode symlink, std::string_view target);
 
   Status write_back();
-  // Of that one row or entry, if there is one that was not changed lately. False if there is none.
+  // Writes back one row or entry that has not changed lately. False if there is none.
   Result<bool> write_back_one();
   void forget_rows();  // also after a rollback
 
@@ -82,35 +81,37 @@ class Nodes {
   Status write_back_entries(Inode parent);
   Status write_back_entries();
 
-  // A row that the file does not have yet, or has in an older state.
+  // A row that is not in the file yet, or only in an older state.
   struct Kept {
     Attributes row;
     bool is_new = false;
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
 
-  // What a name means by now, and whether the file has a row for it, whatever that says.
+  // The node that a name has now, nullopt if the name was removed; and whether the file has a row for the name.
   struct KeptEntry {
     std::optional<Inode> now;
     bool is_stored = false;
-    std::uint64_t changed = 0;  // by count_
+    std::uint64_t changed = 0;  // changes_ at its last change
   };
+  using EntryKey = std::pair<Inode, std::string>;  // parent and name
   using KeptDirectory = std::map<std::string, KeptEntry, std::less<>>;
   Status write_back_entry(Inode parent, std::string_view name, const KeptEntry& entry);
   Status write_back_node(const Kept& kept);
-  bool is_settled(std::uint64_t changed) const;
   const KeptEntry* find_kept_entry(Inode parent, std::string_view name) const;
+
+  static constexpr std::uint64_t kSettledAfter = 64;
 
   Database* database_ = nullptr;
   NodeCache cache_;
-  std::unordered_map<Inode, KeptDirectory> kept_entries_;       // by parent; only while a batch is open
-  std::unordered_map<Inode, Kept> kept_;                        // only while a batch is open
-  std::deque<Inode> settling_;                                  // what kept_ got, oldest first; some are gone again
-  std::deque<std::pair<Inode, std::string>> settling_entries_;  // and kept_entries_
-  std::uint64_t count_ = 0;                                     // of changes that were kept
-  std::uint64_t numbered_transaction_ = 0;                      // the one that next_inode_ is good for
-  std::uint64_t next_inode_ = 0;                                // 0: SQLite counts, since there was no batch yet
-  std::optional<std::uint64_t> node_count_;                     // as of foreign_epoch_
+  std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
+  std::unordered_map<Inode, Kept> kept_;                   // only while a batch is open
+  WriteBackQueue<Inode> kept_queue_{kSettledAfter};
+  WriteBackQueue<EntryKey> kept_entry_queue_{kSettledAfter};
+  std::uint64_t changes_ = 0;                // to kept rows and entries
+  std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
+  std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
+  std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement find_;

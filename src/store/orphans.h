@@ -1,6 +1,6 @@
 // Nodes without a name that some process still has open: wr_orphan.
 //
-// Each row names the process that keeps the node, so that whoever opens the agent next can tell a
+// Each row names the process that keeps the node, so that the next process to open the agent can distinguish a
 // file in use from one left by a crash.
 #pragma once
 
@@ -20,9 +20,9 @@ class Orphans {
   static Result<std::unique_ptr<Orphans>> open(Database& database);
 
   Status add(Inode node);   // kept by this process
-  Status keep(Inode node);  // by names that an overlay's base has for it: nobody's process, never abandoned
+  Status keep(Inode node);  // an overlay's base still has names for it: belongs to no process, never abandoned
   Status erase(Inode node);
-  Result<std::vector<Inode>> list_abandoned();  // those whose process is certainly gone
+  Result<std::vector<Inode>> list_abandoned();  // those whose process is certainly dead
 
  private:
   ProcessIdentity self_;

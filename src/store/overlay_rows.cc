@@ -2,27 +2,22 @@
 
 #include <utility>
 
+#include "base/path.h"
 #include "db/statement.h"
 #include "db/transaction.h"
 #include "store/journal.h"
 #include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
+#include "store/transaction_unit.h"
 
 namespace warren {
 namespace {
 
-std::string_view parent_of(std::string_view path) {
-  std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == path.npos ? std::string_view("/") : path.substr(0, slash);
-}
-
-std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-// What every path below a directory begins with, and the first text behind them all.
+// The prefix of every path below a directory, and the first text that sorts after all of them.
 std::string below(std::string_view dir) { return dir == "/" ? std::string("/") : std::string(dir) + "/"; }
-std::string behind(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
+std::string after_all_below(std::string_view dir) { return dir == "/" ? std::string("0") : std::string(dir) + "0"; }
 
-// `first` is the column of the number; the others follow in the order of the tables, up to rdev.
+// `first` is the column of the inode number; the others follow in the order of the tables, up to rdev.
 Attributes seen_of(const Rows& rows, int first) {
   auto number = [&](int at) { return rows.integer(first + at); };
   return {.inode = Inode{static_cast<std::uint64_t>(number(0))},
@@ -50,20 +45,11 @@ void bind_seen(Statement& statement, int first, const Attributes& seen) {
       .bind(first + 10, seen.rdev);
 }
 
-// Without one the column stays empty, as older programs leave it.
+// Without a generation the column is NULL, as older programs leave it.
 void bind_generation(Statement& statement, int column, std::uint64_t generation) {
   if (generation == 0) statement.bind_null(column);
   else statement.bind(column, generation);
 }
-
-class SharedUnit final : public Unit {
- public:
-  explicit SharedUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
-  Status commit() override { return transaction_.commit(); }
-
- private:
-  Transaction transaction_;
-};
 
 }  // namespace
 
@@ -100,7 +86,7 @@ OverlayRows::~OverlayRows() {
 }
 
 Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
-  auto guard = store.database().lock();  // a thread of the store's may be using the connection
+  auto guard = store.database().lock();  // a thread of the store may be using the connection
   std::unique_ptr<OverlayRows> rows(new OverlayRows(store));
   if (!store.is_read_only()) WARREN_TRY(complete_overlay(store));
   Database& database = store.database();
@@ -134,8 +120,8 @@ Status OverlayRows::prepare() {
 
 Status OverlayRows::prepare_whiteouts() {
   Database& db = store_.database();
-  // Rows that another program put into the table have an empty parent, if it has the column at all: these
-  // are looked at one by one.
+  // Rows of other programs have an empty parent, if the table has the column at all: they
+  // are checked one by one.
   Sql list_in = has_parent_path_ ? Sql("SELECT path FROM fs_whiteout WHERE parent_path = ?1 OR parent_path = ''")
                                  : Sql("SELECT path FROM fs_whiteout WHERE path >= ?1");
   Sql list = has_own_ ? Sql("SELECT w.path, s.base_ino, s.mode, s.nlink, s.uid, s.gid, s.size, s.mtime, s.mtime_nsec, "
@@ -193,7 +179,7 @@ Status OverlayRows::prepare_whiteout_changes() {
       db.prepare("INSERT OR REPLACE INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
                  "ctime, ctime_nsec, rdev, base_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
-  // One that was covered since keeps the time it went.
+  // A link that is already lost keeps the time at which it was lost.
   sql_->lose_link = WARREN_TRY(db.prepare(
       "INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec, generation) VALUES (?, ?, ?, ?, ?)"));
   sql_->restore_link = WARREN_TRY(
@@ -207,7 +193,7 @@ Status OverlayRows::prepare_whiteout_changes() {
   return Ok{};
 }
 
-// What belongs to nodes that are gone: removed by another program, or left by a crash.
+// Removes rows of nodes that no longer exist: removed by another program, or left by a crash.
 Status OverlayRows::collect_leftovers() {
   Database& db = store_.database();
   auto change = WARREN_TRY(Transaction::begin(db, Access::kWrite));
@@ -224,9 +210,8 @@ DELETE FROM wr_whiteout WHERE path NOT IN (SELECT path FROM fs_whiteout);
 FileSystem& OverlayRows::fs() { return store_.fs(); }
 
 Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access) {
-  Transaction transaction = WARREN_TRY(
-      Transaction::begin(store_.database(), access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead));
-  return std::unique_ptr<Unit>(std::make_unique<SharedUnit>(std::move(transaction)));
+  return TransactionUnit::begin(store_.database(),
+                                access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead);
 }
 
 Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().reserve(bytes); }
@@ -234,7 +219,7 @@ Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().rese
 std::uint64_t OverlayRows::epoch() {
   Database& database = store_.database();
   if (checked_transaction_ != database.transaction_number()) {
-    database.look().ignore("whoever reads next learns why");
+    database.look().ignore("the next read returns the error");
     checked_transaction_ = database.transaction_number();
     foreign_epoch_ = database.foreign_epoch();
   }
@@ -253,11 +238,11 @@ Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const A
                                  std::string_view base_path) {
   Timestamp now = store_.clock().now();
   sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
-  if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+  if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
   WARREN_TRY(sql_->add_whiteout.run());
   bind_seen(sql_->add_seen.bind(1, path), 2, seen);
   WARREN_TRY(sql_->add_seen.bind(13, base_path).run());
-  store_.journal()->note_entry(upper_dir, name_of(path));
+  store_.journal()->note_entry(upper_dir, base_name(path));
   if (seen.is_directory() || seen.nlink <= 1) return Ok{};
   return lose_link({.base_path = std::string(base_path), .base = seen.inode, .generation = seen.generation, .at = now});
 }
@@ -309,7 +294,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
   std::vector<Moving> moving;
   {
     std::string first = below(from);
-    std::string last = behind(from);
+    std::string last = after_all_below(from);
     sql_->list_below.bind(1, first).bind(2, last);
     Rows rows = sql_->list_below.rows();
     while (WARREN_TRY(rows.next())) {
@@ -323,7 +308,7 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
   for (const Moving& row : moving) {
     std::string path = below(to) + row.path.substr(below(from).size());
     sql_->add_whiteout.bind(1, path).bind(2, row.created_at);
-    if (has_parent_path_) sql_->add_whiteout.bind(3, parent_of(path));
+    if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
     WARREN_TRY(sql_->add_whiteout.run());
     if (!row.seen) continue;
     bind_seen(sql_->add_seen.bind(1, path), 2, *row.seen);
@@ -341,7 +326,10 @@ Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view
   Rows rows = sql_->list_in.rows();
   while (WARREN_TRY(rows.next())) {
     std::string_view path = rows.text(0);
-    if (parent_of(path) == dir && path != "/") names.emplace_back(name_of(path));
+    if (path == "/") continue;
+    // Another program may store a name in the root without its '/'.
+    std::string_view parent = path.find('/') == path.npos ? "/" : directory_of(path);
+    if (parent == dir) names.emplace_back(base_name(path));
   }
   return names;
 }

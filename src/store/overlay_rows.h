@@ -1,4 +1,4 @@
-// The rows of an overlay in the agent file: fs_whiteout, fs_origin, and ours beside them (docs/format.md, OV).
+// The rows of an overlay in the agent file: fs_whiteout, fs_origin, and our own tables (docs/format.md, OV).
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace warren {
 
-// Thread-safe within its units, like the store, which outlives it.
+// Thread-safe within its units, like the store. The store outlives it.
 class OverlayRows final : public UpperLayer {
  public:
-  // Of an agent that make_overlay was called for, now or by another program. Makes the tables that are
-  // missing if the agent may be written.
+  // For an agent that make_overlay, or another program, has made an overlay. Creates missing tables if the agent may
+  // be written.
   static Result<std::unique_ptr<OverlayRows>> open(Store& store);
   ~OverlayRows() override;
   OverlayRows(const OverlayRows&) = delete;
@@ -62,12 +62,12 @@ class OverlayRows final : public UpperLayer {
   Status rewrite_below(std::string_view from, std::string_view to);
 
   Store& store_;
-  bool has_parent_path_ = true;  // of fs_whiteout: older programs made it without
-  bool has_own_ = true;          // our tables; an agent that may not be written can be without
-  bool has_generation_ = true;   // of wr_origin and wr_lost_link: the same
+  bool has_parent_path_ = true;  // in fs_whiteout; older programs create it without
+  bool has_own_ = true;          // our tables; a read-only agent may lack them
+  bool has_generation_ = true;   // in wr_origin and wr_lost_link; a read-only agent may lack it
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
-  std::unique_ptr<Statements> sql_;  // made and taken down under the database's lock
+  std::unique_ptr<Statements> sql_;  // created and destroyed under the database's lock
 };
 
 }  // namespace warren

@@ -78,7 +78,7 @@ Status add_generation(Database& database, Sql columns_of_table, Sql add) {
   return is_there ? Status(Ok{}) : database.execute(add);
 }
 
-// Older programs made fs_whiteout without the column; such a table stays as it is.
+// Older programs create fs_whiteout without parent_path; such a table is not changed.
 Status make_tables(Database& database) {
   WARREN_TRY(database.execute(kTables));
   WARREN_TRY(add_generation(database, "SELECT count(*) FROM pragma_table_info('wr_origin') WHERE name='generation'",

@@ -1,4 +1,4 @@
-// The tables of an overlay: what the agent has over a directory of the host (docs/format.md, OV).
+// The tables of an overlay: an agent on top of a directory of the host (docs/format.md, OV).
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace warren {
 
-// Makes the agent an overlay over `base_path`, which is absolute and canonical. Idempotent; a second
-// call with another path moves the overlay there.
+// Makes the agent an overlay of `base_path`, which is absolute and canonical. Idempotent; a
+// call with another path changes the base.
 Status make_overlay(Store& store, std::string_view base_path);
 
-// Makes the tables that an overlay of another program, or of an older Warren, is without.
+// Creates the tables that an overlay of another program, or of an older Warren, lacks.
 Status complete_overlay(Store& store);
 
 // The base directory, if the agent is an overlay.

@@ -1,4 +1,4 @@
-// An agent file over a directory of the host: OverlayFs, HostFs and OverlayRows together.
+// An agent file on top of a directory of the host: OverlayFs, HostFs and OverlayRows together.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -31,7 +31,7 @@ namespace {
 
 using testing::error_of;
 
-constexpr std::size_t kLarge = 3'000'000;  // not copied whole
+constexpr std::size_t kLarge = 3'000'000;  // too large to be copied at once
 
 // One process that has the agent open.
 struct World {
@@ -152,7 +152,7 @@ TEST_F(OverlayTest, ReadingCopiesNothing) {
   EXPECT_EQ(count("SELECT count(*) FROM fs_whiteout"), 0);
 }
 
-TEST_F(OverlayTest, ACopyKeepsWhatStatTellsAndAttributes) {
+TEST_F(OverlayTest, ACopyKeepsItsStatAndExtendedAttributes) {
   ASSERT_EQ(::chmod(host("/a.txt").c_str(), 0751), 0);
   ASSERT_EQ(::setxattr(host("/a.txt").c_str(), "user.tag", "x", 1, 0), 0);
   start();
@@ -167,7 +167,7 @@ TEST_F(OverlayTest, ACopyKeepsWhatStatTellsAndAttributes) {
   EXPECT_EQ(read("/a.txt"), "from the base\n");
 }
 
-TEST_F(OverlayTest, WhatATextFileWasIsKeptForMerging) {
+TEST_F(OverlayTest, TheOriginalOfATextFileIsKeptForMerging) {
   start();
   write("/a.txt", "changed");
   Inode node = stat(world_->store->fs(), "/a.txt")->inode;
@@ -175,7 +175,7 @@ TEST_F(OverlayTest, WhatATextFileWasIsKeptForMerging) {
   EXPECT_EQ(world_->rows->find_ancestor(node)->value(), "from the base\n");
 }
 
-TEST_F(OverlayTest, OfALargeFileOnlyWhatIsWrittenIsCopied) {
+TEST_F(OverlayTest, OnlyTheWrittenPartsOfALargeFileAreCopied) {
   start();
   ASSERT_OK(set_mode(fs(), "/large", 0600));
   EXPECT_EQ(count("SELECT count(*) FROM fs_data"), 0);
@@ -235,7 +235,7 @@ TEST_F(OverlayTest, RenamingADirectoryOfTheBaseMovesNothingElse) {
   expect_sound();
 }
 
-TEST_F(OverlayTest, ADirectoryMadeAgainIsEmpty) {
+TEST_F(OverlayTest, ARecreatedDirectoryIsEmpty) {
   start();
   ASSERT_OK(remove(fs(), "/d", {.recursive = Recursive::kYes}));
   ASSERT_OK(make_dir(fs(), "/d"));
@@ -250,7 +250,7 @@ TEST_F(OverlayTest, ADirectoryMadeAgainIsEmpty) {
   expect_sound();
 }
 
-TEST_F(OverlayTest, ADirectoryThatComesWhereTheBaseHadOneHidesIt) {
+TEST_F(OverlayTest, ADirectoryMovedToANameOfTheBaseHidesTheBase) {
   put("/other/only", "x");
   start();
   ASSERT_OK(remove(fs(), "/d", {.recursive = Recursive::kYes}));
@@ -264,7 +264,7 @@ TEST_F(OverlayTest, ADirectoryThatComesWhereTheBaseHadOneHidesIt) {
   expect_sound();
 }
 
-TEST_F(OverlayTest, ExchangedDirectoriesTakeTheirDeletionsAlong) {
+TEST_F(OverlayTest, ExchangedDirectoriesKeepTheirWhiteouts) {
   put("/e/x", "ex");
   put("/e/g", "eg");
   start();
@@ -330,7 +330,7 @@ TEST_F(OverlayTest, ChangesOnTheHostAreSeenUntilTheFileIsCopied) {
   EXPECT_EQ(read("/a.txt"), "ours");
 }
 
-TEST_F(OverlayTest, AHalfCopiedFileWhoseBaseChangedIsAnErrorAndNotAMixture) {
+TEST_F(OverlayTest, APartlyCopiedFileWhoseBaseChangedIsAnErrorAndNotAMixture) {
   start();
   ASSERT_OK(write_at(fs(), "/large", 10, as_bytes("ours")));
   std::string other = large_;
@@ -341,7 +341,7 @@ TEST_F(OverlayTest, AHalfCopiedFileWhoseBaseChangedIsAnErrorAndNotAMixture) {
   EXPECT_EQ(error_of(read_file(fs(), "/large")), Code::kIo);
 }
 
-TEST_F(OverlayTest, ADirectoryReplacedByALinkLeadsNowhere) {
+TEST_F(OverlayTest, ADirectoryReplacedByASymlinkIsNotFollowed) {
   std::string outside = dir_.file("outside");
   std::filesystem::create_directories(outside);
   std::ofstream(outside + "/g") << "secret";
@@ -352,7 +352,7 @@ TEST_F(OverlayTest, ADirectoryReplacedByALinkLeadsNowhere) {
   restart();
   EXPECT_TRUE(lstat(fs(), "/d")->is_symlink());
   EXPECT_NE(lstat(fs(), "/d")->inode, dir);
-  EXPECT_EQ(error_of(read_file(fs(), "/d/g")), Code::kNotFound);  // resolved inside the agent, where it is not
+  EXPECT_EQ(error_of(read_file(fs(), "/d/g")), Code::kNotFound);  // resolved inside the agent, where it does not exist
 }
 
 TEST_F(OverlayTest, AFolderOfAgentsIsHidden) {
@@ -363,7 +363,7 @@ TEST_F(OverlayTest, AFolderOfAgentsIsHidden) {
   EXPECT_EQ(std::count(found.begin(), found.end(), ".agentfs"), 0);
 }
 
-TEST_F(OverlayTest, WhatIsHiddenStaysHiddenWhenTheHostMovesOrReplacesIt) {
+TEST_F(OverlayTest, AHiddenFolderStaysHiddenWhenTheHostMovesOrReplacesIt) {
   put("/.secret", "secret");
   put("/keys/id", "secret");
   auto base = HostFs::open(base_, {.hidden = {host("/.secret"), host("/keys"), host("/none")}}).value();
@@ -414,7 +414,7 @@ TEST_F(OverlayTest, AnOverlayOfAnOlderProgramIsUnderstood) {
   EXPECT_TRUE(names("/moved/deep/er").empty());
 }
 
-TEST_F(OverlayTest, AnOverlayThatKnowsNoGenerationsIsReadAndGetsThem) {
+TEST_F(OverlayTest, AnOverlayWithoutGenerationsIsReadAndGetsThem) {
   put("/twin", "t");
   ASSERT_EQ(::link(host("/twin").c_str(), host("/twin2").c_str()), 0);
   start();
@@ -439,7 +439,7 @@ TEST_F(OverlayTest, AnOverlayThatKnowsNoGenerationsIsReadAndGetsThem) {
   expect_sound();
 }
 
-TEST_F(OverlayTest, ANumberThatIsKeptForAnotherNodeIsNotGivenAgain) {
+TEST_F(OverlayTest, ANumberKeptForAnotherNodeIsNotReused) {
   start();
   HostFs& base = *world_->base;
   Attributes known = base.lookup(kRootInode, "a.txt").value();
@@ -447,8 +447,8 @@ TEST_F(OverlayTest, ANumberThatIsKeptForAnotherNodeIsNotGivenAgain) {
   EXPECT_EQ(base.lookup(kRootInode, "a.txt")->inode, known.inode);
   base.reserve_number(known.inode, known.generation + 2);
   Attributes now = base.lookup(kRootInode, "a.txt").value();
-  bool is_told_apart = known.generation != 0;  // not every filesystem does
-  EXPECT_EQ(now.inode != known.inode, is_told_apart);
+  bool has_generations = known.generation != 0;  // not every filesystem has them
+  EXPECT_EQ(now.inode != known.inode, has_generations);
   EXPECT_EQ(now.host_inode, known.host_inode);
   EXPECT_EQ(base.get_attributes(now.inode)->inode, now.inode);
   std::vector<DirEntry> entries = base.open_dir(kRootInode).value()->read(0, 1, DirDetail::kTypes).value();
@@ -494,7 +494,7 @@ class Heard final : public ChangeListener {
   std::set<std::string> heard_;
 };
 
-TEST_F(OverlayTest, AListenerHearsOfTheHostAndOfOtherProcesses) {
+TEST_F(OverlayTest, AListenerIsNotifiedOfChangesByTheHostAndByOtherProcesses) {
   world_ = std::make_unique<World>(dir_.file("a.db"), base_, OpenMode::kCreate, clock_, Commits::kGrouped);
   Heard heard;
   ASSERT_OK(fs().listen(&heard));

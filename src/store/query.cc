@@ -39,7 +39,7 @@ Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess a
       WARREN_TRY(Transaction::begin(database, access == QueryAccess::kWrite ? Access::kWrite : Access::kRead));
   Statement statement = WARREN_TRY(database.prepare(UserSql{sql}));
   if (access == QueryAccess::kRead && !statement.read_only()) {
-    return Error(Code::kReadOnly, "the statement would change the agent", "--write allows it");
+    return Error(Code::kReadOnly, "the statement would change the agent", "use --write to allow it");
   }
   std::int64_t before = database.total_changes();
   WARREN_TRY(read_rows(statement, reader));

@@ -1,4 +1,4 @@
-// SQL that a person typed, run on an agent file: `warren sql`.
+// Runs SQL that a user typed on an agent file: `warren sql`.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct QueryReader {
   std::function<Status(const std::vector<QueryValue>& row)> row;
 };
 
-// One statement; in one transaction. Returns how many rows it changed. kReadOnly for a statement that
-// would write without kWrite. An error from the reader ends it and nothing is changed.
+// Runs one statement in one transaction. Returns how many rows it changed. kReadOnly for a statement that
+// would write without kWrite. An error from the reader rolls it back.
 Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess access, const QueryReader& reader);
 
 }  // namespace warren

@@ -71,7 +71,7 @@ CREATE INDEX IF NOT EXISTS idx_tool_calls_name ON tool_calls(name);
 CREATE INDEX IF NOT EXISTS idx_tool_calls_started_at ON tool_calls(started_at);
 )sql";
 
-// docs/format.md has the meaning of each column.
+// The columns are explained in docs/format.md.
 constexpr Sql kOwnTables = R"sql(
 CREATE TABLE IF NOT EXISTS wr_meta (
   key TEXT PRIMARY KEY,
@@ -114,7 +114,7 @@ CREATE TABLE IF NOT EXISTS wr_tool_call (
 INSERT OR IGNORE INTO wr_meta (key, value) VALUES ('format', 1);
 )sql";
 
-// wr_meta.format that this program writes. A higher one was made by a newer Warren.
+// The wr_meta.format that this program writes. A higher one is from a newer Warren.
 constexpr std::int64_t kOwnFormat = 1;
 
 Result<std::uint32_t> chunk_bytes_of(Database& database) {

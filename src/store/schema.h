@@ -1,4 +1,4 @@
-// The tables of an agent file: making them, and recognising what another program made.
+// The tables of an agent file: creating them, and recognising those of other programs.
 //
 // The format is AgentFS's, version 0.4 (docs/format.md); our own tables start with wr_. There are no
 // virtual tables and no triggers in the file: AgentFS's engine refuses to open a file that has one.
@@ -19,7 +19,7 @@ enum class SchemaVersion { k0_0, k0_2, k0_4 };
 
 std::string_view name_of(SchemaVersion version);  // "0.4"
 
-// What a file holds. Files by other programs may lack whatever is not fs_inode and fs_dentry.
+// What a file contains. Files of other programs may lack any table but fs_inode and fs_dentry.
 struct Schema {
   SchemaVersion version = SchemaVersion::k0_4;
   std::uint32_t chunk_bytes = 4096;
@@ -27,22 +27,22 @@ struct Schema {
   bool has_symlinks = true;            // fs_symlink
   bool has_kv = true;                  // kv_store
   bool has_tool_calls = true;          // tool_calls
-  bool tool_calls_have_status = true;  // the API's shape; the Spec's shape has none
+  bool tool_calls_have_status = true;  // as AgentFS's SDK creates the table; its specification has none
   bool has_extensions = true;          // our wr_ tables
 
   bool is_current() const { return version == SchemaVersion::k0_4; }
 };
 
-// The value of chunk_size in fs_config; nullopt if it is not a size we can work with.
+// The value of chunk_size in fs_config; nullopt if it is not a supported size.
 std::optional<std::uint32_t> parse_chunk_bytes(std::string_view text);
 
-// Looks without changing anything. kCorrupt when it is a database but no agent file.
+// Changes nothing. kCorrupt if it is a database but not an agent file.
 Result<Schema> inspect_schema(Database& database);
 
-// Makes every table in a new, empty database.
+// Creates every table in a new, empty database.
 Status create_schema(Database& database, std::uint32_t chunk_bytes, Timestamp now);
 
-// Adds the tables that a 0.4 file by another program lacks; idempotent. Call in a write transaction.
+// Adds the tables that a 0.4 file of another program lacks; idempotent. Call in a write transaction.
 Status complete_schema(Database& database);
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// Agent files of old schemas and by other programs, kept as SQL text in tests/data.
+// Agent files of old schemas and of other programs, stored as SQL text in tests/data.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace warren::testing {
 
-// Makes the database `path` from tests/data/<name>, in which every statement ends its line with a
-// semicolon and no other line does. The file is in rollback mode, as SQLite makes them.
+// Creates the database `path` from tests/data/<name>, in which a line ends with a semicolon exactly where
+// a statement ends. The file is in rollback mode, SQLite's default.
 Status make_from_sql(const std::string& path, std::string_view name);
 
 }  // namespace warren::testing

@@ -9,24 +9,16 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "store/store.h"
+#include "store/transaction_unit.h"
 #include "store/usage.h"
 
 namespace warren {
 namespace {
 
-// Facts about directories kept in memory; beyond this they are dropped and found again.
+// Directories whose facts are kept in memory; beyond this all are dropped and found again.
 constexpr std::size_t kDirectoriesKept = 65'536;
 
-class SqliteUnit final : public Unit {
- public:
-  explicit SqliteUnit(Transaction transaction) : transaction_(std::move(transaction)) {}
-  Status commit() override { return transaction_.commit(); }
-
- private:
-  Transaction transaction_;
-};
-
-Error stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone", node.value)}; }
+Error stale(Inode node) { return {Code::kStale, fmt::format("node {} no longer exists", node.value)}; }
 
 }  // namespace
 
@@ -45,14 +37,14 @@ Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_
 
 Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
 
-// Does nothing when each change is committed on its own, or while another process waits for the batch: a change that
-// was acknowledged must be visible to that process.
+// Not if each change is committed on its own, nor while another process waits for the batch: it must see every change
+// that was acknowledged.
 void SqliteFs::acknowledge_early(const Acknowledge& acknowledge) const {
-  if (acknowledge && database_.in_private_batch()) acknowledge();
+  if (acknowledge && database_.batch().is_private()) acknowledge();
 }
 
 void SqliteFs::acknowledge_early(const AcknowledgeNode& acknowledge, const Attributes& node) const {
-  if (acknowledge && database_.in_private_batch()) acknowledge(node);
+  if (acknowledge && database_.batch().is_private()) acknowledge(node);
 }
 
 Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
@@ -61,15 +53,13 @@ Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
 }
 
 Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
-  Transaction transaction =
-      WARREN_TRY(Transaction::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead));
-  return std::unique_ptr<Unit>(std::make_unique<SqliteUnit>(std::move(transaction)));
+  return TransactionUnit::begin(database_, access == UnitAccess::kWrite ? Access::kWrite : Access::kSharedRead);
 }
 
 Result<Attributes> SqliteFs::get_row(Inode node) {
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
-  // What waits to be collected is gone for everybody, however long the collecting takes.
-  if (!row || leaving_.contains(node)) return stale(node);
+  // A node that waits to be collected no longer exists for callers, however long the collecting takes.
+  if (!row || to_collect_.contains(node)) return stale(node);
   return *row;
 }
 
@@ -109,7 +99,7 @@ void SqliteFs::shift_subdirectories(Inode parent, int by) {
   if (count) *count += static_cast<std::uint32_t>(by);
 }
 
-// Through a mount a large directory must not cost more than a small one, whoever looks at it first.
+// Through a mount, the first look at a large directory must not cost more than at a small one.
 Result<std::optional<std::uint32_t>> SqliteFs::count_subdirectories(Inode dir) {
   DirectoryFacts known = facts(dir);
   if (known.subdirectories || known.is_large) return known.subdirectories;
@@ -132,7 +122,7 @@ Result<bool> SqliteFs::is_within(Inode dir, Inode ancestor) {
     if (dir == ancestor) return true;
     if (dir == kRootInode) return false;
     std::optional<Inode> parent = WARREN_TRY(parent_of(dir));
-    if (!parent) return false;  // a removed directory: within nothing
+    if (!parent) return false;  // a removed directory has no parent
     dir = *parent;
   }
   return Error(Code::kLimit, fmt::format("directories are nested over {} deep", limits::kTreeDepth));
@@ -140,7 +130,7 @@ Result<bool> SqliteFs::is_within(Inode dir, Inode ancestor) {
 
 Result<Attributes> SqliteFs::shown(Attributes row) {
   if (!row.is_directory()) return row;
-  // Stored link counts of directories are not trusted: other programs keep them in other ways.
+  // Stored link counts of directories are ignored: other programs count them differently.
   if (nameless_.contains(row.inode)) {
     row.nlink = 0;
   } else {
@@ -189,7 +179,7 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   if (!nameless_.contains(node)) return;
   Result<Attributes> row = get_attributes(node);
   if (database_.is_grouped() && row.ok() && row->size > limits::kShrinkBytes) {
-    leaving_.insert(node);
+    to_collect_.insert(node);
     store_.has_work();
     return;
   }
@@ -238,12 +228,12 @@ Status SqliteFs::let_go(Inode node) {
 
 Result<bool> SqliteFs::collect_some() {
   auto guard = database_.lock();
-  if (leaving_.empty()) return false;
-  Inode node = *leaving_.begin();
+  if (to_collect_.empty()) return false;
+  Inode node = *to_collect_.begin();
   if (WARREN_TRY(shrink_step(node, 0))) return true;
-  leaving_.erase(node);
+  to_collect_.erase(node);
   WARREN_TRY(collect(node));
-  return !leaving_.empty();
+  return !to_collect_.empty();
 }
 
 void SqliteFs::forget_rows() {
@@ -252,10 +242,10 @@ void SqliteFs::forget_rows() {
   directories_.clear();
 }
 
-// What a batch keeps back is written one by one; what is left then, its end writes.
+// Writes back one kept row; the end of the batch writes the rest.
 bool SqliteFs::run_idle_work() {
   auto guard = database_.try_lock();
-  if (!guard.owns_lock() || !database_.in_batch()) return false;
+  if (!guard.owns_lock() || !database_.batch().is_open()) return false;
   auto attempt = [this]() -> Result<bool> {
     Transaction scope = WARREN_TRY(write_scope());
     if (!WARREN_TRY(chunks_->write_back_one()) && !WARREN_TRY(nodes_->write_back_one())) return false;
@@ -279,7 +269,7 @@ void SqliteFs::after_rollback() {
   unlisted_.clear();
   for (Inode node : newly_nameless_) {
     nameless_.erase(node);
-    leaving_.erase(node);  // it has its name again
+    to_collect_.erase(node);  // the rollback restored its name
   }
   newly_nameless_.clear();
 }
@@ -314,14 +304,15 @@ Status SqliteFs::sync(Inode node) {
 Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   WARREN_TRY(check_xattr_name(name));
   if (value.size() > limits::kXattrValueBytes) {
-    return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes, at most {} are allowed",
-                                              value.size(), limits::kXattrValueBytes));
+    return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes; {} is the limit", value.size(),
+                                              limits::kXattrValueBytes));
   }
   Transaction scope = WARREN_TRY(growth_scope(value.size()));
   Attributes row = WARREN_TRY(get_row(node));
   std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
-  if (mode == XattrMode::kCreate && old) return Error(Code::kExists, fmt::format("it has {} already", quote(name)));
-  if (mode == XattrMode::kReplace && !old) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  if (mode == XattrMode::kCreate && old)
+    return Error(Code::kExists, fmt::format("attribute {} already exists", quote(name)));
+  if (mode == XattrMode::kReplace && !old) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
   WARREN_TRY(xattrs_->set(node, name, value));
   row.ctime = clock_.now();
   WARREN_TRY(nodes_->update(row));
@@ -334,7 +325,7 @@ Status SqliteFs::remove_xattr(Inode node, std::string_view name) {
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = WARREN_TRY(get_row(node));
   std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
-  if (!old) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  if (!old) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
   WARREN_TRY(xattrs_->erase(node, name));
   row.ctime = clock_.now();
   WARREN_TRY(nodes_->update(row));
@@ -347,7 +338,7 @@ Result<std::string> SqliteFs::get_xattr(Inode node, std::string_view name) {
   Transaction scope = WARREN_TRY(read_scope());
   WARREN_TRY(get_row(node));
   std::optional<std::string> value = WARREN_TRY(xattrs_->find(node, name));
-  if (!value) return Error(Code::kNoData, fmt::format("it has no {}", quote(name)));
+  if (!value) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
   return *std::move(value);
 }
 
@@ -370,7 +361,7 @@ Result<FileSystemStats> SqliteFs::stats() {
   stats.capacity_inodes = quota.inodes.value_or(0);
   struct statvfs disk {};
   if (::statvfs(database_.path().c_str(), &disk) == 0) {
-    // What was freed inside the file is there to be used again.
+    // Free pages inside the file are available too.
     stats.available_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize + size.total_bytes - size.used_bytes;
   }
   if (quota.bytes) {

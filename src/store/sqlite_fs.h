@@ -1,11 +1,11 @@
 // The agent's filesystem: FileSystem over the rows of an agent file.
 //
-// Each call is one transaction, or part of the unit that surrounds it; it checks first and writes
-// then, so that a refused call has changed nothing. Counting a directory's subdirectories for its
-// link count is O(entries) once; from then on the count is kept in memory and moved along, until
-// somebody else writes to the file. Rules and rows: docs/design/store.md.
+// Each call is one transaction, or part of the surrounding unit; it checks everything before it
+// writes, so that a refused call has changed nothing. Counting a directory's subdirectories for its
+// link count is O(entries) once; after that the count is kept up to date in memory, until
+// another connection writes to the file. Rules and rows: docs/design/store.md.
 //
-// Thread-safe: the database's lock is taken by every call.
+// Thread-safe: every call takes the database's lock.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +76,6 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
-  Status flush(Inode) override { return Ok{}; }
   Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;
@@ -112,17 +111,17 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Status keep_nameless(Inode node);
   Status let_go(Inode node);
 
-  // Removes nodes that a crashed process left without a name. Called once, when the store opens.
+  // Removes nodes without a name that a crashed process left. Called once, when the store opens.
   Status collect_orphans();
 
-  // Nodes without a name that are too large to remove while a program waits: removes a part of one. False
-  // when there is none left. For a thread that has time.
+  // Removes a part of a node without a name that is too large to remove while a program waits. False
+  // if there is none left. For the keeper's idle time.
   Result<bool> collect_some();
 
-  // For whoever changed our tables through the same connection by SQL of their own.
+  // After other code has changed our tables on the same connection.
   void forget_rows();
 
-  // What is remembered about rows must follow them: the store says when a transaction ends, and how.
+  // Cached facts must match the rows: the store reports how each transaction ends.
   Status before_commit();
   void after_commit() { newly_nameless_.clear(); }
   void after_rollback();
@@ -130,14 +129,14 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
  private:
   friend class SqliteDirStream;
 
-  // What is not in one row but costs a search to find.
+  // Facts that need a search, not just one row.
   struct DirectoryFacts {
     std::optional<Inode> parent;
     std::optional<std::uint32_t> subdirectories;
-    bool is_large = false;  // too large to count them
+    bool is_large = false;  // too many entries to count
   };
 
-  // A directory that is being read, and what was removed from it since: names by entry id.
+  // A directory that is being read, and the names removed from it since, by entry id.
   struct OpenDir {
     int streams = 0;
     std::map<std::int64_t, std::string> removed;
@@ -145,7 +144,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
 
   explicit SqliteFs(Store& store);
   Result<Transaction> read_scope();
-  Result<Transaction> write_scope();  // for what frees space, or takes none
+  Result<Transaction> write_scope();  // for changes that take no space
   Result<Transaction> growth_scope(std::uint64_t bytes);
 
   // Rows, with the errors the interface promises.
@@ -154,7 +153,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Result<Attributes> get_parent_row(Inode dir);                       // kStale, kNotDirectory, kNotFound when removed
   Result<Attributes> get_entry(Inode parent, std::string_view name);  // kNotFound
 
-  // The row as stat shows it: a directory's link count is worked out.
+  // The row as stat shows it, with a directory's link count computed.
   Result<Attributes> shown(Attributes row);
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir);
   Result<std::optional<Inode>> parent_of(Inode dir);
@@ -198,10 +197,10 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
 
   // Under the database's lock.
   std::unordered_map<Inode, std::uint64_t> retained_;
-  std::unordered_set<Inode> nameless_;  // retained nodes that this process took the last name from
-  std::unordered_set<Inode> unlisted_;  // those of them that are not in wr_orphan yet; only in a batch
-  std::vector<Inode> newly_nameless_;   // by the running transaction
-  std::unordered_set<Inode> leaving_;   // nameless, forgotten, and large: collect_some removes them
+  std::unordered_set<Inode> nameless_;    // retained nodes whose last name this process removed
+  std::unordered_set<Inode> unlisted_;    // those of nameless_ not in wr_orphan yet; only in a batch
+  std::vector<Inode> newly_nameless_;     // by the running transaction
+  std::unordered_set<Inode> to_collect_;  // nameless, no longer retained, and large: collect_some removes them
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::unordered_map<Inode, OpenDir> open_dirs_;
   std::uint64_t foreign_epoch_ = 0;

@@ -1,4 +1,4 @@
-// The part of SqliteFs that is about content and attributes.
+// The part of SqliteFs for content and attributes.
 #include <algorithm>
 #include <vector>
 
@@ -12,19 +12,19 @@
 namespace warren {
 namespace {
 
-// From here on a write may be made to wait for the log.
-constexpr std::size_t kLargeWrite = (std::size_t{128} << 10) + 1;  // what a mount gives to a worker
+// A write of this size or more may have to wait for a checkpoint. A mount hands such writes to a worker.
+constexpr std::size_t kLargeWrite = (std::size_t{128} << 10) + 1;
 
 Status check_extent(std::uint64_t offset, std::uint64_t length) {
   if (offset > limits::kFileBytes || length > limits::kFileBytes - offset) {
-    return Error(Code::kTooLarge, fmt::format("a file ends at {} bytes at the latest", limits::kFileBytes));
+    return Error(Code::kTooLarge, fmt::format("a file can have at most {} bytes", limits::kFileBytes));
   }
   return Ok{};
 }
 
 Status check_time(const std::optional<SetTime>& time) {
   if (time && time->at && (time->at->nanoseconds < 0 || time->at->nanoseconds > 999'999'999)) {
-    return Error(Code::kInvalid, fmt::format("{} nanoseconds are not a part of a second", time->at->nanoseconds));
+    return Error(Code::kInvalid, fmt::format("{} is not a valid number of nanoseconds", time->at->nanoseconds));
   }
   return Ok{};
 }
@@ -86,8 +86,8 @@ Status SqliteFs::resize_row(Attributes& row, std::uint64_t size) {
   return Ok{};
 }
 
-// Takes a part away from a file that is much larger than `size`; false if one transaction can do the rest.
-// Each step is a change of its own: whoever looks in between, or after a crash, sees a shorter file.
+// Cuts off a part of a file that is much larger than `size`; false if one transaction can do the rest.
+// Each step is a change of its own: readers in between, or after a crash, see a shorter file.
 Result<bool> SqliteFs::shrink_step(Inode node, std::uint64_t size) {
   Transaction scope = WARREN_TRY(write_scope());
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
@@ -118,7 +118,7 @@ Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& 
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
   if (changes.size && database_.is_grouped()) {
-    WARREN_TRY(check_changes(node, changes));  // before the first step, which cannot be taken back
+    WARREN_TRY(check_changes(node, changes));  // before the first step, which cannot be undone
     WARREN_TRY(shrink_in_steps(node, *changes.size));
   }
   Transaction scope = WARREN_TRY(write_scope());
@@ -170,7 +170,7 @@ Result<std::uint64_t> SqliteFs::seek_data(Inode node, std::uint64_t offset) {
     std::optional<std::uint64_t> found = WARREN_TRY(chunks_->find_data(node, offset));
     if (found && *found < row.size) return *found;
   }
-  return Error(Code::kNoData, fmt::format("no data from {} on", offset));
+  return Error(Code::kNoData, fmt::format("no data at or after {}", offset));
 }
 
 Result<std::uint64_t> SqliteFs::seek_hole(Inode node, std::uint64_t offset) {
@@ -192,7 +192,7 @@ Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset
   if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
     return Error(Code::kInvalid, "the two ranges overlap");
   }
-  // Refused before anything is changed: the transaction may hold more than this copy.
+  // Checked before anything is changed: the transaction may contain more than this copy.
   auto growth = static_cast<std::int64_t>(std::max(target.size, to_offset + length) - target.size);
   WARREN_TRY(store_.usage().charge(growth, 0));
   WARREN_TRY(store_.usage().charge(-growth, 0));

@@ -1,4 +1,4 @@
-// The part of SqliteFs that is about names: finding, making, removing, renaming, listing.
+// The part of SqliteFs for names: lookup, creation, removal, renaming, listing.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@ bool is_makeable(std::uint32_t type) {
 
 }  // namespace
 
-// Pages by name. Cookies are entry ids, moved by two to leave 1 and 2 to the doors. The names of
-// the newest page are kept, because an entry may be removed before its cookie comes back: that is
-// what `rm -r` does. And while any stream of a directory is open, the filesystem remembers what is removed
-// from it: a kernel may hand one stream the cookies that it got from another.
+// Reads pages in the order of names. Cookies are entry ids plus two, because the doors use 1 and 2. The names of
+// the newest page are kept, because an entry may be removed before its cookie is used again, as
+// `rm -r` does. While any stream of a directory is open, the filesystem also remembers the names removed
+// from it: a kernel may pass one stream a cookie that it got from another.
 class SqliteDirStream final : public DirStream {
  public:
   SqliteDirStream(SqliteFs& fs, Inode dir) : fs_(fs), dir_(dir) { ++fs_.open_dirs_[dir].streams; }
@@ -131,7 +131,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
                                        const AcknowledgeNode& acknowledge) {
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
-  if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("no node of type {:o} can be made", type));
+  if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("a node of type {:o} cannot be created", type));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   std::uint64_t rdev = type == S_IFCHR || type == S_IFBLK ? node.rdev : 0;
@@ -142,7 +142,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
 }
 
 Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
-  auto guard = database_.lock();  // nobody may remove it between making and retaining
+  auto guard = database_.lock();  // so that nobody removes it between creation and retaining
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
@@ -181,7 +181,7 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(check_new_name(dir, name));
   Attributes node = as;
-  node.host_device = node.host_inode = node.generation = 0;  // of what it is a copy of
+  node.host_device = node.host_inode = node.generation = 0;  // these are the original's
   node.nlink = 1;
   node.size = node.is_file() ? as.size : target.size();
   WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(node.size), 1));
@@ -203,11 +203,10 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
   Attributes row = WARREN_TRY(get_row(node));
-  if (row.is_directory()) return Error(Code::kNotPermitted, "a directory has one name only");
-  if (nameless_.contains(node)) return Error(Code::kNotFound, "it has no name any more");
+  if (row.is_directory()) return Error(Code::kNotPermitted, "a directory can have only one name");
+  if (nameless_.contains(node)) return Error(Code::kNotFound, "it no longer has a name");
   if (row.nlink >= limits::kLinks) {
-    return Error(Code::kTooManyLinks,
-                 fmt::format("it has {} names, at most {} are allowed", row.nlink, limits::kLinks));
+    return Error(Code::kTooManyLinks, fmt::format("it has {} names; {} is the limit", row.nlink, limits::kLinks));
   }
   WARREN_TRY(check_new_name(dir, new_name));
   Timestamp now = clock_.now();
@@ -223,10 +222,10 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   return row;
 }
 
-// Takes one name from the node; with the last one it goes, unless somebody has it open.
+// Removes one name of the node; with the last one the node is removed, unless it is open.
 Status SqliteFs::drop_link(Attributes node, Timestamp now) {
-  // A count of 0 with a name is what AgentFS's own upgrade of old files leaves: count for ourselves
-  // (the entry in question is gone already).
+  // AgentFS's own upgrade of old files leaves a count of 0 on nodes with names: count the names then
+  // (the entry in question is removed already).
   std::uint32_t left = node.is_directory() ? 0 : node.nlink > 0 ? node.nlink - 1 : 0;
   if (!node.is_directory() && node.nlink == 0) left = WARREN_TRY(nodes_->count_entries_of(node.inode));
   if (left > 0 || retained_.contains(node.inode)) {
@@ -235,8 +234,8 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
     WARREN_TRY(nodes_->update(node));
     store_.journal()->note_attributes(node.inode);
     if (left > 0) return Ok{};
-    // In a batch it is listed only if it is still there when the batch ends; mostly it is not.
-    if (database_.in_batch()) unlisted_.insert(node.inode);
+    // In a batch it is listed only if it still exists when the batch ends; usually it does not.
+    if (database_.batch().is_open()) unlisted_.insert(node.inode);
     else WARREN_TRY(orphans_->add(node.inode));
     nameless_.insert(node.inode);
     newly_nameless_.push_back(node.inode);
@@ -260,7 +259,7 @@ Status SqliteFs::remember_removed(Inode parent, std::string_view name) {
   auto open = open_dirs_.find(parent);
   if (open == open_dirs_.end()) return Ok{};
   std::optional<std::int64_t> id = WARREN_TRY(nodes_->find_entry_id(parent, name));
-  if (!id) return Ok{};  // made in this batch: nobody has its cookie
+  if (!id) return Ok{};  // created in this batch: nobody has its cookie
   std::map<std::int64_t, std::string>& removed = open->second.removed;
   if (removed.size() >= kRemembered) removed.erase(removed.begin(), std::next(removed.begin(), kRemembered / 2));
   removed.insert_or_assign(*id, std::string(name));
@@ -376,7 +375,7 @@ Status SqliteFs::exchange(Inode parent, std::string_view name, const Attributes&
   Timestamp now = clock_.now();
   WARREN_TRY(nodes_->retarget_entry(parent, name, new_entry.inode));
   WARREN_TRY(nodes_->retarget_entry(new_parent, new_name, old_entry.inode));
-  auto settle = [&](Attributes node, Inode from, Inode to) -> Status {
+  auto update_moved = [&](Attributes node, Inode from, Inode to) -> Status {
     node.ctime = now;
     WARREN_TRY(nodes_->update(node));
     if (!node.is_directory()) return Ok{};
@@ -385,8 +384,8 @@ Status SqliteFs::exchange(Inode parent, std::string_view name, const Attributes&
     shift_subdirectories(to, 1);
     return Ok{};
   };
-  WARREN_TRY(settle(old_entry, parent, new_parent));
-  WARREN_TRY(settle(new_entry, new_parent, parent));
+  WARREN_TRY(update_moved(old_entry, parent, new_parent));
+  WARREN_TRY(update_moved(new_entry, new_parent, parent));
   WARREN_TRY(nodes_->touch(parent, now));
   if (new_parent != parent) WARREN_TRY(nodes_->touch(new_parent, now));
   store_.journal()->note_entry(parent, name);

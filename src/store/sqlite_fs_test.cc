@@ -18,7 +18,7 @@ namespace {
 
 using testing::error_of;
 
-// Two stores on one file are what two processes are: each has a connection, and a memory, of its own.
+// Two stores on one file act like two processes: each has its own connection and caches.
 class SqliteFsTest : public ::testing::Test {
  protected:
   std::unique_ptr<Store> open(OpenMode mode) {
@@ -34,7 +34,7 @@ class SqliteFsTest : public ::testing::Test {
   std::unique_ptr<Store> two_ = open(OpenMode::kReadWrite);
 };
 
-TEST_F(SqliteFsTest, WhatAnotherStoreDidIsSeenAtOnce) {
+TEST_F(SqliteFsTest, ChangesByAnotherStoreAreSeenAtOnce) {
   write(*one_, "/d/f", "old");
   EXPECT_EQ(stat(two_->fs(), "/d/f")->size, 3U);
   write(*one_, "/d/f", "longer");
@@ -61,7 +61,7 @@ TEST_F(SqliteFsTest, BothStoresChangingOneTreeInTurnAgree) {
   }
 }
 
-TEST_F(SqliteFsTest, NothingOfARolledBackUnitIsRemembered) {
+TEST_F(SqliteFsTest, NothingOfARolledBackUnitIsCached) {
   write(*one_, "/f", "old");
   {
     auto unit = one_->fs().begin(UnitAccess::kWrite).value();
@@ -127,7 +127,7 @@ TEST_F(SqliteFsTest, ThreadsOfTwoStoresShareOneDirectory) {
   EXPECT_EQ(read_dir(two_->fs(), "/d")->size(), 160U);
 }
 
-// More nodes than are kept in memory: what was dropped is read again.
+// More nodes than the cache holds: dropped ones are read again.
 TEST_F(SqliteFsTest, MoreFilesThanTheCacheHoldsAreAllFound) {
   auto unit = one_->fs().begin(UnitAccess::kWrite).value();
   constexpr int kFiles = 40'000;
@@ -140,7 +140,7 @@ TEST_F(SqliteFsTest, MoreFilesThanTheCacheHoldsAreAllFound) {
   EXPECT_EQ(error_of(stat(one_->fs(), "/7")), Code::kNotFound);
 }
 
-// What a mount does: changes are kept back, and told early.
+// As a mount does: changes are kept back and acknowledged early.
 class GroupedFsTest : public ::testing::Test {
  protected:
   std::unique_ptr<Store> open(OpenMode mode, Commits commits) {
@@ -200,7 +200,7 @@ TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
     while (fs().run_idle_work()) ++pieces;
     return pieces;
   };
-  // On a slow machine time may end a batch before anything is settled: then the next one is tried.
+  // On a slow machine the time limit may end a batch before any row is settled: then the next one is tried.
   constexpr int kFiles = 100;
   int pieces = 0;
   int files = 0;
@@ -212,7 +212,7 @@ TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
     pieces = work_off();
   }
   EXPECT_GT(pieces, 0);
-  EXPECT_LT(pieces, 3 * kFiles);  // nodes, entries and chunks, but for the newest
+  EXPECT_LT(pieces, 3 * kFiles);  // nodes, entries and chunks, except the newest
   for (int i = 0; i < files; i += 7) ASSERT_OK(fs().unlink(kRootInode, name_of(i)));
   for (int i = 1; i < files; i += 7) ASSERT_OK(fs().write(stat(fs(), path_of(i))->inode, 1, as_bytes("changed")));
   for (int i = 2; i < files; i += 7) {
@@ -230,8 +230,8 @@ TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
   }
 }
 
-// Rows that a file's size says nothing of, as other programs may leave: writing goes over them.
-TEST_F(GroupedFsTest, RowsBehindAFilesEndDoNotKeepItFromGrowing) {
+// Rows beyond a file's size, as other programs may leave: writing replaces them.
+TEST_F(GroupedFsTest, RowsAfterAFilesEndDoNotKeepItFromGrowing) {
   for (Commits commits : {Commits::kGrouped, Commits::kEach}) {
     store_.reset();
     store_ = open(OpenMode::kReadWrite, commits);

@@ -21,7 +21,7 @@
 namespace warren {
 namespace {
 
-// Before SQLite sees the file: it would make a database of an empty one.
+// Before SQLite opens the file: it would turn an empty one into a database.
 Status check_file(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -34,23 +34,23 @@ Status check_file(const std::string& path) {
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)));
   if (info.st_size == 0) {
     return Error(Code::kCorrupt, fmt::format("{} is empty: not an agent file", quote(path)),
-                 "remove it and make a new agent with `warren init`, or restore a backup");
+                 "remove it and create a new agent with `warren init`, or restore a backup");
   }
   return Ok{};
 }
 
 Status check_chunk_bytes(std::uint32_t bytes) {
   if (bytes < limits::kChunkBytesMin || bytes > limits::kChunkBytesMax || (bytes & (bytes - 1)) != 0) {
-    return Error(Code::kInvalid, fmt::format("a chunk size of {} bytes is not possible", bytes),
-                 fmt::format("take a power of two from {} to {}", limits::kChunkBytesMin, limits::kChunkBytesMax));
+    return Error(Code::kInvalid, fmt::format("{} bytes is not a valid chunk size", bytes),
+                 fmt::format("use a power of two from {} to {}", limits::kChunkBytesMin, limits::kChunkBytesMax));
   }
   return Ok{};
 }
 
-// Measured (bench/): 4 KiB pages serve 4 KiB chunks best, 16 KiB pages chunks of 64 KiB and more.
+// Measured (bench/): 4 KiB pages are best for 4 KiB chunks, 16 KiB pages for chunks of 64 KiB and more.
 std::uint32_t page_bytes_for(std::uint32_t chunk_bytes) { return chunk_bytes >= 65'536 ? 16'384 : 4096; }
 
-// Names are bytes, which only the UTF-8 encoding stores as they are.
+// Names are bytes, and only the UTF-8 encoding stores bytes unchanged.
 Status check_encoding(Database& database) {
   Statement query = WARREN_TRY(database.prepare("PRAGMA encoding"));
   Rows rows = query.rows();
@@ -60,7 +60,7 @@ Status check_encoding(Database& database) {
   return Ok{};
 }
 
-// Whole or not at all: made under a draft's name and given its own when every table is in it.
+// All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
   std::random_device random;
@@ -76,13 +76,13 @@ Status create_file(const std::string& path, const StoreOptions& options, Clock& 
   if (made.ok()) made = publish_host_file(draft, path);
   if (made.ok()) return Ok{};
   for (const char* suffix : {"", "-wal", "-shm"}) {
-    remove_host_file(draft + suffix).ignore("what counts is why the file could not be made");
+    remove_host_file(draft + suffix).ignore("the error that matters is why the file could not be created");
   }
   return made;
 }
 
-// An existing file is looked at before it is opened for writing, which alone would change a foreign
-// one (to WAL mode). An older schema is opened for reading.
+// An existing file is inspected before it is opened for writing, because opening alone would switch a foreign
+// file to WAL mode. A file of an older schema is opened for reading.
 Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) {
   WARREN_TRY(check_file(path));
   if (options.mode != OpenMode::kReadWrite) return options.mode;
@@ -107,7 +107,7 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 
 Store::~Store() {
   if (keeper_) keeper_->stop();
-  database_->end_batch().ignore("whoever needed to know has called sync");
+  database_->end_batch().ignore("a caller that needs to know has called sync");
   database_->observe(nullptr);
 }
 
@@ -134,8 +134,8 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
 Status Store::assemble(Commits commits) {
   schema_ = WARREN_TRY(inspect_schema(*database_));
   if (!schema_.has_chunks) {
-    return Error(Code::kUnsupported, "its content is stored the way AgentFS did before version 0.0 of the schema",
-                 "`warren migrate` brings the file up to date");
+    return Error(Code::kUnsupported, "its content is stored as AgentFS did before version 0.0 of the schema",
+                 "`warren migrate` updates the file");
   }
   WARREN_TRY(check_encoding(*database_));
   bool lacks_tables = !schema_.has_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
@@ -182,7 +182,7 @@ void Store::batch_opened() {
 }
 
 Status Store::listen(ChangeListener* listener) {
-  if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a way that tells of changes");
+  if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
   keeper_->listen(listener);
   return Ok{};
 }

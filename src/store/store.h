@@ -1,6 +1,6 @@
-// An agent file, open: its filesystem, key-value store and tool-call trail over one connection.
+// An open agent file: its filesystem, key-value store and tool-call trail over one connection.
 //
-// Thread-safe. Several processes may have one agent open at once; each sees what the others commit.
+// Thread-safe. Several processes may have an agent open at the same time; each sees the others' commits.
 // Destroying the last open Store leaves a single file behind (no -wal, no -shm).
 #pragma once
 
@@ -28,15 +28,15 @@ class Usage;
 struct StoreOptions {
   OpenMode mode = OpenMode::kReadWrite;
   Durability durability = Durability::kPower;
-  Commits commits = Commits::kEach;  // kGrouped: the filesystem's changes, for a mount
+  Commits commits = Commits::kEach;  // kGrouped for a mount: batches of filesystem changes
   std::uint32_t chunk_bytes = 4096;  // of a file being created
   const char* vfs = nullptr;         // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
  public:
-  // kNotFound, kExists (creating), kCorrupt (empty, foreign or damaged: the file is left as it is).
-  // A file of an older schema opens, but for reading only (is_read_only); `migrate` brings it up.
+  // kNotFound, kExists (creating), kCorrupt (empty, foreign or damaged: the file is not changed).
+  // A file of an older schema opens read-only (is_read_only); `migrate` updates it.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const StoreOptions& options, Clock& clock);
   ~Store() override;
   Store(const Store&) = delete;
@@ -46,7 +46,7 @@ class Store final : private TransactionObserver {
   KeyValue& kv() { return *kv_; }
   ToolCalls& tools() { return *tools_; }
 
-  // Makes several calls one: everything between begin and commit lands together, or nothing does.
+  // Combines several calls: everything between begin and commit is committed together, or nothing is.
   Result<Transaction> begin_write() { return Transaction::begin(*database_, Access::kWrite); }
 
   const Schema& schema() const { return schema_; }
@@ -58,13 +58,13 @@ class Store final : private TransactionObserver {
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
 
-  // How often rows were rolled back: whoever keeps some in memory looks at them again then.
+  // How often rows were rolled back: a cache of rows is out of date when it changes.
   std::uint64_t rollbacks() const { return rollbacks_; }
 
   void make_room();  // before a large write, without the database's lock
-  void has_work();   // SqliteFs::collect_some has something to do
+  void has_work();   // SqliteFs::collect_some has work
 
-  // See FileSystem::listen. Only a store with grouped commits can tell.
+  // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
   Status listen(ChangeListener* listener);
 
   Status backup_to(const std::string& path) { return database_->backup_to(path); }
@@ -79,7 +79,7 @@ class Store final : private TransactionObserver {
 
   Clock& clock_;
   std::uint64_t rollbacks_ = 0;         // under the database's lock
-  std::unique_ptr<Database> database_;  // before everything that holds its statements
+  std::unique_ptr<Database> database_;  // declared before everything that has statements of it
   Schema schema_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Usage> usage_;

@@ -1,4 +1,4 @@
-// Which tables and columns a file has: files by other programs, and old ones, lack some.
+// The tables and columns of a file: old files, and files of other programs, lack some.
 #pragma once
 
 #include <set>

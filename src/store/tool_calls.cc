@@ -13,8 +13,8 @@
 namespace warren {
 namespace {
 
-// What is asked of a trail. The files in the world differ in two ways: whether tool_calls has a
-// status, and whether our wr_tool_call is there; each of the four mixtures has its own statements.
+// The queries on a trail. Files differ in two ways: whether tool_calls has a
+// status, and whether wr_tool_call exists; each of the four combinations has its own statements.
 struct Queries {
   Sql find;
   Sql list;
@@ -23,8 +23,8 @@ struct Queries {
   Sql stats_for;
 };
 
-// The status of a row. In the shape with a column for it, a program that knows only the shape without
-// leaves the default, 'pending', on calls that are complete: those are read as in that shape.
+// The status of a row. A program that does not know the status column leaves its default, 'pending', on
+// complete calls: their status is derived from the error, as in a table without the column.
 #define WARREN_OUTCOME "CASE WHEN ifnull(t.error, '') = '' THEN 'success' ELSE 'error' END"
 #define WARREN_STATUS \
   "CASE WHEN t.status = 'pending' AND t.completed_at IS NOT NULL THEN " WARREN_OUTCOME " ELSE t.status END"
@@ -42,7 +42,7 @@ struct Queries {
   "AVG(t.duration_ms) FROM tool_calls t WHERE " status " IN ('success', 'error') "
 
 // Newest first is the order of the index on started_at, whose entries end in the id: no sorting. The
-// `+` keeps a search by name on the index of names, which costs the calls of that name, never all.
+// `+` makes a search by name use the index of names, which reads the calls of that name and no others.
 #define WARREN_QUERIES(status, details, join)                                                       \
   Queries {                                                                                         \
     .find = WARREN_CALLS(status, details, join) "WHERE t.id = ?1",                                \
@@ -66,7 +66,7 @@ const Queries& queries_for(const Schema& schema) {
   return schema.has_extensions ? kWithoutStatus : kWithoutStatusPlain;
 }
 
-// Empty text means absent, in what we are given as in what we read.
+// Empty text means absent, both in arguments and in rows.
 std::optional<std::string_view> present(const std::optional<std::string>& text) {
   if (!text || text->empty()) return std::nullopt;
   return std::string_view(*text);
@@ -76,10 +76,10 @@ Status check_name_of_tool(std::string_view name) {
   if (name.empty()) return Error(Code::kInvalid, "the tool's name is empty");
   if (name.size() > limits::kToolNameBytes) {
     return Error(Code::kLimit,
-                 fmt::format("a tool's name of {} bytes; {} is the limit", name.size(), limits::kToolNameBytes));
+                 fmt::format("the tool's name has {} bytes; {} is the limit", name.size(), limits::kToolNameBytes));
   }
   if (name.find('\0') != name.npos) {
-    return Error(Code::kInvalid, fmt::format("the tool's name {} holds a NUL byte", quote(name)));
+    return Error(Code::kInvalid, fmt::format("the tool's name {} contains a NUL byte", quote(name)));
   }
   return Ok{};
 }
@@ -104,7 +104,7 @@ Result<std::int64_t> duration_ms_of(const CallRecord& call) {
   std::int64_t duration = 0;
   if (__builtin_sub_overflow(call.completed_at, call.started_at, &duration) ||
       __builtin_mul_overflow(duration, std::int64_t{1000}, &duration)) {
-    return Error(Code::kInvalid, fmt::format("no call lasts from {} to {}", call.started_at, call.completed_at));
+    return Error(Code::kInvalid, fmt::format("a call from {} to {} is too long", call.started_at, call.completed_at));
   }
   return duration;
 }
@@ -149,7 +149,7 @@ Result<ToolCall> call_from(const Rows& rows) {
   std::optional<CallStatus> status = status_of(rows.text(5));
   if (!status) {
     return Error(Code::kCorrupt,
-                 fmt::format("tool call {} has the status {}, which is none", call.id, quote(rows.text(5))));
+                 fmt::format("tool call {} has the status {}, which is not valid", call.id, quote(rows.text(5))));
   }
   call.status = *status;
   call.started_at = rows.integer(6);
@@ -255,7 +255,7 @@ Result<std::int64_t> ToolCalls::start(std::string_view name, const std::optional
   WARREN_TRY(check_json("'parameters' text", present(parameters)));
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   if (!store_.schema().tool_calls_have_status) {
-    return Error(Code::kUnsupported, "this agent's trail has no place for calls that are not finished",
+    return Error(Code::kUnsupported, "this agent's trail cannot store calls that are not finished",
                  "record calls when they end, or run `warren migrate` first");
   }
   Timestamp now = store_.clock().now();
@@ -299,7 +299,7 @@ Status ToolCalls::finish(std::int64_t id, CallStatus status, const std::optional
   }
   if (!was_pending) {
     WARREN_TRY(get(id));  // kNotFound
-    return Error(Code::kConflict, fmt::format("tool call {} is finished already", id));
+    return Error(Code::kConflict, fmt::format("tool call {} is already finished", id));
   }
   WARREN_TRY(finish_details_.bind(1, id).bind(2, nanoseconds_of(now)).run());
   store_.journal()->note_tool_call(id);
@@ -324,7 +324,7 @@ Result<std::vector<ToolCall>> ToolCalls::list(const CallFilter& filter) {
   auto guard = store_.database().lock();
   Statement& query = filter.name ? list_by_name_ : list_;
   query.bind(1, filter.since ? *filter.since + 1 : kEver).bind(2, status);
-  query.bind(3, std::uint64_t{filter.limit});  // SIZE_MAX arrives as -1, SQLite's "no limit"
+  query.bind(3, std::uint64_t{filter.limit});  // SIZE_MAX is bound as -1, SQLite's "no limit"
   if (filter.name) query.bind(4, *filter.name);
   Rows rows = query.rows();
   while (WARREN_TRY(rows.next())) {

@@ -1,4 +1,4 @@
-// The tool-call trail: what the agent did, in order, never rewritten (tool_calls, wr_tool_call).
+// The tool-call trail: the agent's calls in order, never rewritten (tool_calls, wr_tool_call).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class CallStatus { kPending, kSuccess, kError };
 
 std::string_view name_of(CallStatus status);  // "pending", "success", "error"
 
-// What the AgentFS table has no columns for; kept beside it.
+// Values without a column in AgentFS's table; stored in wr_tool_call.
 struct CallDetails {
   std::string session;
   std::optional<std::int64_t> parent_id;
@@ -39,13 +39,13 @@ struct ToolCall {
   CallStatus status = CallStatus::kPending;
   std::int64_t started_at = 0;  // Unix seconds
   std::optional<std::int64_t> completed_at;
-  std::optional<std::int64_t> duration_ms;  // (completed_at - started_at) * 1000, as the format wants
-  std::optional<std::int64_t> duration_ns;  // as measured, for calls made through us
+  std::optional<std::int64_t> duration_ms;  // (completed_at - started_at) * 1000, as the format requires
+  std::optional<std::int64_t> duration_ns;  // as measured, for calls recorded by us
   CallDetails details;
 };
 
 // One finished call to store. At most one of result and error may be set; neither means success
-// without a result. Empty text is the same as none.
+// without a result. Empty text counts as absent.
 struct CallRecord {
   std::string_view name;
   std::int64_t started_at = 0;
@@ -81,15 +81,15 @@ class ToolCalls {
 
   Result<std::int64_t> record(const CallRecord& call);
 
-  // kUnsupported where the table has no place for a pending call (the shape without `status`).
+  // kUnsupported if the table cannot store a pending call (it has no `status`).
   Result<std::int64_t> start(std::string_view name, const std::optional<std::string>& parameters,
                              const CallDetails& details = {});
-  // kNotFound: no such call. kConflict: it is finished already. If the clock went back meanwhile, the
-  // call ends when it began.
+  // kNotFound: no such call. kConflict: it is already finished. If the clock was set back in the meantime, the
+  // call ends when it started.
   Status succeed(std::int64_t id, const std::optional<std::string>& result);
   Status fail(std::int64_t id, std::string_view error);
 
-  // kCorrupt for a row whose status is none we know.
+  // kCorrupt for a row with an unknown status.
   Result<ToolCall> get(std::int64_t id);
   Result<std::vector<ToolCall>> list(const CallFilter& filter = {});  // newest first
   Result<std::vector<CallStats>> stats();                             // most called first

@@ -62,7 +62,7 @@ class ToolCallsTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(ToolCallsTest, ARecordedCallIsReadBackWhole) {
+TEST_F(ToolCallsTest, ARecordedCallIsReadBackCompletely) {
   CallRecord call = call_of("search", kCallStart, kCallStart + 3);
   call.parameters = R"({"q": 1})";
   call.result = "[1]";
@@ -172,7 +172,7 @@ TEST_F(ToolCallsTest, TC5_AFinishedCallIsNeverChanged) {
   EXPECT_EQ(error_of(tools().get(999)), Code::kNotFound);
 }
 
-TEST_F(ToolCallsTest, AFinishThatFailsInABatchDoesNotSpoilIt) {
+TEST_F(ToolCallsTest, AFailedFinishInsideATransactionDoesNotBreakIt) {
   Transaction batch = store_->begin_write().value();
   std::int64_t id = tools().record(call_of("t")).value();
   EXPECT_EQ(error_of(tools().succeed(id, "1")), Code::kConflict);
@@ -218,7 +218,7 @@ TEST_F(ToolCallsTest, AClockSetBackDuringACallGivesNoNegativeDuration) {
   EXPECT_EQ(tools().get(id)->duration_ns, std::nullopt);
 }
 
-TEST_F(ToolCallsTest, OnlyACallWithMoreToSayHasARowOfOurs) {
+TEST_F(ToolCallsTest, OnlyACallWithDetailsHasARowInOurTable) {
   ASSERT_OK(tools().record(call_of("t")));
   EXPECT_EQ(number("SELECT count(*) FROM wr_tool_call"), 0);
   CallRecord timed = call_of("t");
@@ -298,7 +298,7 @@ TEST_F(ToolCallsTest, AbsentIsNullOrEmpty) {
   }
 }
 
-TEST_F(ToolCallsTest, AnUnknownStatusIsCorruptAndTheRowIsNamed) {
+TEST_F(ToolCallsTest, AnUnknownStatusIsCorruptAndTheErrorNamesTheRow) {
   ASSERT_OK(store_->database().execute(
       "INSERT INTO tool_calls (id, name, status, started_at) VALUES (41, 't', 'confused', 1)"));
   auto found = tools().get(41);
@@ -307,7 +307,7 @@ TEST_F(ToolCallsTest, AnUnknownStatusIsCorruptAndTheRowIsNamed) {
   EXPECT_EQ(error_of(tools().list()), Code::kCorrupt);
 }
 
-// A program that follows the Spec's shape inserts without naming a status, whose default is 'pending'.
+// A program that follows the specification inserts without a status, whose default is 'pending'.
 TEST_F(ToolCallsTest, ACompleteCallWithTheDefaultStatusIsFinished) {
   ASSERT_OK(store_->database().execute(
       "INSERT INTO tool_calls (id, name, result, error, started_at, completed_at, duration_ms) "
@@ -320,7 +320,7 @@ TEST_F(ToolCallsTest, ACompleteCallWithTheDefaultStatusIsFinished) {
   EXPECT_EQ(error_of(tools().succeed(1, "2")), Code::kConflict);
 }
 
-TEST_F(ToolCallsTest, AnotherStoreFinishesWhatThisOneStarted) {
+TEST_F(ToolCallsTest, AnotherStoreCanFinishACall) {
   std::unique_ptr<Store> other = open(OpenMode::kReadWrite);
   std::int64_t id = tools().start("t", std::nullopt).value();
   clock_.advance_ns(42);
@@ -351,7 +351,7 @@ TEST_F(ToolCallsTest, AReadOnlyStoreReadsAndRefusesToWrite) {
   EXPECT_EQ(error_of(reader->tools().succeed(id, "1")), Code::kReadOnly);
 }
 
-// A file by a program that follows the Spec to the letter.
+// A file of a program that follows the specification exactly.
 class SpecToolCallsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -404,13 +404,13 @@ void expect_the_three_calls(ToolCalls& tools) {
   EXPECT_EQ(tools.stats().value().at(1).name, "b");
 }
 
-TEST_F(SpecToolCallsTest, TheShapeWithoutAStatusIsReadBeforeAndAfterOurTablesAreAdded) {
+TEST_F(SpecToolCallsTest, ATableWithoutAStatusIsReadBeforeAndAfterOurTablesAreAdded) {
   expect_the_three_calls(open(OpenMode::kReadOnly)->tools());
   expect_the_three_calls(open(OpenMode::kReadWrite)->tools());
   expect_the_three_calls(open(OpenMode::kReadOnly)->tools());
 }
 
-TEST_F(SpecToolCallsTest, TheShapeWithoutAStatusIsAppendedTo) {
+TEST_F(SpecToolCallsTest, ATableWithoutAStatusIsAppendedTo) {
   std::unique_ptr<Store> store = open(OpenMode::kReadWrite);
   CallRecord call = call_of("c", kCallStart, kCallStart + 2);
   call.error = "boom";
@@ -423,7 +423,7 @@ TEST_F(SpecToolCallsTest, TheShapeWithoutAStatusIsAppendedTo) {
   EXPECT_EQ(found.details.session, "s");
 }
 
-TEST_F(SpecToolCallsTest, ACallThatIsNotFinishedHasNoPlaceInTheShapeWithoutAStatus) {
+TEST_F(SpecToolCallsTest, APendingCallIsRefusedWithoutAStatusColumn) {
   std::unique_ptr<Store> store = open(OpenMode::kReadWrite);
   auto started = store->tools().start("c", std::nullopt);
   EXPECT_EQ(error_of(started), Code::kUnsupported);

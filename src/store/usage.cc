@@ -11,7 +11,7 @@
 namespace warren {
 namespace {
 
-// SQLite integers are signed: neither a quota nor a count may pass this.
+// SQLite integers are signed: neither a quota nor a count may exceed this.
 constexpr std::uint64_t kCountMax = std::numeric_limits<std::int64_t>::max();
 
 std::uint64_t add(std::uint64_t count, std::int64_t change) {
@@ -45,9 +45,9 @@ Result<std::unique_ptr<Usage>> Usage::open(Database& database, bool has_extensio
   Quota quota = WARREN_TRY(usage->quota());
   if (is_unlimited(quota) || database.is_read_only()) return usage;
   Transaction change = WARREN_TRY(Transaction::begin(database, Access::kWrite));
-  WARREN_TRY(usage->refresh());  // what was read before the transaction may be old
+  WARREN_TRY(usage->refresh());  // values read before the transaction may be out of date
   if (!is_unlimited(usage->quota_)) {
-    WARREN_TRY(usage->recount().within("count what the quota is for"));
+    WARREN_TRY(usage->recount().within("count used space"));
     WARREN_TRY(usage->write());
   }
   WARREN_TRY(change.commit());
@@ -75,7 +75,7 @@ Status Usage::charge(std::int64_t bytes, std::int64_t inodes) {
 }
 
 Status Usage::write() {
-  // Charges of a transaction that went away before it changed a row are still here: not ours to write.
+  // Charges of a transaction that was dropped before it changed a row are still counted here: do not write them.
   if (!dirty_ || transaction_ != database_.transaction_number()) return Ok{};
   WARREN_TRY(put_count("used_bytes", used_.bytes));
   WARREN_TRY(put_count("used_inodes", used_.inodes));
@@ -94,7 +94,7 @@ Result<Quota> Usage::quota() {
 
 Status Usage::set_quota(const Quota& quota) {
   if (quota.bytes.value_or(0) > kCountMax || quota.inodes.value_or(0) > kCountMax) {
-    return Error(Code::kInvalid, fmt::format("a quota is at most {}", kCountMax));
+    return Error(Code::kInvalid, fmt::format("a quota can be at most {}", kCountMax));
   }
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite));
   if (!has_extensions_) return Error(Code::kUnsupported, "the agent file has no place for a quota");
@@ -105,7 +105,7 @@ Status Usage::set_quota(const Quota& quota) {
     bytes = used.bytes;
     inodes = used.inodes;
   }
-  forget();  // the rows are the truth from here on, whether this succeeds or not
+  forget();  // read the rows again next time, whether this succeeds or not
   WARREN_TRY(put_count("quota_bytes", quota.bytes));
   WARREN_TRY(put_count("quota_inodes", quota.inodes));
   WARREN_TRY(put_count("used_bytes", bytes));
@@ -122,7 +122,7 @@ Result<UsedSpace> Usage::used() {
 }
 
 Result<UsedSpace> Usage::measure() {
-  // Added up here and not by SUM, which fails on overflow: sparse files can claim more than 2^63 bytes.
+  // Added here and not by SUM, which fails on overflow: the sizes of sparse files can add up to more than 2^63 bytes.
   auto guard = database_.lock();
   Statement nodes = WARREN_TRY(database_.prepare("SELECT size, (mode & 61440) = 16384 FROM fs_inode"));
   UsedSpace used;
@@ -167,7 +167,8 @@ Result<std::optional<std::uint64_t>> Usage::find_count(std::string_view key) {
   Rows rows = get_.bind(1, key).rows();
   if (!WARREN_TRY(rows.next())) return std::optional<std::uint64_t>();
   if (rows.type(0) != ColumnType::kInteger || rows.integer(0) < 0) {
-    return Error(Code::kCorrupt, fmt::format("wr_meta says {} {}, which is no count", key, quote(rows.text(0))));
+    return Error(Code::kCorrupt,
+                 fmt::format("wr_meta has {} {}, which is not a valid count", key, quote(rows.text(0))));
   }
   return std::optional(static_cast<std::uint64_t>(rows.integer(0)));
 }

@@ -1,9 +1,9 @@
 // How much of its quota an agent has used (wr_meta: quota_bytes, quota_inodes, used_bytes, used_inodes).
 //
-// Bytes are the sizes of files and symlinks, holes included; inodes are all nodes, the root among
-// them. An agent without a quota keeps no count and pays next to nothing. Counts are kept by every
-// Warren process in the same transaction as the change; what an AgentFS program changed is counted
-// anew at the next open.
+// Bytes are the sizes of files and symlinks, holes included; inodes are all nodes, including the
+// root. An agent without a quota keeps no count and pays almost nothing. Every Warren process
+// updates the counts in the same transaction as the change; changes by AgentFS programs are counted
+// at the next open.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ class Usage {
   // Counts every node when the agent has a quota and may be written: O(nodes).
   static Result<std::unique_ptr<Usage>> open(Database& database, bool has_extensions);
 
-  // In a write transaction. kNoSpace if it would pass the quota; then nothing is counted. Giving
-  // back never fails for lack of space. A charge whose change then fails must be given back by
-  // whoever made it, unless the whole transaction is rolled back.
+  // In a write transaction. kNoSpace if it would exceed the quota; then nothing is counted. A negative
+  // charge never fails for lack of space. If the change that was charged fails, the caller must
+  // give the charge back, unless the whole transaction is rolled back.
   Status charge(std::int64_t bytes, std::int64_t inodes);
 
   Status write();  // before the outermost commit
@@ -48,8 +48,8 @@ class Usage {
   }
 
   Result<Quota> quota();
-  Status set_quota(const Quota& quota);  // counts what is there; a quota below that is allowed
-  Result<UsedSpace> used();              // as kept for the quota; zeros without one
+  Status set_quota(const Quota& quota);  // counts current use; a quota below it is allowed
+  Result<UsedSpace> used();              // as counted for the quota; zeros without one
   Result<UsedSpace> measure();           // counts every node: O(nodes)
 
  private:
@@ -65,7 +65,7 @@ class Usage {
   bool has_extensions_ = false;
   bool stale_ = true;
   bool dirty_ = false;               // charged in transaction_ and not yet written
-  std::uint64_t transaction_ = 0;    // the one the counts are known to be current in
+  std::uint64_t transaction_ = 0;    // in which the counts are known to be current
   std::uint64_t foreign_epoch_ = 0;  // of the file when they were loaded
   Quota quota_;
   UsedSpace used_;

@@ -59,7 +59,7 @@ TEST_F(UsageTest, MeasureCountsContentAndEveryNode) {
   EXPECT_EQ(store_->usage().measure().value(), (UsedSpace{.bytes = 1006, .inodes = 4}));
 }
 
-TEST_F(UsageTest, AQuotaStartsFromWhatIsThere) {
+TEST_F(UsageTest, AQuotaStartsFromCurrentUse) {
   ASSERT_OK(write("/f", 1000));
   ASSERT_OK(store_->usage().set_quota({.bytes = 1500, .inodes = 10}));
   EXPECT_EQ(store_->usage().quota().value(), (Quota{.bytes = 1500, .inodes = 10}));
@@ -85,7 +85,7 @@ TEST_F(UsageTest, ARefusalSaysHowMuchIsMissingAndCountsNothing) {
   EXPECT_EQ(meta("used_inodes"), 5);
 }
 
-TEST_F(UsageTest, GivingBackAlwaysSucceedsAlsoBeyondTheQuota) {
+TEST_F(UsageTest, GivingBackAlwaysSucceedsEvenBeyondTheQuota) {
   ASSERT_OK(write("/f", 1000));
   ASSERT_OK(store_->usage().set_quota({.bytes = 10, .inodes = 1}));
   EXPECT_EQ(error_of(charge(1, 0)), Code::kNoSpace);
@@ -105,7 +105,7 @@ TEST_F(UsageTest, RemovingTheQuotaRemovesTheCount) {
   }
 }
 
-TEST_F(UsageTest, AQuotaMayBeForOneOfTheTwo) {
+TEST_F(UsageTest, AQuotaMayLimitOnlyOneOfTheTwo) {
   ASSERT_OK(store_->usage().set_quota({.bytes = std::nullopt, .inodes = 2}));
   EXPECT_OK(charge(INT64_MAX, 1));
   EXPECT_EQ(error_of(charge(0, 1)), Code::kNoSpace);
@@ -115,7 +115,7 @@ TEST_F(UsageTest, AQuotaThatCannotBeStoredIsRefused) {
   EXPECT_EQ(error_of(store_->usage().set_quota({.bytes = UINT64_MAX, .inodes = {}})), Code::kInvalid);
 }
 
-TEST_F(UsageTest, WhatIsRolledBackIsNotCounted) {
+TEST_F(UsageTest, RolledBackChangesAreNotCounted) {
   ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = 10}));
   {
     Transaction dropped = store_->begin_write().value();
@@ -125,7 +125,7 @@ TEST_F(UsageTest, WhatIsRolledBackIsNotCounted) {
   EXPECT_OK(charge(1000, 0));
 }
 
-// A charge comes before its change; when that fails at once, no row was changed and nothing is said.
+// A charge precedes its change; if the change fails immediately, no row was changed and no rollback is reported.
 TEST_F(UsageTest, AChargeWhoseTransactionNeverChangedARowIsNotCounted) {
   ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = 10}));
   {
@@ -165,7 +165,7 @@ TEST_F(UsageTest, TwoStoresShareOneCount) {
   EXPECT_OK(charge(1000, 0));
 }
 
-TEST_F(UsageTest, WhatAnotherProgramChangedIsCountedAtTheNextOpen) {
+TEST_F(UsageTest, ChangesByAnotherProgramAreCountedAtTheNextOpen) {
   ASSERT_OK(store_->usage().set_quota({.bytes = 5000, .inodes = 10}));
   store_.reset();
   {
@@ -187,7 +187,7 @@ TEST_F(UsageTest, AReadOnlyStoreKnowsTheQuotaAndCannotSetIt) {
   EXPECT_EQ(error_of(reader->usage().set_quota({})), Code::kReadOnly);
 }
 
-TEST_F(UsageTest, ARowThatIsNoCountIsCorrupt) {
+TEST_F(UsageTest, AnInvalidCountIsCorrupt) {
   ASSERT_OK(store_->database().execute("INSERT INTO wr_meta VALUES ('quota_bytes', 'lots')"));
   EXPECT_EQ(error_of(store_->usage().quota()), Code::kCorrupt);
   store_.reset();
@@ -204,7 +204,7 @@ TEST_F(UsageTest, HugeSparseFilesDoNotOverflowTheCount) {
   EXPECT_EQ(error_of(charge(1, 0)), Code::kNoSpace);
 }
 
-TEST_F(UsageTest, TheFilesystemStopsAtTheQuotaAndGoesOnWhenThereIsRoomAgain) {
+TEST_F(UsageTest, TheFilesystemStopsAtTheQuotaAndContinuesWhenThereIsRoomAgain) {
   ASSERT_OK(store_->usage().set_quota({.bytes = 10'000, .inodes = 3}));
   ASSERT_OK(write("/a", 6000));
   EXPECT_EQ(error_of(write("/b", 6000)), Code::kNoSpace);

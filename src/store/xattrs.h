@@ -28,7 +28,7 @@ class Xattrs {
 
  private:
   explicit Xattrs(Database& database) : database_(database) {}
-  Result<bool> has_any();  // most agents have none, and are spared the queries
+  Result<bool> has_any();  // most agents have none, and then need no queries
 
   Database& database_;
   bool exists_ = false;

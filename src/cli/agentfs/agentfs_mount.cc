@@ -8,6 +8,7 @@
 
 #include "agent/locate.h"
 #include "agent/running.h"
+#include "base/path.h"
 #include "cli/show/text.h"
 #include "fuse/mount_point.h"
 #include "os/host_files.h"
@@ -19,11 +20,9 @@ namespace {
 // ".../.agentfs/ID.db" is the agent ID; any other file goes by its path.
 std::string id_of(const std::string& source) {
   std::string_view path = source;
-  std::size_t slash = path.rfind('/');
-  std::string_view dir = path.substr(0, slash == path.npos ? 0 : slash);
-  bool is_listed = dir.ends_with("/.agentfs") && path.ends_with(".db");
+  bool is_listed = directory_of(path).ends_with("/.agentfs") && path.ends_with(".db");
   if (!is_listed) return source;
-  std::string_view name = path.substr(slash + 1);
+  std::string_view name = base_name(path);
   return std::string(name.substr(0, name.size() - 3));
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/syntax/completion.h"
@@ -24,7 +25,7 @@ std::string loading_line(const Context& context, std::string_view shell) {
 Result<std::string> shell_of(const Context& context, const Arguments& args) {
   if (auto given = args.find("SHELL")) return *given;
   std::string shell = context.environment("SHELL").value_or("");
-  std::string name = shell.substr(shell.rfind('/') + 1);
+  std::string name(base_name(shell));
   if (name == "bash" || name == "zsh" || name == "fish") return name;
   return Error(Code::kInvalid, "Could not detect current shell. Please specify a shell explicitly.");
 }
@@ -84,7 +85,7 @@ Result<Exit> run_install(Context& context, const Arguments& args) {
     context.out.print("Completions already installed in {}\n", config.path);
     return Exit::kOk;
   }
-  WARREN_TRY(make_host_dirs(config.path.substr(0, config.path.rfind('/')), 0755));
+  WARREN_TRY(make_host_dirs(std::string(directory_of(config.path)), 0755));
   WARREN_TRY(replace_host_file(config.path, fmt::format("{}\n{}\n", config.text, line), config.mode));
   context.out.print("Installed {} completions in {}\n", shell, config.path);
   context.out.print("Restart your shell or run: source {}\n", config.path);

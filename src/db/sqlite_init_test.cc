@@ -1,4 +1,4 @@
-#include "db/page_cache.h"
+#include "db/sqlite_init.h"
 
 #include <map>
 #include <random>
@@ -14,17 +14,17 @@ namespace {
 
 using Model = std::map<std::string, std::string>;
 
-// A file that grows and shrinks, with small pages whose trees SQLite puts into order all the time, in a cache that
-// holds them all.
-class PageCacheTest : public ::testing::Test {
+// A file that grows and shrinks, with small pages, so that SQLite rebalances its trees all the time, and a cache that
+// holds every page.
+class SqliteInitTest : public ::testing::Test {
  protected:
-  PageCacheTest() {
+  SqliteInitTest() {
     initialise_sqlite();
     EXPECT_EQ(sqlite3_open(dir.file("x.db").c_str(), &db), SQLITE_OK);
     execute("PRAGMA page_size=512; PRAGMA auto_vacuum=FULL; PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536");
     execute("CREATE TABLE t (name TEXT PRIMARY KEY, body TEXT); CREATE INDEX i ON t(body, name)");
   }
-  ~PageCacheTest() override { sqlite3_close(db); }
+  ~SqliteInitTest() override { sqlite3_close(db); }
 
   void execute(const std::string& sql) {
     EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
@@ -66,7 +66,7 @@ class PageCacheTest : public ::testing::Test {
   sqlite3* db = nullptr;
 };
 
-TEST_F(PageCacheTest, RowsStayWhatTheyAreWhileTheFileGrowsAndShrinks) {
+TEST_F(SqliteInitTest, RowsStayCorrectWhileTheFileGrowsAndShrinks) {
   Model rows;
   for (int step = 0; step < 120; ++step) {
     Model changed = rows;
@@ -80,8 +80,8 @@ TEST_F(PageCacheTest, RowsStayWhatTheyAreWhileTheFileGrowsAndShrinks) {
   EXPECT_EQ(rows_of("SELECT integrity_check, '' FROM pragma_integrity_check"), (Model{{"ok", ""}}));
 }
 
-// What is beyond the end is dropped, by whichever way it came to be there.
-TEST_F(PageCacheTest, PagesBeyondTheEndAreNotKept) {
+// Pages beyond the end are dropped after a deletion and after a rollback.
+TEST_F(SqliteInitTest, PagesBeyondTheEndAreNotKept) {
   Model rows;
   int empty = cached_bytes();
   for (int round = 0; round < 3; ++round) {

@@ -1,4 +1,4 @@
-#include "db/page_cache.h"
+#include "db/sqlite_init.h"
 
 #include <algorithm>
 #include <new>
@@ -10,20 +10,20 @@
 namespace warren {
 namespace {
 
-constexpr unsigned kLockedByte = 0x40000000;  // SQLite's PENDING_BYTE: part of the file format
+constexpr unsigned kLockByte = 0x40000000;  // SQLite's PENDING_BYTE: part of the file format
 
-sqlite3_pcache_methods2 inner{};  // SQLite's own; set once, before any thread can be here
+sqlite3_pcache_methods2 inner{};  // SQLite's own; set once, before a second thread can call
 
 struct PageCache {
   sqlite3_pcache* pages = nullptr;
-  unsigned lent = 0;     // the number that pages get for a moment
-  unsigned highest = 0;  // that a page in it may have
+  unsigned lock_page = 0;  // the temporary number
+  unsigned highest = 0;    // upper bound of the other page numbers
 };
 
 PageCache& of(sqlite3_pcache* cache) { return *reinterpret_cast<PageCache*>(cache); }
 
 void note(PageCache& cache, unsigned number) {
-  if (number != cache.lent) cache.highest = std::max(cache.highest, number);
+  if (number != cache.lock_page) cache.highest = std::max(cache.highest, number);
 }
 
 int on_init(void*) { return inner.xInit(inner.pArg); }
@@ -33,7 +33,7 @@ sqlite3_pcache* on_create(int page_bytes, int extra_bytes, int is_purgeable) {
   auto* cache = new (std::nothrow) PageCache;
   if (cache == nullptr) return nullptr;
   cache->pages = inner.xCreate(page_bytes, extra_bytes, is_purgeable);
-  cache->lent = kLockedByte / static_cast<unsigned>(page_bytes) + 1;
+  cache->lock_page = kLockByte / static_cast<unsigned>(page_bytes) + 1;
   if (cache->pages != nullptr) return reinterpret_cast<sqlite3_pcache*>(cache);
   delete cache;
   return nullptr;
@@ -68,7 +68,7 @@ void on_size(sqlite3_pcache* cache, int pages) { inner.xCachesize(of(cache).page
 int on_count(sqlite3_pcache* cache) { return inner.xPagecount(of(cache).pages); }
 void on_shrink(sqlite3_pcache* cache) { inner.xShrink(of(cache).pages); }
 
-// Refused when somebody else has initialised SQLite already: then it works as it always does.
+// SQLite refuses this once it is initialised; then it keeps its own cache.
 [[maybe_unused]] void install() {
   if (sqlite3_config(SQLITE_CONFIG_GETPCACHE2, &inner) != SQLITE_OK || inner.iVersion != 1) return;
   sqlite3_pcache_methods2 methods{};

@@ -1,0 +1,78 @@
+// A batch: shared changes that are collected in one open SQLite transaction and committed together.
+//
+// Batch does the bookkeeping: whether a batch is open and when it is due, how much its callers keep in memory until it
+// ends, the disk space reserved for it, and why one was lost. It shows other processes through WalSignals that a batch
+// is open. It does not know Database, which owns it and begins, commits and rolls back the SQLite transaction. The
+// store reports rows that it keeps back, and its keeper ends batches in time. Why batches exist: docs/design/db.md.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+
+namespace warren {
+
+class Statement;
+class WalSignals;
+
+// Space in the -wal file.
+struct LogState {
+  std::int64_t page_bytes = 0;
+  std::int64_t pages = 0;        // after the newest commit
+  bool is_checkpointed = false;  // all of them are in the database file too
+};
+
+// Used under the database's lock, except opened_at() and request_end().
+class Batch {
+ public:
+  // Signals may be null, as for a database in memory, and outlive the batch.
+  void set_signals(WalSignals* signals) { signals_ = signals; }
+
+  bool is_open() const { return is_open_; }
+  // Open, and no other process waits for the changes in it.
+  bool is_private() const { return is_open_ && !end_requested_; }
+  // Large or old enough to be committed, or its end was requested.
+  bool is_due() const;
+
+  // For the thread that ends batches in time.
+  std::optional<std::chrono::steady_clock::time_point> opened_at() const;
+  void request_end() { end_requested_ = true; }
+
+  // A change that is kept in memory, of about `bytes`, until the batch ends. If its transaction is not committed, the
+  // batch is rolled back, as for a change that SQLite knows.
+  void note_kept_back(std::uint64_t bytes);
+  // `changes` of SQLite's were kept back before: they do not count as changes of the running transaction.
+  void note_written_back(std::int64_t changes) { kept_back_ -= changes; }
+  std::int64_t kept_back() const { return kept_back_; }
+  // Bytes given to SQLite directly.
+  void add_bytes(std::uint64_t bytes) { bytes_ += bytes; }
+
+  // Reserves disk space for a change of about `bytes`, in the log and later in the file. False if the disk lacks it.
+  Result<bool> reserve(std::uint64_t bytes, const LogState& log, Statement& free_page_count);
+  void drop_reservations();
+
+  // For Database, around the SQLite transaction. before_open lets other processes go first.
+  void before_open();
+  void opened();
+  void closed();
+  void lost(const Error& why);
+  std::optional<Error> take_loss();  // the first since the last call
+
+ private:
+  Result<std::uint64_t> measure_headroom(const LogState& log, Statement& free_page_count) const;
+
+  WalSignals* signals_ = nullptr;
+  bool is_open_ = false;
+  std::uint64_t bytes_ = 0;
+  std::int64_t kept_back_ = 0;        // a running count: only differences matter
+  std::uint64_t reserved_bytes_ = 0;  // by the open batch
+  std::uint64_t headroom_bytes_ = 0;  // that it may reserve before the disk is measured again
+  std::optional<Error> loss_;
+  std::atomic<std::int64_t> opened_ns_ = 0;  // 0: none is open
+  std::atomic<bool> end_requested_ = false;
+};
+
+}  // namespace warren

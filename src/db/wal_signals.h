@@ -1,0 +1,56 @@
+// Signals between processes that have the same agent open: locks on three bytes of the -wal file.
+//
+// A process that has a batch open (several changes in one uncommitted transaction) locks the batch byte. Before
+// another process reads or writes, it checks that byte; if it is locked, it knocks, by locking the knock byte and
+// touching the file, and waits until the batch is committed. A process that caches what is in the file (a mount: the
+// kernel's caches) locks the listen byte; while any other process listens, every commit touches the file. (A write to
+// the log alone is not a signal: others see a commit only some time later.) The kernel releases the locks of a process
+// that dies, so a crash leaves none. SQLite never locks the -wal file itself. The whole protocol: docs/design/db.md.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace warren {
+
+// One per connection; used under its database's lock, except wal_fd().
+class WalSignals {
+ public:
+  // Null if there is no -wal file or we may not write it: then there is nobody to signal.
+  static std::unique_ptr<WalSignals> open(const std::string& wal_path);
+
+  // For the process that has the batch.
+  void lock_batch();
+  void unlock_batch();
+  // Lets waiting processes go first: returns when nobody knocks, or after a time limit.
+  void yield_to_knocks();
+
+  // For the other processes.
+  bool is_batch_locked_elsewhere();
+  // False without a system call if this connection checked less than 200 µs ago: good enough for a read, which costs
+  // little more than the check itself.
+  bool is_batch_locked_elsewhere_lately();
+  // Waits until the other process has committed its batch. False on timeout: it hangs, or was stopped.
+  bool knock_and_wait();
+  void stop_knocking();
+
+  // Commit notification.
+  void listen();
+  bool has_listeners();  // other than us
+  void notify_listeners();
+
+  int wal_fd() const { return wal_.get(); }
+
+ private:
+  explicit WalSignals(Fd wal) : wal_(std::move(wal)) {}
+
+  Fd wal_;
+  bool is_knocking_ = false;
+  std::chrono::steady_clock::time_point checked_at_;
+};
+
+}  // namespace warren
