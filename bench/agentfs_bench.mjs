@@ -1,4 +1,4 @@
-// The rival: AgentFS's TypeScript SDK, doing what store_bench does. Prints one JSON object:
+// The rival: AgentFS's TypeScript SDK with the operations of store_bench. Prints one JSON object:
 // operation → calls (or bytes) per second. Run by bench/run with the SDK's folder as argument.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ let opened = 0;
 
 const open = () => AgentFS.open({ path: join(scratch, `rival${opened++}.db`) });
 
-function vary(buffer, seed) { // SQLite skips writing what is there already
+function vary(buffer, seed) { // SQLite skips writing unchanged data
   for (let i = 0; i + 4 <= buffer.length; i += 512) buffer.writeUInt32LE((seed * 2654435761 + i) >>> 0, i);
 }
 

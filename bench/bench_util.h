@@ -1,5 +1,5 @@
-// What the benchmarks of all contenders share: a scratch directory, and content that differs each
-// time (SQLite skips writing what is there already).
+// Shared by the benchmarks of all contenders: a scratch directory, and content that differs each time, because SQLite
+// skips writing unchanged data.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr int kFiles = 1000;  // in the directory that is read and listed
 inline constexpr int kDeep = 10;
 inline constexpr int kBatch = 100;
 
-// A directory of its own per benchmark, on the disk that WARREN_BENCH_DIR names (else TMPDIR).
+// A separate directory for each benchmark, on the disk that WARREN_BENCH_DIR names (else TMPDIR).
 class Scratch {
  public:
   Scratch() {
@@ -56,7 +56,7 @@ inline std::string deep_path() {
   return path + "/file";
 }
 
-// A cheap generator, so that random offsets cost nothing beside what is measured.
+// A cheap generator, so that random offsets add nothing to the measured time.
 inline std::uint64_t next_random(std::uint64_t& state) {
   state ^= state << 13;
   state ^= state >> 7;

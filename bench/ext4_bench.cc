@@ -1,5 +1,5 @@
-// The rival that is always there: a plain directory through system calls. "power" writes are
-// followed by fsync of the file and of its directory, which is what the same promise costs here.
+// The baseline: a plain directory through system calls. "power" writes are followed by fsync of the file and of its
+// directory, which gives the same durability.
 #include <vector>
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-"""What the benchmarks of mounts share: fresh ext4 images, servers, and how busy the machine is."""
+"""Shared by the benchmarks of mounts: new ext4 images, servers, and the load of the machine."""
 import contextlib
 import os
 import pathlib
@@ -30,7 +30,7 @@ def output_of(*command):
 
 @contextlib.contextmanager
 def undisturbed():
-    """Signals wait: a mount(8) or umount(8) that is killed half-way leaves something mounted."""
+    """Delays signals: a mount(8) or umount(8) that is killed midway leaves something mounted."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         yield
@@ -41,13 +41,13 @@ def undisturbed():
 def make_ext4(image, size_bytes):
     with open(image, "wb") as file:
         file.truncate(size_bytes)
-    # Without the lazy work the kernel would do in the background, during the measurements.
+    # Without lazy initialisation, which the kernel would do in the background during the measurements.
     output_of("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
 
 
 @contextlib.contextmanager
 def mounted(point, *arguments):
-    """What `mount ARGUMENTS POINT` mounts, for as long as this lasts."""
+    """Runs `mount ARGUMENTS POINT`, and unmounts at the end."""
     with undisturbed():
         output_of("mount", *arguments, point)
     try:
@@ -89,7 +89,7 @@ def unmount(point):
         if not os.path.ismount(point):
             return
         time.sleep(0.1)
-    tell(f"{point} stays busy; it goes when its last user does")
+    tell(f"{point} is still busy; it is unmounted when its last user ends")
     subprocess.run(["umount", "-l", str(point)])
 
 
@@ -115,7 +115,7 @@ def served(command, point):
 
 
 def end(server):
-    """Waits for a server whose mount is gone; it may still have to write."""
+    """Waits for the server of a removed mount, which may still be writing."""
     try:
         server.wait(UMOUNT_SECONDS)
     except subprocess.TimeoutExpired:
@@ -128,7 +128,7 @@ def warren_program():
     return pathlib.Path(os.environ.get("WARREN") or ROOT / "build/release/src/warren").resolve()
 
 
-# These are given an ext4 and yield (directory to work in, process id of the server).
+# These get an ext4 and yield (directory to work in, process id of the server).
 @contextlib.contextmanager
 def served_warren(ext4, *init_options):
     output_of(warren_program(), "-C", ext4, "init", "bench", *init_options)
@@ -138,7 +138,7 @@ def served_warren(ext4, *init_options):
 
 
 def overlay_layers(ext4, lower):
-    """The options of an overlay on `ext4`, whose other directories are made."""
+    """The options of an overlay on `ext4`; creates its other directories."""
     for name in ("upper", "work"):
         (ext4 / name).mkdir()
     return f"lowerdir={lower},upperdir={ext4}/upper,workdir={ext4}/work"
@@ -158,7 +158,7 @@ def memory_mib(pid):
 
 
 def busy():
-    """The part of the machine's processors that is in use while this program does nothing."""
+    """The load of the machine's processors while this program is idle."""
     def times():
         fields = [int(field) for field in open("/proc/stat").readline().split()[1:]]
         return sum(fields), fields[3] + fields[4]  # all; idle and waiting for the disk
@@ -175,7 +175,7 @@ def medians(runs):
 
 def add_run_options(parser):
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
-    parser.add_argument("--cpu", type=int, metavar="N", help="all on one processor: less noise, for comparing versions")
+    parser.add_argument("--cpu", type=int, metavar="N", help="run everything on one processor: less noise, for comparing versions")
 
 
 def require_root():
@@ -189,4 +189,4 @@ def prepare_to_measure(options):
         os.sched_setaffinity(0, {options.cpu})  # the servers and clients started later inherit it
     others = busy()
     if others > 0.1:
-        tell(f"others use {others:.0%} of this machine; a mount suffers from that more than ext4 does")
+        tell(f"other programs use {others:.0%} of this machine, which slows a mount more than ext4")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of bench/run: what Warren does per second, and how that compares with each rival."""
+"""Prints the table of bench/run: Warren's rates, and their ratios to each rival's."""
 import json
 import sys
 

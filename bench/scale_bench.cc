@@ -1,5 +1,5 @@
-// Shows that cost follows what is touched, not what is there: operations in agents of growing size
-// and directories of growing length, the memory of streaming a large file, and the size on disk.
+// Shows that cost depends on what is accessed, not on the size of the agent: operations in growing agents and growing
+// directories, the memory for streaming a large file, and the size on disk.
 //
 //   scale_bench [FILES_MAX [BIG_GIB]]     default 1000000 files and a file of 4 GiB
 #include <cstdio>
@@ -29,7 +29,7 @@ double microseconds_per_call(int calls, const std::function<void(int)>& call) {
   return static_cast<double>(clock.monotonic_ns() - start) / 1e3 / calls;
 }
 
-// 1,000 files a directory, 10,000 files a transaction.
+// 1,000 files per directory, 10,000 files per transaction.
 void grow(Agent& agent, int from, int to) {
   for (int i = from; i < to;) {
     auto unit = must(agent.store().begin_write());
@@ -43,8 +43,8 @@ void grow(Agent& agent, int from, int to) {
 
 std::string path_of(std::uint64_t i) { return "/d" + std::to_string(i / 1000) + "/f" + std::to_string(i); }
 
-// "stat 1,000" looks at a thousand files spread over the whole agent again and again, so that what is
-// touched stays the same while the agent grows; "stat any" touches more and more of it.
+// "stat 1,000" stats the same thousand files, spread over the whole agent, again and again, so that the accessed data
+// stays the same while the agent grows; "stat any" accesses more and more of it.
 void show_agent_growth(int files_max) {
   std::printf("\nmicroseconds per call as the agent grows (1,000 files a directory)\n%12s%12s%12s%12s%16s\n", "files",
               "create", "stat 1,000", "stat any", "list 100 of dir");
@@ -155,7 +155,7 @@ void show_size() {
 int main(int argc, char** argv) {
   int files_max = argc > 1 ? std::atoi(argv[1]) : 1'000'000;
   double gib = argc > 2 ? std::atof(argv[2]) : 4;
-  show_streaming(static_cast<std::uint64_t>(gib * (1 << 30)));  // first: the peak must be its own
+  show_streaming(static_cast<std::uint64_t>(gib * (1 << 30)));  // first, so that the memory peak is its own
   show_size();
   show_directory_growth();
   show_agent_growth(files_max);

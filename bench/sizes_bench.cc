@@ -1,5 +1,5 @@
-// Which page and chunk sizes serve best: the same content in bare SQLite tables of each pair. This is
-// what the defaults in src/store/store.cc were chosen by.
+// Compares page and chunk sizes: the same content in bare SQLite tables for each pair. The defaults in
+// src/store/store.cc were chosen with it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The floor: the same rows written and read by bare SQLite, with prepared statements and none of
-// our rules, journal or locks. What Warren costs beyond this is Warren's own.
+// The lower bound: the same rows written and read by bare SQLite, with prepared statements and none of our rules,
+// journal or locks. The difference is Warren's own overhead.
 #include <algorithm>
 #include <functional>
 #include <vector>

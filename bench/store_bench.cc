@@ -1,7 +1,7 @@
-// Warren's side: the agent file through the C++ library.
+// Warren's contender: the agent file through the C++ library.
 //
-// "power" commits survive a power cut, "process" commits a killed process (db/database.h
-// Durability); "batch" is 100 calls in one transaction.
+// "power" commits survive a power cut, "process" commits survive a killed process (Durability in db/database.h);
+// "batch" is 100 calls in one transaction.
 #include <functional>
 #include <memory>
 #include <vector>

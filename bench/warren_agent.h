@@ -1,4 +1,4 @@
-// An agent of our own to measure, in a scratch directory, and what to do when it fails: stop.
+// An agent to measure, in a scratch directory. Ends the program on any failure.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-# What is installed: the program (also as agentfs), the library in one piece, its headers, what
-# find_package and pkg-config need, the manual page, shell completions and documents; and the .deb.
+# Installs the program (also as agentfs), the library with its headers, CMake package and pkg-config file, the manual
+# page, shell completions and documents; and makes the .deb.
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
 # The library: every module but those that only the command line uses, and SQLite when it is ours.
@@ -34,9 +34,9 @@ target_link_libraries(warren_static PUBLIC fmt::fmt Threads::Threads ${sqlite_li
 install(TARGETS warren_static EXPORT warren-static ARCHIVE)
 install(EXPORT warren-static NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 
-# Everything but the public API is hidden by the linker, so that our SQLite and fmt never meet a
-# user's. Not with sanitizers, whose run-time belongs to the program. Until 1.0 a minor version may
-# change the API, so the name programs load has the minor version in it.
+# The linker hides everything but the public API, so that our SQLite and fmt never clash with a user's. Not built with
+# sanitizers, whose runtime belongs to the program. Until 1.0 a minor version may change the API, so the soname contains
+# the minor version.
 if(NOT WARREN_SANITIZE)
   warren_library(warren_shared SHARED)
   set_target_properties(warren_shared PROPERTIES EXPORT_NAME warren VERSION ${PROJECT_VERSION}
@@ -58,7 +58,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/package/warren-config.cm
 write_basic_package_version_file(warren-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/warren-config.cmake ${PROJECT_BINARY_DIR}/warren-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
-# From the .pc file to the prefix, so that the tree can be moved.
+# The prefix relative to the .pc file, so that the installed tree can be moved.
 file(RELATIVE_PATH WARREN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/package/warren.pc.in warren.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/warren.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -68,14 +68,14 @@ install(TARGETS warren RUNTIME)
 file(CREATE_LINK warren ${PROJECT_BINARY_DIR}/agentfs SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/agentfs DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# As what mount(8) looks for, so that an agent can stand in /etc/fstab.
+# The helper names that mount(8) looks for, so that /etc/fstab can mount agents.
 file(RELATIVE_PATH to_program ${CMAKE_INSTALL_FULL_SBINDIR} ${CMAKE_INSTALL_FULL_BINDIR}/warren)
 foreach(name IN ITEMS mount.warren mount.fuse.warren)
   file(CREATE_LINK ${to_program} ${PROJECT_BINARY_DIR}/${name} SYMBOLIC)
   install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_SBINDIR})
 endforeach()
 
-# The program writes its own manual page and completions.
+# The program generates its own manual page and completions.
 set(generated ${PROJECT_BINARY_DIR}/generated)
 function(warren_generate file)
   add_custom_command(OUTPUT ${generated}/${file}
@@ -106,7 +106,7 @@ set(CPACK_PACKAGE_NAME warren)
 set(CPACK_PACKAGE_CONTACT "The Warren authors <warren@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "filesystem for AI agents: files, state and history in one file")
 set(CPACK_PACKAGE_DESCRIPTION
-    "Keeps what an AI agent works on (files, key-value state, the trail of its tool calls) in one\n"
+    "Stores everything an AI agent works on (files, key-value state, the trail of its tool calls) in one\n"
     " SQLite file in the AgentFS format. This package has the program, the C++ library and its headers.")
 string(JOIN "" CPACK_PACKAGE_DESCRIPTION ${CPACK_PACKAGE_DESCRIPTION})
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

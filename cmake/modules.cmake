@@ -1,6 +1,6 @@
-# warren_module(name): the library of one folder under src/, linked as src/LAYERS says, and its
-# tests (*_test.cc beside the code) as one program. What only tests need and must sit in the module
-# all the same (*_testing.cc) is a library of its own, warren_<name>_testing, which nothing ships.
+# warren_module(name): the library of one folder under src/, linked according to src/LAYERS, and its tests (*_test.cc)
+# as one program. Test helpers that must be inside the module (*_testing.cc) form a separate library,
+# warren_<name>_testing, which is not installed.
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/LAYERS layer_lines REGEX "^[a-z]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/LAYERS)
 set(WARREN_MODULES "")
@@ -15,18 +15,18 @@ endforeach()
 add_library(warren_warnings INTERFACE)
 target_compile_options(warren_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
-  -Wno-missing-field-initializers # designated initialisers leave the rest at their defaults on purpose
+  -Wno-missing-field-initializers # designated initialisers leave other members at their defaults on purpose
   -Werror)
 
-# Headers every unit ends up reading, compiled once for the libraries and once for the tests (which
-# are programs, compiled with other flags, and read GoogleTest as well).
+# Headers that every unit includes, precompiled once for the libraries and once for the tests, which have other compile
+# flags and also include GoogleTest.
 set(precompiled <algorithm> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <span> <string>
     <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/pch.cc CONTENT "int main() { return 0; }\n")
 add_library(warren_pch STATIC ${PROJECT_BINARY_DIR}/pch.cc)
 target_precompile_headers(warren_pch PRIVATE ${precompiled})
 target_link_libraries(warren_pch PRIVATE fmt::fmt nlohmann_json::nlohmann_json Threads::Threads warren_warnings)
-# What is tested is watched for undefined behaviour; what tests it is not, and so takes half as long to compile.
+# Only the tested code is checked for undefined behaviour; without that, the tests compile in half the time.
 if(WARREN_SANITIZE MATCHES undefined)
   set(WARREN_TEST_OPTIONS -fno-sanitize=undefined)
 endif()
@@ -39,9 +39,9 @@ if(WARREN_BUILD_TESTS)
                                                 warren_warnings)
 endif()
 
-# warren_unity(target source...): compiles the sources of one folder together, so that headers are read once for all of
-# them. Names in anonymous namespaces must therefore be unique within a folder. -DWARREN_UNITY=OFF compiles each file
-# alone, which shows whether it includes what it uses.
+# warren_unity(target source...): compiles the sources of one folder together, so that each header is read only once.
+# Names in anonymous namespaces must therefore be unique within a folder. -DWARREN_UNITY=OFF compiles each file alone,
+# which shows missing includes.
 function(warren_unity target)
   if(NOT WARREN_UNITY)
     return()
@@ -58,11 +58,11 @@ function(warren_unity target)
   endforeach()
 endfunction()
 
-# In a build that is not for them, unit tests are built only by name.
-set(WARREN_PLAIN_TESTS cli_test crash_test) # run whole programs
+# With WARREN_UNITS_BY_NAME, unit tests are built only if they are named as a target.
+set(WARREN_PLAIN_TESTS cli_test crash_test) # these run whole programs
 function(warren_test name)
   add_executable(${name} ${ARGN})
-  if(NOT name STREQUAL api_test) # sees the public headers and the private ones, whose names collide
+  if(NOT name STREQUAL api_test) # includes public and private headers, whose names collide in one unit
     warren_unity(${name} ${ARGN})
   endif()
   if(WARREN_UNITS_BY_NAME AND NOT name IN_LIST WARREN_PLAIN_TESTS)
@@ -79,7 +79,7 @@ function(warren_module module)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${here}/*.cc)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${here}/*_test.cc)
   file(GLOB_RECURSE testing CONFIGURE_DEPENDS ${here}/*_testing.cc)
-  set(program ${here}/main.cc) # a program's entry is no part of its library
+  set(program ${here}/main.cc) # a program's entry point is not part of its library
   list(REMOVE_ITEM sources ${tests} ${testing} ${program})
   add_library(warren_${module} STATIC ${sources})
   warren_unity(warren_${module} ${sources})

@@ -1,7 +1,6 @@
-# SQLite 3.51.3 or newer: older ones can corrupt a database when several connections meet at a WAL
-# reset. A system library that is new enough is taken; otherwise the amalgamation that
-# tools/setup fetched into .deps/sqlite is built here, once, with options chosen by measurement
-# (docs/dependencies.md).
+# SQLite 3.51.3 or newer: older versions can corrupt a database if several connections reset the WAL at the same time.
+# Uses the system library if it is new enough; otherwise builds the amalgamation that tools/setup has fetched into
+# .deps/sqlite, with options chosen by measurement (docs/dependencies.md).
 set(WARREN_SQLITE_MINIMUM 3.51.3)
 set(WARREN_SQLITE_DIR ${PROJECT_SOURCE_DIR}/.deps/sqlite CACHE PATH "Where sqlite3.c and sqlite3.h are")
 
@@ -13,7 +12,7 @@ if(SQLite3_FOUND)
   return()
 endif()
 if(NOT EXISTS ${WARREN_SQLITE_DIR}/sqlite3.c)
-  message(FATAL_ERROR "no SQLite ${WARREN_SQLITE_MINIMUM} or newer here. Run tools/setup, which fetches it.")
+  message(FATAL_ERROR "SQLite ${WARREN_SQLITE_MINIMUM} or newer not found. Run tools/setup to fetch it.")
 endif()
 
 add_library(warren_sqlite OBJECT ${WARREN_SQLITE_DIR}/sqlite3.c)
@@ -38,7 +37,7 @@ target_compile_definitions(warren_sqlite PRIVATE
   SQLITE_ENABLE_DBSTAT_VTAB
   SQLITE_ENABLE_COLUMN_METADATA
   HAVE_FDATASYNC=1 HAVE_USLEEP=1 HAVE_PREAD=1 HAVE_PWRITE=1 HAVE_MALLOC_USABLE_SIZE=1)
-# Not ours to sanitize, and at -O2 a sanitizer triples the longest compilation of the build. The same options in every
-# build, and none that name the directory: then ccache knows it after the first.
+# Not sanitized: it is not our code, and at -O2 a sanitizer triples the longest compilation of the build. The options are
+# the same in every build and do not name the directory, so that ccache hits after the first build.
 set_target_properties(warren_sqlite PROPERTIES COMPILE_OPTIONS "-O2;-w;-g0")
 target_link_libraries(warren_sqlite PUBLIC Threads::Threads dl m)

@@ -1,4 +1,4 @@
-// A first agent in C++: keeps a note, some state and a line of its trail, and reads them back.
+// A first agent in C++: writes a note, some state and a tool call, and reads the note back.
 //
 //   cmake: find_package(warren REQUIRED), target_link_libraries(hello PRIVATE warren::warren)
 //   else:  g++ hello.cc $(pkg-config --cflags --libs warren)

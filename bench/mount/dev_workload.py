@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a developer does all day, over 2,000 generated files of about 8 KiB in 100 directories.
+"""A developer's everyday work on 2,000 generated files of about 8 KiB in 100 directories.
 
     dev_workload.py DIR          prints seconds per step and in total; --json for programs
 
-DIR is filled, not cleaned: give it a fresh one. Every run does the same; making the files is not timed.
+DIR is filled but not cleaned: use a new directory. Every run does the same; creating the files is not timed.
 """
 import json
 import os
@@ -17,7 +17,7 @@ DIRS, FILES_PER_DIR, MEAN_BYTES = 100, 20, 8192
 GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0",
        "-c", "init.defaultBranch=main", "-C", "tree"]
 
-# grep: no line matched. tar: a file changed meanwhile, which fuse-overlayfs makes it believe; tar says so itself.
+# grep: no line matched. tar: a file changed while it was read, which tar reports wrongly on fuse-overlayfs.
 ALLOWED = {"grep": 1, "tar": 1}
 ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 

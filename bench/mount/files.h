@@ -1,5 +1,5 @@
-// System calls as the mount's benchmarks use them: a failure ends the program with a message, and
-// content differs each time (SQLite skips writing what is there already).
+// System calls for the mount's benchmarks: a failure ends the program with a message, and content differs each time,
+// because SQLite skips writing unchanged data.
 #pragma once
 
 #include <chrono>
@@ -57,7 +57,7 @@ class Random {
   std::uint64_t x_ = 0x9E3779B97F4A7C15ULL;
 };
 
-// Bytes to write. `changed` makes every page of them differ from all before, at next to no cost.
+// Bytes to write. `changed` makes every page of them unique, at almost no cost.
 class Content {
  public:
   explicit Content(std::size_t bytes) : bytes_(bytes, '\0') {
@@ -96,14 +96,14 @@ inline void enter_new_dir(const std::string& path) {
   must(::mkdir(path.c_str(), 0755) == 0 && ::chdir(path.c_str()) == 0, path.c_str());
 }
 
-// What the kernel is told to forget. Whatever a filesystem keeps in its own memory stays.
+// What drop_caches drops. A filesystem's own memory is not affected.
 enum class Caches { kEntries, kEntriesAndPages };
 
 inline void drop(Caches caches) {
   ::sync();  // dirty pages and inodes are never dropped
   Fd control("/proc/sys/vm/drop_caches", O_WRONLY);
   write_all(control.get(), caches == Caches::kEntries ? "2" : "3");
-  ::usleep(10'000);  // a mount hears what was forgotten afterwards; that is no part of the next call
+  ::usleep(10'000);  // a mount is notified of forgotten inodes later; that must not count for the next call
 }
 
 inline double seconds() {

@@ -3,10 +3,10 @@
 //
 //   ops_bench [--more] [--only NAME] DIR
 //
-// DIR is filled, not cleaned: give it a fresh one. --more adds operations that are worth a look but
-// no part of the geometric mean that bench/mount/run prints; one a filesystem lacks is left out.
-// Every operation works in a directory of its own and names files relative to it, so the depth of
-// DIR does not matter. Needs root, for /proc/sys/vm/drop_caches.
+// DIR is filled but not cleaned: use a new directory. --more adds interesting operations that are not part of the
+// geometric mean that bench/mount/run prints; one that a filesystem does not support is left out. Every operation works
+// in its own directory and names files relative to it, so the depth of DIR does not matter. Needs root, for
+// /proc/sys/vm/drop_caches.
 #include <functional>
 #include <string_view>
 
@@ -22,7 +22,7 @@ namespace {
 using namespace bench;  // NOLINT
 
 constexpr double kTimedSeconds = 0.3;
-constexpr double kWallSeconds = 4;  // where preparing takes far longer than what is measured
+constexpr double kWallSeconds = 4;  // for operations whose preparation takes far longer than the measured part
 constexpr std::size_t kFiles = 1000;
 constexpr std::size_t kBigBytes = std::size_t{128} << 20;
 constexpr std::size_t kRandomBytes = std::size_t{64} << 20;
@@ -31,8 +31,8 @@ constexpr double kMissing = 0;
 
 void nothing() {}
 
-// Units per second of `work`, which returns the units it did; `prepare` precedes each call of it and
-// is not timed. The first call warms up and does not count.
+// Units per second of `work`, which returns the number of units it did. `prepare` runs before each call and is not
+// timed. The first call is a warm-up and does not count.
 double rate(const std::function<void()>& prepare, const std::function<std::size_t()>& work) {
   double start = seconds();
   double timed = 0;
@@ -448,7 +448,7 @@ int main(int argc, char** argv) {
     if (!options.only.empty() && operation.name != options.only) continue;
     must(::fchdir(root.get()) == 0, "fchdir");
     enter_new_dir(std::string(operation.name));
-    ::sync();  // so that no operation pays for writing back what the one before left dirty
+    ::sync();  // so that no operation pays for writing back the dirty pages of the previous one
     double per_second = operation.measure();
     if (per_second == kMissing) continue;
     fmt::print("{}\"{}\": {:.1f}", separator, operation.name, per_second);

@@ -1,11 +1,10 @@
-// Grows a directory to a number of files and measures, at that size, what one more operation costs;
-// prints microseconds as JSON. Called with growing numbers on the same directory it shows whether
-// cost stays flat.
+// Grows a directory to a number of files and measures the cost of one more operation at that size; prints microseconds
+// as JSON. Called with growing numbers on the same directory, it shows whether the cost stays flat.
 //
 //   tree_bench flat|tree DIR FILES     flat: all in one directory; tree: 1,000 to a directory
 //   tree_bench big FILE GIB            writes a file, and prints bytes per second
 //
-// DIR/count remembers how far it has grown. Needs root, for /proc/sys/vm/drop_caches.
+// DIR/count records the current number of files. Needs root, for /proc/sys/vm/drop_caches.
 #include <string_view>
 
 #include <sys/syscall.h>
@@ -19,7 +18,7 @@ using namespace bench;  // NOLINT
 constexpr std::size_t kPerDir = 1000;
 constexpr std::size_t kSample = 5000;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kListBytes = 32768;  // what the C library asks for at once
+constexpr std::size_t kListBytes = 32768;  // the C library's buffer size
 
 enum class Layout { kFlat, kTree };
 
@@ -32,7 +31,7 @@ void create(Layout layout, std::size_t i) {
   Fd fd(path_of(layout, i), O_CREAT | O_WRONLY);
 }
 
-// Microseconds per file of creating [from, to).
+// Creates the files [from, to) and returns microseconds per file.
 double grow(Layout layout, std::size_t from, std::size_t to) {
   double begin = seconds();
   for (std::size_t i = from; i < to; ++i) create(layout, i);
@@ -58,7 +57,7 @@ long list_page(int fd) {
   return got;
 }
 
-// One page of a directory of which nothing is cached.
+// Reads one page of entries of an uncached directory.
 double page_cold(Layout layout) {
   constexpr int kRounds = 10;
   double took = 0;
@@ -72,7 +71,7 @@ double page_cold(Layout layout) {
   return took * 1e6 / kRounds;
 }
 
-// Lists every directory and looks at every file, as find -ls does; microseconds per file.
+// Lists every directory and stats every file, as find -ls does; returns microseconds per file.
 double walk(Layout layout, std::size_t files) {
   drop(Caches::kEntries);
   double begin = seconds();
@@ -98,7 +97,7 @@ std::size_t grown_so_far() {
 int measure_tree(Layout layout, const std::string& dir, std::size_t files) {
   must(::chdir(dir.c_str()) == 0, dir.c_str());
   std::size_t before = grown_so_far();
-  std::size_t last = files - std::min(files, kSample);  // the creates that count are those at full size
+  std::size_t last = files - std::min(files, kSample);  // only creates at full size count
   if (last > before) grow(layout, before, last);
   double create_us = grow(layout, std::max(before, last), files);
   put("count", std::to_string(files));

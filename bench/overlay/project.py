@@ -1,4 +1,4 @@
-"""The projects that the overlay benchmark lays agents over. Every run makes the same.
+"""The projects that the overlay benchmark uses as bases. Every run creates the same.
 
 make_tree: about 5,000 files in git, one commit: src (2,800 files), vendor (2,000), native (a C program of 100
 files with a Makefile), web (an npm package whose dependencies are tarballs beside it) and a few large files.
@@ -26,7 +26,7 @@ AN_HOUR_AGO = 3600
 
 
 def make_native(root):
-    """UNITS small translation units that call each other in a row, and a Makefile."""
+    """UNITS small translation units that call each other in a chain, and a Makefile."""
     root.mkdir()
     (root / "all.h").write_text("".join(f"int unit{n}(int x);\n" for n in range(UNITS + 1)))
     for n in range(UNITS):
@@ -42,7 +42,7 @@ def make_native(root):
 
 
 def make_web(root):
-    """A package whose dependencies are tarballs in it: to install it no network is needed."""
+    """A package whose dependencies are tarballs in it, so that installing it needs no network."""
     root.mkdir()
     dependencies = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -61,7 +61,7 @@ def make_web(root):
 
 
 def make_older(root):
-    """Git looks into every file that is as new as its index; these are not."""
+    """Makes the files older than git's index: git reads every file that is as new as its index."""
     for where, dirs, files in os.walk(root):
         for name in files:
             path = os.path.join(where, name)

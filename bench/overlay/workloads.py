@@ -1,7 +1,7 @@
-"""What the overlay benchmark does in a project, step by step.
+"""The workloads of the overlay benchmark.
 
-A workload is a list of steps on one fresh project. A step is given a Place, prepares what it needs, and returns
-what it measured: {row of the table: number}. Seconds, unless the row's name says bytes.
+A workload is a list of steps on one new project. A step gets a Place, prepares what it needs, and returns its
+measurements: {row of the table: number}. Seconds, unless the row's name says bytes.
 """
 import dataclasses
 import os
@@ -16,7 +16,7 @@ import project
 TOUCHED, APPENDED = 50, 1000
 DIFF_CHANGED, DIFF_NEW = 4_800, 5_200
 STARTS = 20
-WARM_READS = 9  # the first ones differ by half
+WARM_READS = 9  # the first ones vary by half
 READ_BYTES = 1 << 20
 ENVIRONMENT = project.dev_workload.ENVIRONMENT
 
@@ -24,13 +24,13 @@ ENVIRONMENT = project.dev_workload.ENVIRONMENT
 @dataclasses.dataclass
 class Place:
     where: pathlib.Path   # the project, as the contender shows it
-    own: list             # files and directories where the contender keeps what was changed
+    own: list             # files and directories where the contender stores changes
     warren: list          # how to call warren for this agent's directory; empty for the others
     npm_cache: pathlib.Path
 
 
 def drop_caches():
-    """Also lets finish what earlier steps left to do: writing back, forgetting nodes."""
+    """Also waits for background work of earlier steps: writing back, forgetting nodes."""
     os.sync()
     with open("/proc/sys/vm/drop_caches", "w") as file:
         file.write("3\n")
@@ -47,17 +47,17 @@ def seconds(command, where, allowed=0, environment=ENVIRONMENT):
 
 
 def sources(place, dirs=("src",)):
-    """The text files of these directories, in an order that is always the same."""
+    """The text files of these directories, in a fixed order."""
     return sorted(path for name in dirs for path in (place.where / name).rglob("*.txt"))
 
 
 def used_bytes(paths):
-    """On the disk, as du counts."""
+    """Size on disk, as du counts it."""
     found = [path for path in paths if path.exists()]
     if not found:
         return 0
-    told = subprocess.run(["du", "-sck", *found], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return int(told.splitlines()[-1].split()[0]) * 1024
+    output = subprocess.run(["du", "-sck", *found], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return int(output.splitlines()[-1].split()[0]) * 1024
 
 
 def git_status(place):
@@ -145,7 +145,7 @@ def read_warm(place):
 
 
 def edit_middle(place):
-    """One line, until it is on the disk."""
+    """Changes one line and syncs it."""
     drop_caches()
     before = used_bytes(place.own)
     begin = time.monotonic()
@@ -181,7 +181,7 @@ def start(place):
     if not has_command(place, "run"):
         return {}
     ext4 = place.where.parent
-    (ext4 / "home").mkdir()  # where its sessions go
+    (ext4 / "home").mkdir()  # for its sessions
     command = [*place.warren, "run", "--base", ext4 / "project", "--", "true"]
     took = [seconds(command, ext4, environment={**ENVIRONMENT, "HOME": str(ext4 / "home")}) for _ in range(STARTS)]
     return {"warren run -- true": statistics.median(took)}
@@ -210,7 +210,7 @@ def name_of(step):
 
 
 def wanted(only):
-    """The workloads, each as far as it must go for the steps that are wanted."""
+    """The workloads, each up to the last of the requested steps."""
     for kind, steps in WORKLOADS:
         last = max((n for n, step in enumerate(steps) if not only or name_of(step) in only), default=-1)
         if last >= 0:

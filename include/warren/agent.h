@@ -2,14 +2,14 @@
 //
 //   #include <warren/agent.h>
 //
-//   warren::Status keep_a_note() {
+//   warren::Status write_note() {
 //     auto agent = WARREN_TRY(warren::Agent::open({.id = "my-agent"}));
 //     WARREN_TRY(agent->files().write_file("/notes/today.md", "hello"));
 //     return agent->kv().set("mood", "\"curious\"");
 //   }
 //
-// The types are declared in warren::v1, which is also their name in the compiled library: a later
-// version can stand beside this one. This header makes them visible as warren::Agent and so on.
+// The types are declared in warren::v1, which is also their name in the compiled library, so that a later version can
+// coexist with this one. This header makes them available as warren::Agent and so on.
 #pragma once
 
 #include <warren/v1/agent.h>

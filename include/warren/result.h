@@ -1,7 +1,7 @@
-// Result<T>: a value, or the Error that kept us from it. Status is Result<void>.
+// Result<T>: a value or an Error. Status is Result<void>.
 //
-// Exceptions do not cross Warren's functions; whatever can fail because of the outside world
-// returns one of these. WARREN_TRY takes the value or returns the error to the caller.
+// Warren's functions do not throw; functions that can fail for external reasons return a Result. WARREN_TRY yields the
+// value, or returns the error to the caller.
 #pragma once
 
 #include <concepts>
@@ -33,9 +33,9 @@ class [[nodiscard]] Result {
   // clang-format on
 
   bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const = delete;  // write ok(): a Result<bool> would read two ways
+  explicit operator bool() const = delete;  // use ok(): a Result<bool> would be ambiguous
 
-  // The value. Only after ok(), or in a test that wants to die otherwise.
+  // The value. Requires ok(); otherwise value() throws std::bad_variant_access.
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T value() && { return std::get<0>(std::move(state_)); }
@@ -48,8 +48,8 @@ class [[nodiscard]] Result {
   Error take_error() && { return std::get<1>(std::move(state_)); }
   T take_value() && { return std::get<0>(std::move(state_)); }
 
-  // Says what the caller was doing. Where saying it costs something, pass a function instead: it
-  // is called on failure only.
+  // Prefixes an error's message with what the caller was doing. If the text is expensive to build, pass a function: it
+  // is called only on failure.
   Result within(std::string_view what) && {
     if (!ok()) std::move(std::get<1>(state_)).within(what);
     return std::move(*this);
@@ -91,7 +91,7 @@ class [[nodiscard]] Result<void> {
     return ok() ? std::move(*this) : std::move(*this).within(std::string_view(what()));
   }
 
-  // Drops the error on purpose; the reason is for whoever searches for these.
+  // Drops the error on purpose, and states why it does not matter.
   void ignore(const char* why) const { (void)why; }
 
  private:
@@ -111,5 +111,5 @@ using Status = Result<void>;
       return std::move(name).take_error(); \
     std::move(name).take_value();          \
   })
-// A whole initialiser, statement or `if` condition; never inside an argument or braced list.
+// Use it as a whole initialiser, statement or `if` condition, never inside an argument list or braced list.
 #define WARREN_TRY(...) WARREN_TRY_NAMED(WARREN_CONCAT(warren_try_, __COUNTER__), __VA_ARGS__)

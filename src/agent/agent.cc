@@ -13,8 +13,8 @@
 
 namespace warren {
 
-// The agent's own file over the directory. Nothing of it is opened before somebody asks for a file: an
-// agent whose base is gone still has its state and its trail.
+// The agent's own file as the upper layer of its base. With Layers::kOwn the base is not opened: an agent whose base
+// is gone still has its state and its trail.
 struct Agent::Overlay {
   std::string base_path;
   std::unique_ptr<OverlayRows> rows;
@@ -24,8 +24,7 @@ struct Agent::Overlay {
 
 namespace {
 
-// Where the agent file is, if that is a folder of agents: an agent that lies over the directory around it
-// must not see, let alone change, its own record.
+// The .agentfs folders above the agent file. An agent whose base contains its own file must not see or change it.
 std::vector<std::string> folders_to_hide(const std::string& agent_path) {
   std::vector<std::string> hidden;
   Result<std::string> whole = canonical_host_path(agent_path);
@@ -45,22 +44,22 @@ Agent::~Agent() = default;
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
-  StoreOptions how{.mode = options.mode, .durability = options.durability, .commits = options.commits};
-  if (path == kMemoryAgent) how.mode = OpenMode::kCreate;
-  auto store = WARREN_TRY(Store::open(path, how, clock));
+  StoreOptions store_options{.mode = options.mode, .durability = options.durability, .commits = options.commits};
+  if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
+  auto store = WARREN_TRY(Store::open(path, store_options, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {
     return Error(
         Code::kReadOnly,
         fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
-        fmt::format("`warren migrate {}` brings it up to date", options.id_or_path));
+        fmt::format("`warren migrate {}` upgrades it", options.id_or_path));
   }
   std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*agent->store_));
-  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->lay_over(*base, options.hidden));
+  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*base, options.hidden));
   return agent;
 }
 
-Status Agent::lay_over(const std::string& base_path, std::vector<std::string> hidden) {
+Status Agent::open_base(const std::string& base_path, std::vector<std::string> hidden) {
   auto overlay = std::make_unique<Overlay>();
   overlay->base_path = base_path;
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
@@ -68,8 +67,9 @@ Status Agent::lay_over(const std::string& base_path, std::vector<std::string> hi
   Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden)});
   if (!base.ok()) {
     return Error(base.error().code(),
-                 fmt::format("{} lies over {}: {}", quote(store_->path()), quote(base_path), base.error().message()),
-                 "bring the directory back, or point the agent elsewhere with `warren init --force --base`");
+                 fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
+                             base.error().message()),
+                 "restore the directory, or create the agent again with `warren init --force --base`");
   }
   overlay->base = std::move(base).take_value();
   overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base));

@@ -1,4 +1,4 @@
-// An agent, open: the facade every door uses.
+// An open agent: the facade that every door uses.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,38 @@
 
 namespace warren {
 
-// What an agent over a base shows: the merged tree, or its own file's alone.
+// Which tree an agent with a base shows: the merged tree, or only the content of its own file.
 enum class Layers { kMerged, kOwn };
 
 struct AgentOptions {
   std::string id_or_path;
-  OpenMode mode = OpenMode::kReadWrite;  // kReadWrite: kReadOnly error for a file of an older schema
+  OpenMode mode = OpenMode::kReadWrite;  // kReadWrite fails with Code::kReadOnly for a file of an older schema
   Durability durability = Durability::kPower;
   Commits commits = Commits::kEach;
   Layers layers = Layers::kMerged;
-  std::vector<std::string> hidden;  // absolute paths of the host that its base does not show; its own folder never is
+  std::vector<std::string>
+      hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
 };
 
-// An agent that lies over a directory of the host, in its parts.
+// The parts of an agent with a base.
 struct AgentOverlay {
   UpperLayer& upper;             // the agent file's own content
-  FileSystem& base;              // the directory, to be read
-  FileSystem& merged;            // what Agent::fs() is
+  FileSystem& base;              // the host directory, read-only
+  FileSystem& merged;            // the same as Agent::fs()
   const std::string& base_path;  // absolute
 };
 
 // Thread-safe like its store. The clock outlives it.
 class Agent {
  public:
-  // Of an agent that exists (agent/locate.h); ":memory:" gives a new one that goes with the object.
+  // Opens an existing agent (agent/locate.h). ":memory:" makes a new one that exists as long as the object.
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options, Clock& clock);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  FileSystem& fs();                       // of an agent over a base: the merged tree
-  std::optional<AgentOverlay> overlay();  // nullopt if it lies over nothing
+  FileSystem& fs();                       // the merged tree, if the agent has a base
+  std::optional<AgentOverlay> overlay();  // nullopt if it has no base
   KeyValue& kv() { return store_->kv(); }
   ToolCalls& tools() { return store_->tools(); }
   Store& store() { return *store_; }
@@ -56,10 +57,10 @@ class Agent {
  private:
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
-  Status lay_over(const std::string& base_path, std::vector<std::string> hidden);
+  Status open_base(const std::string& base_path, std::vector<std::string> hidden);
 
   std::unique_ptr<Store> store_;
-  std::unique_ptr<Overlay> overlay_;  // goes before the store
+  std::unique_ptr<Overlay> overlay_;  // destroyed before the store
 };
 
 }  // namespace warren

@@ -20,7 +20,7 @@
 namespace warren {
 namespace {
 
-// Everything that belongs to an agent file besides itself: SQLite's and ours.
+// Removes the files that belong to an agent file: SQLite's and our index.
 Status remove_companions(const std::string& path) {
   for (std::string_view suffix : {"-wal", "-shm"}) {
     WARREN_TRY(remove_host_file(path + std::string(suffix)));
@@ -38,8 +38,8 @@ Status remove_agent_files(const std::string& path) {
 
 Status check_chunk_bytes(std::uint32_t bytes) {
   if (bytes >= limits::kChunkBytesMin && bytes <= limits::kChunkBytesMax) return Ok{};
-  return Error(Code::kInvalid, fmt::format("a chunk of {} bytes is not possible", bytes),
-               fmt::format("from {} to {} bytes", limits::kChunkBytesMin, limits::kChunkBytesMax));
+  return Error(Code::kInvalid, fmt::format("the chunk size cannot be {} bytes", bytes),
+               fmt::format("choose a size from {} to {} bytes", limits::kChunkBytesMin, limits::kChunkBytesMax));
 }
 
 Result<std::string> check_base(const std::string& base) {
@@ -58,23 +58,24 @@ Status fill_agent(const CreatedAgent& agent, const CreateOptions& options, Clock
   return make_overlay(*store, *agent.base);
 }
 
-// A process that has the agent open keeps its -wal; ours is gone once we close it.
+// The -wal file exists as long as any process has the agent open; ours goes away when we close it.
 Status check_not_open(const std::string& path, Clock& clock) {
   Result<std::unique_ptr<Store>> store = Store::open(path, {}, clock);
   if (!store.ok()) {
     if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
-    return Ok{};  // beyond opening, which is why someone restores it
+    return Ok{};  // too damaged to open, which is a reason to restore it
   }
   std::move(store).take_value().reset();
   if (WARREN_TRY(find_host_file(path + "-wal"))) {
-    return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)), "stop it, then try again");
+    return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
+                 "stop that process, then try again");
   }
   return Ok{};
 }
 
 Status check_backup(const std::string& file, Clock& clock) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
-  if (!there) return Error(Code::kNotFound, fmt::format("no backup {}", quote(file)));
+  if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
   FsckReport report = WARREN_TRY(check_agent(file, clock));
   if (report.clean()) return Ok{};
   return Error(Code::kCorrupt,
@@ -103,8 +104,8 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   agent.path = path_of_agent(agent.id);
   if (WARREN_TRY(find_host_link(agent.path))) {
     if (options.replace == Replace::kNo) {
-      return Error(Code::kExists, fmt::format("agent {} exists at {}", quote(agent.id), quote(agent.path)),
-                   "--force replaces it, and everything in it is lost");
+      return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(agent.id), quote(agent.path)),
+                   "--force replaces it and deletes everything in it");
     }
     WARREN_TRY(remove_agent_files(agent.path));
   }
@@ -112,7 +113,7 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   Status filled = fill_agent(agent, options, clock);
   if (!filled.ok()) {
     if (filled.error().code() != Code::kExists) {
-      remove_agent_files(agent.path).ignore("the first error is the one to tell");
+      remove_agent_files(agent.path).ignore("the first error is the one to report");
     }
     return std::move(filled).take_error();
   }
@@ -125,11 +126,11 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   Result<std::string> there = locate_agent(id_or_path);
   if (!there.ok() && !is_agent_id(id_or_path)) return there;
   std::string path = there.ok() ? *there : path_of_agent(id_or_path);
-  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be restored into");
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
   if (there.ok()) {
     if (replace == Replace::kNo) {
-      return Error(Code::kExists, fmt::format("agent {} exists at {}", quote(id_or_path), quote(path)),
-                   "--force replaces it, and what is in it now is lost");
+      return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(id_or_path), quote(path)),
+                   "--force replaces it and deletes its current content");
     }
     WARREN_TRY(check_not_open(path, clock));
   } else {
@@ -140,7 +141,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   Status done = backup->backup_to(draft);
   if (done.ok()) done = move_into_place(draft, path, replace);
   if (!done.ok()) {
-    remove_host_file(draft).ignore("the first error is the one to tell");
+    remove_host_file(draft).ignore("the first error is the one to report");
     return std::move(done).take_error();
   }
   return path;

@@ -1,4 +1,4 @@
-// Making, copying and replacing whole agents.
+// Creates, restores and replaces whole agents.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ enum class Replace { kNo, kYes };
 
 struct CreateOptions {
   std::optional<std::string> id;    // default: agent-<Unix time>
-  Replace replace = Replace::kNo;   // kYes: removes the agent's own files first, and no others
-  std::optional<std::string> base;  // a directory of the host to lay the agent over
+  Replace replace = Replace::kNo;   // kYes: removes the existing agent's files first, and no others
+  std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
 };
 
@@ -27,13 +27,13 @@ struct CreatedAgent {
   std::optional<std::string> base;  // canonical
 };
 
-// In ./.agentfs, which is made when missing. kExists, kInvalid (id, chunk size), kNotFound and
-// kNotDirectory (base). When it fails half-way, no agent is left behind.
+// Creates an agent in ./.agentfs, and that folder if it is missing. Fails with kExists, kInvalid (id, chunk size),
+// kNotFound or kNotDirectory (base). After a failure no partial agent remains.
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock);
 
-// Makes the agent `id_or_path` what the backup `file` holds. The backup is checked first: kCorrupt
-// when it is damaged. An agent that exists is replaced only with kYes, and not while another process
-// has it open (kBusy; a process that opens it at this very moment is not seen). Returns its path.
+// Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An
+// existing agent is replaced only with kYes, and not while another process has it open (kBusy; a process that opens it
+// during the call is not noticed). Returns the agent's path.
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock);
 

@@ -49,14 +49,16 @@ Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) 
   return keep_attributes(fs, to, node);
 }
 
-// "/a" holds "/a/b", not "/ab". Both normalised.
-bool holds(std::string_view outer, std::string_view inner) {
+// "/a" contains "/a/b", not "/ab". Both normalised.
+bool contains(std::string_view outer, std::string_view inner) {
   if (outer == "/" || outer == inner) return true;
   return inner.starts_with(outer) && inner[outer.size()] == '/';
 }
 
 Result<std::uint32_t> apply_clause(std::string_view clause, std::uint32_t mode) {
-  auto bad = [&] { return Error(Code::kInvalid, fmt::format("'{}' is not a mode", clause), "as in 644, u+x or go-w"); };
+  auto bad = [&] {
+    return Error(Code::kInvalid, fmt::format("'{}' is not a mode", clause), "write a mode as 644, u+x or go-w");
+  };
   std::size_t i = 0;
   std::uint32_t who = 0;
   for (; i < clause.size(); ++i) {
@@ -122,8 +124,8 @@ Result<std::string> destination_of(FileSystem& fs, std::string_view from, std::s
 Result<Listing> list_path(FileSystem& fs, std::string_view path) {
   Attributes node = WARREN_TRY(lstat(fs, path));
   if (node.is_symlink()) {
-    Result<Attributes> behind = stat(fs, path);  // a link to nowhere is listed as itself
-    if (behind.ok() && behind->is_directory()) node = *behind;
+    Result<Attributes> target = stat(fs, path);  // a dangling link is listed as itself
+    if (target.ok() && target->is_directory()) node = *target;
   }
   if (!node.is_directory()) return Listing{false, {{std::string(path), node}}};
   std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(fs, path));
@@ -138,14 +140,14 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
     return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
   }
   if (node.is_directory() && recursive == Recursive::kNo) {
-    return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(from)), "-r copies directories");
+    return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(from)), "use -r to copy directories");
   }
   std::string start = WARREN_TRY(normalise_path(from));
   std::string top = WARREN_TRY(normalise_path(target));
-  if (node.is_directory() && holds(start, top)) {
+  if (node.is_directory() && contains(start, top)) {
     return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
   }
-  std::vector<WalkEntry> directories;  // their times are set when nothing is put into them any more
+  std::vector<WalkEntry> directories;  // their times are set last, after everything is in them
   auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
     std::string copy = inside.empty() ? top : WARREN_TRY(normalise_path(top + "/" + inside));
@@ -172,7 +174,8 @@ Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode) {
   if (is_octal) {
     std::uint32_t bits = 0;
     for (char c : text) bits = bits * 8 + static_cast<std::uint32_t>(c - '0');
-    if (bits > 07777U) return Error(Code::kInvalid, fmt::format("'{}' is not a mode", text), "as in 644, u+x or go-w");
+    if (bits > 07777U)
+      return Error(Code::kInvalid, fmt::format("'{}' is not a mode", text), "write a mode as 644, u+x or go-w");
     return bits;
   }
   for (std::string_view rest = text;;) {
@@ -227,8 +230,8 @@ Result<DiskUsage> disk_usage(FileSystem& fs, std::string_view path, const UsageV
     std::string path;
     DiskUsage usage;
   };
-  std::vector<Level> open;  // the directories the walk is in
-  DiskUsage last_closed;    // in the end, the start's
+  std::vector<Level> open;  // the directories that the walk is currently in
+  DiskUsage last_closed;    // after the walk: the start's
   std::unordered_set<Inode> counted;
   auto close_deepest = [&]() -> Status {
     Level done = std::move(open.back());
@@ -244,9 +247,9 @@ Result<DiskUsage> disk_usage(FileSystem& fs, std::string_view path, const UsageV
   };
   std::string start = WARREN_TRY(normalise_path(path));
   auto enter = [&](const WalkEntry& entry) -> Result<WalkNext> {
-    while (!open.empty() && !holds(open.back().path, entry.path)) WARREN_TRY(close_deepest());
+    while (!open.empty() && !contains(open.back().path, entry.path)) WARREN_TRY(close_deepest());
     const Attributes& node = entry.attributes;
-    bool is_start = open.empty();  // which may be a file
+    bool is_start = open.empty();  // the start may be a file
     if (node.is_directory() || is_start) open.push_back({entry.path, {}});
     DiskUsage& usage = open.back().usage;
     if (node.is_directory()) {

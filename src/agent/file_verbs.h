@@ -1,4 +1,4 @@
-// What a person means by cp, mv, find and du, on any FileSystem.
+// The commands cp, mv, chmod, touch, find and du for any FileSystem.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace warren {
 
-// Where `from` goes when a person says `to`: into it, under its own name, when `to` is a directory.
+// The destination of copying or moving `from` to `to`: a path inside `to` if that is a directory, else `to`.
 Result<std::string> destination_of(FileSystem& fs, std::string_view from, std::string_view to);
 
-// What ls shows: the entries of a directory, or the one file that the path names.
+// The output of ls: the entries of a directory, or the single file that the path names.
 struct Listing {
   bool is_directory = false;
   std::vector<NamedAttributes> entries;
 };
 Result<Listing> list_path(FileSystem& fs, std::string_view path);
 
-// cp. A directory needs kYes; links are copied as links, modes and times are kept in a tree.
-// Copying a directory into itself is kInvalid.
+// cp. A directory needs Recursive::kYes. Links are copied as links; a tree keeps its modes and times. Copying a
+// directory into itself fails with kInvalid.
 Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive);
 
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
 
-// "644", "u+x", "go-w", "a=r,u+w": the new permission bits, from what is there.
+// Applies "644", "u+x", "go-w" or "a=r,u+w" to `mode` and returns the new permission bits.
 Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode);
 Status change_mode(FileSystem& fs, std::string_view path, std::string_view text, Recursive recursive);
 
-// touch: sets both times, and makes the file when it is missing and `create` says so.
+// touch: sets both times. Creates a missing file unless `create` is kNo.
 struct TouchOptions {
   SetTime time;
   Create create = Create::kIfMissing;
@@ -48,7 +48,7 @@ struct FindOptions {
   std::optional<std::uint64_t> size_min;
   std::optional<std::uint64_t> size_max;
   std::optional<Timestamp> newer;  // mtime later than this
-  std::optional<int> depth_max;    // 0: the start alone
+  std::optional<int> depth_max;    // 0: only the start
 };
 using FindVisitor = std::function<Status(const WalkEntry&)>;
 Status find(FileSystem& fs, std::string_view path, const FindOptions& options, const FindVisitor& visit);
@@ -59,7 +59,7 @@ struct DiskUsage {
   std::uint64_t directories = 0;
 };
 using UsageVisitor = std::function<Status(std::string_view directory, const DiskUsage&)>;
-// Calls `visit` for each directory with what is below it, deepest first, the start last.
+// Calls `visit` for each directory with the usage at and below it, deepest first, the start last.
 Result<DiskUsage> disk_usage(FileSystem& fs, std::string_view path, const UsageVisitor& visit);
 
 bool matches_glob(std::string_view pattern, std::string_view name);

@@ -32,7 +32,7 @@ class FileVerbsTest : public ::testing::Test {
   MemoryFs fs_{clock_};
 };
 
-TEST_F(FileVerbsTest, ACopyGoesIntoADirectoryThatIsThere) {
+TEST_F(FileVerbsTest, ACopyGoesIntoAnExistingDirectory) {
   write("/a", "1");
   ASSERT_OK(make_dir(fs_, "/d"));
   ASSERT_OK(copy_path(fs_, "/a", "/d", Recursive::kNo));
@@ -55,13 +55,13 @@ TEST_F(FileVerbsTest, ATreeIsCopiedWithLinksModesAndTimes) {
   EXPECT_EQ(sub.mtime, (Timestamp{7, 8}));
 }
 
-TEST_F(FileVerbsTest, ADirectoryIsNotCopiedIntoItselfOrWithoutBeingAsked) {
+TEST_F(FileVerbsTest, ADirectoryIsNotCopiedIntoItselfOrWithoutRecursive) {
   write("/t/f", "x");
   EXPECT_EQ(error_of(copy_path(fs_, "/t", "/c", Recursive::kNo)), Code::kIsDirectory);
   EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t/inside", Recursive::kYes)), Code::kInvalid);
   EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t", Recursive::kYes)), Code::kInvalid);
   EXPECT_EQ(error_of(copy_path(fs_, "/", "/t", Recursive::kYes)), Code::kInvalid);
-  EXPECT_OK(copy_path(fs_, "/t", "/tt", Recursive::kYes));  // not below /t, though it begins alike
+  EXPECT_OK(copy_path(fs_, "/t", "/tt", Recursive::kYes));  // not below /t, although the name begins the same
   EXPECT_EQ(found({}), (Paths{"/", "/t", "/t/f", "/tt", "/tt/f"}));
 }
 
@@ -89,7 +89,7 @@ TEST(Mode, IsWrittenInOctalOrAsAChange) {
   }
 }
 
-TEST_F(FileVerbsTest, ModesOfATreeChangeButLinksAreLeftAlone) {
+TEST_F(FileVerbsTest, ModesOfATreeChangeButLinksDoNot) {
   write("/out", "x");
   write("/t/f", "x");
   ASSERT_OK(make_symlink(fs_, "/out", "/t/l"));

@@ -26,7 +26,7 @@ std::pair<timespec, timespec> host_times(const Attributes& node) {
   return {{node.atime.seconds, node.atime.nanoseconds}, {node.mtime.seconds, node.mtime.nanoseconds}};
 }
 
-// A directory of the host that names are written into.
+// Writes single nodes into directories of the host, and collects the report.
 class Getter {
  public:
   Getter(FileSystem& fs, const GetOptions& options) : fs_(fs), options_(options) {}
@@ -42,7 +42,7 @@ class Getter {
       return done;
     }
     ++report_.files;
-    tell();
+    report_progress();
     return Ok{};
   }
 
@@ -64,7 +64,7 @@ class Getter {
     return Ok{};
   }
 
-  // Open to us until finish() gives it the mode it should have. What is there already keeps its own.
+  // A new directory is accessible only to us until finish() sets its mode. An existing one keeps its mode.
   Result<Fd> get_dir(int dir, const std::string& name) {
     bool is_new = ::mkdirat(dir, name.c_str(), 0700) == 0;
     if (!is_new && errno != EEXIST) return system_error(errno, fmt::format("make directory {}", quote(name)));
@@ -83,7 +83,7 @@ class Getter {
     WARREN_TRY(read_to(fs_, entry.path, [&](Bytes data) -> Status {
       WARREN_TRY(write_all(out, data));
       report_.bytes += data.size();
-      tell();
+      report_progress();
       return Ok{};
     }));
     auto [atime, mtime] = host_times(entry.attributes);
@@ -98,12 +98,12 @@ class Getter {
     unsigned flags = may_replace ? 0U : static_cast<unsigned>(RENAME_NOREPLACE);
     if (::renameat2(dir, draft.c_str(), dir, name.c_str(), flags) == 0) return Ok{};
     Error error = system_error(errno, fmt::format("write {}", quote(name)));
-    if (error.code() == Code::kExists) return std::move(error).with_hint("--force overwrites files");
+    if (error.code() == Code::kExists) return std::move(error).with_hint("use --force to overwrite existing files");
     return error;
   }
 
   std::string next_draft() { return fmt::format(".warren-get-{}-{}", ::getpid(), ++drafts_); }
-  void tell() {
+  void report_progress() {
     if (options_.progress) options_.progress(report_);
   }
 
@@ -114,7 +114,7 @@ class Getter {
   bool made_new_ = false;
 };
 
-// Where the tree goes: `name` in the directory `parent`, or the directory itself for the root.
+// The destination of a tree: `name` in the directory `parent`, or `parent` itself for the root.
 struct HostTarget {
   Fd parent;
   std::string name;  // empty: parent itself
@@ -158,7 +158,7 @@ class TreeGetter {
     return Ok{};
   }
 
-  // Modes and times of the directories made, deepest first: a mode may close one to us.
+  // Sets modes and times of new directories, deepest first: a mode may lock us out of a directory.
   Status finish() {
     here_ = Fd();
     for (auto it = made_.rbegin(); it != made_.rend(); ++it) {

@@ -23,7 +23,7 @@ Result<bool> is_host_file(const std::string& path) {
 }
 
 std::string missing_hint(std::string_view id) {
-  std::string start = is_agent_id(id) ? fmt::format("`warren init {}` makes it", id) : "";
+  std::string start = is_agent_id(id) ? fmt::format("`warren init {}` creates it", id) : "";
   Result<std::vector<std::string>> known = list_agents();
   if (!known.ok() || known->empty()) return start;
   std::size_t count = std::min(known->size(), kListedInHint);
@@ -38,14 +38,14 @@ bool is_agent_id(std::string_view id) {
   auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   };
-  // The name of its longest file, <id>.index.db with SQLite's own suffix, must still be a name.
+  // 200 leaves room for its longest file name, <id>.index.db with SQLite's suffix, within 255 bytes.
   return !id.empty() && id.size() <= 200 && std::all_of(id.begin(), id.end(), allowed);
 }
 
 Status check_agent_id(std::string_view id) {
   if (is_agent_id(id)) return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} is not an agent id", quote(id)),
-               "an id has letters, digits, '-' and '_' only, at most 200 of them");
+  return Error(Code::kInvalid, fmt::format("{} is not a valid agent id", quote(id)),
+               "use only letters, digits, '-' and '_', at most 200 characters");
 }
 
 std::string path_of_agent(std::string_view id) { return fmt::format("{}/{}{}", kAgentsDir, id, kSuffix); }
@@ -68,7 +68,7 @@ Result<std::string> locate_agent(std::string_view id_or_path) {
     return Error(Code::kNotFound, fmt::format("no agent {} at {}", quote(text), quote(path_of_agent(text))),
                  missing_hint(text));
   }
-  return Error(Code::kNotFound, fmt::format("{} is no agent id and no file", quote(text)), missing_hint(text));
+  return Error(Code::kNotFound, fmt::format("{} is neither an agent id nor a file", quote(text)), missing_hint(text));
 }
 
 Result<std::vector<std::string>> list_agents() {

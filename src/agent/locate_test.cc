@@ -13,7 +13,7 @@ namespace {
 
 using testing::error_of;
 
-// Agents are looked for in the current directory, so each test has one of its own.
+// Agents are looked for in the current directory, so each test has its own.
 class LocateTest : public ::testing::Test {
  protected:
   LocateTest() : before_(std::filesystem::current_path()) { std::filesystem::current_path(dir_.path()); }
@@ -35,7 +35,7 @@ TEST(AgentId, HasLettersDigitsDashesAndUnderscores) {
   EXPECT_FALSE(is_agent_id(std::string(201, 'a')));
 }
 
-TEST_F(LocateTest, AnIdGoesBeforeAFileOfThatName) {
+TEST_F(LocateTest, AnIdTakesPrecedenceOverAFileOfThatName) {
   make_file("one");
   EXPECT_EQ(*locate_agent("one"), "one");
   make_file(".agentfs/one.db");
@@ -45,12 +45,12 @@ TEST_F(LocateTest, AnIdGoesBeforeAFileOfThatName) {
 
 TEST_F(LocateTest, MemoryIsItself) { EXPECT_EQ(*locate_agent(":memory:"), ":memory:"); }
 
-TEST_F(LocateTest, WhatIsNotThereIsNotFoundAndTheHintNamesWhatIs) {
+TEST_F(LocateTest, AMissingAgentIsNotFoundAndTheHintNamesExistingOnes) {
   make_file(".agentfs/one.db");
   make_file(".agentfs/one-b.db");
   Result<std::string> missing = locate_agent("two");
   ASSERT_EQ(error_of(missing), Code::kNotFound);
-  EXPECT_EQ(missing.error().hint(), "`warren init two` makes it; agents here: one, one-b");
+  EXPECT_EQ(missing.error().hint(), "`warren init two` creates it; agents here: one, one-b");
   EXPECT_EQ(error_of(locate_agent("no/such.db")), Code::kNotFound);
   EXPECT_EQ(error_of(locate_agent("")), Code::kNotFound);
   EXPECT_EQ(error_of(locate_agent(".")), Code::kIsDirectory);

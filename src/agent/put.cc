@@ -21,7 +21,7 @@
 namespace warren {
 namespace {
 
-// What one Unit takes: enough to share the cost of a commit, little enough not to keep others waiting.
+// The size of one Unit: large enough to share the cost of a commit, small enough not to keep other writers waiting.
 constexpr std::uint64_t kUnitFiles = 256;
 constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20;
 
@@ -31,7 +31,7 @@ std::string join_relative(std::string_view outer, std::string_view name) {
   return outer.empty() ? std::string(name) : fmt::format("{}/{}", outer, name);
 }
 
-// "dir/", "dir/." and ".." have no last name of their own until they are resolved.
+// "dir/", "dir/." and ".." have no usable last name until they are resolved.
 Result<std::string> host_name_of(const std::string& path) {
   std::string whole = WARREN_TRY(canonical_host_path(path));
   return std::string(base_name(whole));
@@ -55,8 +55,8 @@ Status walk_host(int root, const HostVisitor& visit) {
   return Ok{};
 }
 
-// A file that is being filled from a stream under a name of its own, and takes its place when it is
-// complete: until then the old content stands. Goes away again unless it was published.
+// A file that is filled from a stream under a temporary name and replaces its target when it is complete: until then
+// the target keeps its old content. The destructor removes a draft that was not published.
 class Draft {
  public:
   static Result<std::unique_ptr<Draft>> make(FileSystem& fs, std::string_view path, Follow follow,
@@ -73,7 +73,7 @@ class Draft {
     return std::unique_ptr<Draft>(new Draft(fs, std::move(place), std::move(name), made.inode));
   }
   ~Draft() {
-    if (!published_) fs_.unlink(place_.parent, name_).ignore("the draft is in nobody's way");
+    if (!published_) fs_.unlink(place_.parent, name_).ignore("a leftover draft does no harm");
     fs_.release(inode_);
   }
   Draft(const Draft&) = delete;
@@ -101,7 +101,7 @@ class Draft {
   bool published_ = false;
 };
 
-// `buffer` holds the `count` bytes that were read already, and is used for the rest.
+// `buffer` holds `count` bytes that have been read already, and is reused for the rest.
 Result<std::uint64_t> fill_draft(Draft& draft, int fd, std::string& buffer, std::size_t count) {
   std::uint64_t total = 0;
   while (count > 0) {
@@ -141,19 +141,19 @@ class Putter {
 
   Status put_open_file(int host, const std::string& to) {
     struct stat attributes {};
-    if (::fstat(host, &attributes) != 0) return system_error(errno, "look at the file");
+    if (::fstat(host, &attributes) != 0) return system_error(errno, "stat the file");
     buffer_.resize(limits::kCopyBytes);
     bool is_large = static_cast<std::uint64_t>(attributes.st_size) > kUnitBytes;
-    std::uint64_t bytes = is_large ? WARREN_TRY(put_large(host, to, attributes.st_mode & 07777U))
-                                   : WARREN_TRY(put_small(host, to, attributes.st_mode & 07777U));
-                                   WARREN_TRY(open_unit());
-                                   WARREN_TRY(set_host_attributes(to, attributes));
-                                   report_.bytes += bytes;
-                                   ++report_.files;
-                                   return close_full_unit(bytes);
+    std::uint32_t mode = attributes.st_mode & 07777U;
+    std::uint64_t bytes = WARREN_TRY(is_large ? put_large(host, to, mode) : put_small(host, to, mode));
+    WARREN_TRY(open_unit());
+    WARREN_TRY(set_host_attributes(to, attributes));
+    report_.bytes += bytes;
+    ++report_.files;
+    return close_full_unit(bytes);
   }
 
-  // Sets the directories' modes and times, now that nothing more goes into them, and lands the rest.
+  // Sets the directories' modes and times, now that they are complete, and commits the rest.
   Result<TransferReport> finish() {
     WARREN_TRY(open_unit());
     for (auto it = directories_.rbegin(); it != directories_.rend(); ++it) {
@@ -176,7 +176,7 @@ class Putter {
     return close_full_unit(0);
   }
 
-  // Within the running Unit: whole or not at all.
+  // Within the open Unit, so that the file is stored completely or not at all.
   Result<std::uint64_t> put_small(int host, const std::string& to, std::uint32_t mode) {
     WARREN_TRY(open_unit());
     WARREN_TRY(drop_link(to));
@@ -195,7 +195,7 @@ class Putter {
 
   // Too much for one Unit.
   Result<std::uint64_t> put_large(int host, const std::string& to, std::uint32_t mode) {
-    if (unit_) WARREN_TRY(land());
+    if (unit_) WARREN_TRY(commit_unit());
     auto draft = WARREN_TRY(Draft::make(fs_, to, Follow::kNo, mode));
     std::size_t count = WARREN_TRY(read_full(host, as_mutable_bytes(buffer_)));
     std::uint64_t bytes = WARREN_TRY(fill_draft(*draft, host, buffer_, count));
@@ -203,7 +203,7 @@ class Putter {
     return bytes;
   }
 
-  // A file takes the place of a link that has its name; what the link points to stays as it is.
+  // A file replaces a link of the same name; the link's target is not changed.
   Status drop_link(const std::string& to) {
     Result<Attributes> there = lstat(fs_, to);
     if (!there.ok()) return Ok{};
@@ -228,10 +228,10 @@ class Putter {
     unit_bytes_ += bytes;
     ++unit_steps_;
     if (unit_bytes_ < kUnitBytes && unit_steps_ < kUnitFiles) return Ok{};
-    return land();
+    return commit_unit();
   }
 
-  Status land() {
+  Status commit_unit() {
     unit_bytes_ = 0;
     unit_steps_ = 0;
     Status done = unit_->commit();
@@ -252,7 +252,7 @@ class Putter {
 
 Result<struct stat> get_host_file(const std::string& path) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
-  if (!there) return Error(Code::kNotFound, fmt::format("no file {} on the host", quote(path)));
+  if (!there) return Error(Code::kNotFound, fmt::format("{} does not exist on the host", quote(path)));
   return *there;
 }
 
@@ -301,7 +301,7 @@ Result<TransferReport> put_tree(FileSystem& fs, const std::string& host_path, st
     WARREN_TRY(putter.put_open_file(host.get(), top).within(fmt::format("put {}", quote(host_path))));
   } else {
     return Error(Code::kInvalid, fmt::format("{} is neither a file nor a directory", quote(host_path)),
-                 "`-` puts what comes from a pipe");
+                 "to read from a pipe, use `-` and redirect standard input");
   }
   return putter.finish();
 }

@@ -1,4 +1,4 @@
-// An agent's quota and what it has used.
+// An agent's quota and its usage.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct QuotaReport {
 
 Result<QuotaReport> get_quota(Store& store);  // O(nodes)
 
-// What is not set stays; an inner nullopt takes the limit away.
+// An unset field leaves its limit as it is; an inner nullopt removes the limit.
 struct QuotaChanges {
   std::optional<std::optional<std::uint64_t>> bytes;
   std::optional<std::optional<std::uint64_t>> inodes;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 65'536;
 
-// Where the user's own folder can be, best first. The last one is always there.
+// Candidate directories for the private folder, best first. The last one always exists.
 std::vector<std::string> places() {
   std::vector<std::string> all;
   const char* given = std::getenv("XDG_RUNTIME_DIR");
@@ -30,7 +30,7 @@ std::vector<std::string> places() {
   return all;
 }
 
-// Only our own: in a shared place somebody else could have made it, to read or to plant files.
+// Accepts only a folder that belongs to the user: in /tmp another user could have made it, to read or to plant files.
 Result<std::string> own_folder() {
   std::string folder;
   bool is_there = false;
@@ -41,9 +41,9 @@ Result<std::string> own_folder() {
   }
   if (!is_there) return system_error(errno, fmt::format("make {}", quote(folder)));
   struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(folder)));
+  if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(folder)));
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
-    return Error(Code::kDenied, fmt::format("{} belongs to somebody else", quote(folder)),
+    return Error(Code::kDenied, fmt::format("{} is not a directory owned by you", quote(folder)),
                  "set XDG_RUNTIME_DIR to a directory of your own");
   }
   return folder;
@@ -63,7 +63,7 @@ Json to_json(const Running& running) {
 
 Result<Running> parse_running(std::string_view text) {
   Json json = WARREN_TRY(parse_json(text));
-  if (!json.is_object()) return Error(Code::kCorrupt, "not an entry");
+  if (!json.is_object()) return Error(Code::kCorrupt, "not a valid entry");
   auto string = [&](const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
   };
@@ -91,7 +91,7 @@ Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
   return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file)));
 }
 
-RunningEntry::~RunningEntry() { remove_host_file(file_).ignore("it is seen to be left over, and removed then"); }
+RunningEntry::~RunningEntry() { remove_host_file(file_).ignore("list_running removes leftovers"); }
 
 Result<std::vector<Running>> list_running() {
   std::string folder = WARREN_TRY(own_folder());
@@ -102,12 +102,12 @@ Result<std::vector<Running>> list_running() {
     if (!entry.name.ends_with(".json")) continue;
     std::string file = folder + "/" + entry.name;
     Result<std::string> text = read_host_file(file, kEntryBytes);
-    if (!text.ok()) continue;  // it has ended just now
+    if (!text.ok()) continue;  // the process has just ended
     Result<Running> running = parse_running(*text);
     if (running.ok() && liveness_of(running->process) != Liveness::kDead) {
       all.push_back(*std::move(running));
     } else {
-      remove_host_file(file).ignore("the next to look will try again");
+      remove_host_file(file).ignore("the next listing tries again");
     }
   }
   std::sort(all.begin(), all.end(), [](const Running& a, const Running& b) { return a.started_at < b.started_at; });

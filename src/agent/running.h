@@ -1,7 +1,7 @@
-// The processes of this user that serve an agent right now: mounts, and commands that run in one or over one.
+// This user's processes that serve an agent: mounts, and commands started by `exec` or `run`.
 //
-// Each keeps a small file in a folder of the user's own that the system empties at boot. A file whose
-// process is dead is left over from a crash; whoever lists them removes it.
+// Each has a small file in a private folder that the system empties at boot. A file whose process is dead is left over
+// from a crash; listing removes it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Running {
   ProcessIdentity process;
 };
 
-// On the list for as long as it lives.
+// An entry in the list; the destructor removes it.
 class RunningEntry {
  public:
   static Result<std::unique_ptr<RunningEntry>> add(Running running);
@@ -37,7 +37,7 @@ class RunningEntry {
   std::string file_;
 };
 
-// By start time. Removes what is left over.
+// Sorted by start time. Removes entries of dead processes.
 Result<std::vector<Running>> list_running();
 
 }  // namespace warren

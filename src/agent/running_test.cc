@@ -18,7 +18,7 @@ namespace {
 
 using testing::error_of;
 
-// The list is kept in the user's runtime directory, so each test has one of its own.
+// The list is kept in the user's runtime directory, so each test has its own.
 class RunningTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class RunningTest : public ::testing::Test {
             .process = {}};
   }
 
-  // As if a process had added its entry and been killed.
+  // Simulates a process that added its entry and was killed.
   static void add_and_die() {
     pid_t child = ::fork();
     ASSERT_GE(child, 0);
@@ -78,15 +78,15 @@ TEST_F(RunningTest, AnEntryIsListedForAsLongAsItLives) {
 
 TEST_F(RunningTest, NothingRunsAtFirst) { EXPECT_TRUE(list_running().value().empty()); }
 
-TEST_F(RunningTest, TheEntryOfADeadProcessIsRemovedByWhoeverLooks) {
+TEST_F(RunningTest, ListingRemovesTheEntryOfADeadProcess) {
   add_and_die();
   ASSERT_EQ(files(), 1);
   EXPECT_TRUE(list_running().value().empty());
   EXPECT_EQ(files(), 0);
 }
 
-TEST_F(RunningTest, WhatIsNoEntryIsRemovedAndOtherFilesAreLeft) {
-  ASSERT_OK(list_running());  // makes the folder
+TEST_F(RunningTest, AnInvalidEntryIsRemovedAndOtherFilesAreLeft) {
+  ASSERT_OK(list_running());  // creates the folder
   std::ofstream(folder() + "/1.json") << "{ torn";
   std::ofstream(folder() + "/2.json") << "[]";
   std::ofstream(folder() + "/notes") << "mine";
@@ -101,7 +101,7 @@ TEST_F(RunningTest, OthersCannotReadIt) {
   EXPECT_EQ(files::status(folder()).permissions(), files::perms::owner_all);
 }
 
-TEST_F(RunningTest, AFolderThatSomebodyElseCouldHaveMadeIsRefused) {
+TEST_F(RunningTest, AFolderThatAnotherUserCouldHaveMadeIsRefused) {
   std::filesystem::create_directory(directory_.file("elsewhere"));
   std::filesystem::create_directory_symlink(directory_.file("elsewhere"), folder());
   Result<std::vector<Running>> refused = list_running();

@@ -31,7 +31,7 @@ constexpr const char* kSocket = "socket";
 constexpr const char* kProcesses = "procs";
 constexpr std::size_t kProcessBytes = 1 << 20;
 constexpr std::chrono::milliseconds kServingStep{5};
-constexpr int kServingTries = 2000;  // ten seconds, for a server that is writing out what it has
+constexpr int kServingTries = 2000;  // ten seconds, for a server that is still storing changes
 
 struct flock whole_file(short type) {
   struct flock range {};
@@ -58,8 +58,8 @@ std::int64_t parse_instant(const std::string& text) {
 
 Result<SessionProcess> parse_process(std::string_view text) {
   Json json = WARREN_TRY(parse_json(text));
-  bool is_right = json.is_object() && json.contains("pid") && json["pid"].is_number_integer();
-  if (!is_right) return Error(Code::kCorrupt, "not a process of a session");
+  bool is_valid = json.is_object() && json.contains("pid") && json["pid"].is_number_integer();
+  if (!is_valid) return Error(Code::kCorrupt, "not a valid process entry");
   auto string = [&](const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
   };
@@ -72,7 +72,7 @@ Result<SessionProcess> parse_process(std::string_view text) {
 
 bool is_alive(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
 
-// What a killed process left is removed.
+// Removes the entries of killed processes.
 Result<std::vector<SessionProcess>> list_processes(const std::string& session) {
   std::vector<SessionProcess> all;
   std::string folder = fmt::format("{}/{}", session, kProcesses);
@@ -83,12 +83,12 @@ Result<std::vector<SessionProcess>> list_processes(const std::string& session) {
     if (!entry.name.ends_with(".json")) continue;
     std::string path = fmt::format("{}/{}", folder, entry.name);
     Result<std::string> text = read_host_file(path, kProcessBytes);
-    if (!text.ok()) continue;  // it has ended just now
+    if (!text.ok()) continue;  // the process has just ended
     Result<SessionProcess> process = parse_process(*text);
     if (process.ok() && is_alive(process->pid)) {
       all.push_back(*std::move(process));
     } else {
-      remove_host_file(path).ignore("the next to look will try again");
+      remove_host_file(path).ignore("the next listing tries again");
     }
   }
   std::sort(all.begin(), all.end(), [](const SessionProcess& a, const SessionProcess& b) {
@@ -120,7 +120,8 @@ Error no_session(const std::string& id) {
 }
 
 Error is_busy(const std::string& id) {
-  return {Code::kBusy, fmt::format("session {} is running", quote(id)), "end its commands first: `warren ps`"};
+  return {Code::kBusy, fmt::format("session {} is running", quote(id)),
+          "end its commands first; `warren ps` lists them"};
 }
 
 }  // namespace
@@ -130,7 +131,7 @@ Result<std::string> home_directory() {
   if (given != nullptr && *given == '/') return std::string(given);
   const passwd* user = ::getpwuid(::geteuid());
   if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') return std::string(user->pw_dir);
-  return Error(Code::kNotFound, "you have no home directory", "set HOME");
+  return Error(Code::kNotFound, "cannot determine your home directory", "set HOME");
 }
 
 Result<std::string> agents_home() {
@@ -179,7 +180,7 @@ SessionDir::SessionDir(std::string id, std::string path, Fd dir)
 
 Result<SessionDir> SessionDir::open(const std::string& id) {
   std::string path = WARREN_TRY(path_of_session(id));
-  WARREN_TRY(make_host_dirs(path, 0700).within("make the session's folder"));
+  WARREN_TRY(make_host_dirs(path, 0700).within("create the session's folder"));
   return open_existing(id);
 }
 
@@ -202,12 +203,13 @@ Result<Fd> SessionDir::lock() const {
   while (::flock(fd.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return system_error(errno, fmt::format("lock session {}", quote(id_)));
   }
-  // While we waited it may have been renamed or deleted.
+  // The session may have been renamed or deleted while we waited.
   struct stat held {};
   struct stat named {};
   bool is_same = ::fstat(dir_.get(), &held) == 0 && ::stat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
                  held.st_dev == named.st_dev;
-  if (!is_same) return Error(Code::kStale, fmt::format("session {} has just gone", quote(id_)), "try again");
+  if (!is_same)
+    return Error(Code::kStale, fmt::format("session {} was just renamed or deleted", quote(id_)), "try again");
   return fd;
 }
 
@@ -219,14 +221,14 @@ Result<Fd> SessionDir::lock_serving() const {
     if (::fcntl(fd.get(), F_OFD_SETLK, &wanted) == 0) return fd;
     std::this_thread::sleep_for(kServingStep);
   }
-  return Error(Code::kBusy, fmt::format("session {} is being ended by another process", quote(id_)), "try again");
+  return Error(Code::kBusy, fmt::format("session {} is still ending", quote(id_)), "try again");
 }
 
 Result<bool> SessionDir::is_running() const {
   Fd fd(::openat(dir_.get(), kLock, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.is_open()) return false;
   struct flock wanted = whole_file(F_WRLCK);
-  if (::fcntl(fd.get(), F_OFD_GETLK, &wanted) != 0) return system_error(errno, "ask for a lock");
+  if (::fcntl(fd.get(), F_OFD_GETLK, &wanted) != 0) return system_error(errno, "query the session's lock");
   return wanted.l_type != F_UNLCK;
 }
 
@@ -250,29 +252,30 @@ Status SessionDir::add_process(const SessionProcess& process) const {
             {"cwd", process.cwd}};
   std::string text = dump_json_pretty(json);
   Fd fd(::open(fmt::format("{}/{}.json", folder, process.pid).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd.is_open()) return system_error(errno, "note the process in the session");
-  return write_all(fd.get(), as_bytes(text));  // not durable: it is worth nothing after a reboot
+  if (!fd.is_open()) return system_error(errno, "record the process in the session");
+  return write_all(fd.get(), as_bytes(text));  // not durable: it is worthless after a reboot
 }
 
 void SessionDir::remove_process(std::int64_t pid) const {
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
   ::unlink(fmt::format("{}/{}.json", folder, pid).c_str());
-  ::rmdir(folder.c_str());  // the last one takes it away
+  ::rmdir(folder.c_str());  // succeeds only for the last process
 }
 
 Status SessionDir::remove() const {
   if (WARREN_TRY(is_running())) return is_busy(id_);
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
-  WARREN_TRY(list_processes(path_));  // removes what is left over
+  WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
   }
   for (const char* name : {kBase, kSocket, kLock}) WARREN_TRY(remove_host_file(fmt::format("{}/{}", path_, name)));
-  ::rmdir((path_ + "/mnt").c_str());  // AgentFS leaves one
+  ::rmdir((path_ + "/mnt").c_str());  // created by AgentFS
   if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return Ok{};
-  return std::move(system_error(errno, fmt::format("remove {}", quote(path_)))).with_hint("something else is in it");
+  return std::move(system_error(errno, fmt::format("remove {}", quote(path_))))
+      .with_hint("it contains files that are not part of the session");
 }
 
 std::string SessionDir::socket_path() const { return fmt::format("/proc/self/fd/{}/{}", dir_.get(), kSocket); }
@@ -283,7 +286,7 @@ Status rename_session(const std::string& from, const std::string& to) {
   Fd held = WARREN_TRY(session.lock());
   if (WARREN_TRY(session.is_running())) return is_busy(from);
   if (::renameat2(AT_FDCWD, session.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
-  if (errno == EEXIST) return Error(Code::kExists, fmt::format("session {} exists", quote(to)));
+  if (errno == EEXIST) return Error(Code::kExists, fmt::format("session {} already exists", quote(to)));
   return system_error(errno, fmt::format("rename session {}", quote(from)));
 }
 

@@ -1,9 +1,9 @@
-// Sessions of `warren run`: what an agent changed over a directory of the host, kept for later.
+// Sessions of `warren run`: the stored changes of commands to a host directory.
 //
-// A session is the folder ~/.agentfs/run/<id>, the way AgentFS has it: `delta.db` is the agent file, `base_path`
-// says what it lies over, `procs/<pid>.json` who is in it. While it runs there are a socket and a lock beside
-// them. Whoever starts or changes a session holds its lock; the process that serves it holds another one on the
-// same file, which tells everyone that it runs and goes with the process, however that ends.
+// A session is the folder ~/.agentfs/run/<id>, laid out as in AgentFS: `delta.db` is the agent file, `base_path` holds
+// the base's path, and `procs/<pid>.json` describes each command in it. A running session also has a socket, and the
+// file `lock` carries two locks. A process that starts or changes a session holds the first. The session's server holds
+// the second: it marks the session as running, and the kernel releases it however the server ends.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace warren {
 
-// $HOME, or what the system's list of users says.
+// $HOME, or the home directory from the user database.
 Result<std::string> home_directory();
-// "~/.agentfs", where no agent may look.
+// "~/.agentfs", which is hidden from every agent.
 Result<std::string> agents_home();
 Result<std::string> path_of_session(std::string_view id);
-std::string session_file(const std::string& dir);  // the agent file in it
+std::string session_file(const std::string& dir);  // the agent file in the session's folder
 
-// The agent file of a session, if there is one with this id.
+// The agent file of the session with this id; nullopt if there is no such session.
 Result<std::optional<std::string>> find_session_file(std::string_view id);
 
 struct SessionProcess {
   std::int64_t pid = 0;
-  bool is_owner = false;  // it started the session; the others joined
+  bool is_owner = false;  // it started the session's server; the others joined
   std::string command;
   std::int64_t started_at = 0;  // Unix seconds
   std::string cwd;
@@ -36,22 +36,22 @@ struct SessionProcess {
 
 struct SessionInfo {
   std::string id;
-  std::string base;  // empty when the session does not say
+  std::string base;  // empty if unknown
   std::int64_t used_at = 0;
   std::uint64_t size_bytes = 0;
   bool is_running = false;
-  std::vector<SessionProcess> processes;  // that are alive
+  std::vector<SessionProcess> processes;  // live ones only
 };
 
-// By id. Folders without an agent file are left out.
+// Sorted by id. Folders without an agent file are skipped.
 Result<std::vector<SessionInfo>> list_sessions();
 
-// The folder of one session, open.
+// The open folder of one session.
 class SessionDir {
  public:
-  // Makes the folder when it is missing; is_new says whether it has an agent file yet. kInvalid (id).
+  // Creates the folder if it is missing; is_new() tells whether it has an agent file yet. kInvalid for a bad id.
   static Result<SessionDir> open(const std::string& id);
-  // kNotFound.
+  // kNotFound if the folder does not exist.
   static Result<SessionDir> open_existing(const std::string& id);
 
   const std::string& id() const { return id_; }
@@ -59,9 +59,10 @@ class SessionDir {
   std::string file() const { return session_file(path_); }
   Result<bool> is_new() const;
 
-  // Waits until nobody else is starting, renaming or deleting it; free again when the Fd goes.
+  // Waits while another process starts, renames or deletes the session. Closing the Fd unlocks it. kStale if the
+  // session was renamed or deleted meanwhile.
   Result<Fd> lock() const;
-  // Held by the process that serves the session. Waits a moment for one that is ending. kBusy.
+  // The lock of the session's server. Waits up to ten seconds for a server that is ending, then fails with kBusy.
   Result<Fd> lock_serving() const;
   Result<bool> is_running() const;
 
@@ -71,10 +72,11 @@ class SessionDir {
   Status add_process(const SessionProcess& process) const;
   void remove_process(std::int64_t pid) const;
 
-  // Everything of the session, and nothing else that may be in the folder. kBusy while it runs.
+  // Removes the session's own files, but no others that may be in the folder. kBusy while it runs.
   Status remove() const;
 
-  // The address of the session's socket, of any length of path. It must be bound or connected to while this lives.
+  // The address of the session's socket. Goes through our open directory, so a long path does not matter; valid while
+  // this object lives.
   std::string socket_path() const;
 
  private:
@@ -85,7 +87,7 @@ class SessionDir {
   Fd dir_;
 };
 
-// kNotFound, kExists, kBusy while it runs.
+// Both fail with kNotFound, or kBusy while the session runs; rename also with kExists.
 Status rename_session(const std::string& from, const std::string& to);
 Status delete_session(const std::string& id);
 

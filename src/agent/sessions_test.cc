@@ -17,7 +17,7 @@ namespace {
 
 using testing::error_of;
 
-// Sessions are in the home directory, so each test has one of its own.
+// Sessions are in the home directory, so each test has its own.
 class SessionsTest : public ::testing::Test {
  protected:
   SessionsTest() {
@@ -38,7 +38,7 @@ class SessionsTest : public ::testing::Test {
   std::string before_;
 };
 
-TEST_F(SessionsTest, ANewOneHasAFolderOfItsOwnAndNoFile) {
+TEST_F(SessionsTest, ANewOneHasAFolderAndNoFile) {
   SessionDir session = SessionDir::open("s").value();
   EXPECT_TRUE(*session.is_new());
   EXPECT_EQ(session.path(), dir_.path() + "/.agentfs/run/s");
@@ -68,7 +68,7 @@ TEST_F(SessionsTest, TheyAreFoundByIdLikeAgents) {
   EXPECT_EQ(error_of(locate_agent("t")), Code::kNotFound);
 }
 
-TEST_F(SessionsTest, OneThatIsServedIsRunningUntilTheLockGoes) {
+TEST_F(SessionsTest, OneThatIsServedIsRunningUntilTheLockIsReleased) {
   SessionDir session = make("s");
   EXPECT_FALSE(*session.is_running());
   {
@@ -81,7 +81,7 @@ TEST_F(SessionsTest, OneThatIsServedIsRunningUntilTheLockGoes) {
   EXPECT_FALSE(*session.is_running());
 }
 
-TEST_F(SessionsTest, ProcessesThatAreGoneAreForgotten) {
+TEST_F(SessionsTest, EndedProcessesAreRemovedFromTheList) {
   SessionDir session = make("s");
   ASSERT_TRUE(
       session
@@ -108,13 +108,13 @@ TEST_F(SessionsTest, RenamingNeverReplaces) {
   EXPECT_EQ(list_sessions()->back().id, "c");
 }
 
-TEST_F(SessionsTest, WhoeverWaitedForARenamedOneIsTold) {
+TEST_F(SessionsTest, WaitingForARenamedOneFails) {
   SessionDir session = make("a");
   ASSERT_TRUE(rename_session("a", "b").ok());
   EXPECT_EQ(error_of(session.lock()), Code::kStale);
 }
 
-TEST_F(SessionsTest, DeletingLeavesWhatIsNotOurs) {
+TEST_F(SessionsTest, DeletingLeavesForeignFiles) {
   SessionDir session = make("a");
   std::ofstream(session.path() + "/notes") << "mine";
   EXPECT_FALSE(delete_session("a").ok());

@@ -46,7 +46,7 @@ class TransferTest : public ::testing::Test {
   MemoryFs fs_{clock_};
 };
 
-TEST_F(TransferTest, WhatWentInComesOutAgain) {
+TEST_F(TransferTest, GetReturnsWhatPutStored) {
   write_host("t/a", "one");
   write_host("t/sub/b", std::string(3'000'000, 'x'));
   std::filesystem::create_symlink("../a", dir_.file("t/sub/l"));
@@ -81,7 +81,7 @@ TEST_F(TransferTest, LinksOnTheHostAreNotFollowedBelowTheStart) {
   EXPECT_EQ(read("/t/door/secret"), "not_found");
 }
 
-TEST_F(TransferTest, AFileTakesThePlaceOfALinkAndLeavesItsTarget) {
+TEST_F(TransferTest, AFileReplacesALinkAndNotItsTarget) {
   write("/target", "old");
   ASSERT_OK(make_symlink(fs_, "/target", "/t"));
   write_host("f", "new");
@@ -90,7 +90,7 @@ TEST_F(TransferTest, AFileTakesThePlaceOfALinkAndLeavesItsTarget) {
   EXPECT_EQ(read("/target"), "old");
 }
 
-TEST_F(TransferTest, PipesAreLeftOutAndReported) {
+TEST_F(TransferTest, PipesAreSkippedAndReported) {
   std::filesystem::create_directory(dir_.file("t"));
   ASSERT_EQ(::mkfifo(dir_.file("t/pipe").c_str(), 0600), 0);
   Result<TransferReport> in = put_tree(fs_, dir_.file("t"), "/t");
@@ -102,7 +102,7 @@ TEST_F(TransferTest, PipesAreLeftOutAndReported) {
   EXPECT_EQ(out->skipped, std::vector<std::string>{"/t/fifo"});
 }
 
-TEST_F(TransferTest, ALinkThatStandsInTheTargetIsNotFollowed) {
+TEST_F(TransferTest, AnExistingLinkInTheTargetIsNotFollowed) {
   write_host("victim/f", "safe");
   std::filesystem::create_directories(dir_.file("out/t"));
   std::filesystem::create_directory_symlink("../../victim", dir_.file("out/t/d"));
@@ -113,7 +113,7 @@ TEST_F(TransferTest, ALinkThatStandsInTheTargetIsNotFollowed) {
   EXPECT_EQ(read_host("victim/f"), "safe");
 }
 
-TEST_F(TransferTest, AFileThatIsThereIsReplacedOnlyWhenAsked) {
+TEST_F(TransferTest, AnExistingFileIsReplacedOnlyWhenAsked) {
   write_host("out/f", "old");
   write("/f", "new");
   EXPECT_EQ(error_of(get_tree(fs_, "/f", dir_.file("out"))), Code::kExists);
@@ -123,7 +123,7 @@ TEST_F(TransferTest, AFileThatIsThereIsReplacedOnlyWhenAsked) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_.file("out")), {}), 1) << "a draft was left";
 }
 
-TEST_F(TransferTest, SpecialModeBitsDoNotComeOut) {
+TEST_F(TransferTest, SpecialModeBitsAreDropped) {
   write("/f", "x");
   ASSERT_OK(set_mode(fs_, "/f", 06755));
   ASSERT_OK(get_tree(fs_, "/f", dir_.file("f")));
@@ -132,7 +132,7 @@ TEST_F(TransferTest, SpecialModeBitsDoNotComeOut) {
   EXPECT_EQ(attributes.st_mode & 07777U, 0755U);
 }
 
-TEST_F(TransferTest, ADirectoryThatItsModeClosesIsStillFilled) {
+TEST_F(TransferTest, ADirectoryWithoutWritePermissionIsStillFilled) {
   write("/t/closed/f", "x");
   ASSERT_OK(set_mode(fs_, "/t/closed", 0500));
   ASSERT_OK(get_tree(fs_, "/t", dir_.file("back")));
@@ -157,12 +157,12 @@ TEST_F(TransferTest, AStreamReplacesOrExtends) {
   write("/f", "longer than that");
   EXPECT_EQ(*replace_from_fd(fs_, "/f", ends[0]), 3U);
   EXPECT_EQ(read("/f"), "abc");
-  EXPECT_EQ(*append_from_fd(fs_, "/new/f", ends[0]), 0U);  // at its end by now
+  EXPECT_EQ(*append_from_fd(fs_, "/new/f", ends[0]), 0U);  // the stream is at its end
   EXPECT_EQ(read("/new/f"), "");
   ::close(ends[0]);
 }
 
-// A file of the host, opened to read, with more content than one buffer.
+// A host file, opened for reading, with more content than one buffer.
 class LargeFile {
  public:
   LargeFile(const testing::TempDir& dir, std::size_t bytes) : content_(bytes, 'n') {
@@ -180,7 +180,7 @@ class LargeFile {
   int fd_;
 };
 
-TEST_F(TransferTest, ALargeStreamTakesTheFilesPlaceWithItsModeAndThroughItsLink) {
+TEST_F(TransferTest, ALargeStreamReplacesTheFileWithItsModeAndThroughItsLink) {
   write("/f", "old");
   ASSERT_OK(set_mode(fs_, "/f", 0600));
   ASSERT_OK(make_symlink(fs_, "f", "/link"));

@@ -12,10 +12,11 @@
 namespace warren::v1 {
 namespace {
 
-// As locate_agent wants it, which takes a name without '/' for an id first.
+// Returns an unambiguous path for locate_agent, which would try a name without '/' as an id first.
 Result<std::string> path_of(const AgentOptions& options) {
   if (options.id.empty() == options.path.empty()) {
-    return Error(Code::kInvalid, "an agent is opened by its id or by its path", "set one of AgentOptions::id and path");
+    return Error(Code::kInvalid, "an agent is opened either by id or by path",
+                 "set exactly one of AgentOptions::id and AgentOptions::path");
   }
   if (!options.id.empty()) {
     WARREN_TRY(check_agent_id(options.id));
@@ -25,7 +26,7 @@ Result<std::string> path_of(const AgentOptions& options) {
   return is_plain ? options.path : "./" + options.path;
 }
 
-// Another process may have been quicker; then its agent is used.
+// If another process creates the agent at the same time, that one is used.
 Status create(const std::string& path, const AgentOptions& options, Clock& clock) {
   if (!options.id.empty()) WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   auto made = Store::open(path, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock);
@@ -49,11 +50,11 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
   auto state = std::make_unique<AgentState>();
   std::string path = WARREN_TRY(path_of(options));
   WARREN_TRY(create_if_missing(path, options, state->clock));
-  warren::AgentOptions how{.id_or_path = path,
-                           .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-                           .durability = options.durability == Durability::kPower ? warren::Durability::kPower
-                                                                                  : warren::Durability::kProcess};
-  state->agent = WARREN_TRY(warren::Agent::open(how, state->clock));
+  warren::AgentOptions internal{.id_or_path = path,
+                                .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
+                                .durability = options.durability == Durability::kPower ? warren::Durability::kPower
+                                                                                       : warren::Durability::kProcess};
+  state->agent = WARREN_TRY(warren::Agent::open(internal, state->clock));
   return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }
 
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Unit>> Agent::begin_unit() {
 }
 
 Status Unit::commit() {
-  if (!state_) return Error(Code::kInvalid, "this unit was committed already");
+  if (!state_) return Error(Code::kInvalid, "this unit has already been committed");
   Status done = state_->transaction.commit();
   state_.reset();
   return done;

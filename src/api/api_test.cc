@@ -1,4 +1,4 @@
-// The public API as its users have it: nothing here includes an internal header of ours but fakes.
+// The public API as users see it: includes no internal headers except fakes.
 #include <warren/agent.h>
 
 #include <array>
@@ -28,14 +28,14 @@ class ApiTest : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(ApiTest, OpeningAMissingAgentMakesIt) {
+TEST_F(ApiTest, OpeningAMissingAgentCreatesIt) {
   std::string path = dir_.file("a.db");
   ASSERT_OK(Agent::open({.path = path}));
   EXPECT_TRUE(std::filesystem::exists(path));
   EXPECT_FALSE(std::filesystem::exists(path + "-wal"));
 }
 
-TEST_F(ApiTest, OpeningAMissingAgentFailsWhenToldSo) {
+TEST_F(ApiTest, OpeningAMissingAgentFailsIfRequested) {
   EXPECT_EQ(error_of(Agent::open({.path = dir_.file("a.db"), .if_missing = IfMissing::kFail})), Code::kNotFound);
   EXPECT_EQ(error_of(Agent::open({.path = dir_.file("a.db"), .mode = Mode::kReadOnly})), Code::kNotFound);
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
@@ -47,7 +47,7 @@ TEST_F(ApiTest, AnAgentIsOpenedByExactlyOneOfIdAndPath) {
   EXPECT_EQ(error_of(Agent::open({.id = "../a"})), Code::kInvalid);
 }
 
-TEST_F(ApiTest, AFileThatIsNoAgentIsRefusedAndStaysAsItIs) {
+TEST_F(ApiTest, AFileThatIsNotAnAgentIsRefusedAndNotChanged) {
   std::string path = dir_.file("notes.txt");
   std::ofstream(path) << "plain text, longer than a header would be";
   EXPECT_EQ(error_of(Agent::open({.path = path})), Code::kCorrupt);
@@ -70,7 +70,7 @@ TEST_F(ApiTest, ManyOpenersOfAMissingAgentGetTheSameOne) {
   EXPECT_EQ(keys->size(), openers.size());
 }
 
-TEST_F(ApiTest, WhatWasWrittenIsThereAfterReopening) {
+TEST_F(ApiTest, WrittenDataIsThereAfterReopening) {
   {
     auto agent = open();
     EXPECT_OK(agent->files().write_file("/a/b.txt", "hello"));
@@ -108,7 +108,7 @@ TEST_F(ApiTest, FilesHaveNamesLinksAndAttributes) {
   EXPECT_TRUE(entries.at(0).attributes.is_directory());
 }
 
-TEST_F(ApiTest, NamesMoveCopyAndGo) {
+TEST_F(ApiTest, NamesAreMovedCopiedAndRemoved) {
   auto agent = open();
   Files files = agent->files();
   EXPECT_OK(files.write_file("/a", "A"));
@@ -205,7 +205,7 @@ TEST_F(ApiTest, ACallIsStartedAndFinishedOnce) {
   EXPECT_FALSE(tools.stats_for("never").value().has_value());
 }
 
-TEST_F(ApiTest, AUnitLandsWholeOrNotAtAll) {
+TEST_F(ApiTest, AUnitIsCommittedCompletelyOrNotAtAll) {
   auto agent = open();
   {
     auto unit = agent->begin_unit();
@@ -226,7 +226,7 @@ TEST_F(ApiTest, AUnitLandsWholeOrNotAtAll) {
   EXPECT_EQ(other->kv().get("k").value(), "1");
 }
 
-TEST_F(ApiTest, ABackupIsAnAgentOfItsOwn) {
+TEST_F(ApiTest, ABackupIsASeparateAgent) {
   auto agent = open();
   EXPECT_OK(agent->files().write_file("/f", "before"));
   EXPECT_OK(agent->backup(dir_.file("copy.db")));

@@ -31,7 +31,7 @@ Attributes to_public(const warren::Attributes& from) {
           .rdev = from.rdev};
 }
 
-// The enumerators of both sides are the same and in the same order.
+// Both enums have the same enumerators in the same order.
 template <class To, class From>
 constexpr To same(From value) {
   return static_cast<To>(value);
@@ -121,12 +121,12 @@ Status Files::copy_file(std::string_view from, std::string_view to) {
 }
 
 Result<std::unique_ptr<File>> Files::open(std::string_view path, const OpenOptions& options) {
-  warren::OpenOptions how{.access = same<warren::FileAccess>(options.access),
-                          .create = same<warren::Create>(options.create),
-                          .truncate = same<warren::Truncate>(options.truncate),
-                          .append = same<warren::Append>(options.append),
-                          .mode = options.mode};
-  auto file = WARREN_TRY(warren::File::open(fs_of(state_), path, how));
+  warren::OpenOptions internal{.access = same<warren::FileAccess>(options.access),
+                               .create = same<warren::Create>(options.create),
+                               .truncate = same<warren::Truncate>(options.truncate),
+                               .append = same<warren::Append>(options.append),
+                               .mode = options.mode};
+  auto file = WARREN_TRY(warren::File::open(fs_of(state_), path, internal));
   auto state = std::make_unique<File::State>(File::State{std::move(file)});
   return std::unique_ptr<File>(new File(std::move(state)));
 }

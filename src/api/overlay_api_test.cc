@@ -1,4 +1,4 @@
-// The public API on an agent that lies over a directory: its users have the merged tree.
+// The public API on an agent with a base: users see the merged tree.
 #include <warren/v1/agent.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::error_of;
 
-TEST(OverlayApi, FilesOfTheBaseAreReadAndChangedWithoutTouchingThem) {
+TEST(OverlayApi, FilesOfTheBaseAreReadAndChangedWithoutWritingToTheBase) {
   testing::TempDir dir;
   SystemClock clock;
   std::string base = dir.file("base");

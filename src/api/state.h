@@ -1,4 +1,4 @@
-// What stands behind the public objects.
+// The internal state of the public objects.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace warren::v1 {
 
-// Not in <warren/v1/...>: users never see an internal type.
+// Not in <warren/v1/...>, so that users never see an internal type.
 struct AgentState {
   SystemClock clock;
-  std::unique_ptr<warren::Agent> agent;  // after the clock it uses
+  std::unique_ptr<warren::Agent> agent;  // declared after the clock that it uses
 };
 
 }  // namespace warren::v1

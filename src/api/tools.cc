@@ -76,9 +76,9 @@ Result<ToolCall> ToolCalls::get(std::int64_t id) {
 }
 
 Result<std::vector<ToolCall>> ToolCalls::list(const CallFilter& filter) {
-  warren::CallFilter how{.name = filter.name, .since = filter.since, .limit = filter.limit};
-  if (filter.status) how.status = static_cast<warren::CallStatus>(*filter.status);
-  std::vector<warren::ToolCall> found = WARREN_TRY(state_->agent->tools().list(how));
+  warren::CallFilter internal{.name = filter.name, .since = filter.since, .limit = filter.limit};
+  if (filter.status) internal.status = static_cast<warren::CallStatus>(*filter.status);
+  std::vector<warren::ToolCall> found = WARREN_TRY(state_->agent->tools().list(internal));
   std::vector<ToolCall> calls;
   calls.reserve(found.size());
   for (warren::ToolCall& call : found) calls.push_back(to_public(std::move(call)));

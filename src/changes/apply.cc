@@ -21,7 +21,7 @@
 namespace warren {
 namespace {
 
-// Takes what was applied out of the upper layer, and the intent with it.
+// Removes applied changes from the upper layer.
 class Dropper {
  public:
   Dropper(const AgentOverlay& overlay, const Intent& intent, const UpperTree& tree, TreeFinder& base)
@@ -44,7 +44,7 @@ class Dropper {
  private:
   using Moves = std::map<std::string, std::string, std::less<>>;
 
-  // Where the base has it after the renames; nullopt if they did not concern it.
+  // The base path after the renames; nullopt if they do not affect it.
   static std::optional<std::string> moved_to(const Moves& moves, const std::string& base_path, std::string_view from) {
     for (std::string_view at = from; at != "/"; at = split_parent(at).parent) {
       auto moved = moves.find(at);
@@ -53,7 +53,7 @@ class Dropper {
     return std::nullopt;
   }
 
-  // What stays in the upper layer comes from where the base has it by now.
+  // Updates the base paths of the nodes that stay in the upper layer.
   Status follow_renames() {
     Moves moves;
     for (const AppliedChange& change : intent_.changes) {
@@ -79,7 +79,7 @@ class Dropper {
     return Ok{};
   }
 
-  // A directory that hides the base's would hide what was applied in it.
+  // A directory that hides the base's directory would also hide what was applied in it.
   Status uncover_above() {
     std::set<std::string> dirs;
     for (const AppliedChange& change : intent_.changes) {
@@ -93,7 +93,7 @@ class Dropper {
     return Ok{};
   }
 
-  // A node that was written in place is now that under each of its names, also under those that the agent deleted.
+  // A node that was overwritten in place has changed under all its names, including those that the agent deleted.
   Status follow_written_nodes() {
     std::set<Inode> written;
     for (const AppliedChange& change : intent_.changes) {
@@ -110,7 +110,7 @@ class Dropper {
     return Ok{};
   }
 
-  // What the steps wrote to a node is there under its other names too, and that is no change by others.
+  // Our own writes to a node also show under its other names; they must not count as changes by somebody else.
   Status follow_touched_links() {
     std::set<std::uint64_t> touched;
     for (const Step& step : intent_.steps) touched.insert({step.old_node.inode, step.new_node.inode});
@@ -128,7 +128,8 @@ class Dropper {
   Status drop_deleted(const AppliedChange& change) {
     WARREN_TRY(edit_.remove_whiteout(change.path));
     const UpperNode* node = tree_.find(change.path);
-    bool is_dir_again = node != nullptr && node->node.is_directory();  // what is below is another one's
+    bool is_dir_again =
+        node != nullptr && node->node.is_directory();  // the whiteouts below belong to the new directory
     if (change.type != S_IFDIR || is_dir_again) return Ok{};
     return edit_.remove_whiteouts_below(change.path);
   }
@@ -151,19 +152,19 @@ class Dropper {
         node->node.size == change.size && node->node.mtime == change.mtime && node->node.ctime == change.ctime;
     if (!is_same) return keep(*node);
     WARREN_TRY(edit_.remove(change.path));
-    bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other name of the base shows it
+    bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other base name shows it
     bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node->node.inode).ok();
-    return has_other_names ? note_origin(*node) : Status(Ok{});
+    return has_other_names ? record_origin(*node) : Status(Ok{});
   }
 
-  // The agent wrote to it again: that is a new change, over what the base has now.
+  // The agent changed the node again: that is a new change, relative to what the base has now.
   Status keep(const UpperNode& node) {
     changed_.push_back(node.path);
-    return note_origin(node);
+    return record_origin(node);
   }
 
-  // It comes from what the base has now. The number of the file that was there before may be given to another.
-  Status note_origin(const UpperNode& node) {
+  // Records the base's current node as the origin: the inode number of the replaced one may be reused.
+  Status record_origin(const UpperNode& node) {
     Origin origin{.upper = node.node.inode, .base_path = node.path};
     origin.seen = WARREN_TRY(base_.find(node.path));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
@@ -186,7 +187,7 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   Dropper dropper(overlay, intent, tree, base);
   WARREN_TRY(dropper.run());
-  WARREN_TRY(links.settle(overlay, base));
+  WARREN_TRY(links.update(overlay, base));
   WARREN_TRY(remove_apply_intent(agent.store()));
   WARREN_TRY(unit->commit());
   return dropper.take_changed();
@@ -194,12 +195,12 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
 
 Status forget_intent(Agent& agent) { return remove_apply_intent(agent.store()); }
 
-// After a failure in the middle: the base as it was, and then the reason.
-Error take_back(Agent& agent, HostTree& base, const Intent& intent, Error why) {
+// After a failure during perform(): restores the base and returns the error.
+Error undo_apply(Agent& agent, HostTree& base, const Intent& intent, Error why) {
   Result<std::vector<std::string>> left = undo(base, intent);
   if (!left.ok()) {
     return std::move(why).with_hint(fmt::format(
-        "taking it back failed too ({}); the next command on this agent tries again", left.error().message()));
+        "undoing the apply failed too ({}); the next command on this agent tries again", left.error().message()));
   }
   Status forgotten = forget_intent(agent);
   if (!forgotten.ok()) return std::move(forgotten).take_error();
@@ -207,20 +208,20 @@ Error take_back(Agent& agent, HostTree& base, const Intent& intent, Error why) {
     Staging::remove(base, intent.staging, intent.tops).ignore("the next command removes it");
     return why;
   }
-  return std::move(why).with_hint(fmt::format("{} could not be put back: the old one is in {} in the base",
+  return std::move(why).with_hint(fmt::format("{} could not be restored: the old one is in {} in the base",
                                               quote(left->front()), quote(intent.staging)));
 }
 
-// Without it nobody could tell what is done from what is not.
+// Without the staging directories it is impossible to tell which steps were done.
 Status check_mounted(HostTree& base, const Intent& intent) {
   for (const std::string& top : intent.tops) {
     if (WARREN_TRY(base.find(join_path(top, intent.staging)))) continue;
     return Error(Code::kUnavailable,
-                 fmt::format("an apply was cut off that had written to the filesystem at {} in the base, which is not "
-                             "there now",
+                 fmt::format("an interrupted apply had written to the filesystem at {} in the base, which is not "
+                             "mounted now",
                              quote(top)),
-                 fmt::format("mount it again; if it is gone for good, make an empty directory {} there, and what can "
-                             "be put back will be",
+                 fmt::format("mount it again; if it is lost, create an empty directory {} there, and the rest is "
+                             "restored as far as possible",
                              quote(intent.staging)));
   }
   return Ok{};
@@ -230,11 +231,12 @@ Status check_mounted(HostTree& base, const Intent& intent) {
 
 Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options) {
   std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay) return Error(Code::kInvalid, "the agent lies over no base");
+  if (!overlay) return Error(Code::kInvalid, "the agent has no base");
   auto base = WARREN_TRY(HostTree::open(overlay->base_path));
   WARREN_TRY(base->lock());
   std::optional<std::string> other = WARREN_TRY(find_apply_intent(agent.store()));
-  if (other) return Error(Code::kBusy, "an apply of this agent was cut off", "`warren diff` finishes it first");
+  if (other)
+    return Error(Code::kBusy, "an apply of this agent was interrupted", "run `warren diff` to finish it first");
   Staging staging = WARREN_TRY(Staging::make(*base, agent.store()));
   Stager stager(*overlay, *base, options.set_id);
   Result<Intent> intent = Planner(*base, stager, staging).plan(changes, options.contents);
@@ -244,8 +246,8 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
     return intent.ok() ? std::move(noted).take_error() : std::move(intent).take_error();
   }
   Status done = perform(*base, *intent);
-  if (!done.ok()) return take_back(agent, *base, *intent, std::move(done).take_error());
-  stager.let_go();
+  if (!done.ok()) return undo_apply(agent, *base, *intent, std::move(done).take_error());
+  stager.forget_nodes();
   ApplyReport report;
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *intent));
   report.notes = stager.notes();
@@ -256,7 +258,7 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const ApplyOptions& options) {
   auto base = WARREN_TRY(HostTree::open(overlay.base_path));
-  Staging staging = WARREN_TRY(Staging::imagine(*base));
+  Staging staging = WARREN_TRY(Staging::dry_run(*base));
   Stager stager(overlay, *base, options.set_id);
   return Planner(*base, stager, staging).rehearse(changes, options.contents);
 }
@@ -268,7 +270,7 @@ Result<bool> needs_recovery(Agent& agent) {
   if (intent) return true;
   auto base = WARREN_TRY(HostTree::open(overlay->base_path));
   bool has_any = WARREN_TRY(Staging::has_leftovers(*base, agent.store()));
-  return has_any && base->lock().ok();  // else an apply is under way, and they are its own
+  return has_any && base->lock().ok();  // if it is locked, an apply is running, and they are its own
 }
 
 Result<std::optional<Recovery>> recover_apply(Agent& agent) {

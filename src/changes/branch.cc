@@ -28,7 +28,7 @@ class Git {
     words.insert(words.begin(), "git");
     Result<Captured> done = run_captured(words, dir_, input);
     if (!done.ok() && done.error().code() == Code::kNotFound)
-      return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without it");
+      return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
     return done;
   }
 
@@ -50,7 +50,7 @@ class Git {
 
 bool is_in_git_dir(std::string_view path) { return path.find("/.git/") != path.npos || path.ends_with("/.git"); }
 
-// What goes to the commit, for `git fast-import`.
+// The input of `git fast-import`.
 class Stream {
  public:
   Stream(const AgentOverlay& overlay, int fd, std::string prefix)
@@ -73,7 +73,7 @@ class Stream {
     for (std::uint64_t at = 0; at < node.size;) {
       std::size_t count = WARREN_TRY(open->read_at(at, as_mutable_bytes(buffer)));
       count = static_cast<std::size_t>(std::min<std::uint64_t>(count, node.size - at));
-      if (count == 0) return Error(Code::kConflict, fmt::format("{} was changed at this moment", quote(file.path)));
+      if (count == 0) return Error(Code::kConflict, fmt::format("{} was changed while it was read", quote(file.path)));
       WARREN_TRY(text(std::string_view(buffer).substr(0, count)));
       at += count;
     }
@@ -88,7 +88,7 @@ class Stream {
   std::string prefix_;
 };
 
-// Which of the new files git does not want to know of.
+// The new files that git ignores.
 Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<ChangedFile>& files) {
   Fd list = WARREN_TRY(open_scratch_file());
   for (const ChangedFile& file : files) {
@@ -111,12 +111,12 @@ Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector
 
 Status check_branch(Git& git, const std::string& branch) {
   bool is_inside = WARREN_TRY(git.succeeds({"rev-parse", "--is-inside-work-tree"}));
-  if (!is_inside) return Error(Code::kInvalid, "the base is in no git work tree", "--as-patch needs none");
+  if (!is_inside) return Error(Code::kInvalid, "the base is not in a git work tree", "--as-patch does not need one");
   bool is_name = WARREN_TRY(git.succeeds({"check-ref-format", "--branch", branch}));
   if (!is_name || branch.starts_with('-') || branch.starts_with('@'))
-    return Error(Code::kInvalid, fmt::format("{} is no name for a branch", quote(branch)));
+    return Error(Code::kInvalid, fmt::format("{} is not a valid branch name", quote(branch)));
   bool is_taken = WARREN_TRY(git.succeeds({"show-ref", "--verify", "--quiet", "refs/heads/" + branch}));
-  if (is_taken) return Error(Code::kExists, fmt::format("the branch {} exists already", quote(branch)));
+  if (is_taken) return Error(Code::kExists, fmt::format("the branch {} already exists", quote(branch)));
   return Ok{};
 }
 
@@ -138,17 +138,17 @@ Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vec
       fmt::format("commit refs/heads/{}\ncommitter {}\ndata {}\n{}\n", branch, who, message.size(), message)));
   if (head.status == 0) WARREN_TRY(stream.text(fmt::format("from {}\n", trimmed(head.output, kWhitespace))));
   std::size_t count = 0;
-  for (const ChangedFile& file : files) {  // all of these first: names may change places
-    bool leaves = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
-    if (leaves) WARREN_TRY(stream.remove(file.before->path));
-    count += leaves ? 1 : 0;
+  for (const ChangedFile& file : files) {  // removals first: files may have swapped names
+    bool is_removed = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
+    if (is_removed) WARREN_TRY(stream.remove(file.before->path));
+    count += is_removed ? 1 : 0;
   }
   for (const ChangedFile& file : files) {
-    bool comes = file.after && !is_in_git_dir(file.after->path) && !ignored.contains(file.after->path);
-    if (comes) WARREN_TRY(stream.put(*file.after));
-    count += comes ? 1 : 0;
+    bool is_written = file.after && !is_in_git_dir(file.after->path) && !ignored.contains(file.after->path);
+    if (is_written) WARREN_TRY(stream.put(*file.after));
+    count += is_written ? 1 : 0;
   }
-  if (count == 0) return Error(Code::kInvalid, "none of the changes are for git: there is nothing to commit");
+  if (count == 0) return Error(Code::kInvalid, "nothing to commit: git ignores or does not track any of the changes");
   if (::lseek(script.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
   Captured done = WARREN_TRY(git.run({"fast-import", "--quiet", "--date-format=raw"}, script.get()));
   if (done.status != 0) return Error(Code::kIo, fmt::format("git fast-import: {}", trimmed(done.errors, kWhitespace)));

@@ -1,4 +1,4 @@
-// Changes as a commit on a new branch of the base's git repository.
+// Commits changes to a new branch of the base's git repository.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace warren {
 
-// On top of HEAD; the work tree, the index and the branch that is checked out stay as they are. Files that
-// git ignores, and everything in a .git directory, are left out. Returns the commit's name. kNotFound
-// without git, kInvalid where the base is in no work tree, kExists for a branch that is there.
+// The parent is HEAD; the work tree, the index and the current branch are not changed. Files that git ignores, and
+// everything in a .git directory, are left out. Returns the commit's id. kNotFound without git, kInvalid if the base is
+// not in a work tree, kExists for an existing branch.
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                                      const std::string& branch);
 

@@ -44,7 +44,7 @@ class Lister {
     Attributes node;
   };
 
-  // A node whose name in the base is gone is that node, renamed; under its first name if it has several.
+  // A copy whose base name is gone counts as renamed; if it has several names, the first one counts.
   void claim_renamed() {
     for (const UpperNode& node : tree_->nodes()) {
       if (node.node.is_directory() || !is_foreign(node) || claimed_.contains(node.origin->base_path)) continue;
@@ -62,7 +62,7 @@ class Lister {
     return node.origin != nullptr && !node.origin->base_path.empty() && node.origin->base_path != node.place;
   }
 
-  // Whether the merged tree has the base's node of that name under another name.
+  // Whether the merged tree shows the base's node of that name under another name.
   bool is_elsewhere(const std::string& base_path) const {
     return claimed_.contains(base_path) || tree_->is_moved_dir(base_path);
   }
@@ -108,12 +108,12 @@ class Lister {
     WARREN_TRY(list_covered(node));
     TreeChange change = begin(TreeChangeKind::kAdded, node);
     bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
-    if (is_second_name) change.seen.reset();  // that is what the base has under the first
+    if (is_second_name) change.seen.reset();  // it describes the base's node under the first name
     changes_.push_back(std::move(change));
     return Ok{};
   }
 
-  // What the base has under a name that something else took.
+  // Lists the base's node as deleted if something else took its name.
   Status list_covered(const UpperNode& node) {
     if (!node.there || is_elsewhere(node.place)) return Ok{};
     return list_deleted({node.path, node.place, *node.there}, node.node.ctime);
@@ -122,7 +122,7 @@ class Lister {
   Status list_pair(const UpperNode& node, const std::string& place) {
     TreeChange change = begin(TreeChangeKind::kModified, node);
     change.base_path = place;
-    change.before = WARREN_TRY(base_.find(place));  // anew: the base keeps no number for ever
+    change.before = WARREN_TRY(base_.find(place));  // looked up again: inode numbers of the base do not stay valid
     if (!change.before) return Ok{};
     consider_lost(change);
     WARREN_TRY(compare(change, node));
@@ -156,7 +156,7 @@ class Lister {
       Gone gone = std::move(pending.back());
       pending.pop_back();
       if (gone.node.is_directory()) {
-        // Found anew by path: numbers from a listing are not kept for ever.
+        // Looked up by path: inode numbers from a listing do not stay valid.
         std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
         if (!dir || !dir->is_directory()) continue;
         std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
@@ -199,7 +199,7 @@ class Lister {
   Status compare(TreeChange& change, const UpperNode& node) {
     const Attributes& before = *change.before;
     change.is_content_changed = WARREN_TRY(has_other_content(node, before));
-    // What the agent copied and left alone is no change of the agent's, whatever the host did to it since.
+    // A directory that was copied up but not changed by the agent is not a change, even if the host has changed it.
     bool is_as_seen = node.node.is_directory() && change.seen && has_same_mode(node.node, *change.seen);
     bool is_mode_changed = !node.node.is_symlink() && before.mode != node.node.mode;
     change.is_metadata_changed = !is_as_seen && (is_mode_changed || before.owner != node.node.owner);
@@ -222,7 +222,7 @@ class Lister {
     std::vector<ByteRange> ranges = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
     if (ranges.size() == 1 && ranges[0] == ByteRange{0, node.node.size}) return false;  // no byte was copied
     if (!ranges.empty() && node.origin != nullptr && node.origin->seen && node.origin->seen->mtime != before.mtime)
-      return true;  // what is left in the base is not what was copied: there is nothing to read
+      return true;  // the base's file has changed since the copy was made: no need to compare
     FileSystem& ours = ranges.empty() ? overlay_.upper.fs() : overlay_.merged;
     Attributes file = node.node;
     if (!ranges.empty()) {

@@ -1,8 +1,7 @@
-// What an agent has changed over its base: the list that `diff` shows, `apply` writes and `discard` drops.
+// An agent's changes to its base: the list that `diff` shows, `apply` writes and `discard` drops.
 //
-// It is worked out from the rows of the upper layer, so it costs what was changed and not what the base
-// holds; of the base only the nodes concerned are looked at, and directories that are gone. Rules:
-// docs/design/changes.md.
+// It is computed from the rows of the upper layer, so the cost depends on the number of changes and not on the size of
+// the base; only the nodes concerned and deleted directories are read from the base. Rules: docs/design/changes.md.
 #pragma once
 
 #include <cstdint>
@@ -18,40 +17,39 @@
 
 namespace warren {
 
-// In the order in which changes of one path are listed: what was there goes before something else comes.
+// In the order in which changes of one path are listed: a deletion comes before the node that replaces it.
 enum class TreeChangeKind : std::uint8_t { kDeleted, kModified, kRenamed, kAdded };
 
-// One node that is not what the base has. What happened below a directory are changes of their own, but for
-// a renamed directory, whose content moved along.
+// One node that differs from the base. Nodes below a directory have changes of their own, except that the content of a
+// renamed directory moved with it.
 struct TreeChange {
   TreeChangeKind kind = TreeChangeKind::kModified;
-  std::string path;       // in the merged tree; of what is gone, where it would be
-  std::string base_path;  // where the base has it; "" if it was added
-  // The base's name that `path` stands for, whether or not there is something; "" inside a directory that
-  // shows nothing of the base.
+  std::string path;       // in the merged tree; for a deleted node, where it would be
+  std::string base_path;  // its path in the base; "" if it was added
+  // The base path that `path` corresponds to, whether or not something is there; "" inside a directory that shows
+  // nothing of the base.
   std::string place;
   std::optional<Attributes> before;  // as it is in the base now; nullopt if it was added
   std::optional<Attributes> after;   // nullopt if it was deleted
-  bool is_content_changed = false;   // bytes of a file, target of a link, numbers of a device
+  bool is_content_changed = false;   // bytes of a file, target of a link, device numbers
   bool is_metadata_changed = false;  // permission bits, owner, extended attributes
-  // The base's node as the agent knew it, and when nothing says so, a time at which it knew it.
+  // The base's node as the agent saw it; if that was not recorded, known_at is a time at which the agent saw it.
   std::optional<Attributes> seen;
   Timestamp known_at;
-  // One of several names that the base's node had, which this one no longer means: what happens to the others moves the
-  // node's ctime.
+  // In the base this was one of several names of the node. Changes to its other names alter the node's ctime.
   bool is_lost_link = false;
-  bool has_hidden_names = false;  // other names in the base mean the same node, and must go on doing so
+  bool has_hidden_names = false;  // other names in the base refer to the same node, and must continue to
 
   const Attributes& node() const { return after ? *after : *before; }
   char letter() const;       // A M D R
-  char type_letter() const;  // f d l, or ? for what is none of these
+  char type_letter() const;  // f d l, or ? for other types
 };
 
-// Which changes are wanted, by the path in the merged tree; empty: all.
+// Selects changes by the path in the merged tree; an empty filter selects all.
 using ChangeFilter = std::function<bool(std::string_view path)>;
 
-// By path; of one path in the order of TreeChangeKind. A rename is wanted if either of its paths is.
-// kCorrupt for rows that make no sense.
+// Sorted by path; changes of one path are in the order of TreeChangeKind. A rename is selected if either of its paths
+// is. kCorrupt for invalid rows.
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter = {});
 
 struct ChangeSummary {

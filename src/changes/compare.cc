@@ -5,7 +5,7 @@
 namespace warren {
 namespace {
 
-// Lets go of an open node however a function ends.
+// Releases an open node in the destructor.
 class Opened {
  public:
   Opened(FileSystem& fs, Inode node) : fs_(fs), node_(node) {}

@@ -1,4 +1,4 @@
-// Whether two nodes of two trees are the same, as far as a diff is concerned.
+// Compares nodes of two trees, as far as a diff is concerned.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace warren {
 
-// By streaming, up to the first difference. Both are regular files.
+// Streams both regular files up to the first difference.
 Result<bool> has_same_content(FileSystem& a, const Attributes& file_a, FileSystem& b, const Attributes& file_b);
 
-// Kind, permission bits and owner. Times do not count: reading and rewriting the same is no change.
+// Compares type, permission bits and owner. Times do not count: reading or rewriting the same content is not a change.
 bool has_same_mode(const Attributes& a, const Attributes& b);
 
 using XattrMap = std::map<std::string, std::string>;

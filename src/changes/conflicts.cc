@@ -15,7 +15,7 @@ Result<std::optional<std::string>> find_ancestor(const AgentOverlay& overlay, co
   return overlay.upper.find_ancestor(change.after->inode);
 }
 
-// Changed times alone, or a new file with the old content, are no conflict.
+// If only times changed, or a new file has the old content, there is no conflict.
 Result<bool> has_ancestors_content(const AgentOverlay& overlay, const TreeChange& change) {
   const Attributes& now = *change.before;
   if (!now.is_file() || !has_same_mode(now, *change.seen) || now.size != change.seen->size) return false;
@@ -35,11 +35,11 @@ std::string describe(const TreeChange& change) {
   const Attributes& now = *change.before;
   if (!change.seen) {
     return change.kind == TreeChangeKind::kDeleted
-               ? "it came to the base, or was changed there, without the agent knowing"
-               : "the base got it, or changed it, without the agent knowing";
+               ? "it was created or changed in the base, and the agent has not seen that"
+               : "the base has a new or changed version that the agent has not seen";
   }
-  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "it is another kind of file in the base now";
-  if (now.is_directory()) return "it is another directory in the base now";
+  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "it now has another file type in the base";
+  if (now.is_directory()) return "it is now a different directory in the base";
   if (now.size == change.seen->size && now.mtime == change.seen->mtime && now.inode == change.seen->inode)
     return "its mode or owner was changed in the base";
   return "it was changed in the base";
@@ -52,7 +52,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     return std::optional<std::string>("it was deleted from the base");
   }
   if (!change.seen) {
-    // A directory is what is in it, and that is looked at name by name; its own time moves with any of them.
+    // A directory's own time changes with any entry in it, and its entries are compared one by one.
     Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
     bool is_older = changed_at <= change.known_at;
     if (is_older || change.before->is_directory()) return std::optional<std::string>();

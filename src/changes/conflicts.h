@@ -1,4 +1,4 @@
-// Whether the base is still what the agent saw when it changed it, and bringing both together if not.
+// Finds conflicts between an agent's changes and its base, and merges both.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ struct ApplyConflict {
   std::string why;  // "it was changed in the base"
 };
 
-// Looks at the base's nodes that the changes are about. A node is as it was seen if number, kind, size,
-// mtime, mode and owner are the same, or its content is that of the kept ancestor. Of what nothing was
-// recorded (names deleted together with a moved directory, files made anew under an old name) it must not
-// have changed after the agent's own change.
+// Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,
+// mode and owner are the same, or its content equals the stored ancestor. Where nothing was recorded (names deleted
+// together with a moved directory, files created again under an old name), the base's node must be older than the
+// agent's change.
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
 
-// What the agent and the host made of a text file, in one; nullopt where that is not possible without a
-// person: no ancestor was kept, it is no text, or both changed the same lines.
+// Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is no
+// stored ancestor, it is not text, or both changed the same lines.
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change);
 
 }  // namespace warren

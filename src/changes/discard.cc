@@ -34,18 +34,18 @@ class Discarder {
       if (all_[i].after && all_[i].after->is_directory()) edit_.keep_dir(all_[i].path);
       if (all_[i].kind == TreeChangeKind::kRenamed) still_elsewhere_.emplace(all_[i].base_path, i);
     }
-    // From below to above: a directory goes when nothing is in it any more.
+    // Bottom up: a directory is removed once it is empty.
     for (std::size_t i = all_.size(); i-- > 0;) {
       if (chosen_.has(i) && all_[i].after) WARREN_TRY(drop_node(all_[i]));
     }
-    // From above to below: a directory shows again before what is in it does.
+    // Top down: a directory shows again before its content does.
     for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
     WARREN_TRY(hide_moved());
     return edit_.tidy();
   }
 
  private:
-  // Copies that differ from the base in nothing are no changes, but would hide what the base becomes.
+  // Copies that equal the base are not changes, but would hide later changes of the base.
   Status drop_equal(const ChangeFilter& filter) {
     for (const UpperNode& node : tree_.nodes()) {
       if (node.node.is_directory() || (filter && !filter(node.path))) continue;
@@ -64,10 +64,10 @@ class Discarder {
     }
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
     if (!is_removed || node->is_nameless) return Ok{};
-    return settle_place(*node);
+    return restore_place(*node);
   }
 
-  // Those that were there only because of what was in them.
+  // Removes directories that existed only because of their content.
   Status remove_dirs_below(const std::string& path) {
     std::string from = path + "/";
     auto first = std::lower_bound(dirs_.begin(), dirs_.end(), from);
@@ -76,8 +76,8 @@ class Discarder {
     return Ok{};
   }
 
-  // What the base has under the name shows now, unless it is under another name by the agent's will.
-  Status settle_place(const UpperNode& node) {
+  // Makes the base's node at this name show again, unless the agent has renamed it to another name.
+  Status restore_place(const UpperNode& node) {
     if (!node.there) return Ok{};
     auto moved = still_elsewhere_.find(node.place);
     if (moved == still_elsewhere_.end()) return edit_.remove_whiteout(node.path);
@@ -85,7 +85,7 @@ class Discarder {
     return edit_.add_whiteout(node.path, node.place, renamed.seen ? *renamed.seen : *node.there);
   }
 
-  // Mode, owner and attributes as the base has them.
+  // Sets mode, owner and extended attributes to those of the base.
   Status restore_dir(const TreeChange& change, const UpperNode& node) {
     std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
     if (!as) return Ok{};
@@ -99,10 +99,10 @@ class Discarder {
       WARREN_TRY(fs.set_xattr(node.node.inode, name, as_bytes(value), XattrMode::kAny));
     }
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
-    if (node.replaces_dir) return Ok{};  // it still hides what the base has in it
+    if (node.replaces_dir) return Ok{};  // it still hides the base's content
     WARREN_TRY(edit_.show_base(change.path, change.base_path));
     if (change.path == "/") return Ok{};
-    WARREN_TRY(edit_.remove(change.path));  // if it was only there for this
+    WARREN_TRY(edit_.remove(change.path));  // if nothing else is in it
     return Ok{};
   }
 
@@ -124,7 +124,7 @@ class Discarder {
     return names;
   }
 
-  // Where the merged tree had, or has, a name of the base that did not move by itself.
+  // The merged path of a base name, following renamed directories above it but not its own rename.
   std::string path_of(const std::string& base_path) const {
     for (std::string_view above = base_path;;) {
       above = split_parent(above).parent;
@@ -139,7 +139,7 @@ class Discarder {
     return edit_.remove_whiteout(name.path);
   }
 
-  // Content of a directory that shows again, but that the agent has elsewhere, must not show twice.
+  // Content that the agent has moved out of a directory must not show twice when that directory shows again.
   Status hide_moved() {
     for (const auto& [base_path, index] : still_elsewhere_) {
       std::string path = path_of(base_path);
@@ -164,16 +164,16 @@ class Discarder {
     return Ok{};
   }
 
-  // Makes a directory of the base show, with nothing of it showing yet but what did before.
+  // Makes a directory of the base show, without making any of its content visible that was not visible before.
   Status uncover(const std::string& path, const std::string& place) {
     if (path == "/" || !uncovered_.insert(path).second) return Ok{};
     const UpperNode* node = tree_.find(path);
-    if (node != nullptr && !edit_.has(path)) return Ok{};  // dropped with a directory above: it hides nothing any more
+    if (node != nullptr && !edit_.has(path)) return Ok{};  // already removed with a directory above it
     bool is_gone = node == nullptr && is_deleted(path);
     if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
     if (is_gone) {
       WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
-      if (is_chosen_deleted(path)) return Ok{};  // shown whole
+      if (is_chosen_deleted(path)) return Ok{};  // shown completely
       WARREN_TRY(edit_.make_dir(path, place));
     }
     WARREN_TRY(edit_.uncover(path, place));
@@ -200,8 +200,8 @@ class Discarder {
   const UpperTree& tree_;
   TreeFinder& base_;
   UpperEdit edit_;
-  std::vector<std::string> dirs_;                        // of the upper layer, by path
-  std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that stands for it
+  std::vector<std::string> dirs_;                        // directories of the upper layer, sorted
+  std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that shows it
   std::unordered_map<std::string, std::size_t> still_elsewhere_;
   std::unordered_set<std::string> uncovered_;
 };
@@ -226,7 +226,7 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
-  WARREN_TRY(links.settle(overlay, base));
+  WARREN_TRY(links.update(overlay, base));
   WARREN_TRY(unit->commit());
   return chosen.list();
 }

@@ -1,4 +1,4 @@
-// Dropping changes: the base shows again what the agent had changed.
+// Drops changes, so that the base's nodes show again.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace warren {
 
-// Drops what the filter wants, and what must go with it (below), in one transaction. Returns what was
-// dropped, by path. The agent must be opened anew to see it through Agent::fs().
+// Drops the selected changes, and those that cannot stay without them, in one transaction. Returns the dropped changes,
+// sorted by path. Reopen the agent to see the result through Agent::fs().
 //
-// What goes with it: everything below a directory that was added, renamed or deleted; and what stands at the
-// name that a renamed node had.
+// Cannot stay: everything below a directory that was added, renamed or deleted, and the node at the old name of a
+// renamed node.
 Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter);
 
-// The same, without dropping anything.
+// Returns what discard_changes would drop.
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter);
 
 }  // namespace warren

@@ -24,7 +24,7 @@ Status check_patterns(const std::vector<std::string>& patterns, const std::vecto
     bool is_used = std::any_of(changes.begin(), changes.end(), [&](const TreeChange& change) {
       return glob.matches(change.path) || glob.matches(change.base_path);
     });
-    if (!is_used) return Error(Code::kNotFound, fmt::format("nothing is changed at {}", quote(pattern)));
+    if (!is_used) return Error(Code::kNotFound, fmt::format("no changes match {}", quote(pattern)));
   }
   return Ok{};
 }

@@ -1,4 +1,4 @@
-// Which changes a command is about: the PATH arguments of diff, apply and discard.
+// The PATH arguments of diff, apply and discard.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace warren {
 
-// A path takes itself and everything below it; a pattern (text/glob.h) what it matches. Without any: all.
+// A path selects itself and everything below it, a pattern (text/glob.h) what it matches; an empty list selects all.
 ChangeFilter filter_of(const std::vector<std::string>& patterns);
 
-// kNotFound when one of them takes none of the changes: probably a typing error.
+// kNotFound if a pattern matches none of the changes: it is probably misspelled.
 Status check_patterns(const std::vector<std::string>& patterns, const std::vector<TreeChange>& changes);
 
 }  // namespace warren

@@ -7,9 +7,9 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kMagic = "warren-apply-1\n";
-constexpr std::string_view kMagicWithTops = "warren-apply-2\n";  // as long as the other
+constexpr std::string_view kMagicWithTops = "warren-apply-2\n";  // must be as long as kMagic
 
-// Numbers have eight bytes, the lowest first; texts have their length before them.
+// Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
  public:
   explicit Writer(std::string_view magic) : out_(magic) {}
@@ -49,7 +49,7 @@ class Writer {
   std::string out_;
 };
 
-// After the first mistake everything reads as nothing; is_good() says whether there was one.
+// After the first error everything reads as empty; is_good() tells whether there was one.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {
@@ -75,7 +75,7 @@ class Reader {
     return value > std::numeric_limits<std::uint32_t>::max() ? static_cast<std::uint32_t>(fail())
                                                              : static_cast<std::uint32_t>(value);
   }
-  // How many things follow, each of at least one number.
+  // The number of items that follow; each takes at least eight bytes.
   std::uint64_t count() {
     std::uint64_t value = number();
     return value > rest_.size() / 8 ? fail() : value;
@@ -217,7 +217,7 @@ Result<Intent> decode_intent(std::string_view bytes) {
   for (const Step& step : intent.steps) {
     is_good = is_good && std::max(step.slot, step.backup) / kSlotsPerTop <= intent.tops.size();
   }
-  if (!is_good || !in.is_good() || !in.is_at_end()) return Error(Code::kCorrupt, "wr_apply holds no intent of ours");
+  if (!is_good || !in.is_good() || !in.is_at_end()) return Error(Code::kCorrupt, "the intent in wr_apply is invalid");
   return intent;
 }
 

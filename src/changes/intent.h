@@ -1,9 +1,9 @@
-// What an apply will do, written down before it does it: enough to go on after a crash, and to go back.
+// The steps of an apply, stored before the first is performed: enough to finish the apply after a crash, or to undo it.
 //
-// New content waits in a staging directory in the base's top (or that of its own filesystem), and what it replaces is
-// kept there until the end, each under the number of its slot. First everything that leaves its name goes to a slot,
-// deepest first, by the names the base has; then everything comes to its new name, from the top down. So a chain or a
-// circle of renames needs no order. Each step tells by looking whether it was done.
+// New content is staged in a directory at the root of the base (or of its own filesystem); replaced nodes are kept
+// there until the end. Each is in a numbered slot. First every node that leaves its name moves to a slot, deepest
+// first, addressed by its base path; then every node moves to its new name, top down. So chains and cycles of renames
+// need no special order. Each step can tell from the files whether it was already done.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 
 namespace warren {
 
-// What the names of staging directories begin with.
+// The prefix of staging directories.
 inline constexpr std::string_view kStagingPrefix = ".warren-apply-";
 
 // Stored. Never renumber.
 enum class StepKind : std::uint8_t {
   kTakeOut = 1,      // path → slot
-  kPutIn = 2,        // slot → path, where nothing is
-  kReplace = 3,      // slot → path, whose old node goes to `backup`
+  kPutIn = 2,        // slot → path, which does not exist
+  kReplace = 3,      // slot → path, whose old node moves to the slot `backup`
   kSetMetadata = 4,  // of path
-  kOverwrite = 5,    // content of slot into the node of path, which has other names; the old is in `backup`
+  kOverwrite = 5,    // content of slot → the node at path, which has other names; the old content is in `backup`
 };
 
 struct Step {
@@ -34,22 +34,22 @@ struct Step {
   std::string path;
   std::uint64_t slot = 0;
   std::uint64_t backup = 0;
-  HostNode old_node;        // at path before; none for kPutIn
+  HostNode old_node;        // at path before the step; none for kPutIn
   HostNode new_node;        // in the slot; for kPutIn and kReplace
-  std::uint64_t nodes = 0;  // of what kTakeOut takes, all counted; 0: not looked at
+  std::uint64_t nodes = 0;  // number of nodes in the tree that kTakeOut moves; 0: not checked
   HostMetadata before;      // kSetMetadata, kOverwrite
   HostMetadata after;
 
   bool operator==(const Step&) const = default;
 };
 
-// A change as it was when it was staged, to be taken out of the upper layer.
+// A change as it was when it was staged, to be removed from the upper layer.
 struct AppliedChange {
   TreeChangeKind kind = TreeChangeKind::kModified;
   std::string path;
-  std::string base_path;  // where the base had it
+  std::string base_path;  // its path in the base
   std::uint32_t type = 0;
-  Inode upper;  // 0: it was deleted
+  Inode upper;  // 0 for a deletion
   std::uint64_t size = 0;
   Timestamp mtime;
   Timestamp ctime;
@@ -58,10 +58,10 @@ struct AppliedChange {
 };
 
 struct Intent {
-  std::string staging;  // name in the base's top
+  std::string staging;  // name of the staging directory in the base's root
   std::vector<Step> steps;
-  // Directories of the base in which other filesystems begin that are written to. Each has a staging directory of the
-  // same name; the n-th one, counted from 1, has the slots from n * kSlotsPerTop on.
+  // Mount points in the base whose filesystems are written to. Each has a staging directory of the same name; the n-th
+  // one, counted from 1, has the slots from n * kSlotsPerTop on.
   std::vector<std::string> tops;
   std::vector<AppliedChange> changes;
 

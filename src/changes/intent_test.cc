@@ -25,14 +25,14 @@ Intent example() {
   return intent;
 }
 
-TEST(Intent, ComesBackAsItWas) {
+TEST(Intent, SurvivesEncodingAndDecoding) {
   Intent intent = example();
   Result<Intent> back = decode_intent(encode(intent));
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(*back, intent);
 }
 
-TEST(Intent, WithoutAnyStepComesBackToo) {
+TEST(Intent, WithoutStepsSurvivesToo) {
   Result<Intent> back = decode_intent(encode(Intent{}));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(*back, Intent{});
@@ -45,7 +45,7 @@ Intent over_two_filesystems() {
   return intent;
 }
 
-TEST(Intent, ComesBackWithTheFilesystemsItConcerns) {
+TEST(Intent, KeepsTheFilesystemsItConcerns) {
   Result<Intent> back = decode_intent(encode(over_two_filesystems()));
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(*back, over_two_filesystems());

@@ -39,7 +39,7 @@ Result<LinkCounts> LinkCounts::begin(const AgentOverlay& overlay, const UpperTre
   return counts;
 }
 
-Status LinkCounts::settle(const AgentOverlay& overlay, TreeFinder& base) {
+Status LinkCounts::update(const AgentOverlay& overlay, TreeFinder& base) {
   if (nodes_.empty()) return Ok{};
   UpperTree now = WARREN_TRY(UpperTree::read(overlay, base));
   std::vector<LostLink> lost = WARREN_TRY(overlay.upper.list_lost_links());

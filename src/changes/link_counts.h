@@ -1,8 +1,7 @@
-// Hard links of the base, counted anew after changes have left the upper layer.
+// Recounts hard links of the base after changes were removed from the upper layer.
 //
-// The upper layer keeps two things about a node of the base with several names: which of them it has lost, and how
-// many still mean its copy without being in the upper layer. A name that shows again, or is gone from the base by
-// now, changes both.
+// For a base node with several names, the upper layer records which names the node has lost, and how many names refer
+// to its copy without being in the upper layer. Both change when a name shows again or has been deleted in the base.
 #pragma once
 
 #include <map>
@@ -16,18 +15,18 @@
 
 namespace warren {
 
-// Both calls within the same unit. O(names and rows of the upper layer), and nothing where there are no such nodes.
+// Make both calls within the same unit. O(names and rows of the upper layer); free if there are no such nodes.
 class LinkCounts {
  public:
   static Result<LinkCounts> begin(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base);
 
-  // After the edit.
-  Status settle(const AgentOverlay& overlay, TreeFinder& base);
+  // Stores the new counts; call it after the edit.
+  Status update(const AgentOverlay& overlay, TreeFinder& base);
 
  private:
   struct Node {
-    std::set<std::string> names;     // of the base, as far as the upper layer has ever touched them
-    std::uint32_t hidden_names = 0;  // of these, before the edit
+    std::set<std::string> names;     // in the base, as far as the upper layer has ever touched them
+    std::uint32_t hidden_names = 0;  // the number of these that were hidden before the edit
   };
   static Result<std::uint32_t> count_hidden(Inode number, const Node& node, const UpperTree& tree, TreeFinder& base);
 

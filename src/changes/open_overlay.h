@@ -1,4 +1,4 @@
-// Opening an agent that lies over a base, after finishing what an interrupted apply has left.
+// Opens an agent that has a base, after recovering from an interrupted apply.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@ namespace warren {
 
 struct OverlayAgent {
   std::unique_ptr<Agent> agent;
-  AgentOverlay overlay;  // of the agent
+  AgentOverlay overlay;  // refers to the agent
 };
 
-// kInvalid for an agent without a base. `on_recovery` is called if an interrupted apply was finished or taken back.
+// kInvalid for an agent without a base. Calls `on_recovery` if an interrupted apply was finished or undone.
 Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock,
                                   const std::function<void(const Recovery&)>& on_recovery);
 

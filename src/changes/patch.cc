@@ -14,15 +14,15 @@
 namespace warren {
 namespace {
 
-bool has_place(const Attributes& node) { return node.is_file() || node.is_symlink(); }
+bool is_in_patch(const Attributes& node) { return node.is_file() || node.is_symlink(); }
 
-// What moved along with a renamed directory, and is not a change by itself.
+// Adds the files that moved with a renamed directory and have no change of their own.
 Status add_moved_files(const AgentOverlay& overlay, const TreeChange& dir,
                        const std::unordered_set<std::string_view>& changed, std::vector<ChangedFile>& files) {
   return walk(overlay.merged, dir.path, [&](const WalkEntry& entry) -> Result<WalkNext> {
     if (entry.path == dir.path) return WalkNext::kContinue;
     if (changed.contains(entry.path)) return WalkNext::kSkip;
-    if (!has_place(entry.attributes)) return WalkNext::kContinue;
+    if (!is_in_patch(entry.attributes)) return WalkNext::kContinue;
     std::string from = dir.base_path + entry.path.substr(dir.path.size());
     files.push_back(
         {ChangedFile::Side{std::move(from), entry.attributes}, ChangedFile::Side{entry.path, entry.attributes}});
@@ -30,13 +30,13 @@ Status add_moved_files(const AgentOverlay& overlay, const TreeChange& dir,
   });
 }
 
-// Directories that are listed for their own sake do not hide what moved along inside them.
+// False for a directory whose metadata changed: files that moved with a directory above it are still listed.
 bool hides_content(const TreeChange& change) {
   bool is_plain_dir = change.after && change.after->is_directory() && change.kind == TreeChangeKind::kModified;
   return change.after && !is_plain_dir;
 }
 
-// Content of both sides, held for as long as the patch of one file takes.
+// The content of both sides of one file.
 struct Loaded {
   std::string before;
   std::string after;
@@ -55,7 +55,7 @@ bool is_too_large(const std::optional<ChangedFile::Side>& side) {
 Result<Loaded> load(const AgentOverlay& overlay, const ChangedFile& file) {
   Loaded loaded;
   if (is_too_large(file.before) || is_too_large(file.after)) {
-    // Any two contents that differ and are binary: only that is told of them.
+    // Placeholders that differ and count as binary: the patch only says that binary files differ.
     loaded = {.before = std::string("\0-", 2), .after = std::string("\0+", 2), .is_too_large = true};
     return loaded;
   }
@@ -76,7 +76,7 @@ bool moved_untouched(const ChangedFile& file) {
 
 Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
                                                     const std::vector<TreeChange>& changes) {
-  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));  // also those that nobody asked for
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));  // including those that were not selected
   std::unordered_set<std::string_view> changed;
   for (const TreeChange& change : all) {
     if (hides_content(change)) changed.insert(change.path);
@@ -86,8 +86,8 @@ Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
     bool is_moved_dir = change.kind == TreeChangeKind::kRenamed && change.after->is_directory();
     if (is_moved_dir) WARREN_TRY(add_moved_files(overlay, change, changed, files));
     ChangedFile file;
-    if (change.before && has_place(*change.before)) file.before = ChangedFile::Side{change.base_path, *change.before};
-    if (change.after && has_place(*change.after)) file.after = ChangedFile::Side{change.path, *change.after};
+    if (change.before && is_in_patch(*change.before)) file.before = ChangedFile::Side{change.base_path, *change.before};
+    if (change.after && is_in_patch(*change.after)) file.after = ChangedFile::Side{change.path, *change.after};
     if (change.kind == TreeChangeKind::kAdded) file.before.reset();
     if (file.before || file.after) files.push_back(std::move(file));
   }

@@ -1,8 +1,8 @@
-// Changes as a patch: unified text for `git apply` and `patch -p1`, and the counts of `diff --stat`.
+// Writes changes as a patch for `git apply` and `patch -p1`, and counts lines for `diff --stat`.
 //
-// A patch knows files and symbolic links, their content and whether they may be executed; a renamed
-// directory is a rename of each file in it. Directories, owners, other permission bits and extended
-// attributes are left out, and binary content is only noted.
+// A patch contains files and symbolic links with their content and executable bit; a renamed directory becomes a rename
+// of each file in it. Directories, owners, other permission bits and extended attributes are left out, and binary files
+// are only mentioned.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace warren {
 
-// A file or link, before and after; absent where it was not there.
+// A file or link before and after the change; nullopt where it did not exist.
 struct ChangedFile {
   struct Side {
-    std::string path;  // before: of the base; after: of the merged tree
+    std::string path;  // before: in the base; after: in the merged tree
     Attributes node;
   };
   std::optional<Side> before;
@@ -30,17 +30,17 @@ struct ChangedFile {
   bool is_renamed() const { return before && after && before->path != after->path; }
 };
 
-// What is gone first, the rest by path. O(changes), and the files in renamed directories.
+// Deleted files first, the rest sorted by path. O(changes + files in renamed directories).
 Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
                                                     const std::vector<TreeChange>& changes);
 
 using PatchSink = std::function<Status(std::string_view text)>;
-// One file after the other; a file over limits::kPatchFileBytes counts as binary.
+// Calls the sink for one file at a time; a file over limits::kPatchFileBytes counts as binary.
 Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink);
 
 struct FileCounts {
   ChangedFile file;
-  bool is_binary = false;  // then there are no lines
+  bool is_binary = false;  // then no lines are counted
   std::uint64_t added = 0;
   std::uint64_t deleted = 0;
 };

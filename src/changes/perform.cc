@@ -15,7 +15,7 @@ namespace warren {
 namespace {
 
 Error interfered(std::string_view path) {
-  return {Code::kConflict, fmt::format("{} was changed at this moment by somebody else", quote(path))};
+  return {Code::kConflict, fmt::format("{} was changed by another process during the apply", quote(path))};
 }
 
 class Performer {
@@ -37,7 +37,7 @@ class Performer {
     return Error(Code::kCorrupt, "an unknown step");
   }
 
-  // False: what should go back cannot, and is still in its slot.
+  // Returns false if the old node could not be restored and is still in its slot.
   Result<bool> undo(const Step& step) {
     switch (step.kind) {
       case StepKind::kTakeOut: return bring_back(step, step.slot);
@@ -59,7 +59,7 @@ class Performer {
       Status done = base_.sync_dir(dir);
       bool is_gone =
           !done.ok() && (done.error().code() == Code::kNotFound || done.error().code() == Code::kNotDirectory);
-      if (!is_gone) WARREN_TRY(std::move(done));  // one that was taken out itself is synced where it went
+      if (!is_gone) WARREN_TRY(std::move(done));  // a directory that was moved to a slot is synced with the staging
     }
     for (const std::string& top : tops_of(intent_)) WARREN_TRY(base_.sync_dir(join_path(top, intent_.staging)));
     return Ok{};
@@ -85,7 +85,7 @@ class Performer {
     return Ok{};
   }
 
-  // A renamed node that the first run has put in at its new name already.
+  // Whether an earlier attempt has already moved a renamed node to its new name.
   Result<bool> is_elsewhere(const Step& step) {
     auto later = put_in_.find(step.slot);
     if (later == put_in_.end()) return false;
@@ -121,8 +121,8 @@ class Performer {
     if (there && !step.old_node.is_same(*there)) return interfered(step.path);
     if (!there && !kept) return interfered(step.path);
     if (!kept) {
-      // A second name keeps the old node while the new one takes its place in one move; where that is not
-      // possible, the name is gone for a moment.
+      // A hard link keeps the old node while the new one replaces it atomically. Without hard links the name does not
+      // exist for a moment.
       Status linked = base_.link(step.path, old);
       if (!linked.ok()) WARREN_TRY(base_.rename(step.path, old, HostReplace::kNo));
     }
@@ -198,7 +198,7 @@ class Performer {
   std::set<std::string> touched_;
 };
 
-// Beyond so many directories, one sync of everything is cheaper.
+// With more steps than this, one sync of the whole filesystem is cheaper.
 constexpr std::size_t kSyncedOneByOne = 64;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Carrying out an intent on the base, and taking it back.
+// Performs an intent on the base, and undoes it.
 #pragma once
 
 #include <string>
@@ -10,20 +10,19 @@
 
 namespace warren {
 
-// Every directory with a staging directory, the base's top first.
+// Every directory that has a staging directory, the base's root first.
 std::vector<std::string> tops_of(const Intent& intent);
 
-Status sync_all(HostTree& base, const Intent& intent);  // each of their filesystems
+Status sync_all(HostTree& base, const Intent& intent);  // syncs the filesystem of each
 
 // "/.warren-apply-…/7"
 std::string slot_path(const Intent& intent, std::uint64_t slot);
 
-// Does what is not done yet; may be called again after a crash or an error. What others changed meanwhile
-// is kConflict, and then some steps are done and others are not. Everything is on the disk when it succeeds.
+// Performs the steps that are not done yet; may be called again after a crash or an error. kConflict if somebody else
+// changed a node meanwhile: then only some steps are done. On success everything is on disk.
 Status perform(HostTree& base, const Intent& intent);
 
-// Takes back what is done. What cannot go back, because others put something in its place, stays in its
-// slot; those paths are returned.
+// Undoes the steps that are done. A node whose place somebody else has taken stays in its slot; returns those paths.
 Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent);
 
 }  // namespace warren

@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-bool is_what_was_listed(const struct stat& info, const Attributes& node) {
+bool is_unchanged(const struct stat& info, const Attributes& node) {
   if ((info.st_mode & S_IFMT) != (node.mode & S_IFMT)) return false;
   if (S_ISDIR(info.st_mode)) return true;
   return info.st_ino == node.host_inode && static_cast<std::uint64_t>(info.st_size) == node.size &&
@@ -23,12 +23,12 @@ bool is_what_was_listed(const struct stat& info, const Attributes& node) {
 
 Error in_the_way(std::string_view path, std::string_view what) {
   return {Code::kCrossDevice, fmt::format("{} {}", quote(path), what),
-          "leave this change out by naming the others, or unmount it first; `warren apply --to DIR` writes the changes "
-          "elsewhere"};
+          "leave this change out by naming the others, or unmount it first; or write the changes elsewhere with "
+          "`warren apply --to DIR`"};
 }
 
-// A node that is written in place may have another name that is replaced: first the name goes, while the node is what
-// it was.
+// A node that is overwritten in place may have another name that is replaced: the name must be replaced first, while
+// the node is unchanged.
 int phase_of(const Step& step) {
   if (step.kind == StepKind::kTakeOut) return 0;
   bool is_dir = step.old_node.type == S_IFDIR;
@@ -42,14 +42,13 @@ int phase_of(const Step& step) {
 
 Result<HostNode> Planner::known_node(const TreeChange& change) {
   std::optional<struct stat> info = WARREN_TRY(base_.find(change.base_path));
-  if (!info || !is_what_was_listed(*info, *change.before)) {
-    return Error(Code::kConflict, fmt::format("{} was changed in the base at this moment", quote(change.base_path)),
-                 "try again");
+  if (!info || !is_unchanged(*info, *change.before)) {
+    return Error(Code::kConflict, fmt::format("{} was just changed in the base", quote(change.base_path)), "try again");
   }
   return HostNode::of(*info);
 }
 
-// The nearest directory above that is there already, by the name that the base has for it now.
+// The nearest existing directory above the path, by its current base path.
 Result<std::string> Planner::dir_around(std::string_view path) {
   for (std::string at(split_parent(path).parent);; at = std::string(split_parent(at).parent)) {
     auto moved = renamed_dirs_.find(at);
@@ -60,12 +59,12 @@ Result<std::string> Planner::dir_around(std::string_view path) {
   }
 }
 
-// What is kept on another filesystem is found by its path: no directory above it may move.
+// Slots on another filesystem are found by path, so no directory above its mount point may move.
 Result<std::uint64_t> Planner::new_slot(std::string_view dir) {
   std::string top = WARREN_TRY(staging_.top_of(dir));
   for (std::string_view at = top; at != "/"; at = split_parent(at).parent) {
     if (leaving_dirs_.contains(std::string(at))) {
-      return in_the_way(at, "is to be moved, and another filesystem that is to be changed is mounted in it");
+      return in_the_way(at, "would be moved, but another filesystem that would be changed is mounted in it");
     }
   }
   std::uint64_t slot = WARREN_TRY(staging_.new_slot(dir));
@@ -83,15 +82,15 @@ Result<bool> Planner::is_mount_point(std::string_view base_path) {
 Status Planner::check_movable(std::string_view base_path) {
   bool is_fixed = WARREN_TRY(is_mount_point(base_path));
   if (!is_fixed) return Ok{};
-  return in_the_way(base_path, "is a mount point, which can be neither deleted nor renamed");
+  return in_the_way(base_path, "is a mount point, which cannot be deleted or renamed");
 }
 
 Status Planner::write(const TreeChange& change, const std::string& at, const std::string* content) {
-  return staging_.is_imagined() ? Status(Ok{}) : stager_.write(change, at, content);
+  return staging_.is_dry_run() ? Status(Ok{}) : stager_.write(change, at, content);
 }
 
 Result<HostNode> Planner::stage(const TreeChange& change, std::uint64_t slot, const std::string* content) {
-  if (staging_.is_imagined()) return HostNode{};
+  if (staging_.is_dry_run()) return HostNode{};
   std::string at = slot_path(intent_, slot);
   WARREN_TRY(stager_.write(change, at, content));
   struct stat info = WARREN_TRY(base_.get(at));
@@ -111,7 +110,7 @@ void Planner::count_deleted(const std::vector<TreeChange>& changes) {
     for (std::string_view at = change.base_path;; at = split_parent(at).parent) {
       auto dir = deleted_dirs_.find(std::string(at));
       if (dir != deleted_dirs_.end()) ++dir->second;
-      else if (at != change.base_path) break;  // what is between is no longer part of what goes
+      else if (at != change.base_path) break;  // a directory that is not deleted: nothing above it counts this node
       if (at == "/") break;
     }
   }
@@ -163,7 +162,7 @@ Status Planner::add(const TreeChange& change, const std::string* content) {
 Status Planner::add_deleted(const TreeChange& change) {
   std::string parent(split_parent(change.base_path).parent);
   WARREN_TRY(check_movable(change.base_path));
-  if (deleted_dirs_.contains(parent)) return Ok{};  // goes with it
+  if (deleted_dirs_.contains(parent)) return Ok{};  // removed together with its directory
   Step step{.kind = StepKind::kTakeOut, .path = change.base_path};
   step.slot = WARREN_TRY(new_slot(parent));
   step.old_node = WARREN_TRY(known_node(change));
@@ -225,13 +224,13 @@ Status Planner::add_modified(const TreeChange& change, const std::string* conten
 
 Status Planner::back_up(const TreeChange& change, std::uint64_t slot) {
   Fd from = WARREN_TRY(base_.open_file(change.base_path, O_RDONLY));
-  if (staging_.is_imagined()) return Ok{};
+  if (staging_.is_dry_run()) return Ok{};
   Fd to = WARREN_TRY(base_.create_file(slot_path(intent_, slot)));
   WARREN_TRY(copy_host_content(from.get(), to.get()).within(quote(change.path)));
   return Ok{};
 }
 
-// The old content is copied too: it is written over.
+// Also backs up the old content, which is overwritten in place.
 Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content) {
   std::string dir(split_parent(change.base_path).parent);
   Step step{.kind = StepKind::kOverwrite, .path = change.path};
@@ -282,7 +281,7 @@ Status Planner::sync() {
       std::optional<struct stat> info = WARREN_TRY(base_.find(slot_path(intent_, slot)));
       if (!info || !S_ISREG(info->st_mode)) continue;
       Result<Fd> fd = base_.open_file(slot_path(intent_, slot), O_RDONLY);
-      if (!fd.ok()) return sync_all(base_, intent_);  // a mode that keeps ourselves out
+      if (!fd.ok()) return sync_all(base_, intent_);  // its mode does not let us open it
       if (::fsync(fd->get()) != 0) return system_error(errno, "sync new content");
     }
   }

@@ -1,4 +1,4 @@
-// From changes to steps: stages the new content in the base, and says what is to be done with it.
+// Turns changes into an intent: stages the new content in the base and makes the list of steps.
 #pragma once
 
 #include <map>
@@ -16,20 +16,20 @@
 
 namespace warren {
 
-using MergedContents = std::map<std::string, std::string>;  // by path: what goes to the base instead
+using MergedContents = std::map<std::string, std::string>;  // path → content to write instead of the agent's
 
-// For one apply. Only the staging directories are written.
+// For one apply. Writes only to the staging directories.
 class Planner {
  public:
   Planner(HostTree& base, Stager& stager, Staging& staging) : base_(base), stager_(stager), staging_(staging) {
     intent_.staging = staging.name();
   }
 
-  // `changes` by path and complete (Selection::complete_for_apply). kConflict when the base is no longer what
-  // was listed, kCrossDevice when a mount point is in the way. What was staged is on the disk.
+  // `changes` must be sorted by path and complete (Selection::complete_for_apply). kConflict if the base has changed
+  // since they were listed, kCrossDevice if a mount point is in the way. On return the staged content is on disk.
   Result<Intent> plan(const std::vector<TreeChange>& changes, const MergedContents& contents);
 
-  // The same errors, as far as they show before anything is written. The staging is an imagined one.
+  // Returns the errors of plan() that can be found without writing. Needs a Staging::dry_run.
   Status rehearse(const std::vector<TreeChange>& changes, const MergedContents& contents);
 
  private:
@@ -57,10 +57,10 @@ class Planner {
   Stager& stager_;
   Staging& staging_;
   Intent intent_;
-  std::unordered_map<std::string, std::uint64_t> deleted_dirs_;  // base path → nodes that go with it
+  std::unordered_map<std::string, std::uint64_t> deleted_dirs_;  // base path → number of nodes in it
   std::unordered_map<std::string, std::string> staged_dirs_;     // path of a new directory → where it is staged
   std::unordered_map<std::string, std::string> renamed_dirs_;    // path → base path
-  std::unordered_set<std::string> leaving_dirs_;                 // base paths of those that are deleted or renamed
+  std::unordered_set<std::string> leaving_dirs_;                 // base paths of deleted and renamed directories
 };
 
 }  // namespace warren

@@ -44,7 +44,7 @@ void Selection::take_path(std::string_view path) {
   for (std::size_t index : with_path(path)) take(index);
 }
 
-// Sorted by bytes, what is below "/a" is all between "/a/" and "/a0".
+// Paths are sorted by bytes, so everything below "/a" is between "/a/" and "/a0".
 void Selection::take_below(std::string_view dir) {
   std::string from = dir == "/" ? "/" : std::string(dir) + "/";
   auto first = std::lower_bound(all_.begin(), all_.end(), from,
@@ -69,7 +69,7 @@ void Selection::take_place(const std::string& base_path) {
   for (auto it = first; it != last; ++it) take(it->second);
 }
 
-// What the agent has elsewhere of a directory must leave it before the directory goes.
+// Nodes that the agent moved out of a directory must leave it before the directory is deleted.
 void Selection::take_moved_from(const std::string& base_dir) {
   std::string from = base_dir + "/";
   for (auto it = moved_from_.lower_bound(from); it != moved_from_.end() && it->first.starts_with(from); ++it) {
@@ -77,7 +77,7 @@ void Selection::take_moved_from(const std::string& base_dir) {
   }
 }
 
-// What stands where the base's directories above a name must be again.
+// Takes nodes at the paths of the base's directories above a name: those directories must show again.
 void Selection::take_covers(std::string_view base_path) {
   while (base_path != "/") {
     base_path = split_parent(base_path).parent;

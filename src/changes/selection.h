@@ -1,4 +1,4 @@
-// Some of the changes, and those that cannot be left out when these are taken.
+// A selection of changes, completed by the changes that it depends on.
 #pragma once
 
 #include <map>
@@ -11,18 +11,18 @@
 
 namespace warren {
 
-// The changes outlive it.
+// The changes must outlive it.
 class Selection {
  public:
   explicit Selection(const std::vector<TreeChange>& all);
 
   void take(std::size_t index);
-  void take_if(const ChangeFilter& filter);  // an empty one takes all
-  // For dropping: what is below an added, renamed or deleted directory, what shares a path with something
-  // taken, and what stands where a renamed or deleted node or a directory above it was.
+  void take_if(const ChangeFilter& filter);  // an empty filter takes all
+  // Adds changes that cannot stay if the taken ones are dropped: those below an added, renamed or deleted directory,
+  // those that share a path with a taken one, and nodes at the old name of a taken node or of a directory above it.
   void complete_for_discard();
-  // For writing to the base: directories that were added above something taken, what is below a deleted
-  // directory, and what the base has where something goes.
+  // Adds changes that the taken ones need in the base: added directories above them, everything below a deleted
+  // directory, and deletions or renames that make room at a destination.
   void complete_for_apply();
 
   bool has(std::size_t index) const { return taken_[index]; }
@@ -39,10 +39,10 @@ class Selection {
 
   const std::vector<TreeChange>& all_;  // by path
   std::vector<bool> taken_;
-  std::vector<std::size_t> pending_;  // taken, and not looked at yet
+  std::vector<std::size_t> pending_;  // taken, but not processed yet
   std::unordered_multimap<std::string_view, std::size_t> by_place_;
-  std::map<std::string_view, std::size_t> moved_from_;                   // renamed nodes by where they were
-  std::unordered_multimap<std::string_view, std::size_t> by_base_path_;  // what left the name: deleted, renamed
+  std::map<std::string_view, std::size_t> moved_from_;                   // renamed nodes by their base path
+  std::unordered_multimap<std::string_view, std::size_t> by_base_path_;  // deleted and renamed nodes
 };
 
 }  // namespace warren

@@ -52,7 +52,7 @@ TEST(Selection, ApplyTakesWhatIsBelowADeletedDirectory) {
   EXPECT_EQ(paths_of(chosen), (Paths{"D/d", "D/d/a"}));
 }
 
-TEST(Selection, ApplyTakesAlongTheChainOfRenamesThatStandsInTheWay) {
+TEST(Selection, ApplyIncludesTheChainOfRenamesThatIsInTheWay) {
   std::vector<TreeChange> all{change(TreeChangeKind::kRenamed, "/b", "/a"),
                               change(TreeChangeKind::kRenamed, "/c", "/b"),
                               change(TreeChangeKind::kRenamed, "/z", "/y")};
@@ -66,7 +66,7 @@ TEST(Selection, ApplyTakesAlongTheChainOfRenamesThatStandsInTheWay) {
   EXPECT_EQ(paths_of(second), (Paths{"R/b", "R/c"}));
 }
 
-TEST(Selection, DiscardTakesWhatStandsAtTheOldName) {
+TEST(Selection, DiscardTakesTheNodeAtTheOldName) {
   std::vector<TreeChange> all{change(TreeChangeKind::kAdded, "/a", ""), change(TreeChangeKind::kRenamed, "/b", "/a")};
   Selection chosen(all);
   chosen.take_if(only("/b"));

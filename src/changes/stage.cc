@@ -29,7 +29,7 @@ Status write_at(int fd, std::uint64_t offset, Bytes data) {
 
 Result<Attributes> Stager::find_merged(std::string_view path) {
   std::optional<Attributes> node = WARREN_TRY(merged_.find(path));
-  if (!node) return Error(Code::kConflict, fmt::format("{} is gone from the agent at this moment", quote(path)));
+  if (!node) return Error(Code::kConflict, fmt::format("{} was just deleted by the agent", quote(path)));
   return *node;
 }
 
@@ -66,7 +66,7 @@ Result<HostMetadata> Stager::metadata_of(std::string_view path, const Attributes
   if (fresh != 0 && set_id_ == SetId::kDrop) {
     metadata.mode &= ~fresh;
     notes_.push_back(
-        fmt::format("{}: its new set-user-id or set-group-id bit was left out (--force keeps it)", quote(path)));
+        fmt::format("{}: dropped its new set-user-id or set-group-id bit (--force keeps it)", quote(path)));
   }
   Attributes merged = WARREN_TRY(find_merged(path));
   metadata.xattrs = WARREN_TRY(read_xattrs(overlay_.merged, merged.inode));
@@ -79,7 +79,7 @@ Result<HostMetadata> Stager::metadata_of(const TreeChange& change) {
 
 Status Stager::set_metadata(std::string_view path, std::string_view host_path, const HostMetadata& metadata) {
   bool is_owned = WARREN_TRY(host_.set_metadata(host_path, metadata));
-  if (!is_owned) notes_.push_back(fmt::format("{}: its owner could not be kept", quote(path)));
+  if (!is_owned) notes_.push_back(fmt::format("{}: could not set its owner", quote(path)));
   return Ok{};
 }
 

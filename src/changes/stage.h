@@ -1,4 +1,4 @@
-// Nodes of the merged tree, written to a directory of the host.
+// Writes nodes of the merged tree to a host directory.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@
 
 namespace warren {
 
-enum class SetId { kDrop, kKeep };  // set-user-id and set-group-id bits of files that did not have them
+enum class SetId { kDrop, kKeep };  // set-user-id and set-group-id bits that the base's file did not have
 
-// Writes one node after the other. Hard links among them are kept. Messages for people collect in notes().
+// Hard links among the written nodes are kept. Messages for people are collected in notes().
 class Stager {
  public:
   Stager(const AgentOverlay& overlay, HostTree& host, SetId set_id)
       : overlay_(overlay), host_(host), merged_(overlay.merged), set_id_(set_id) {}
 
-  // The node of change.path as `host_path`, where nothing is. A directory comes empty, for us alone;
-  // finish_dirs() gives it what it must have. `content` replaces a file's own.
+  // Writes the node at change.path to `host_path`, which must not exist. A directory is created empty and private;
+  // finish_dirs() sets its metadata. `content` replaces a file's own content.
   Status write(const TreeChange& change, std::string_view host_path, const std::string* content = nullptr);
-  // A node of the merged tree with everything below it.
+  // Writes a node of the merged tree and everything below it.
   Status write_tree(std::string_view path, std::string_view host_path);
-  // Content alone, into an open file.
+  // Writes only the content, into an open file.
   Status write_content(std::string_view path, int fd);
   Status finish_dirs();
 
-  // What the node must have in the end. `before`: what the base has.
+  // The metadata that the node must have in the base.
   Result<HostMetadata> metadata_of(const TreeChange& change);
   const std::vector<std::string>& notes() const { return notes_; }
-  void let_go() { merged_.clear(); }  // of the agent's nodes: before they are removed
+  void forget_nodes() { merged_.clear(); }  // forgets the agent's nodes; call it before they are removed
 
  private:
   Result<HostMetadata> metadata_of(std::string_view path, const Attributes& node, const Attributes* before);
@@ -49,7 +49,7 @@ class Stager {
   HostTree& host_;
   TreeFinder merged_;
   SetId set_id_;
-  std::unordered_map<Inode, std::string> written_;  // files with several names, by their number
+  std::unordered_map<Inode, std::string> written_;  // files with several names → host path
   struct MadeDir {
     std::string path;
     std::string host_path;

@@ -14,15 +14,15 @@
 namespace warren {
 namespace {
 
-// In the staging directory of the base's top: the other tops, each with a NUL behind it. It is on the disk before there
-// is anything in them, so that they can be found after a crash.
+// A file in the staging directory of the base's root: the other tops, each followed by NUL. It is on disk before
+// anything is in them, so that they can be found after a crash.
 constexpr std::string_view kTops = "tops";
 constexpr std::size_t kTopsBytesMax = std::size_t{1} << 20;
 
-// Part of the name of our staging directories: other agents may lie over the same base.
+// The prefix of this agent's staging directories: other agents may have the same base.
 Result<std::string> tag_of(Store& store) {
   std::optional<struct stat> info = WARREN_TRY(find_host_file(store.path()));
-  if (!info) return Error(Code::kUnsupported, "an agent without a file cannot be applied");
+  if (!info) return Error(Code::kUnsupported, "cannot apply changes of an agent without a file");
   return fmt::format("{}{:x}-{:x}-", kStagingPrefix, info->st_dev, info->st_ino);
 }
 
@@ -60,7 +60,7 @@ Result<Staging> Staging::make_named(HostTree& base, std::string name) {
   return staging;
 }
 
-Result<Staging> Staging::imagine(HostTree& base) {
+Result<Staging> Staging::dry_run(HostTree& base) {
   WARREN_TRY(base.check_writable("/").within("stage the changes in the base"));
   return make_named(base, "");
 }
@@ -103,22 +103,22 @@ Result<std::uint64_t> Staging::new_slot(std::string_view dir) {
 }
 
 Status Staging::add_top(const std::string& top) {
-  if (is_imagined()) {
+  if (is_dry_run()) {
     tops_.push_back(top);
     return base_->check_writable(top).within("stage the changes in the base");
   }
   std::string path = tops_path(name_);
   Fd file = WARREN_TRY(tops_.empty() ? base_->create_file(path) : base_->open_file(path, O_RDWR));
-  if (::lseek(file.get(), 0, SEEK_END) < 0) return system_error(errno, "note a staging directory");
+  if (::lseek(file.get(), 0, SEEK_END) < 0) return system_error(errno, "record a staging directory");
   WARREN_TRY(write_all(file.get(), as_bytes(top + std::string(1, '\0'))));
-  if (::fsync(file.get()) != 0) return system_error(errno, "note a staging directory");
+  if (::fsync(file.get()) != 0) return system_error(errno, "record a staging directory");
   WARREN_TRY(base_->sync_dir("/" + name_));
   WARREN_TRY(base_->sync_dir("/"));
   tops_.push_back(top);
   return base_->make_dir(join_path(top, name_), 0700).within("stage the changes in the base");
 }
 
-// The base's own last: it knows the others.
+// Removes the one in the base's root last, because it lists the others.
 Status Staging::remove(HostTree& base, const std::string& name, const std::vector<std::string>& tops) {
   for (const std::string& top : tops) WARREN_TRY(base.remove_tree(join_path(top, name)));
   return base.remove_tree("/" + name);

@@ -1,5 +1,5 @@
-// Where an apply keeps what comes and what goes: a directory in the base's top, and one of the same name in the top of
-// each other mount below it that is written to, since nothing can be renamed from one to another.
+// The staging directories of an apply: one in the base's root, and one of the same name in the root of each other mount
+// below it that is written to, because nothing can be renamed across mounts.
 #pragma once
 
 #include <map>
@@ -14,26 +14,26 @@
 
 namespace warren {
 
-// For one apply. The base must be locked, and outlive it.
+// For one apply. The base must be locked and outlive it.
 class Staging {
  public:
   static Result<Staging> make(HostTree& base, Store& store);
-  static Result<Staging> imagine(HostTree& base);  // nothing is written
-  bool is_imagined() const { return name_.empty(); }
+  static Result<Staging> dry_run(HostTree& base);  // writes nothing
+  bool is_dry_run() const { return name_.empty(); }
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& tops() const { return tops_; }  // as in Intent
 
-  // A new slot on the mount that has this directory of the base.
+  // A new slot on the mount that contains this directory of the base.
   Result<std::uint64_t> new_slot(std::string_view dir);
-  // The directory in which that mount begins; "/" for the base's own.
+  // The root of the mount that contains this directory; "/" for the base's own.
   Result<std::string> top_of(std::string_view dir);
 
-  // All of them. What is left after an error the next command removes.
+  // Removes all of them. After an error, the next command removes the rest.
   static Status remove(HostTree& base, const std::string& name, const std::vector<std::string>& tops);
 
-  // Those of the agent's that nobody needs: an apply that never began, or that ended before it had tidied up, left
-  // them.
+  // Staging directories of this agent that are no longer needed: left by an apply that never committed its intent, or
+  // that ended before it cleaned up.
   static Result<bool> has_leftovers(HostTree& base, Store& store);
   static Status remove_leftovers(HostTree& base, Store& store);
 

@@ -40,7 +40,7 @@ Result<std::optional<Attributes>> TreeFinder::find(std::string_view path) {
     Inode dir = chain_.empty() ? kRootInode : chain_.back().dir;
     std::size_t end = path.find('/', at);
     std::optional<Attributes> next =
-        WARREN_TRY(find_name(dir, path.substr(at, end - at)).within(doing("look at", path)));
+        WARREN_TRY(find_name(dir, path.substr(at, end - at)).within(doing("look up", path)));
     if (!next || end == path.npos) return next;
     if (!next->is_directory()) return std::optional<Attributes>();
     WARREN_TRY(fs_.retain(next->inode));

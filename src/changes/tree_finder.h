@@ -1,4 +1,4 @@
-// From a path to its node, for many paths one after the other, in one tree. No link is followed.
+// Finds the nodes of many paths in one tree. Does not follow links.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace warren {
 
-// Keeps the directories on the way to the path it found last, so that neighbours cost one lookup each. It
-// retains them: their numbers stay good while they are kept. One thread. The filesystem outlives it.
+// Keeps the directories above the path it found last, so that a neighbour costs one lookup. It retains them, so their
+// inode numbers stay valid. For one thread. The filesystem must outlive it.
 class TreeFinder {
  public:
   explicit TreeFinder(FileSystem& fs) : fs_(fs) {}
@@ -20,10 +20,10 @@ class TreeFinder {
   TreeFinder(const TreeFinder&) = delete;
   TreeFinder& operator=(const TreeFinder&) = delete;
 
-  // Of a normalised path. nullopt: there is nothing, or what is on the way is no directory.
+  // The path must be normalised. nullopt if nothing is there, or a node above it is not a directory.
   Result<std::optional<Attributes>> find(std::string_view path);
 
-  // Forgets what it keeps: after changes to the tree.
+  // Releases the kept directories; call it after changes to the tree.
   void clear();
 
  private:
@@ -35,7 +35,7 @@ class TreeFinder {
   void cut(std::size_t count);
 
   FileSystem& fs_;
-  std::vector<Step> chain_;  // below the root, each one in the one before
+  std::vector<Step> chain_;  // from the root down, each inside the one before
 };
 
 // Whether `path` is `dir` or below it. Both normalised.

@@ -46,7 +46,7 @@ Result<bool> UpperEdit::remove(std::string_view path) {
     return true;
   }
   std::optional<Inode> parent = find(split_parent(path).parent);
-  if (!parent) return Error(Code::kInternal, "a name without its directory: " + quote(path));
+  if (!parent) return Error(Code::kInternal, "missing directory of the name " + quote(path));
   FileSystem& fs = overlay_.upper.fs();
   std::string_view name = split_parent(path).name;
   bool is_dir = node == nullptr || node->node.is_directory();
@@ -73,7 +73,7 @@ Status UpperEdit::remove_whiteouts_below(std::string_view path) { return overlay
 
 Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen) {
   std::optional<Inode> dir = find(split_parent(path).parent);
-  if (!dir) return Error(Code::kInternal, "a whiteout without its directory: " + quote(path));
+  if (!dir) return Error(Code::kInternal, "missing directory of the whiteout " + quote(path));
   WARREN_TRY(touch_parent(path));
   return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
 }
@@ -91,7 +91,7 @@ Status UpperEdit::uncover(std::string_view path, std::string_view base_path) {
   std::optional<Attributes> dir = WARREN_TRY(base_.find(base_path));
   if (!dir || !dir->is_directory()) return Ok{};
   std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
-  // Whiteouts in a directory that hides everything meant nothing until now.
+  // In a directory that hides everything, whiteouts had no effect until now.
   std::vector<std::string> old = WARREN_TRY(overlay_.upper.list_whiteouts_in(path));
   for (const std::string& name : old) WARREN_TRY(overlay_.upper.remove_whiteout(join_path(path, name)));
   for (const DirEntry& entry : entries) {
@@ -100,7 +100,7 @@ Status UpperEdit::uncover(std::string_view path, std::string_view base_path) {
     if (node == nullptr || removed_.contains(child)) {
       WARREN_TRY(add_whiteout(child, join_path(base_path, entry.name), *entry.attributes));
     } else if (node->replaces_dir && node->origin == nullptr) {
-      // It hid the base's directory by being inside this one.
+      // It hid the base's directory only because it is inside this one.
       WARREN_TRY(overlay_.upper.put_origin({.upper = node->node.inode, .base_path = ""}));
     }
   }
@@ -111,7 +111,7 @@ Result<Inode> UpperEdit::make_dir(std::string_view path, std::string_view base_p
   if (std::optional<Inode> there = find(path)) return *there;
   std::optional<Attributes> as = WARREN_TRY(base_.find(base_path));
   std::optional<Inode> parent = find(split_parent(path).parent);
-  if (!as || !parent) return Error(Code::kConflict, quote(path) + " is gone from the base");
+  if (!as || !parent) return Error(Code::kConflict, quote(path) + " no longer exists in the base");
   WARREN_TRY(touch_parent(path));
   XattrMap xattrs = WARREN_TRY(read_xattrs(overlay_.base, as->inode));
   Inode made = WARREN_TRY(overlay_.upper.adopt(*parent, split_parent(path).name, *as, ""));
@@ -124,7 +124,7 @@ Result<Inode> UpperEdit::make_dir(std::string_view path, std::string_view base_p
   return made;
 }
 
-// Whether the directory was there for nothing by now, and is gone.
+// Removes the directory if it is no longer needed; returns whether it did.
 Result<bool> UpperEdit::prune(std::string_view path) {
   std::optional<Inode> dir = find(path);
   if (!dir || path == "/") return false;
@@ -136,7 +136,7 @@ Result<bool> UpperEdit::prune(std::string_view path) {
   return remove(path);
 }
 
-// Whether the directory differs from the base's by itself: a change that nobody asked to drop.
+// Whether the directory's own metadata differs from the base's: a change that must stay.
 Result<bool> UpperEdit::has_own_metadata(const UpperNode* node) {
   if (node == nullptr) return false;
   Attributes now = WARREN_TRY(overlay_.upper.fs().get_attributes(node->node.inode));
@@ -151,7 +151,7 @@ Status UpperEdit::tidy() {
     if (node.node.is_directory()) paths.push_back(node.path);
   }
   for (const auto& [path, made] : made_) paths.push_back(path);
-  std::sort(paths.begin(), paths.end(), std::greater<>());  // below comes before above
+  std::sort(paths.begin(), paths.end(), std::greater<>());  // children before parents
   for (const std::string& path : paths) WARREN_TRY(prune(path));
   for (const auto& [path, was] : touched_) {
     std::optional<Inode> dir = find(path);

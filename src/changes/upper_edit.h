@@ -1,4 +1,4 @@
-// Taking changes out of the upper layer, so that the base shows again: the common part of discard and apply.
+// Removes changes from the upper layer, so that the base shows again. Shared by discard and apply.
 #pragma once
 
 #include <optional>
@@ -14,40 +14,39 @@
 
 namespace warren {
 
-// Within one write unit of the upper layer. Everything is by path of the merged tree. Directories that are
-// only there because of something below them go with it; those that stay keep their times. The merged tree
-// of the same agent object does not learn of any of this: open the agent anew afterwards.
+// Use it within one write unit of the upper layer. Paths are those of the merged tree. A directory that exists in the
+// upper layer only because of nodes below it is removed with them; the others keep their times. The merged tree of the
+// same agent object is not updated: reopen the agent afterwards.
 class UpperEdit {
  public:
   UpperEdit(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base)
       : overlay_(overlay), tree_(tree), base_(base) {}
 
-  // A directory that must stay even when it is empty: it is a change of its own.
+  // Marks a directory that must stay even if it is empty, because it is a change itself.
   void keep_dir(std::string_view path) { kept_.emplace(path); }
 
-  // Whether the upper layer has the path by now.
+  // Whether the upper layer currently has the path.
   bool has(std::string_view path) const { return find(path).has_value(); }
 
-  // Removes the name, and the node with its last one. A directory only if it is empty, without whiteouts
-  // and not kept; else it stays, and this says false.
+  // Removes the name, and the node with its last name. A directory is removed only if it is empty, without whiteouts
+  // and not kept; otherwise it stays and this returns false.
   Result<bool> remove(std::string_view path);
 
   Status remove_whiteout(std::string_view path);
   Status remove_whiteouts_below(std::string_view path);
   Status add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen);
 
-  // Makes a directory show the base's directory of that path, whatever it showed.
+  // Makes a directory show the base's directory of that path, whatever it showed before.
   Status show_base(std::string_view path, std::string_view base_path);
 
-  // Makes a directory that hides the base's show it, with every name of it gone that does not stand in the
-  // upper layer: nothing looks different yet.
+  // Makes a directory that hides the base's directory show it, with a whiteout for each base name that the upper layer
+  // does not have: the merged tree looks the same as before.
   Status uncover(std::string_view path, std::string_view base_path);
 
-  // The directory in the upper layer, copied from the base's `base_path` if it is not there.
+  // The directory in the upper layer; copied up from the base's `base_path` if it is missing.
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
 
-  // After the last of the above: removes directories that are there for nothing, and gives the others their
-  // times back.
+  // Call it last: removes directories that are no longer needed, and restores the times of the others.
   Status tidy();
 
  private:
@@ -62,9 +61,9 @@ class UpperEdit {
   TreeFinder& base_;
   std::unordered_set<std::string> kept_;
   std::unordered_set<std::string> removed_;
-  std::unordered_set<std::string> shown_;  // directories that show the base by now
+  std::unordered_set<std::string> shown_;  // directories that now show the base
   std::unordered_map<std::string, Inode> made_;
-  std::unordered_map<std::string, Attributes> touched_;  // directories as they were before
+  std::unordered_map<std::string, Attributes> touched_;  // changed directories with their attributes before the edit
 };
 
 }  // namespace warren

@@ -64,8 +64,8 @@ Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, T
   } else if (node.there && node.there->is_directory() && !dir.replaces_dir) {
     node.base_path = node.place;
   }
-  bool stands_on_dir = node.there && node.there->is_directory() && !shown_.contains(node.place);
-  node.replaces_dir = !node.base_path && stands_on_dir;
+  bool covers_dir = node.there && node.there->is_directory() && !shown_.contains(node.place);
+  node.replaces_dir = !node.base_path && covers_dir;
   return node;
 }
 
@@ -97,8 +97,8 @@ Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
   return Ok{};
 }
 
-// The base's name of a path that may not be in the upper layer, and the nearest directory above it that is.
-// nullopt where nothing of the base is shown, or a directory on the way is gone itself.
+// The base path of a path that may not be in the upper layer; `dir` becomes the nearest directory above it that is.
+// nullopt if nothing of the base shows there, or a directory above is deleted.
 std::optional<std::string> UpperTree::place_of(std::string_view path, const UpperNode** dir) const {
   std::string_view above = path;
   for (;;) {
@@ -116,7 +116,7 @@ std::optional<std::string> UpperTree::place_of(std::string_view path, const Uppe
 
 Status UpperTree::find_gaps(TreeFinder& base) {
   for (const Whiteout& row : whiteouts_) {
-    if (find(row.path) != nullptr) continue;  // something took the name: hidden_ has it
+    if (find(row.path) != nullptr) continue;  // something else took the name: it is in hidden_
     const UpperNode* dir = nullptr;
     std::optional<std::string> place = place_of(row.path, &dir);
     if (!place) continue;
@@ -128,7 +128,7 @@ Status UpperTree::find_gaps(TreeFinder& base) {
   return Ok{};
 }
 
-// Every name in the base of the nodes that are wanted, and that the merged tree shows.
+// Finds every base name of the wanted nodes that the merged tree shows.
 Result<UpperTree::Places> UpperTree::search_base(const AgentOverlay& overlay, TreeFinder& base,
                                                  const Places& wanted) const {
   Places found;
@@ -139,7 +139,7 @@ Result<UpperTree::Places> UpperTree::search_base(const AgentOverlay& overlay, Tr
     std::optional<Attributes> there = WARREN_TRY(base.find(dir));
     if (!there || !there->is_directory()) continue;
     Result<std::vector<DirEntry>> entries = list_dir(overlay.base, there->inode, DirDetail::kNames);
-    if (!entries.ok() && entries.error().code() == Code::kDenied) continue;  // then the agent cannot see into it either
+    if (!entries.ok() && entries.error().code() == Code::kDenied) continue;  // the agent cannot list it either
     if (!entries.ok()) return std::move(entries).take_error();
     for (const DirEntry& entry : *entries) {
       if (dir == "/" && entry.name.starts_with(kStagingPrefix)) continue;
@@ -152,7 +152,7 @@ Result<UpperTree::Places> UpperTree::search_base(const AgentOverlay& overlay, Tr
   return found;
 }
 
-// A copy whose own name is gone is still what the base's other names for the node show: it stands under the first.
+// A copy that has lost its own name still shows under the base's other names for the node: list it under the first.
 Status UpperTree::find_nameless(const AgentOverlay& overlay, TreeFinder& base) {
   Places wanted;
   for (const auto& [upper, row] : origins_) {

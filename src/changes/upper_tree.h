@@ -1,5 +1,5 @@
-// The upper layer of an overlay, read whole and set against the base: which node comes from where, and which
-// names of the base are no longer what they were. Used by everything here; what it means is decided above.
+// The whole upper layer of an overlay, matched with the base: the origin of each node, and the base names that are no
+// longer what they were. The callers decide what that means as a change.
 #pragma once
 
 #include <map>
@@ -22,35 +22,35 @@ struct UpperNode {
   std::string path;
   Attributes node;                       // as the upper layer has it
   Inode parent;                          // its directory in the upper layer
-  std::string place;                     // the base's name for the path; "" where the directory has no counterpart
-  std::optional<Attributes> there;       // what the base has at `place`
+  std::string place;                     // the base path that it corresponds to; "" if its directory has no counterpart
+  std::optional<Attributes> there;       // the base's node at `place`
   const Origin* origin = nullptr;        // its row, if it has one
-  std::optional<std::string> base_path;  // of a directory: the base's directory that it shows
-  // A directory that shows nothing of the base but stands where the base has one: it took its place.
+  std::optional<std::string> base_path;  // for a directory: the base's directory that it shows
+  // A directory that shows nothing of the base, at a path where the base has a directory: it replaced that.
   bool replaces_dir = false;
   Timestamp parent_changed;  // ctime of its directory
-  // It has no name in the upper layer, and no directory there: the path is one of the names that the base still has for
-  // the node it is a copy of.
+  // It has neither a name nor a directory in the upper layer: the path is one of the names that the base still has for
+  // the node that it is a copy of.
   bool is_nameless = false;
 
-  // What its children are set against: the base's directory that it shows or took the place of.
+  // The base's directory that its children are matched with: the one that it shows or replaced.
   const std::string* counterpart() const { return base_path ? &*base_path : replaces_dir ? &place : nullptr; }
 };
 
-// A name of the base that is gone by a whiteout, and not covered by one further up.
+// A base name that is deleted by a whiteout, unless a whiteout above it covers it.
 struct UpperGap {
-  std::string path;   // of the merged tree
-  std::string place;  // the base's name
+  std::string path;   // in the merged tree
+  std::string place;  // in the base
   std::optional<Attributes> there;
   const Whiteout* row = nullptr;
-  Timestamp known_at;  // when the directory it is in was changed last
+  Timestamp known_at;  // when its directory was last changed
 };
 
-// Nothing here follows changes: good for the unit in which it was read.
+// A snapshot: valid for the unit in which it was read.
 class UpperTree {
  public:
-  // Begin a unit of the upper layer first. O(names and rows of the upper layer); O(names of the base) when a copy has
-  // lost its own name and the base has others for it.
+  // Begin a unit of the upper layer first. O(names and rows of the upper layer); O(names of the base) if a copy has
+  // lost its own name and the base has other names for it.
   static Result<UpperTree> read(const AgentOverlay& overlay, TreeFinder& base);
 
   const std::vector<UpperNode>& nodes() const { return nodes_; }  // parents before children; without the root
@@ -63,14 +63,13 @@ class UpperTree {
   const std::vector<Whiteout>& whiteouts() const { return whiteouts_; }
   const std::unordered_map<Inode, Origin>& origins() const { return origins_; }
 
-  // Whether the merged tree still shows the base's node of that name under that name, or moved along with a
-  // directory above it.
+  // False if the merged tree shows the base's node of that name, at the same path or moved with a directory above it.
   bool is_gone(std::string_view base_path) const;
   // Whether a directory of the upper layer shows this directory of the base from another path.
   bool is_moved_dir(std::string_view base_path) const { return moved_.contains(std::string(base_path)); }
-  // Where the merged tree has a name of the base, if it shows it.
+  // The path in the merged tree of a base name, if it shows it.
   std::string path_of(std::string_view base_path) const;
-  // The names in the upper layer of a node that has several.
+  // The upper layer's names of a node, as indexes into nodes().
   const std::vector<std::size_t>& names_of(Inode upper) const { return names_.at(upper); }
 
  private:
@@ -91,9 +90,9 @@ class UpperTree {
   std::unordered_map<std::string, std::size_t> by_path_;
   std::unordered_map<Inode, std::vector<std::size_t>> names_;
   std::vector<UpperGap> gaps_;
-  std::unordered_set<std::string> hidden_;              // names of the base that show nothing of it any more
+  std::unordered_set<std::string> hidden_;              // base names at which the merged tree shows something else
   std::unordered_set<std::string> shown_;               // every base path in origins_
-  std::unordered_map<std::string, std::string> moved_;  // directories of the base → the other path they are shown from
+  std::unordered_map<std::string, std::string> moved_;  // directory of the base → the other path that shows it
 };
 
 }  // namespace warren

@@ -6,7 +6,7 @@
 namespace warren::cli {
 
 Command make_warren();   // the whole of `warren`
-Command make_agentfs();  // what `agentfs` answers to
+Command make_agentfs();  // the whole of `agentfs`
 
 Command make_init();
 Command make_agents();
@@ -38,7 +38,7 @@ Command make_man();
 Command make_version();
 Command make_help();
 
-// The subcommands of `fs`, by what they do.
+// The subcommands of `fs`.
 std::vector<Command> make_fs_readers();
 std::vector<Command> make_fs_writers();
 std::vector<Command> make_fs_transfers();

@@ -1,4 +1,4 @@
-// What every command is given: where to write, what time it is, which agent is meant.
+// The context of a command: its input and output, the clock, the environment.
 #pragma once
 
 #include <memory>
@@ -23,15 +23,15 @@ struct Context {
 
 enum class Use { kRead, kWrite };
 
-// The agent that the command's ID argument names.
+// Opens the agent that the command's ID argument names.
 Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use);
-// The same for commands that are not about files: an agent's state can be had though its base is gone.
+// Opens that agent without its base, for commands that do not read files: they work even if the base is gone.
 Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use);
 
-// Standard input, whole, for values that are small by nature.
+// Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 
-// For options that do not go together: says so, and the exit status is that of a usage error.
+// Prints a usage error, for example about options that cannot be combined.
 Exit refuse(Context& context, std::string_view message);
 
 }  // namespace warren::cli

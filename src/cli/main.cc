@@ -1,4 +1,4 @@
-// Builds the parts and hands them to the command line.
+// Entry point: builds the context and runs the command line.
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ std::optional<std::string> environment_variable(std::string_view name) {
   return std::string(value);
 }
 
-// What mount(8) expects of its helpers.
+// The exit statuses that mount(8) expects from its helpers.
 constexpr int kMountWrongUse = 1;
 constexpr int kMountFailed = 32;
 
@@ -27,7 +27,7 @@ constexpr int kMountFailed = 32;
 int main(int count, char** words) {
   using namespace warren;
   using namespace warren::cli;
-  // A reader that goes away is seen where we write, so that the agent is closed properly first.
+  // A closed pipe is handled as a write error, so that the agent is closed properly first.
   std::signal(SIGPIPE, SIG_IGN);
 
   bool is_agentfs = count > 0 && base_name(words[0]) == "agentfs";

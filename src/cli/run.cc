@@ -9,7 +9,7 @@
 namespace warren::cli {
 namespace {
 
-void tell(Context& context, Dialect dialect, const Error& error) {
+void print_error(Context& context, Dialect dialect, const Error& error) {
   if (dialect == Dialect::kAgentFs) {
     context.err.line(fmt::format("Error: {}", error.message()));
     return;
@@ -24,8 +24,8 @@ std::string version_line(Dialect dialect) {
 }
 
 Exit explain_mistake(Context& context, Dialect dialect, const UsageError& error) {
-  bool said_nothing = error.mistake == Mistake::kMissingCommand && error.path.size() == 1;
-  context.err.write(said_nothing ? help_text(error.path, dialect) : explain(error, dialect));
+  bool has_no_arguments = error.mistake == Mistake::kMissingCommand && error.path.size() == 1;
+  context.err.write(has_no_arguments ? help_text(error.path, dialect) : explain(error, dialect));
   return Exit::kUsage;
 }
 
@@ -51,20 +51,20 @@ int run(Context& context, Dialect dialect, std::span<const std::string> words) {
     exit = explain_mistake(context, dialect, *mistake);
   } else {
     Result<Exit> done = dispatch(context, dialect, std::get<Parsed>(outcome));
-    bool is_about_output = !context.out.status().ok();  // told below, once
+    bool is_about_output = !context.out.status().ok();  // reported below, once
     if (done.ok()) {
       exit = *done;
     } else {
       exit = Exit::kFailed;
-      if (!is_about_output) tell(context, dialect, done.error());
+      if (!is_about_output) print_error(context, dialect, done.error());
     }
   }
   Status written = context.out.finish();
   if (!written.ok()) {
     exit = Exit::kFailed;
-    if (!context.out.reader_is_gone()) tell(context, dialect, written.error());
+    if (!context.out.reader_is_gone()) print_error(context, dialect, written.error());
   }
-  context.err.finish().ignore("there is nowhere left to tell it");
+  context.err.finish().ignore("there is nowhere left to report it");
   return static_cast<int>(exit);
 }
 

@@ -1,4 +1,4 @@
-// From the words of a command line to an exit status.
+// Parses a command line, runs the command and returns the exit status.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace warren::cli {
 
-// Everything that a command prints has been written, or the status says that it was not.
+// On return all output has been written; if that failed, the status is Exit::kFailed.
 int run(Context& context, Dialect dialect, std::span<const std::string> words);
 
 }  // namespace warren::cli

@@ -1,4 +1,4 @@
-// What `warren --version` says; tests/cli compares it with the build's.
+// The version that `warren --version` prints; tests/cli compares it with the build's.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,6 @@
 namespace warren::cli {
 
 inline constexpr std::string_view kVersion = "0.1.0";
-inline constexpr std::string_view kAgentFsVersion = "0.6.4";  // the AgentFS whose command line we answer
+inline constexpr std::string_view kAgentFsVersion = "0.6.4";  // the AgentFS release whose command line we implement
 
 }  // namespace warren::cli

@@ -7,7 +7,11 @@ Command make_warren() {
   root.name = "warren";
   root.summary = "The filesystem for agents: one file per agent, everything on the record";
   root.options = {
-      {.name = "directory", .letter = 'C', .value = "DIR", .help = "work in DIR", .suggest = Suggest::kHostDirs},
+      {.name = "directory",
+       .letter = 'C',
+       .value = "DIR",
+       .help = "change to DIR first",
+       .suggest = Suggest::kHostDirs},
       {.name = "version", .letter = 'V', .help = "print the version"},
   };
   root.subcommands.push_back(make_init());

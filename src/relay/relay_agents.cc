@@ -399,7 +399,7 @@ Status Relay::look_up_agents() {
 void Relay::carry_out(Plan& plan) {
   Supervision& done = plan.supervision;
   supervisor_.apply(done.lives);
-  supervisor_.let_go(std::move(done.started));
+  supervisor_.open_gates(std::move(done.started));
   supervisor_.forget_reported(done.ends, done.overdues);
   for (const Life& life : done.lives) {
     if (life.state == LifeState::kAsked || life.state == LifeState::kFailed) continue;

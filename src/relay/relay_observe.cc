@@ -134,7 +134,7 @@ void Relay::count_agents() {
 
 void Relay::look_at_disk() {
   bool was_low = disk_.is_low();
-  bool is_low = disk_.look();
+  bool is_low = disk_.check();
   if (is_low != was_low) housekeeper_->note_change();
   if (is_low) housekeeper_->free_space();
 }

@@ -316,7 +316,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
   }
   Json payload = WARREN_TRY(parse_json(operation.payload));
   if (operation.type == "collect") {
-    attachments_->want_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
+    attachments_->start_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
     return Readiness::kReady;
   }
   if (operation.type == "release") {

@@ -30,13 +30,14 @@
 namespace warren {
 namespace {
 
-constexpr int kFirstJoinMs = 30'000;  // whoever started us comes at once, or was killed
+constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
 Result<sockaddr_un> address_of(const SessionDir& session) {
   std::string path = session.socket_path();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error(Code::kNameTooLong, "the socket's name is too long");
+  if (path.size() >= sizeof address.sun_path)
+    return Error(Code::kNameTooLong, "the path of the session's socket is too long");
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
@@ -50,14 +51,14 @@ Result<Fd> open_socket() {
 Result<Fd> listen_for_commands(const SessionDir& session) {
   sockaddr_un address = WARREN_TRY(address_of(session));
   Fd listener = WARREN_TRY(open_socket());
-  ::unlink(address.sun_path);  // a killed server left it; the lock says that there is no other
+  ::unlink(address.sun_path);  // left by a killed server; our lock guarantees that there is no other
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   bool is_bound = ::bind(listener.get(), generic, sizeof address) == 0 && ::listen(listener.get(), 64) == 0;
   if (!is_bound) return system_error(errno, "listen for commands");
   return listener;
 }
 
-// Under another name first: a session that is there is whole.
+// Creates the file under another name first, so that an existing session file is always complete.
 Status make_session_file(const SessionDir& session, const std::string& base, Clock& clock) {
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
@@ -69,7 +70,7 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
   return system_error(errno, fmt::format("make {}", quote(session.file())));
 }
 
-// Nobody else has business with our session, root excepted; and nobody else may tell us where to go in.
+// Only the same user and root may join a session, and only their server may hand us namespaces to enter.
 bool is_trusted(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -77,8 +78,8 @@ bool is_trusted(int socket) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-// Closing the last descriptor of an inotify waits for the kernel to be sure that nobody looks at it any more, 8 to
-// 20 ms. With another descriptor of each the kernel does that when this process is gone, and nobody waits for it.
+// Closing the last descriptor of an inotify instance blocks for 8 to 20 ms, until no other CPU can be using it. With a
+// duplicate of each descriptor, that happens when this process exits, and nobody waits for it.
 void leave_watches_to_exit() {
   Result<Fd> dir = open_host_dir("/proc/self/fd");
   if (!dir.ok()) return;
@@ -96,9 +97,9 @@ bool has_places_inside(const Plan& plan, const std::string& path) {
                      [&](const Plan::Place& place) { return place.path != path && is_within(place.path, path); });
 }
 
-// A mount that covers something in the base goes when the kernel is told that a name above it has changed, and a
-// command can bring that about. So what is hidden is not in the base at all; where something in it is shown, only
-// the rest of it is not.
+// Hidden paths are left out of the base itself. Covering them with a mount is not enough: the kernel drops that mount
+// when it is notified that a name above it has changed, and a command can cause that. If a place inside a hidden
+// directory is shown, only the other entries are hidden.
 Status collect_hidden(const Plan& plan, const std::string& path, std::vector<std::string>& hidden) {
   if (!has_places_inside(plan, path)) {
     hidden.push_back(path);
@@ -115,7 +116,7 @@ Status collect_hidden(const Plan& plan, const std::string& path, std::vector<std
   return Ok{};
 }
 
-// Also what lies outside the base: a mount may show it inside.
+// Includes hidden paths outside the base: a mount may show them inside it.
 Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
   std::vector<std::string> hidden;
   for (const std::string& path : plan.paths_of(Plan::Kind::kHidden)) WARREN_TRY(collect_hidden(plan, path, hidden));
@@ -127,7 +128,8 @@ class RunServer {
   RunServer(const SessionDir& session, const Plan& plan, const ServerOptions& options, Clock& clock)
       : session_(session), plan_(plan), options_(options), clock_(clock) {}
 
-  // The sandbox first: after it there are threads. The agent is opened while the sandbox builds itself.
+  // Starts the sandbox first, because it forks and everything after it starts threads. The agent is opened while the
+  // sandbox sets itself up.
   Status start() {
     serving_ = WARREN_TRY(session_.lock_serving());
     WARREN_TRY(take_signals());
@@ -152,7 +154,7 @@ class RunServer {
     return Ok{};
   }
 
-  // Until the last command has left, the sandbox has ended, or somebody tells us to.
+  // Returns when the last command has left, the sandbox or the mount has ended, or a signal asks us to end.
   void serve() {
     bool has_had_commands = false;
     while (!should_end_) {
@@ -165,9 +167,9 @@ class RunServer {
       if (ready < 0 && errno == EINTR) continue;
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
       if (is_over) break;
-      if (all[1].revents != 0 && !goes_on_after_signal()) break;
+      if (all[1].revents != 0 && !continues_after_signal()) break;
       for (std::size_t i = commands_.size(); i-- > 0;) {
-        if (all[4 + i].revents != 0) hear(i);
+        if (all[4 + i].revents != 0) handle_message(i);
       }
       if (all[0].revents != 0) accept();
       has_had_commands = has_had_commands || !commands_.empty();
@@ -187,8 +189,8 @@ class RunServer {
     return Ok{};
   }
 
-  // SIGUSR1 is kept for checkpoints.
-  bool goes_on_after_signal() {
+  // SIGUSR1 is reserved for checkpoints.
+  bool continues_after_signal() {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) return true;
     return info.ssi_signo == SIGUSR1;
@@ -205,24 +207,24 @@ class RunServer {
     if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back(std::move(command));
   }
 
-  void hear(std::size_t index) {
+  void handle_message(std::size_t index) {
     Result<Message> message = receive_message(commands_[index].get());
     bool has_left = message.ok() && message->verb() == "leave";
     if (message.ok() && !has_left) return;
     Fd command = std::move(commands_[index]);
     commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
-    if (!has_left) return;  // killed: nobody waits for an answer
+    if (!has_left) return;  // it was killed: nobody waits for an answer
     if (commands_.empty()) {
-      last_ = std::move(command);  // answered when everything is written down
+      last_ = std::move(command);  // answered once everything is stored
       should_end_ = true;
     } else {
-      say_goodbye(command, "others");
+      acknowledge_leave(command, "others");
     }
   }
 
-  void say_goodbye(const Fd& command, const char* which) {
+  void acknowledge_leave(const Fd& command, const char* which) {
     std::array<std::string, 3> fields{"left", which, has_changed() ? "changed" : "same"};
-    send_message(command.get(), fields).ignore("it was killed meanwhile");
+    send_message(command.get(), fields).ignore("the command may have been killed");
   }
 
   bool has_changed() {
@@ -232,7 +234,7 @@ class RunServer {
     return !now.ok() || *now != first_change_;
   }
 
-  // Whoever comes now finds no socket, and waits for our lock to start another server.
+  // Removes the socket first: a command that arrives now waits for our lock and starts another server.
   void end() {
     Result<sockaddr_un> address = address_of(session_);
     if (address.ok()) ::unlink(address->sun_path);
@@ -244,7 +246,7 @@ class RunServer {
     agent_.reset();
     sandbox_.reset();
     serving_ = Fd();
-    if (last_.is_open()) say_goodbye(last_, "last");
+    if (last_.is_open()) acknowledge_leave(last_, "last");
   }
 
   const SessionDir& session_;
@@ -271,7 +273,7 @@ Status start_run_server(const SessionDir& session, const Plan& plan, const Serve
   Daemon daemon = WARREN_TRY(Daemon::start());
   if (!daemon.is_child()) return daemon.wait();
   held = Fd();
-  ::setsid();  // from here on no key ends us
+  ::setsid();  // signals from the terminal no longer reach this process
   RunServer server(session, plan, options, clock);
   Status started = server.start();
   daemon.report(started);
@@ -283,8 +285,8 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   sockaddr_un address = WARREN_TRY(address_of(session));
   Fd socket = WARREN_TRY(open_socket());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    bool is_nobody = errno == ENOENT || errno == ECONNREFUSED;
-    if (is_nobody) return std::optional<JoinedSession>();
+    bool is_unserved = errno == ENOENT || errno == ECONNREFUSED;
+    if (is_unserved) return std::optional<JoinedSession>();
     return system_error(errno, fmt::format("join session {}", quote(session.id())));
   }
   if (!is_trusted(socket.get())) {
@@ -295,8 +297,8 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();
   Message message = WARREN_TRY(std::move(answer));
   std::size_t allowed = message.fields.size() < 3 ? 0 : static_cast<std::size_t>(std::atol(message.fields[2].c_str()));
-  bool is_right = message.verb() == "joined" && message.fields.size() >= 3 + allowed && message.fds.size() >= 4;
-  if (!is_right) return Error(Code::kIo, "the session's server does not speak our language");
+  bool is_valid = message.verb() == "joined" && message.fields.size() >= 3 + allowed && message.fds.size() >= 4;
+  if (!is_valid) return Error(Code::kIo, "the session's server sent an unexpected answer");
   JoinedSession joined(std::move(socket));
   joined.base_ = message.fields[1];
   auto first = message.fields.begin() + 3;
@@ -312,7 +314,8 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  if (message.verb() != "left" || message.fields.size() != 3) return Error(Code::kIo, "an answer nobody gives");
+  if (message.verb() != "left" || message.fields.size() != 3)
+    return Error(Code::kIo, "the session's server sent an unexpected answer");
   return Left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed"};
 }
 

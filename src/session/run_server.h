@@ -1,5 +1,5 @@
-// The process behind a session of `warren run`: it has the agent file open, answers for the files inside the
-// sandbox, and lets commands in. It ends when the last of them has left.
+// The server process of a `warren run` session: it holds the agent file open, serves the base inside the sandbox, and
+// lets commands join. It ends when the last command has left. See docs/design/session.md.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,17 @@ namespace warren {
 
 struct ServerOptions {
   bool passthrough = false;
-  std::function<void(const std::string&)> warn;  // called in the process that goes on, before this one returns
+  std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
 
-// Starts it in the background, and returns when the session can be joined. `held` is the session's lock: the server
-// must not keep it. Makes the agent file if the session is new. Call it before any thread is made.
+// Starts the server in the background and returns once the session can be joined. `held` is the session's lock, which
+// the server closes. Creates the agent file if the session is new. It forks: call it before starting any thread.
 Status start_run_server(const SessionDir& session, const Plan& plan, const ServerOptions& options, Fd& held,
                         Clock& clock);
 
-// What a command needs to come in. While it lives the session does; leave() before the end says whether
-// everything is written down.
+// A command's connection to the session's server, with what it needs to enter the sandbox. The session stays open as
+// long as the connection. Call leave() at the end: it returns once the server has answered, and for the last command
+// that is after everything is stored.
 class JoinedSession {
  public:
   // nullopt when no server answers.
@@ -34,12 +35,12 @@ class JoinedSession {
 
   const std::string& base() const { return base_; }
   const std::vector<std::string>& allowed() const { return allowed_; }
-  const std::vector<std::string>& writable() const { return writable_; }  // also base, scratch
+  const std::vector<std::string>& writable() const { return writable_; }  // allowed(), the base and scratch directories
   bool has_own_network() const { return has_own_network_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
-    bool was_last = false;    // then the server has ended, and the agent is one file
+    bool was_last = false;    // the server has ended, and the agent is a single file
     bool has_changed = true;  // since the server started
   };
   Result<Left> leave();

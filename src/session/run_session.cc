@@ -26,7 +26,7 @@ extern char** environ;
 namespace warren {
 namespace {
 
-constexpr int kNameTries = 100;  // to find a free name, or a session that stays
+constexpr int kNameTries = 100;  // to find a free name, or a session that is not deleted while we wait
 
 std::string random_uuid() {
   std::random_device random;
@@ -37,7 +37,7 @@ std::string random_uuid() {
                      words[2] >> 16, words[2] & 0xffff, words[3]);
 }
 
-// Short enough to type, and to tell from the one before it.
+// Short enough to type, and easy to distinguish from others.
 std::string random_name() {
   constexpr std::array kHow{"amber",  "brave",  "calm",  "clever", "crisp",  "eager",  "fair",  "fleet",
                             "gentle", "happy",  "keen",  "lively", "lucky",  "mellow", "merry", "nimble",
@@ -57,7 +57,7 @@ Result<std::string> new_session_id(SessionNaming naming) {
     std::string path = WARREN_TRY(path_of_session(id));
     if (!WARREN_TRY(find_host_link(path))) return id;
   }
-  return Error(Code::kExists, "cannot find a free name for the session", "name it: --session ID");
+  return Error(Code::kExists, "cannot find a free name for the session", "choose one with --session ID");
 }
 
 std::vector<std::string> homes_of_user(const std::string& home) {
@@ -68,7 +68,7 @@ std::vector<std::string> homes_of_user(const std::string& home) {
   return homes;
 }
 
-// The first ones only lead to sockets that are not there inside; the others are set anew.
+// The first ones name sockets that do not exist inside the sandbox; the others, from TMPDIR on, are set again.
 bool is_dropped(std::string_view variable) {
   constexpr std::array<std::string_view, 19> kDropped{
       "SSH_AUTH_SOCK=",   "SSH_AGENT_PID=",  "GPG_AGENT_INFO=",  "DBUS_SESSION_BUS_ADDRESS=",
@@ -87,7 +87,7 @@ class Run {
 
   Result<int> run() {
     WARREN_TRY(check_outside());
-    ::close_range(3, ~0U, 0);  // nothing of whoever started us reaches the sandbox or its server
+    ::close_range(3, ~0U, 0);  // descriptors we inherited must not reach the sandbox or its server
     WARREN_TRY(resolve());
     WARREN_TRY(enter_session());
     observer_.on_start(facts());
@@ -108,19 +108,19 @@ class Run {
   static Status check_outside() {
     const char* inside = std::getenv("WARREN_SANDBOX");
     if (inside == nullptr || *inside == '\0') return Ok{};
-    return Error(Code::kUnsupported, "this is inside a run already, and a run cannot start another",
-                 "the walls around you hold for everything you start");
+    return Error(Code::kUnsupported, "already inside `warren run`, and a run cannot start another",
+                 "run the command directly: everything started here is in the same sandbox");
   }
 
   Status resolve() {
     std::error_code failed;
     cwd_ = std::filesystem::current_path(failed).string();
-    if (failed) return Error(Code::kNotFound, "the working directory is gone");
+    if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
     if (options_.session) return check_agent_id(*options_.session);
     return Ok{};
   }
 
-  // One of several that come at the same moment starts the server; the others wait, and join.
+  // If several runs of a session start at once, one starts the server; the others wait for the lock, then join.
   Status enter_session() {
     std::string id = options_.session.value_or("");
     if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
@@ -129,16 +129,16 @@ class Run {
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) {
       WARREN_TRY(check_joining());
-      return note_process();
+      return record_process();
     }
     is_owner_ = true;
     Status started = start(held);
-    if (!started.ok() && is_new_) session_->remove().ignore("the first error is the one to tell");
+    if (!started.ok() && is_new_) session_->remove().ignore("the first error is the one to report");
     WARREN_TRY(std::move(started));
-    return note_process();
+    return record_process();
   }
 
-  // Again when somebody deleted it while we waited: an ended run does that with a session that nobody changed.
+  // Retries if the session was deleted while we waited for its lock: a run deletes an unchanged session when it ends.
   Result<Fd> open_session(const std::string& id) {
     for (int tries = 1;; ++tries) {
       session_ = WARREN_TRY(SessionDir::open(id));
@@ -159,7 +159,7 @@ class Run {
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
-    return Error(Code::kUnavailable, "the session's server ended at once");
+    return Error(Code::kUnavailable, "the session's server ended right after it started");
   }
 
   Result<Plan> plan_walls() {
@@ -184,25 +184,25 @@ class Run {
     std::string asked = WARREN_TRY(canonical_host_path(*options_.base).within("--base"));
     if (asked == base) return Ok{};
     return Error(Code::kInvalid,
-                 fmt::format("session {} lies over {}, not over {}", quote(session_->id()), quote(base), quote(asked)));
+                 fmt::format("the base of session {} is {}, not {}", quote(session_->id()), quote(base), quote(asked)));
   }
 
-  // The walls are those of the one who started it.
+  // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           !options_.has_network || options_.default_allows == DefaultAllows::kNone ||
                           options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
-      return Error(Code::kInvalid,
-                   fmt::format("session {} is running, and its walls stand until it ends", quote(session_->id())),
-                   "--allow, --read, --hide, --no-network, --no-default-allows and --passthrough are for the one who "
-                   "starts it");
+      return Error(
+          Code::kInvalid,
+          fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
+          "join it without --allow, --read, --hide, --no-network, --no-default-allows and --passthrough");
     }
     if (options_.base) return check_base(joined_->base());
     return Ok{};
   }
 
-  Status note_process() {
+  Status record_process() {
     std::string command = fmt::format("{}", fmt::join(options_.command, " "));
     std::int64_t now = clock_.now().seconds;
     running_ = WARREN_TRY(RunningEntry::add({.kind = "run",
@@ -253,7 +253,7 @@ class Run {
     return run_inside(entering);
   }
 
-  // After a command that never ran: the session goes if we made it.
+  // After a command that never ran: deletes the session if we created it.
   void tidy_up(const Result<JoinedSession::Left>& left) const {
     bool is_ours_alone = is_new_ && is_owner_ && left.ok() && left->was_last && !left->has_changed;
     if (is_ours_alone) delete_session(session_->id()).ignore("it can be deleted by hand");
@@ -262,13 +262,13 @@ class Run {
   void finish(const Result<JoinedSession::Left>& left) {
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost});
     bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
-    bool goes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
+    bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
     RunEnd end{.has_changed = left->has_changed};
-    if (goes && left->was_last) {
+    if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
       end.fate = RunEnd::Fate::kDeleted;
-    } else if (goes && options_.at_end == AtEnd::kDiscard) {
+    } else if (deletes && options_.at_end == AtEnd::kDiscard) {
       end.fate = RunEnd::Fate::kStillInUse;
     }
     observer_.on_end(*session_, end);

@@ -1,4 +1,5 @@
-// One run: finds or starts the session, runs the command in it, and decides what becomes of the session at the end.
+// One run: joins or starts the session, runs the command in it, and keeps or deletes the session at the end.
+// See docs/design/session.md.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@
 namespace warren {
 
 enum class AtEnd {
-  kKeepIfChanged,  // delete a new session in which nothing happened
+  kKeepIfChanged,  // delete a new session without changes
   kKeep,
   kDiscard,
 };
@@ -32,7 +33,7 @@ struct RunOptions {
   DefaultAllows default_allows = DefaultAllows::kWarren;
   bool has_network = true;
   bool passthrough = false;
-  bool ignores_walls_when_joining = false;  // instead of refusing options that only the first run can set
+  bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;  // not empty
   std::string process_label;         // how the session lists this run; empty: the whole command
@@ -53,32 +54,32 @@ struct RunEnd {
   enum class Fate {
     kKept,
     kDeleted,
-    kStillInUse,  // was to be discarded, but other runs are in it
-    kServerLost,  // its server died; what it had stored is there
+    kStillInUse,  // was to be discarded, but other runs still use it
+    kServerLost,  // its server died; the changes it had stored are kept
   };
   Fate fate = Fate::kKept;
   bool has_changed = true;  // since the server started
 };
 
-// Receives what a run reports while it goes on. Whoever starts the run decides how to show it.
+// Receives the events of a run. The caller decides how to show them.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
 
-  virtual void on_warning(const std::string& message) = 0;  // something works, but not as asked for
-  virtual void on_failure(const Error& error) = 0;          // the run goes on, or its command has ended
-  virtual void on_recovery(const Recovery& recovery) = 0;   // of an interrupted apply
+  virtual void on_warning(const std::string& message) = 0;  // something works, but not as requested
+  virtual void on_failure(const Error& error) = 0;          // an error that does not change the exit status
+  virtual void on_recovery(const Recovery& recovery) = 0;   // an interrupted apply was finished or undone
   virtual void on_start(const RunFacts& facts) = 0;
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };
 
-// Returns the exit status: the command's, or one of those in sandbox/enter.h.
+// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);
 
 // The program to run when no command is given.
 std::string shell_of_user();
 
-// What the session's agent has changed over its base.
+// Counts the session's changes to its base.
 Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock);
 
 }  // namespace warren

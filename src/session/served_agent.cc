@@ -20,7 +20,7 @@
 namespace warren {
 namespace {
 
-// Gone with the object; never what is mounted on it.
+// Removes the directory in the destructor, but never what is mounted on it.
 class TemporaryDir {
  public:
   static Result<std::unique_ptr<TemporaryDir>> make() {
@@ -39,7 +39,7 @@ class TemporaryDir {
   std::string path_;
 };
 
-// Until somebody unmounts it or tells us to end. SIGUSR1 is kept for checkpoints.
+// Returns when it is unmounted or a signal asks us to end. SIGUSR1 is reserved for checkpoints.
 Status wait_for_end(ServedAgent& served, Signals& signals) {
   for (;;) {
     int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
@@ -47,13 +47,13 @@ Status wait_for_end(ServedAgent& served, Signals& signals) {
   }
 }
 
-// A mount inside its own base would wait for itself as soon as somebody looked at it there.
+// A mount inside its own base would deadlock: listing that directory in the base would wait for the mount itself.
 Status check_outside(const std::string& dir, const std::string& base) {
-  std::string point = WARREN_TRY(resolve_mount_point(dir))
-  +"/";
+  std::string point = WARREN_TRY(resolve_mount_point(dir));
+  point += '/';
   if (!point.starts_with(base == "/" ? base : base + "/")) return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} is inside {}, which the agent lies over", quote(dir), quote(base)),
-               "mount it somewhere else; `warren run` shows it in the base's own place");
+  return Error(Code::kInvalid, fmt::format("{} is inside {}, the agent's base", quote(dir), quote(base)),
+               "mount the agent somewhere else, or use `warren run` to work in the base's own place");
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<s
 }
 
 std::string passthrough_warning(const std::string& problem) {
-  return fmt::format("--passthrough: {}; files are read as without it", problem);
+  return fmt::format("--passthrough: {}; continuing without it", problem);
 }
 
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
@@ -110,7 +110,7 @@ Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& cl
   Result<std::unique_ptr<ServedAgent>> served = begin(guard);
   if (daemon) daemon->report(served.ok() ? Status(Ok{}) : Status(served.error()));
   if (!served.ok()) {
-    if (daemon) ::_exit(1);  // the parent tells it
+    if (daemon) ::_exit(1);  // the parent reports the error
     return std::move(served).error();
   }
   return wait_for_end(**served, signals);

@@ -17,24 +17,24 @@ namespace warren {
 struct ServeOptions {
   std::string agent_path;  // absolute
   std::string dir;         // absolute
-  std::string kind;        // for `ps`
-  std::string command;     // the same
+  std::string kind;        // shown by `ps`
+  std::string command;     // shown by `ps`
   MountFor audience = MountFor::kOwner;
   bool read_only = false;
   bool no_exec = false;
   bool auto_unmount = false;
   SessionOptions session;
-  std::function<void(const std::string&)> warn;  // of what works, but otherwise than asked; empty: nobody hears it
+  std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
 };
 
-// What to tell of a mount without the passthrough that was asked for.
+// The warning for a mount that cannot use the requested passthrough.
 std::string passthrough_warning(const std::string& problem);
 
-// A user who is not root sees everything as their own, unless told otherwise: nobody else can enter their
-// mount, and an agent that came from elsewhere, with other numbers in it, is still theirs to use.
+// A user who is not root sees everything as their own unless uid or gid are given: nobody else can enter their mount,
+// and an agent from another machine, with other ids in it, is still usable.
 SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid);
 
-// Destroying it unmounts and closes the agent, which leaves one file.
+// The destructor unmounts and closes the agent, which leaves a single file.
 class ServedAgent {
  public:
   static Result<std::unique_ptr<ServedAgent>> mount(const ServeOptions& options, Clock& clock);
@@ -49,12 +49,12 @@ class ServedAgent {
 
 enum class Foreground { kNo, kYes };
 
-// Mounts and serves until it is unmounted or told to end (SIGTERM, SIGINT, SIGHUP). In the background
-// it returns in the process that was started as soon as the mount answers.
+// Mounts and serves until it is unmounted or gets SIGTERM, SIGINT or SIGHUP. With Foreground::kNo a background process
+// does that, and the call returns in the calling process once the mount is ready.
 Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& clock);
 
-// Mounts the agent on a fresh temporary directory, runs the command there and takes everything away
-// again. Returns the command's exit status.
+// Mounts the agent on a new temporary directory, runs the command there, then unmounts and removes the directory.
+// Returns the command's exit status.
 Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::string>& command, Clock& clock);
 
 }  // namespace warren

@@ -80,7 +80,7 @@ class Diff(Case):
                           ("added", "directory", "/new")])
         self.assertEqual(listed[2]["from"], "/d")
 
-    def test_the_exit_status_tells_only_if_asked(self):
+    def test_the_exit_status_shows_changes_only_if_asked(self):
         self.fill(a="1\n")
         self.assertEqual(self.w.run("diff", "--exit-code", self.w.id).returncode, 0)
         self.write("/a", "2\n")
@@ -96,14 +96,14 @@ class Diff(Case):
         self.assertEqual(self.w.lines("/*/x"), ["M f /d/x", "M f /e/x"])
         self.assertEqual(self.w.lines("/nothing"), [])
 
-    def test_what_was_only_read_or_written_back_is_no_change(self):
+    def test_a_file_that_was_only_read_or_written_back_is_not_a_change(self):
         self.fill(a="1\n", b="2\n")
         self.fs("cat", "/a")
         self.write("/b", "2\n")
         self.w.change(lambda p: os.chmod(p + "/a", stat.S_IMODE(os.stat(p + "/a").st_mode)))
         self.assertEqual(self.w.diff(), [])
 
-    def test_a_deleted_directory_is_listed_whole(self):
+    def test_a_deleted_directory_is_listed_with_its_content(self):
         self.fill(d__x="1", d__s__y="1")
         self.fs("rm", "-r", "/d")
         self.assertEqual(self.w.lines(), ["D d /d", "D d /d/s", "D f /d/s/y", "D f /d/x"])
@@ -238,7 +238,7 @@ class Apply(Case):
         self.w.warren("apply", self.w.id, "/b", "/new/deep/f")
         self.assertEqual(self.w.lines(), ["M f /a", "A f /new/other"])
         self.assertEqual((self.read("a"), self.read("b"), self.read("new/deep/f")), ("1", "22", "x"))
-        self.assertIn("nothing is changed at", self.w.fails("apply", self.w.id, "/typo"))
+        self.assertIn("no changes match", self.w.fails("apply", self.w.id, "/typo"))
 
     def test_dry_run_changes_nothing(self):
         self.fill(a="1")
@@ -285,7 +285,7 @@ class Apply(Case):
         overlaid.write(self.base / "new", "host\n")
         self.conflict("/new")
         overlaid.write(self.base / "new", "agent\n")
-        self.assertEqual(self.w.lines(), [])  # the same, after all
+        self.assertEqual(self.w.lines(), [])  # both are equal again
 
     def test_conflict_a_deleted_file_that_the_host_changed(self):
         self.fill(a="1\n", b="1\n")
@@ -315,7 +315,7 @@ class Apply(Case):
         overlaid.write(self.base / "a", "host\n")
         self.conflict("/b")
 
-    def test_touching_is_no_conflict(self):
+    def test_touching_is_not_a_conflict(self):
         self.fill(a="1\n")
         self.edit("/a", 0, b"2")
         os.utime(self.base / "a")
@@ -323,14 +323,14 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "2\n")
 
     def edit(self, path, offset, data):
-        """In place, without truncating the file first."""
+        """Writes in place, without truncating the file first."""
         def change(point):
             with open(point + path, "r+b") as file:
                 file.seek(offset)
                 file.write(data)
         self.w.change(change)
 
-    def test_merge_brings_together_what_does_not_overlap(self):
+    def test_merge_combines_changes_that_do_not_overlap(self):
         lines = [f"line {i:02}\n" for i in range(20)]
         agents = lines[:2] + ["agent 2\n"] + lines[3:]
         self.fill(a="".join(lines), b="".join(lines))
@@ -351,7 +351,7 @@ class Apply(Case):
         self.w.warren("apply", self.w.id)
         self.assertEqual(stat.S_IMODE(os.stat(self.base / "a").st_mode), 0o755)
 
-    def test_to_writes_the_changed_files_alone(self):
+    def test_to_writes_only_the_changed_files(self):
         self.fill(a="1", b="1", d__x="1")
         self.write("/a", "22")
         self.fs("mv", "/d", "/e")
@@ -392,14 +392,14 @@ class Apply(Case):
         self.assertEqual(overlaid.git("status", "--porcelain", cwd=top), b"")
         self.assertEqual(overlaid.git("rev-parse", "agent^", cwd=top), overlaid.git("rev-parse", "HEAD", cwd=top))
         self.assertEqual(overlaid.snapshot(top / "sub"), before)
-        self.assertIn("exists already", self.w.fails("apply", "--as-branch", "agent", self.w.id))
-        self.assertIn("no name for a branch", self.w.fails("apply", "--as-branch", "a..b", self.w.id))
+        self.assertIn("already exists", self.w.fails("apply", "--as-branch", "agent", self.w.id))
+        self.assertIn("is not a valid branch name", self.w.fails("apply", "--as-branch", "a..b", self.w.id))
 
     def test_as_branch_without_a_repository(self):
         self.fill(a="1")
         self.write("/a", "22")
         env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.w.root)}
-        self.assertIn("in no git work tree", self.w.fails("apply", "--as-branch", "x", self.w.id, env=env))
+        self.assertIn("is not in a git work tree", self.w.fails("apply", "--as-branch", "x", self.w.id, env=env))
         self.assertIn("git is not installed",
                       self.w.fails("apply", "--as-branch", "x", self.w.id, env={**env, "PATH": "/nonexistent"}))
 
@@ -407,15 +407,15 @@ class Apply(Case):
         self.fill(a="1\n", b="1\n", c="1\n")
         for name in "abc":
             self.write(f"/{name}", "22\n")
-        self.assertIn("needs a terminal", self.w.fails("apply", "-i", self.w.id))
+        self.assertIn("needs standard input to be a terminal", self.w.fails("apply", "-i", self.w.id))
         said = self.talk(["apply", "-i", self.w.id], b"d\ny\nn\ny\n")
         self.assertIn(b"+22", said)
         self.assertEqual((self.read("a"), self.read("b"), self.read("c")), ("22\n", "1\n", "22\n"))
         self.talk(["apply", "-i", self.w.id], b"q\n")
         self.assertEqual(self.read("b"), "1\n")
 
-    def test_a_link_in_the_base_leads_nowhere(self):
-        """A directory of the base that becomes a link to somewhere else, before the apply and in the middle of it."""
+    def test_a_link_in_the_base_is_not_followed(self):
+        """A directory of the base is replaced by a link to another place, before and during the apply."""
         outside = self.w.root / "outside"
         outside.mkdir()
         overlaid.write(outside / "f", "outside\n")
@@ -454,12 +454,12 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "1")
         self.assertEqual(self.w.lines(), ["M f /a", "A f /big"])
 
-    def test_a_tree_deeper_than_a_path_can_say(self):
+    def test_a_tree_deeper_than_the_longest_path(self):
         self.fill(a="1")
         script = "import os\nfor _ in range(60):\n os.mkdir('n' * 100); os.chdir('n' * 100)\nopen('f', 'w').write('deep')"
         self.w.change(lambda p: subprocess.run([sys.executable, "-c", script], cwd=p, check=True))
         self.write("/a", "22")
-        # It cannot be applied, and must not stand in the way of anything else.
+        # It cannot be applied, but must not prevent anything else.
         self.assertIn("at most 4096 are allowed", self.w.fails("apply", self.w.id))
         self.assertEqual(self.w.staging(), [])
         self.assertEqual(len(self.w.lines()), 62)
@@ -488,7 +488,7 @@ class Apply(Case):
 
 
 class OtherFilesystems(Case):
-    """A filesystem that is mounted in the base, and a part of the base that is mounted in it a second time."""
+    """Another filesystem mounted in the base, and a part of the base mounted in it a second time."""
 
     def setUp(self):
         super().setUp()
@@ -564,7 +564,7 @@ class OtherFilesystems(Case):
         self.apply()
         self.assertTrue(os.path.ismount(self.base / "e/m"))
 
-    def test_the_same_filesystem_mounted_twice_is_another(self):
+    def test_the_same_filesystem_mounted_twice_counts_as_another(self):
         self.mount("--bind", self.base / "keep", "file")
         (self.base / "again").mkdir()
         self.mount("--bind", self.base / "bound", "again")
@@ -572,13 +572,13 @@ class OtherFilesystems(Case):
         self.w.warren("apply", self.w.id, "/again")
         for name in ("bound", "again"):
             self.assertEqual([(self.base / name / f).read_text() for f in "fg"], ["new\n", "g\n"])
-        # A file that something is mounted on is written in place.
+        # A file that is a mount point is written in place.
         self.change(lambda p: (p / "file").write_text("new file\n"))
         self.w.warren("apply", self.w.id)
         self.assertEqual((self.read("keep"), self.read("file")), ("new file\n",) * 2)
         self.assertEqual(self.w.lines(), [])
 
-    def test_what_would_move_a_mount_point_is_refused(self):
+    def test_a_change_that_would_move_a_mount_point_is_refused(self):
         self.change(lambda p: shutil.rmtree(p / "d"))
         self.refuses("'/d/m' is a mount point")
         self.w.warren("discard", "--yes", self.w.id)
@@ -592,7 +592,7 @@ class OtherFilesystems(Case):
         self.refuses("renamed from another filesystem")
         self.w.warren("discard", "--yes", self.w.id)
         self.change(lambda p: (p / "d/m/one").write_text("new\n"), lambda p: (p / "d").rename(p / "e"))
-        self.refuses("is to be moved")
+        self.refuses("would be moved")
 
     def test_a_filesystem_that_cannot_be_written_changes_nothing(self):
         self.change(lambda p: (p / "a").write_text("new\n"), lambda p: (p / "d/m/one").write_text("new\n"))
@@ -607,14 +607,14 @@ class OtherFilesystems(Case):
                         mounted.program(), "apply", self.w.id], cwd=self.w.home, capture_output=True, timeout=60)
         self.mount("-t", "tmpfs", "tmpfs", "d/m")
         said = self.w.fails("diff", self.w.id)
-        self.assertIn("filesystem at '/d/m' in the base, which is not there now", said)
+        self.assertIn("filesystem at '/d/m' in the base, which is not mounted now", said)
         mounted.LIBC.umount2(os.fsencode(self.base / "d/m"), 0)
         self.assertEqual(self.w.lines(), [])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged), [])
 
 
 class HardLinks(Case):
-    """Files of the base with several names. What must come out is what the same steps do to a plain copy."""
+    """Files of the base with several names. The result must equal that of the same steps on a plain copy."""
 
     def setUp(self):
         super().setUp()
@@ -628,7 +628,7 @@ class HardLinks(Case):
         self.w.init()
 
     def do(self, *steps):
-        """The steps on a copy, for later, and through the mount."""
+        """Performs the steps on a copy, for comparison, and through the mount."""
         self.model = self.w.root / "model"
         subprocess.run(["cp", "-a", self.base, self.model], check=True)
         for top in (self.model, None):
@@ -646,7 +646,7 @@ class HardLinks(Case):
         self.w.warren("apply", self.w.id, *paths)
 
     def finish(self):
-        """After the last apply."""
+        """Compares base and copy, after the last apply."""
         self.assertEqual(self.w.lines(), [])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), overlaid.snapshot(self.model)), [])
         self.assertEqual(overlaid.links(self.base), overlaid.links(self.model))
@@ -698,14 +698,14 @@ class HardLinks(Case):
         self.apply()
         self.finish()
 
-    def test_one_that_lost_its_name_and_gets_another_is_no_orphan(self):
+    def test_one_that_lost_its_name_and_gets_another_is_not_an_orphan(self):
         self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: (top / "c").rename(top / "z"))
         self.w.fsck()
         self.assertEqual(self.w.lines(), ["D f /c", "R f /a -> /z"])
         self.apply()
         self.finish()
 
-    def test_one_that_the_agent_gives_a_second_name_is_no_conflict(self):
+    def test_one_that_the_agent_gives_a_second_name_is_not_a_conflict(self):
         self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: os.link(top / "c", top / "n"))
         self.w.fsck()
         self.apply()
@@ -718,7 +718,7 @@ class HardLinks(Case):
         self.apply()
         self.finish()
 
-    def test_the_base_that_was_changed_meanwhile_is_a_conflict(self):
+    def test_a_base_that_has_changed_too_is_a_conflict(self):
         self.do(self.write_a, lambda top: (top / "a").unlink())
         (self.base / "c").write_text("of the host\n")
         self.assertIn("was changed in the base", self.w.fails("apply", self.w.id))
@@ -726,12 +726,12 @@ class HardLinks(Case):
         self.w.warren("apply", "--force", self.w.id)
         self.finish()
 
-    def test_a_directory_with_one_that_was_deleted_leaves_the_right_count(self):
+    def test_deleting_a_directory_that_contains_one_leaves_the_right_count(self):
         self.do(lambda top: shutil.rmtree(top / "d"))
         self.apply()
         self.finish()
 
-    def test_discarding_gives_the_base_back_with_its_counts(self):
+    def test_discarding_restores_the_base_with_its_counts(self):
         fresh = overlaid.snapshot(self.base), overlaid.links(self.base)
         cases = {
             "deleted": [lambda top: (top / "a").unlink()],
@@ -803,7 +803,7 @@ class Discard(Case):
         self.fill(d__x="1", d__y="1")
         self.fs("mv", "/d/x", "/x")
         self.fs("rm", "-r", "/d")
-        self.w.warren("discard", "--yes", self.w.id, "/[d]")  # a pattern: not what was below it once
+        self.w.warren("discard", "--yes", self.w.id, "/[d]")  # a pattern: does not include what was below it
         self.assertEqual(self.w.lines(), ["R f /d/x -> /x"])
         self.assertEqual(self.fs("find", "/"), b"/\n/d\n/d/y\n/x\n")
         self.fs("rm", "-r", "/d")
@@ -816,7 +816,7 @@ class Discard(Case):
         self.write("/b", "22")
         self.w.warren("discard", "--yes", self.w.id, "/a")
         self.assertEqual(self.w.lines(), ["M f /b"])
-        self.assertIn("nothing is changed at", self.w.fails("discard", "--yes", self.w.id, "/typo"))
+        self.assertIn("no changes match", self.w.fails("discard", "--yes", self.w.id, "/typo"))
 
 
 class Speed(Case):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An apply that is killed at any system call: after the next command the base is wholly old or wholly new.
+"""An apply that is killed at any system call: after the next command the base is completely old or completely new.
 
     WARREN=path/to/warren crash.py [-v]
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import overlaid
 from overlaid import mounted
 
-# With the step in which N goes on: some calls come very often, and most of them are alike.
+# The calls with the step by which N increases: some calls are very frequent, and most of them are alike.
 CALLS = {"renameat2": 1, "renameat": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
          "chmod": 1, "pwrite64": 1 if mounted.FULL else 9, "fdatasync": 1, "ftruncate": 1 if mounted.FULL else 3}
 
@@ -74,7 +74,7 @@ class Crash(unittest.TestCase):
         return world, overlaid.snapshot(world.base), merged
 
     def kill_at(self, call, nth, *args):
-        """One run; whether it was killed."""
+        """Does one run; returns whether it was killed."""
         world, old, new = self.make()
         try:
             changes = world.diff()
@@ -129,7 +129,7 @@ class Crash(unittest.TestCase):
             finally:
                 world.__exit__()
 
-    def test_a_failing_call_takes_everything_back(self):
+    def test_a_failing_call_undoes_everything(self):
         for call, error in (("renameat2", "EIO"), ("fsync", "EIO"), ("linkat", "EIO"), ("mkdirat", "ENOSPC")):
             for nth in range(1, 30, 1 if mounted.FULL else 4):
                 world, old, new = self.make()

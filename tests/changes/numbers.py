@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Numbers of the base's files that the host gives to others: none is taken for the one that was copied.
+"""Inode numbers that the host reuses: a new file of the base must not be mistaken for the one that was copied up.
 
     WARREN=path/to/warren numbers.py [-v] [Class.test_name]
 
@@ -21,7 +21,7 @@ KEPT_OPEN = 300  # more files than the server keeps open
 
 
 class Numbers:
-    inode_bytes = 256  # with the time of birth
+    inode_bytes = 256  # has a birth time
 
     def setUp(self):
         self.w = overlaid.World()
@@ -43,14 +43,14 @@ class Numbers:
         return self.w.mount()
 
     def replace(self, name):
-        """As programs save a file: the number it had is free. Which it was."""
+        """Replaces the file as programs do when they save it, and returns its old inode number, which is then free."""
         number = os.stat(self.base / name).st_ino
         overlaid.write(self.base / "new", f"{name} saved anew\n")
         os.rename(self.base / "new", self.base / name)
         return number
 
     def give(self, number, name, make):
-        """Makes things on the host until one has the number, and gives that the name."""
+        """Creates nodes on the host until one gets the inode number, and renames that one to the name."""
         others = []
         for i in range(TRIES):
             made = self.base / f"made{i}"
@@ -115,12 +115,12 @@ class Numbers:
         self.assertEqual((point / "a").read_text(), "a saved anew\n")
         self.assertEqual((point / "other").read_text(), "the host's own\nand more\n")
 
-    def test_its_other_names_show_the_copy_and_nobody_elses(self):
+    def test_its_other_names_show_the_copy_and_other_files_do_not(self):
         os.link(self.base / "a", self.base / "twin")
         point = self.init()
         (point / "a").write_text("the agent's\n")
         self.w.umount(point)
-        # One name is left: that is still what was copied.
+        # One name is left: it still refers to the file that was copied up.
         number = self.replace("a")
         point = self.w.mount()
         self.assertEqual((point / "twin").read_text(), "the agent's\n")
@@ -140,7 +140,7 @@ class Numbers:
         self.assertEqual(self.w.lines(), [])
 
     def give_number_of_both(self):
-        """To `other`: the host replaces a and its twin."""
+        """The host replaces a and its twin by `other`."""
         number = os.stat(self.base / "a").st_ino
         self.replace("a")
         self.replace("twin")
@@ -188,7 +188,7 @@ class Numbers:
         point = self.init()
         (point / "a").write_text("the agent's\n")
         with open(point / "d" / "x") as held:
-            for i in range(KEPT_OPEN):  # until the server has closed what it copied from
+            for i in range(KEPT_OPEN):  # until the server has closed the files it copied from
                 (point / "many" / str(i)).read_text()
             self.give_file(self.replace("a"), "other")
             self.give_file(self.replace("keep"), "another")
@@ -219,7 +219,7 @@ class WithoutBirthTimes(Numbers, unittest.TestCase):
 
 
 class OnAnOverlay(unittest.TestCase):
-    """The kernel's overlayfs, which has another time of birth for a file that it copied up."""
+    """The kernel's overlayfs, where a copied-up file has another birth time."""
 
     def test_a_file_that_the_host_opened_to_write_is_still_the_same(self):
         w = self.enterContext(overlaid.World())

@@ -1,4 +1,4 @@
-"""A temporary directory with a base, an agent over it and its mount, for the tests of diff, apply and discard."""
+"""A temporary directory with a base, an agent on top of it and its mount, for the tests of diff, apply and discard."""
 import hashlib
 import os
 import pathlib
@@ -46,7 +46,7 @@ class World(mounted.World):
         return self.warren("diff", self.id, *args).decode(errors="surrogateescape").splitlines()
 
     def fails(self, *args, status=1, **options):
-        """The program, which must fail; what it said."""
+        """Runs the program, which must fail; returns its output."""
         done = self.run(*args, **options)
         if done.returncode != status:
             raise AssertionError(f"warren {args}: status {done.returncode}, not {status}: {done.stdout} {done.stderr}")
@@ -57,7 +57,7 @@ class World(mounted.World):
 
 
 def snapshot(top, with_times=False):
-    """Everything below a directory that apply must keep: kind, mode, owner, content, target, attributes, and mtimes of files if asked."""
+    """Everything below a directory that apply must keep: type, mode, owner, content, target, attributes, and optionally mtimes of files."""
     top = os.fsencode(top)
     seen = {}
 
@@ -88,7 +88,7 @@ def snapshot(top, with_times=False):
 
 
 def links(top):
-    """Which names below a directory are one file: the groups, and each name's number of links."""
+    """The names below a directory grouped by file, and each name's link count."""
     top = os.fsencode(top)
     groups, counts = {}, {}
     for directory, _, files in os.walk(top):

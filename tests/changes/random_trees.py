@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random trees, changed at random through a real mount: what diff, apply and discard owe whatever the changes are.
+"""Random trees, changed at random through a real mount: the guarantees of diff, apply and discard for any changes.
 
     WARREN=path/to/warren random_trees.py [-v]     WARREN_SEEDS=3,17 runs these seeds alone
 
@@ -130,7 +130,7 @@ class Tree:
 
 
 def drop_empty_dirs(tree):
-    """What a patch can know."""
+    """The properties that a patch can express."""
     kept = {name: (what[0], "x" if int(what[1]) & 0o100 else "-", what[4:6]) if what[0] == str(0o100000) else what
             for name, what in tree.items() if what[0] in (str(0o100000), str(0o120000))}
     return kept
@@ -170,7 +170,7 @@ class RandomTrees(unittest.TestCase):
                 self.assertEqual(world.staging(), [])
                 world.fsck()
                 self.check(world.change(overlaid.snapshot), merged, seed)
-                # Copies that are equal to the base may stay, and nothing else.
+                # Only copies that equal the base may stay.
                 rows = world.warren("sql", world.id, "--json", "SELECT path FROM fs_whiteout UNION ALL "
                                     "SELECT 'opaque' FROM wr_origin WHERE base_path = ''")
                 self.assertEqual(json.loads(rows), [], f"seed {seed}: the upper layer is not empty")
@@ -222,7 +222,7 @@ class RandomTrees(unittest.TestCase):
     def test_the_patch_gives_the_merged_tree(self):
         for seed in SEEDS:
             with self.subTest(seed=seed):
-                world, _, merged = self.world(seed, is_text=True, has_links=False)  # no patch knows links
+                world, _, merged = self.world(seed, is_text=True, has_links=False)  # a patch cannot express links
                 copy = world.root / "copy"
                 subprocess.run(["cp", "-a", world.base, copy], check=True)
                 subprocess.run(["find", copy, "-mindepth", "1", "-type", "d", "-empty", "-delete"], check=True)
@@ -237,7 +237,7 @@ class RandomTrees(unittest.TestCase):
     def test_to_a_copy_of_the_base_gives_the_merged_tree(self):
         for seed in SEEDS:
             with self.subTest(seed=seed):
-                # Elsewhere the other names of a file may lead out of the directory: nothing is written in place.
+                # In another directory, other names of a file may be outside of it: nothing is written in place.
                 world, _, merged = self.world(seed, has_links=False)
                 copy = world.root / "copy"
                 before = overlaid.snapshot(world.base)
@@ -250,7 +250,7 @@ class RandomTrees(unittest.TestCase):
 
 
 def escape(path):
-    """A path as a pattern that means itself."""
+    """A pattern that matches only this path."""
     return b"".join(b"\\" + bytes([c]) if c in b"*?[\\" else bytes([c]) for c in path)
 
 

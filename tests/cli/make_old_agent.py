@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes an agent file of schema 0.0 or 0.2 holding /hello: make_old_agent.py VERSION FILE"""
+"""Creates an agent file of schema 0.0 or 0.2 that contains /hello: make_old_agent.py VERSION FILE"""
 import sqlite3
 import sys
 

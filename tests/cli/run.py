@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Runs transcripts: what the program prints, compared with what it should.
+"""Runs transcripts and compares the program's output with the expected output.
 
-    $ command          run by bash in a fresh directory, one directory per transcript
+    $ command          run by bash in a new directory, one directory per transcript
     text               a line of standard output
     ! text             a line of standard error
-    ? 2                the exit status (0 unless said)
+    ? 2                the exit status (default 0)
     # text             a comment; so is an empty line before the first command
 
-A line that is really empty is written as '.' alone. In expected text <n> is any number, <time> a date and
-time, <any> the rest of anything. A command that ends in '|json' has its output checked to be JSON first and
+An empty line of output is written as '.' alone. In expected text <n> is any number, <time> a date and time, <any> any
+text. A command that ends in '|json' has its output checked to be JSON first and
 must name what it shows: everything after it is compared with that JSON in one line, members sorted.
 
-A .md file is a transcript too: its ```console blocks, with both outputs together as a reader would see them.
-There any number may differ, since sizes and times do, and so may the blanks that line them up; '...' stands for
-anything. Blocks marked ```console fuse are left out where nothing can be mounted.
+A .md file is a transcript too: its ```console blocks, with both outputs combined as a reader would see them. There,
+numbers may differ, because sizes and times do, and so may the blanks that align them; '...' stands for any text. Blocks
+marked ```console fuse are skipped if nothing can be mounted.
 """
 import json
 import os
@@ -60,7 +60,7 @@ def can_mount():
 
 
 def unmount_below(scratch):
-    """What a failed step left mounted."""
+    """Unmounts what a failed step left mounted."""
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         if line.split()[4].startswith(f"{scratch}/"):
             subprocess.run(["umount", "-l", line.split()[4]], check=True)
@@ -111,7 +111,7 @@ def check_step(step, cwd, env):
     command, as_json = step.command, step.command.endswith("|json")
     if as_json:
         command = command[: -len("|json")]
-    # Not a terminal, and nothing to read unless the command says so.
+    # Standard input is not a terminal, and empty unless the command redirects it.
     done = subprocess.run(["bash", "-c", command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                           timeout=TIMEOUT_SECONDS)
     out_text = done.stdout.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-// Attributes, the times that move by themselves, and extended attributes.
+// Attributes, times that change automatically, and extended attributes.
 #include "conformance/file_system_fixture.h"
 
 #include "base/limits.h"
@@ -92,7 +92,7 @@ TEST_P(AttributesTest, ASizeAndAGivenMtimeGoTogether) {
   EXPECT_EQ(must(fs_.set_attributes(file, {.size = 1, .mtime = SetTime::to(at)})).mtime, at);
 }
 
-TEST_P(AttributesTest, ARefusedCutLeavesALargeFileWhole) {
+TEST_P(AttributesTest, ARefusedTruncateLeavesALargeFileUnchanged) {
   Inode file = make_file("f", "head");
   std::uint64_t size = limits::kShrinkBytes * 4;
   must(fs_.set_attributes(file, {.size = size}));

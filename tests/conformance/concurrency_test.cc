@@ -56,7 +56,7 @@ TEST_P(ConcurrencyTest, OnlyOneMakesAndOnlyOneRemovesAName) {
   EXPECT_TRUE(names(kRootInode).empty());
 }
 
-TEST_P(ConcurrencyTest, EveryAppendLandsWhole) {
+TEST_P(ConcurrencyTest, EveryAppendIsStoredCompletely) {
   Inode file = make_file("log");
   constexpr std::size_t kLine = 100;
   std::atomic<int> failures = 0;
@@ -108,7 +108,7 @@ TEST_P(ConcurrencyTest, RenamesInOppositeDirectionsDoNotMakeALoop) {
   Inode b = make_dir("b");
   on_threads([&](int thread) {
     for (int i = 0; i < 100; ++i) {
-      // Each thread pushes one directory into the other and back; what fails, fails for the other's sake.
+      // Each thread moves one directory into the other and back; a call may fail because of the other thread.
       bool first = thread % 2 == 0;
       Inode into = first ? b : a;
       std::string_view name = first ? "a" : "b";

@@ -14,7 +14,7 @@ class ContentTest : public FileSystemTest {
   void resize(Inode node, std::uint64_t to) { must(fs_.set_attributes(node, {.size = to})); }
 };
 
-// Bytes that tell their position, so that misplaced ones are seen. Never zero.
+// Bytes that encode their position, so that misplaced ones are noticed. Never zero.
 std::string pattern(std::size_t length, std::size_t seed = 0) {
   std::string text(length, '\0');
   for (std::size_t i = 0; i < length; ++i) text[i] = static_cast<char>(1 + (i * 7 + i / 251 + seed) % 255);
@@ -67,8 +67,8 @@ TEST_P(ContentTest, WritingPastTheEndLeavesAHole) {
   EXPECT_EQ(read(file), "ab" + zeros(3 * kChunk + 3) + "z");
 }
 
-TEST_P(ContentTest, AGiantMadeSmallKeepsWhatLiesBeforeItsNewEnd) {
-  constexpr std::uint64_t kMany = std::uint64_t{300} << 20;  // more than is taken away in one step
+TEST_P(ContentTest, AHugeFileMadeSmallKeepsTheContentBeforeItsNewEnd) {
+  constexpr std::uint64_t kMany = std::uint64_t{300} << 20;  // more than is removed in one step
   for (std::uint64_t end : {0UL, 1UL, 8UL, 4096UL, 5000UL}) {
     std::string text = pattern(5000);
     Inode file = make_file("f", text);
@@ -84,7 +84,7 @@ TEST_P(ContentTest, AGiantMadeSmallKeepsWhatLiesBeforeItsNewEnd) {
   }
 }
 
-TEST_P(ContentTest, AGiantThatIsUnlinkedAndForgottenIsGone) {
+TEST_P(ContentTest, AHugeFileThatIsUnlinkedAndForgottenIsGone) {
   Inode file = make_file("f", "near");
   write(file, std::uint64_t{300} << 20, "far");
   must(fs_.retain(file));
@@ -165,7 +165,7 @@ TEST_P(ContentTest, ContentIsBytesNotText) {
   EXPECT_EQ(read(make_file("f", text)), text);
 }
 
-TEST_P(ContentTest, CuttingAndGrowingAgainReadsZeros) {
+TEST_P(ContentTest, TruncatingAndGrowingAgainReadsZeros) {
   for (std::uint64_t cut : {0UL, 1UL, 4095UL, 4096UL, 4097UL, 9999UL}) {
     std::string text = pattern(10'000);
     Inode file = make_file("f", text);
@@ -178,7 +178,7 @@ TEST_P(ContentTest, CuttingAndGrowingAgainReadsZeros) {
   }
 }
 
-TEST_P(ContentTest, WritingAfterACutShowsNothingOld) {
+TEST_P(ContentTest, WritingAfterATruncateShowsNoOldData) {
   Inode file = make_file("f", pattern(10'000));
   resize(file, 5000);
   write(file, 7000, "new");

@@ -39,7 +39,7 @@ TEST_P(DirStreamTest, ALargeDirectoryIsReadWhole) {
   }
 }
 
-TEST_P(DirStreamTest, EntriesTellInodeTypeAndAttributes) {
+TEST_P(DirStreamTest, EntriesHaveInodeTypeAndAttributes) {
   std::map<std::string, Inode> made = {
       {"f", make_file("f", "abc")}, {"d", make_dir("d")}, {"l", make_symlink("l", "t")}, {"p", make_fifo("p")}};
   make_dir("inside", made["d"]);
@@ -87,7 +87,7 @@ TEST_P(DirStreamTest, CookiesAreDistinctAndCanBeUsedAgain) {
   EXPECT_EQ(must(stream->read(0, 100, DirDetail::kTypes)), all);
 }
 
-TEST_P(DirStreamTest, WhatStaysComesOnceWhateverElseChanges) {
+TEST_P(DirStreamTest, AnEntryThatStaysIsListedOnceWhateverElseChanges) {
   Inode dir = make_dir("d");
   make_many(dir, 60);
   auto stream = must(fs_.open_dir(dir));
@@ -133,7 +133,7 @@ TEST_P(DirStreamTest, DeletingWhatWasReadReachesEverything) {
   }
 }
 
-TEST_P(DirStreamTest, ACookieFromAnotherStreamIsGoodAlsoWhenItsEntryIsGone) {
+TEST_P(DirStreamTest, ACookieFromAnotherStreamIsValidEvenIfItsEntryIsGone) {
   Inode dir = make_dir("d");
   make_many(dir, 40);
   auto one = must(fs_.open_dir(dir));

@@ -49,12 +49,12 @@ class TestSqliteFs final : public TestFs {
   std::unique_ptr<Store> store_;
 };
 
-// The names that tests like to use, so that what they make meets what the base has.
+// The names that tests use most, so that the nodes they create collide with those of the base.
 constexpr std::array<std::string_view, 8> kNames{"a", "b", "c", "d", "e", "f", "file", "dir"};
 
 constexpr int kDeepest = 2;
 
-// Ahead of the other times, so that reading the base does not move it (relatime).
+// Later than the other times, so that reading the base does not change it (relatime).
 void set_atime(const std::string& path) {
   std::array<timespec, 2> times{};
   ::clock_gettime(CLOCK_REALTIME, times.data());
@@ -72,7 +72,7 @@ void fill_base(const std::string& dir, int depth) {
       set_atime(path);
       continue;
     }
-    bool is_large = kNames[i] == "e" && depth == kDeepest;  // too large to be copied whole
+    bool is_large = kNames[i] == "e" && depth == kDeepest;  // too large to be copied up as a whole
     std::string content(is_large ? 367 * 4096 : i * 3000, static_cast<char>('a' + i));
     Fd file(::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640));
     WARREN_CHECK(file.is_open() && write_all(file.get(), as_bytes(content)).ok());
@@ -88,7 +88,7 @@ void fill_base(const std::string& dir, int depth) {
   set_atime(link);
 }
 
-// A base of its own and an agent file over it. What Emptied has was all in the base, and is deleted.
+// A base and an agent file on top of it. With Emptied, everything was in the base and has been deleted.
 enum class Content { kEmptied, kShown };
 template <Commits commits, Content content>
 class TestOverlayFs final : public TestFs {

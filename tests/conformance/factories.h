@@ -1,5 +1,4 @@
-// The filesystems that tests/conformance and tests/model run against. A new one joins by one line in
-// factories.cc.
+// The filesystems that tests/conformance and tests/model test. A new one is added by one line in factories.cc.
 #pragma once
 
 #include <functional>
@@ -13,7 +12,7 @@
 
 namespace warren::testing {
 
-// A filesystem, mostly empty, with whatever it needs to live: a file, a directory, a connection.
+// A filesystem, usually empty, with the resources it needs: a file, a directory, a connection.
 class TestFs {
  public:
   virtual ~TestFs() = default;
@@ -21,7 +20,7 @@ class TestFs {
   virtual bool has_content() const { return false; }  // it is not empty
 };
 
-// Makes filesystems with chunks of 4096 bytes. The clock outlives what is made.
+// Makes filesystems with chunks of 4096 bytes. The clock must outlive them.
 struct Factory {
   std::string name;
   std::function<std::unique_ptr<TestFs>(Clock&)> make;
@@ -32,7 +31,7 @@ inline void PrintTo(const Factory& factory, std::ostream* out) { *out << factory
 // The first one is the oracle.
 std::vector<Factory> factories();
 
-// And with those that begin with content, which the oracle is given too.
+// Also includes filesystems with initial content, which is copied to the oracle.
 std::vector<Factory> model_factories();
 
 }  // namespace warren::testing

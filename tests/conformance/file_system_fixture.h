@@ -1,4 +1,4 @@
-// What the conformance suites share: a fresh filesystem, a clock, and short ways to set a scene.
+// Shared by the conformance suites: a new filesystem, a clock, and helpers to prepare a tree.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace warren::testing {
 
-// The value, where the scene cannot go on without it.
+// Returns the value, and fails the test if there is none.
 template <class T>
 T must(Result<T> result) {
   if (!result.ok()) throw std::runtime_error(result.error().message());
@@ -70,7 +70,7 @@ class FileSystemTest : public ::testing::TestWithParam<Factory> {
     }
   }
 
-  // Moves the clock by whole seconds and nanoseconds, so that a test sees when either is dropped.
+  // Advances the clock by seconds and nanoseconds, so that a test notices if either is dropped.
   Timestamp tick() {
     clock_.advance_ns(1'000'000'007);
     return clock_.now();

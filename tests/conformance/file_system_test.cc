@@ -1,4 +1,4 @@
-// Names: looking them up, making, linking and removing them.
+// Names: lookup, creation, linking and removal.
 #include "conformance/file_system_fixture.h"
 
 #include "base/limits.h"
@@ -103,7 +103,7 @@ TEST_P(FileSystemTest, AnUnknownParentIsStale) {
   EXPECT_EQ(error_of(fs_.open_dir(kUnknown)), Code::kStale);
 }
 
-TEST_P(FileSystemTest, AParentThatIsNoDirectoryIsRefused) {
+TEST_P(FileSystemTest, AParentThatIsNotADirectoryIsRefused) {
   for (Inode parent : {make_file("f"), make_symlink("l", "/"), make_fifo("p")}) {
     EXPECT_EQ(error_of(fs_.lookup(parent, "x")), Code::kNotDirectory);
     EXPECT_EQ(error_of(fs_.make_node(parent, "x", {})), Code::kNotDirectory);

@@ -37,7 +37,7 @@ TEST_P(PathOpsTest, BadPathsAreRefused) {
   EXPECT_EQ(stat_error(std::string(4097, '/')), Code::kNameTooLong);
 }
 
-TEST_P(PathOpsTest, MissingAndWrongParentsAreTold) {
+TEST_P(PathOpsTest, MissingAndWrongParentsAreReported) {
   must(put("/file"));
   EXPECT_EQ(stat_error("/none"), Code::kNotFound);
   EXPECT_EQ(stat_error("/none/x"), Code::kNotFound);
@@ -64,7 +64,7 @@ TEST_P(PathOpsTest, EveryErrorNamesThePath) {
   names_path(warren::copy_file(fs_, "/file", "/file").error(), "'/file'");
 }
 
-TEST_P(PathOpsTest, LinksOnTheWayAreFollowed) {
+TEST_P(PathOpsTest, LinksInAPathAreFollowed) {
   must(put("/real/deep/f", "x"));
   symlink("real", "/rel");
   symlink("/real/deep", "/abs");
@@ -104,7 +104,7 @@ TEST_P(PathOpsTest, ALinkThatEndsInASlashMustLeadToADirectory) {
   EXPECT_EQ(inode("/good"), inode("/dir"));
 }
 
-TEST_P(PathOpsTest, ExistsTellsMissingFromBroken) {
+TEST_P(PathOpsTest, ExistsDistinguishesMissingFromBroken) {
   must(put("/file"));
   symlink("nowhere", "/dangling");
   symlink("loop", "/loop");
@@ -142,7 +142,7 @@ TEST_P(PathOpsTest, WriteFileGoesThroughALinkToWhereItPoints) {
   EXPECT_EQ(error_of(put("/dangling", "x")), Code::kNotFound);
 }
 
-TEST_P(PathOpsTest, WriteFileRefusesWhatIsNoFile) {
+TEST_P(PathOpsTest, WriteFileRefusesANodeThatIsNotAFile) {
   dirs("/d");
   must(put("/file"));
   EXPECT_EQ(error_of(put("/d")), Code::kIsDirectory);
@@ -210,7 +210,7 @@ TEST_P(PathOpsTest, DirectoriesAreMadeAndRemoved) {
   EXPECT_OK(warren::remove_dir(fs_, "/d/"));
 }
 
-TEST_P(PathOpsTest, MakeDirsTakesWhatIsThereAlready) {
+TEST_P(PathOpsTest, MakeDirsAcceptsExistingDirectories) {
   Attributes made = must(warren::make_dirs(fs_, "/a/b/../c//d/"));
   EXPECT_EQ(inode("/a/c/d"), made.inode);
   EXPECT_TRUE(must(warren::exists(fs_, "/a/b")));
@@ -293,7 +293,7 @@ TEST_P(PathOpsTest, CopyFileTakesLargeAndSparseFiles) {
   EXPECT_EQ(read(inode("/sparse2"), 0, 6), std::string("start\0", 6));
 }
 
-TEST_P(PathOpsTest, CopyFileRefusesItselfAndWhatIsNoFile) {
+TEST_P(PathOpsTest, CopyFileRefusesItselfAndANodeThatIsNotAFile) {
   must(put("/f", "kept"));
   must(warren::link(fs_, "/f", "/g"));
   symlink("f", "/link");

@@ -22,7 +22,7 @@ TEST_P(RenameTest, ANodeKeepsEverythingButItsName) {
   EXPECT_EQ(must(fs_.get_xattr(file, "user.x")), "v");
 }
 
-TEST_P(RenameTest, WhatStandsAtTheNewNameGoes) {
+TEST_P(RenameTest, ANodeAtTheNewNameIsReplaced) {
   Inode moved = make_file("a", "new");
   Inode replaced = make_file("b", "old");
   EXPECT_OK(rename("a", "b"));
@@ -111,7 +111,7 @@ TEST_P(RenameTest, AFileCannotBeExchangedWithADirectoryAboveIt) {
   EXPECT_EQ(error_of(fs_.rename(kRootInode, "a", a, "f", RenameMode::kExchange)), Code::kInvalid);
 }
 
-TEST_P(RenameTest, AnAncestorIsFullAndCannotBeReplaced) {
+TEST_P(RenameTest, AnAncestorIsNotEmptyAndCannotBeReplaced) {
   Inode a = make_dir("a");
   Inode b = make_dir("b", a);
   make_dir("c", b);

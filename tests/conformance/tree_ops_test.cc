@@ -27,7 +27,7 @@ class TreeOpsTest : public FileSystemTest {
     return paths;
   }
 
-  // Directories inside each other, deeper than any path can say.
+  // Nested directories, deeper than the longest path.
   void make_deep(std::string_view name, int depth) {
     auto unit = must(fs_.begin(UnitAccess::kWrite));
     Inode at = make_dir(name);
@@ -97,7 +97,7 @@ TEST_P(TreeOpsTest, AWalkHasALimitInDepth) {
   EXPECT_EQ(error_of(warren::walk(fs_, "/deep", visit)), Code::kLimit);
 }
 
-TEST_P(TreeOpsTest, RemoveTakesOneThingUnlessToldOtherwise) {
+TEST_P(TreeOpsTest, RemoveIsNotRecursiveUnlessAsked) {
   put("/d/f");
   must(warren::make_symlink(fs_, "d", "/link"));
   EXPECT_EQ(error_of(warren::remove(fs_, "/d")), Code::kIsDirectory);

@@ -9,19 +9,19 @@
 
 namespace warren::testing {
 
-// Killed and reaped, if still running, when it goes.
+// The destructor kills and reaps a child that is still running.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& arguments);  // after the program's name
+  explicit Child(const std::vector<std::string>& arguments);  // without the program's name
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The next line it wrote, also after its death; nullopt when there are no more. Half a line at
-  // the end is none.
+  // The next line that it wrote, even after it was killed; nullopt if there are no more. An incomplete last line does
+  // not count.
   std::optional<std::string> read_line();
 
-  void kill();       // SIGKILL, and waits for the end
+  void kill();       // sends SIGKILL and waits for the end
   void end_input();  // closes its standard input
   int wait();        // its exit status, or 128 + the signal
 

@@ -1,4 +1,4 @@
-// kill -9 at any moment: every acknowledged change is there, at most one more, and fsck is clean.
+// kill -9 at any moment: every acknowledged change is there, and at most one more, and fsck is clean.
 #include <cstdlib>
 #include <random>
 #include <string_view>
@@ -38,7 +38,7 @@ class Crash : public ::testing::Test {
     for (const Violation& left : report->violations) ADD_FAILURE() << when << ": " << left.rule << ": " << left.message;
   }
 
-  // How many steps the agent shows to be done, given how many were acknowledged: as many, or one more.
+  // The number of steps that the agent shows: as many as were acknowledged, or one more.
   std::int64_t steps_done(const Script& script, std::int64_t acknowledged, std::string_view when) {
     auto store = Store::open(file_, {}, clock_);
     EXPECT_OK(store);
@@ -64,7 +64,7 @@ class Crash : public ::testing::Test {
   std::string file_ = dir_.file("agent.db");
 };
 
-// Reads lines until `stop` of them have come, kills, and reads what was still on the way.
+// Reads `stop` lines, kills the writer, and reads the lines that were still in the pipe.
 std::int64_t kill_after(Child& child, std::int64_t stop) {
   std::int64_t lines = 0;
   while (lines < stop && child.read_line()) ++lines;
@@ -89,7 +89,7 @@ TEST_F(Crash, EveryAcknowledgedStepSurvivesAKill) {
   EXPECT_GT(done, kills());
 }
 
-TEST_F(Crash, AWriterGoesOnWhileAnotherIsKilled) {
+TEST_F(Crash, AWriterContinuesWhileAnotherIsKilled) {
   std::mt19937_64 random(7);
   Script left("left");
   Script right("right");
@@ -115,7 +115,7 @@ TEST_F(Crash, AWriterGoesOnWhileAnotherIsKilled) {
 TEST_F(Crash, AnOpenUnlinkedFileIsCollectedOnlyAfterItsProcessIsDead) {
   Child keeper({"orphan", file_});
   ASSERT_EQ(keeper.read_line(), "ready");
-  // Opened by another process meanwhile: the file is in use, and stays.
+  // Another process opens the agent: the unlinked file is still in use and stays.
   ASSERT_OK(Store::open(file_, {}, clock_));
   EXPECT_EQ(ask("SELECT count(*) FROM wr_orphan"), 1);
   EXPECT_EQ(ask("SELECT sum(octet_length(data)) FROM fs_data"), 10'014);
@@ -130,7 +130,7 @@ TEST_F(Crash, AnOpenUnlinkedFileIsCollectedOnlyAfterItsProcessIsDead) {
   expect_clean("after the next open");
 }
 
-TEST_F(Crash, AnOpenUnlinkedFileGoesWhenItIsClosed) {
+TEST_F(Crash, AnOpenUnlinkedFileIsDeletedWhenItIsClosed) {
   Child keeper({"orphan", file_});
   ASSERT_EQ(keeper.read_line(), "ready");
   keeper.end_input();

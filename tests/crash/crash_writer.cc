@@ -1,6 +1,6 @@
 // A program to kill.
 //
-//   crash_writer write FILE WRITER FIRST COUNT power|process   steps of crash/script.h; a line for each done
+//   crash_writer write FILE WRITER FIRST COUNT power|process   does steps of crash/script.h; prints a line for each
 //   crash_writer orphan FILE      keeps an unlinked file open until its standard input ends
 #include <charconv>
 #include <cstdio>

@@ -19,7 +19,7 @@ constexpr std::int64_t kRoundsKept = 3;
 constexpr std::int64_t kKeys = 4;
 
 std::string content(std::int64_t round) {
-  auto size = static_cast<std::size_t>((round * 2713) % 20'000);  // of no chunk and of several
+  auto size = static_cast<std::size_t>((round * 2713) % 20'000);  // from no chunk to several
   std::string text(size, static_cast<char>('a' + round % 26));
   return text + fmt::format("#{}", round);
 }
@@ -70,7 +70,7 @@ std::string Script::expected(std::int64_t steps) const {
   std::map<std::string, std::int64_t> files;
   std::map<std::string, std::int64_t> keys;
   std::int64_t calls = 0;
-  // Older rounds have left nothing that a later one does not overwrite, but for their calls.
+  // Later rounds overwrite everything of older ones, except their calls.
   std::int64_t from = std::max<std::int64_t>(0, steps / kStepsPerRound - kRoundsKept - kKeys) * kStepsPerRound;
   calls = from / kStepsPerRound;
   for (std::int64_t step = from; step < steps; ++step) {

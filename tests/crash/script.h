@@ -1,8 +1,8 @@
-// What a crash writer does, step by step, and what the agent then holds. The steps are numbered from
-// 0; which change a step makes, and the state after any number of them, follow from the number alone.
+// The steps of a crash writer, and the expected state of the agent after them. Steps are numbered from 0; the change
+// that a step makes, and the state after any number of steps, depend only on the number.
 //
-// Each writer has its own name, and keeps to files, keys and tool calls of that name, so that several
-// can share an agent.
+// Each writer has its own name and uses only files, keys and tool calls of that name, so that several can share an
+// agent.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Script {
 
   Status run(Store& store, std::int64_t step) const;
 
-  // The same text for what the agent holds and for what it must hold after so many steps.
+  // Describes the agent's state, and the expected state after a number of steps, as comparable text.
   Result<std::string> actual(Store& store) const;
   std::string expected(std::int64_t steps) const;
 

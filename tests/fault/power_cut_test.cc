@@ -1,4 +1,4 @@
-// The power goes after the nth disk call, for every n, with unsynced sectors lost or torn.
+// The power fails after the nth disk call, for every n, with unsynced sectors lost or torn.
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class PowerCut : public ::testing::TestWithParam<PowerLoss> {
       for (const Operation& operation : operations()) {
         if (!operation.run(**store).ok()) break;
         if (vfs.power_is_cut()) {
-          // Whatever was acknowledged after the cut was acknowledged by a machine without power.
+          // Acknowledgements after the cut do not count: that machine has no power.
           if (durability == Durability::kPower) ++outcome.acknowledged;
           break;
         }
@@ -76,7 +76,7 @@ class PowerCut : public ::testing::TestWithParam<PowerLoss> {
   std::vector<std::string> states_;  // after none, one, two ... of the operations
 };
 
-TEST_P(PowerCut, WhatWasAcknowledgedWithPowerDurabilityIsThere) {
+TEST_P(PowerCut, AcknowledgedChangesWithPowerDurabilitySurvive) {
   for (int nth = 1; nth <= limits::kFaultSweep; ++nth) {
     CutOutcome outcome = cut_after(nth, Durability::kPower);
     std::optional<std::size_t> index = index_of(outcome.state);

@@ -1,4 +1,4 @@
-// The nth disk call fails, for every n: each time all or nothing, and the store lives on.
+// The nth disk call fails, for every n: each time all or nothing, and the store stays usable.
 #include <algorithm>
 #include <filesystem>
 
@@ -38,7 +38,7 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     std::filesystem::copy_file(original_, file_);
   }
 
-  // One run with the plan; false once the plan's call was never reached.
+  // Does one run with the plan; returns false if the plan's call was never reached.
   bool try_once(const FaultPlan& plan) {
     fresh();
     FaultyVfs vfs;
@@ -48,7 +48,7 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
       EXPECT_OK(store);
       vfs.fail(plan);
       done = operation().run(**store).ok();
-    }  // the close, which moves everything into one file, runs on the failing disk too
+    }  // closing, which checkpoints everything into one file, also uses the failing disk
     std::string state = state_after_restart(file_, clock_);
     EXPECT_TRUE(state == after_ || (!done && state == before_))
         << operation().name << ", call " << plan.nth << (done ? ", done" : ", refused") << ":\n"
@@ -66,7 +66,7 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     FAIL() << "never got through";
   }
 
-  // After a failure the same open store must still be right, and do it once the disk is well again.
+  // After a failure the same open store must still be consistent, and must succeed once the disk works again.
   bool recover_once(const FaultPlan& plan) {
     fresh();
     FaultyVfs vfs;
@@ -138,7 +138,7 @@ std::string name_of_case(const ::testing::TestParamInfo<std::size_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Each, StoreFault, ::testing::Range(std::size_t{0}, operations().size()), name_of_case);
 
-TEST(StoreCreationFault, AnAgentIsMadeWholeOrCannotBeOpened) {
+TEST(StoreCreationFault, AnAgentIsCreatedCompletelyOrCannotBeOpened) {
   TempDir dir;
   FakeClock clock;
   for (int nth = 1; nth <= limits::kFaultSweep; ++nth) {

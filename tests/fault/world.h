@@ -1,4 +1,4 @@
-// An agent to break: what it holds before, what can be done to it, and all of its state as text.
+// An agent for fault tests: its initial content, operations on it, and its state as text.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ struct Operation {
   std::function<Status(Store&)> run;
 };
 
-// One of each kind of change. Each works on the agent that make_world makes, and all of them in order.
+// One operation of each kind. Each works on a new agent from make_world, and so do all of them in order.
 std::vector<Operation> operations();
 
-// A closed agent file with a few of everything, in `path`.
+// Creates a closed agent file at `path`, with a few nodes of each kind.
 Status make_world(const std::string& path, Clock& clock);
 
-// Everything a user can see, and how many journal rows there are: two agents are alike if this is.
+// Everything that a user can see, and the number of journal rows: agents with the same text are equal.
 Result<std::string> state_of(Store& store);
 
 // Opens the agent on a healthy disk and describes it: its state, or what is wrong with it.

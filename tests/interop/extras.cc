@@ -1,4 +1,4 @@
-// Puts into an agent what the command line has no verbs for, and checks that it is still there:
+// Creates nodes in an agent that the command line cannot create, and checks that they are still there:
 //   interop_extras make|check AGENT_FILE
 #include <cstdio>
 #include <string_view>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Warren and the AgentFS SDK take turns on one agent file, through every table.
+"""Warren and the AgentFS SDK alternate on one agent file, through every table.
 
 Each test keeps a model of what the agent must hold. Either program changes the file and the model
 together; then both programs must read exactly the model, and fsck must find nothing.
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class Model:
-    """What the agent must hold. Files are shared lists, so that hard links change together."""
+    """The expected content of the agent. Files are shared lists, so that hard links change together."""
 
     def __init__(self):
         self.nodes = {"/": None}  # path: [bytes] for a file, str for a symlink, None for a directory
@@ -207,7 +207,7 @@ class InteropTest(unittest.TestCase):
     def check_all(self):
         self.check_through_warren()
         self.check_through_sdk()
-        self.check_through_warren()  # the SDK's looking has changed nothing
+        self.check_through_warren()  # reading through the SDK has changed nothing
         self.warren("fsck", self.db)
 
     def check_through_warren(self):
@@ -337,14 +337,14 @@ class InteropTest(unittest.TestCase):
                  ["fs", "writeFile", "/other", b"other"], ["fs", "rename", "/other", "/extras/other"])
         self.extras("check")
         self.assertEqual(self.warren("fs", self.db, "cat", "/extras/new"), content("s", 5000))
-        # The SDK removes a node without knowing of its extended attributes: those must not come back
-        # with the next node, and fsck must not call them damage.
+        # The SDK removes a node but not its extended attributes, which it does not know: the next node with that number
+        # must not get them, and fsck must not report them as damage.
         self.sdk(["fs", "unlink", "/extras/attributed"], ["fs", "writeFile", "/extras/next", b"next"])
         self.warren("fs", self.db, "write", "/extras/attributed", "again")
         self.warren("fsck", self.db)
 
     def change_by_warren(self):
-        """Changes of every kind, on what is in /sizes already."""
+        """Changes of every kind to existing files in /sizes."""
         self.warren_write("/sizes/4096", content("c", 1))
         self.warren_write("/sizes/1", content("c", 70_000))
         self.warren_write("/w/new/file", content("c", 4096))
@@ -368,7 +368,7 @@ class InteropTest(unittest.TestCase):
         del self.model.kv["doomed"]
 
     def change_by_sdk(self):
-        """The same from the other side, also on what Warren made."""
+        """Changes of every kind by the SDK, including files that Warren created."""
         self.sdk_write({"/w/moved": content("d", 20_000), "/w/new/file": b"", "/sizes/4095": content("d", 4097),
                         "/s/made": content("d", 8191)})
         self.sdk(["fs", "unlink", "/w/hard"], ["fs", "rename", "/w/sizes", "/s/sizes"], ["fs", "unlink", "/s/sizes/1"],

@@ -1,4 +1,4 @@
-// Runs a list of AgentFS SDK calls on one agent file and prints what they returned.
+// Runs a list of AgentFS SDK calls on one agent file and prints their results.
 //   node sdk.mjs SDK_DIR AGENT_FILE < calls.json
 // A call is [object, method, ...arguments]: ["fs", "writeFile", "/a", {"$bytes": "aGk="}]. "handle" opens
 // the path that follows and calls methods of the handle: ["handle", "/a", [["pwrite", 0, {...}], ...]].

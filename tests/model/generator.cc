@@ -30,7 +30,7 @@ constexpr unsigned total_weight() {
   return total;
 }
 
-// What a call is mostly about, so that most calls have a chance to succeed. 0: any node.
+// The node type that a call usually needs, so that most calls can succeed. 0: any node.
 std::uint32_t type_for(Call call) {
   switch (call) {
     case Call::kLookup:
@@ -51,7 +51,7 @@ std::uint32_t type_for(Call call) {
     case Call::kSeekHole:
     case Call::kCopyRange: return S_IFREG;
     case Call::kReadLink: return S_IFLNK;
-    case Call::kRetain: return S_IFDIR;  // one that is then removed is rare otherwise
+    case Call::kRetain: return S_IFDIR;  // otherwise a retained directory that is removed would be rare
     default: return 0;
   }
 }
@@ -76,7 +76,7 @@ Call Generator::pick_call(std::size_t open_units) {
 std::size_t Generator::pick_node(const std::vector<Known>& known, std::uint32_t type) {
   if (one_in(12)) return below(known.size());
   if (one_in(6)) return pick_held(known, type);
-  if (type == S_IFDIR && one_in(3)) return 0;  // the root is where names meet
+  if (type == S_IFDIR && one_in(3)) return 0;  // often the root, so that names collide
   for (int tries = 0; tries < 30; ++tries) {
     std::size_t at = below(known.size());
     if (type == 0 || known[at].type == type) return at;

@@ -1,4 +1,4 @@
-// Random calls, applied to the memory filesystem and to another one: every answer and every tree must agree.
+// Random calls, applied to the memory filesystem and to another one: every result and every tree must agree.
 //
 // A failure prints the seed and the last calls. To replay it: WARREN_MODEL_SEED=<seed> model_test.
 // WARREN_MODEL_STEPS changes how many calls a seed makes; WARREN_CHECK_FULL=yes tries many more seeds.
@@ -32,7 +32,7 @@ class Model {
     known_.push_back({.oracle = kRootInode, .subject = kRootInode, .type = S_IFDIR});
   }
 
-  // What disagrees, or nullopt.
+  // The first disagreement, or nullopt.
   std::optional<std::string> run(int steps) {
     for (int step = 1; step <= steps && !failure_; ++step) {
       one_step();
@@ -50,7 +50,7 @@ class Model {
     std::unique_ptr<Unit> subject;
   };
 
-  // What the subject begins with, the oracle gets too, to the nanosecond.
+  // Copies the subject's initial content to the oracle, with exact times.
   void give_content() {
     std::map<Inode, Inode> made;
     Timestamp start = clock_.now();
@@ -58,7 +58,7 @@ class Model {
     clock_.jump_to(start);
   }
 
-  // A root's mode and owner are its filesystem's choice; from here on both are alike.
+  // The root's initial mode and owner depend on the filesystem; make both equal.
   void level_the_root(FileSystem& fs) {
     SetTime start = SetTime::to(clock_.now());
     AttributeChanges changes{.mode = 0755, .uid = 0, .gid = 0, .atime = start, .mtime = start};
@@ -86,7 +86,7 @@ class Model {
     Outcome got = apply(subject_, operation, node.subject, other.subject);
     while (generator_.below(3) != 0 && subject_.run_idle_work()) continue;
     log(describe(operation) + "\n      " + expected.text);
-    if (operation.call == Call::kSync && expected.text != "ok") return;  // of what is gone, nothing is promised
+    if (operation.call == Call::kSync && expected.text != "ok") return;  // nothing is guaranteed for a deleted node
     if (expected.text != got.text) return fail("got   " + got.text);
     remember(operation, expected, got);
   }
@@ -123,7 +123,7 @@ class Model {
     if (operation.call == Call::kCreate && at < known_.size()) ++known_[at].held;
   }
 
-  // Where the node is known, made known if it is new. Numbers must go together on both sides, always.
+  // The index of the node, which is added if it is new. Inode numbers must correspond on both sides.
   std::size_t index_of(Inode oracle, Inode subject, std::uint32_t type) {
     auto mapped = subject_of_.emplace(oracle, subject);
     auto back = oracle_of_.emplace(subject, oracle);

@@ -40,7 +40,7 @@ Outcome told(const Result<std::vector<std::string>>& result) {
   return {.text = text};
 }
 
-// What a change says early must be what it says in the end.
+// An early acknowledgement must equal the final result.
 Outcome heard(const std::function<Result<Attributes>(const AcknowledgeNode&)>& change) {
   std::optional<Attributes> early;
   Outcome outcome = told(change([&](const Attributes& node) { early = node; }));

@@ -1,4 +1,4 @@
-// One call of FileSystem as a value: made up by a seed, applied to two filesystems, printed on failure.
+// One call of FileSystem as a value: generated from a seed, applied to two filesystems, printed on failure.
 #pragma once
 
 #include <cstdint>
@@ -44,16 +44,16 @@ enum class Call {
   kEnd,
 };
 
-// A node both filesystems know, each by its own number. It may be gone by now; calls on it must fail alike.
+// A node that both filesystems know, each by its own inode number. If it no longer exists, calls on it must fail alike.
 struct Known {
   Inode oracle;
   Inode subject;
   std::uint32_t type = 0;      // S_IFMT bits
   std::uint64_t held = 0;      // how often it is retained
-  bool was_copied_to = false;  // its holes are the filesystem's own business from then on
+  bool was_copied_to = false;  // then its holes may differ between filesystems
 };
 
-// Which members matter depends on the call; nodes are indexes into what is known.
+// The call determines which members are used; nodes are indexes into the known nodes.
 struct Operation {
   Call call = Call::kLookup;
   std::size_t node = 0;
@@ -73,13 +73,13 @@ struct Operation {
 
 std::string describe(const Operation& operation);
 
-// What a call answered, in words that do not depend on inode numbers; and the node it answered with.
+// The result of a call as text that does not depend on inode numbers, and the node it returned.
 struct Outcome {
   std::string text;
   std::optional<Attributes> node;
 };
 
-// Every call but kBegin and kEnd, which outlive it.
+// Applies any call except kBegin and kEnd, whose units outlive it.
 Outcome apply(FileSystem& fs, const Operation& operation, Inode node, Inode other);
 
 std::string describe(const Attributes& attributes);  // without the inode number

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = 4096;
 
-// The blocks that are not all zeros. Holes are skipped by asking for them, since files may be huge.
+// The blocks that are not all zeros. Skips holes with seek_data, because files may be huge.
 Result<std::string> content_of(FileSystem& fs, const Attributes& file) {
   std::string text;
   std::string block;
@@ -88,7 +88,7 @@ Result<std::vector<std::string>> snapshot(FileSystem& fs) {
 
 namespace {
 
-// Last of all, since everything else moves its times.
+// Done last, because everything else changes its times.
 Status settle(FileSystem& to, Inode node, const Attributes& as, FakeClock& clock) {
   clock.jump_to(as.ctime);
   WARREN_TRY(to.set_attributes(node, {.mode = as.mode & 07777U,

@@ -51,7 +51,7 @@ class Coherent(unittest.TestCase):
         return self.world.warren("fs", self.world.id, *args, **options)
 
     def shows(self, wanted, function, *args):
-        """The function's outcome becomes what is wanted, soon."""
+        """Waits until the function returns the expected result."""
         end = time.monotonic() + VISIBLE_SECONDS
         while (found := outcome(function, *args)) != wanted and time.monotonic() < end:
             time.sleep(0.005)
@@ -346,7 +346,7 @@ class TwoMounts(Coherent):
             self.shows(wanted, lambda: {str(path.relative_to(mount)): path.read_text() for path in mount.glob("d*/*")})
         self.done()
 
-    def test_one_unmounts_and_the_other_goes_on(self):
+    def test_one_unmounts_and_the_other_continues(self):
         (self.mount / "f").write_text("first")
         self.world.umount(self.mount)
         self.shows("first", (self.other / "f").read_text)
@@ -356,7 +356,7 @@ class TwoMounts(Coherent):
         self.done()
 
 
-# Run in a mount namespace of its own, by root: $1 is a private node that replaces /dev/fuse there.
+# Run by root in a separate mount namespace: $1 is a private node that replaces /dev/fuse there.
 AS_ORDINARY_USER = '''
 mount --bind "$1" /dev/fuse
 shift
@@ -371,7 +371,7 @@ class OrdinaryUser(unittest.TestCase):
         (self.home / "mnt").mkdir(parents=True)
         for path in (self.home, self.home / "mnt"):
             os.chown(path, ORDINARY_UID, ORDINARY_UID)
-        # The build's directory may be closed to others.
+        # Other users may not have access to the build directory.
         self.program = self.world.root / "warren"
         shutil.copy(mounted.program(), self.program)
 
@@ -380,7 +380,7 @@ class OrdinaryUser(unittest.TestCase):
         if not node.exists():
             os.mknod(node, stat.S_IFCHR, os.stat("/dev/fuse").st_rdev)
             os.chmod(node, node_mode)
-        with open(self.home / "out", "w+b") as out:  # no pipe: a daemon would keep it open
+        with open(self.home / "out", "w+b") as out:  # not a pipe, which a daemon would keep open
             done = subprocess.run(["unshare", "--mount", "sh", "-ec", AS_ORDINARY_USER, "sh", node,
                                    "sh", "-ec", script, self.program],
                                   cwd=self.home, env=os.environ | {"HOME": str(self.home)}, stdin=subprocess.DEVNULL,
@@ -417,7 +417,7 @@ class OrdinaryUser(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertEqual(text.splitlines()[-3:], ["made", str(ORDINARY_UID), "made"])
 
-    def test_root_alone_cannot_be_let_in(self):
+    def test_letting_in_only_root_is_refused(self):
         status, text = self.run_as_user(0o666, '''
             "$0" init u
             "$0" mount --allow-root u "$PWD/mnt" && exit 1

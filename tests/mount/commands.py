@@ -27,7 +27,7 @@ ORDINARY_UID = 65534
 
 
 def be_alone():
-    """A mount namespace of our own, without the agents that are mounted outside."""
+    """Enters a new mount namespace, without the agents that are mounted outside."""
     if mounted.LIBC.unshare(CLONE_NEWNS) != 0 or mounted.LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
         sys.exit(f"a mount namespace: {os.strerror(ctypes.get_errno())}")
     for mount in list_mounts():
@@ -90,7 +90,7 @@ class Commands(unittest.TestCase):
 
 
 class Mounting(Commands):
-    def test_mount_returns_when_the_mount_answers(self):
+    def test_mount_returns_when_the_mount_is_ready(self):
         point = self.world.point()
         self.world.warren("fs", "a", "write", "/file", "content")
         self.assertEqual(self.warren("mount", "a", point), (0, "", ""))
@@ -167,7 +167,7 @@ class Mounting(Commands):
 
 
 class Ending(Commands):
-    def test_a_mount_in_use_is_not_taken_away(self):
+    def test_a_mount_in_use_is_not_unmounted(self):
         point = self.world.mount()
         user = subprocess.Popen(["sleep", "600"], cwd=point)
         try:
@@ -210,7 +210,7 @@ class Ending(Commands):
         self.world.umount(self.world.point())
         self.assertEqual(server.wait(mounted.PATIENCE_SECONDS), 0)
 
-    def test_auto_unmount_takes_the_mount_of_a_killed_process_away(self):
+    def test_auto_unmount_removes_the_mount_of_a_killed_process(self):
         point = self.world.mount("mnt", "--auto-unmount")
         self.kill_server(signal.SIGKILL)
         mounted.wait_for(lambda: not mounted.is_mounted(point), "the mount to go away", 5)
@@ -220,9 +220,9 @@ class Ending(Commands):
         point = self.make_dead_mount()
         self.assertEqual(list_mounts(), [{"agent": str(self.world.file), "dir": str(point), "alive": False}])
         self.assertEqual(self.warren("mount"), (
-            0, f"{self.world.file} on {point} (dead: `warren prune mounts` takes it away)\n", ""))
+            0, f"{self.world.file} on {point} (dead: `warren prune mounts` removes it)\n", ""))
 
-    def test_umount_takes_a_dead_mount_away(self):
+    def test_umount_removes_a_dead_mount(self):
         point = self.make_dead_mount()
         self.assertEqual(self.warren("umount", point), (0, "", ""))
         self.assertFalse(mounted.is_mounted(point))
@@ -233,11 +233,11 @@ class Ending(Commands):
         self.assertTrue(mounted.answers(point))
         self.assertEqual(len(list_mounts()), 1)
 
-    def test_prune_takes_the_dead_away_and_leaves_the_living(self):
+    def test_prune_removes_only_dead_mounts(self):
         self.assertEqual(self.warren("prune", "mounts"), (0, "no dead mounts\n", ""))
         dead = self.make_dead_mount("dead")
         alive = self.world.mount("alive")
-        self.assertEqual(self.warren("prune", "mounts"), (0, f"took away {dead} (was {self.world.file})\n", ""))
+        self.assertEqual(self.warren("prune", "mounts"), (0, f"unmounted {dead} (was {self.world.file})\n", ""))
         self.assertEqual([mount["dir"] for mount in list_mounts()], [str(alive)])
         self.assertTrue(mounted.answers(alive))
 
@@ -252,7 +252,7 @@ class Ending(Commands):
             os.kill(pid, signal.SIGKILL)
         run.communicate()
         mounted.wait_for(lambda: not mounted.answers(point), "the mount to die")
-        self.assertEqual(self.warren("prune", "mounts"), (0, f"took away {point} (was {self.world.file})\n", ""))
+        self.assertEqual(self.warren("prune", "mounts"), (0, f"unmounted {point} (was {self.world.file})\n", ""))
         self.assertEqual(list(self.temporary.iterdir()), [])
 
 
@@ -280,7 +280,7 @@ class Running(Commands):
         self.assertEqual(self.warren("exec", "a", "no-such-program"), (1, "", "warren: no program 'no-such-program'\n"))
         self.check_nothing_is_left()
 
-    def test_what_follows_the_command_belongs_to_it(self):
+    def test_words_after_the_command_are_passed_to_it(self):
         self.assertEqual(self.warren("exec", "a", "echo", "--json", "-f", "--", "x"), (0, "--json -f -- x\n", ""))
 
     def test_ps_lists_exec_while_it_runs(self):
@@ -298,7 +298,7 @@ class Running(Commands):
 
 
 class AsMountHelper(Commands):
-    def test_it_takes_what_mount_gives_it(self):
+    def test_it_accepts_what_mount_passes(self):
         point = self.world.point()
         self.assertEqual(self.run_as("mount.warren", self.world.file, point, "-n", "-o",
                                      "rw,nofail,ro,allow_other,uid=5,gid=6"), (0, "", ""))
@@ -306,7 +306,7 @@ class AsMountHelper(Commands):
         self.assertEqual(errno_of((point / "new").touch), "EROFS")
         self.world.umount(point)
 
-    def test_it_refuses_what_it_does_not_know(self):
+    def test_it_refuses_unknown_options(self):
         point = self.world.point()
         status, out, err = self.run_as("mount.warren", self.world.file, point, "-o", "data=journal")
         self.assertEqual((status, out), (1, ""))
@@ -336,7 +336,7 @@ class AsAgentfs(Commands):
         self.world.mount()
         self.assertEqual(self.agentfs("ps"), (0, "No active agentfs run sessions.\n", ""))
 
-    def test_prune_takes_away_what_nobody_uses(self):
+    def test_prune_unmounts_unused_mounts(self):
         self.assertEqual(self.agentfs("prune", "mounts"), (0, "Nothing to prune.\n", ""))
         unused, used = self.world.mount("unused"), self.world.mount("used")
         question = f"The following unused mount points will be unmounted:\n\n  a -> {unused}\n\n"
@@ -348,7 +348,7 @@ class AsAgentfs(Commands):
                              (0, question + f"Unmounting {unused}... done\n", ""))
         self.assertEqual([mount["dir"] for mount in list_mounts()], [str(used)])
 
-    def test_prune_asks_and_takes_yes(self):
+    def test_prune_asks_and_accepts_yes(self):
         point = self.world.mount()
         status, out, _ = self.agentfs("prune", "mounts", input="y\n")
         self.assertEqual((status, out.splitlines()[-1]), (0, f"Unmounting {point}... done"))

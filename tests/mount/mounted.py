@@ -18,11 +18,11 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
 SKIPPED = 77
 FULL = os.environ.get("WARREN_CHECK_FULL") == "yes"  # ./check --full: the long runs
-PATIENCE_SECONDS = 60  # for what takes moments; only a hang gets there
+PATIENCE_SECONDS = 60  # for operations that take moments; only a hang reaches it
 
 
 def need_fuse():
-    """Ends the program with 77 where no mount can be tested at all."""
+    """Exits with status 77 (skipped) if mounts cannot be tested here."""
     if not os.path.exists("/dev/fuse"):
         print("SKIPPED: NOTHING WAS TESTED, there is no /dev/fuse on this machine", file=sys.stderr)
         sys.exit(SKIPPED)
@@ -36,7 +36,7 @@ def program():
 
 
 def wait_for(condition, what, seconds=PATIENCE_SECONDS):
-    """The condition's first true value; fails when none comes."""
+    """Waits for the condition and returns its first true value; fails on timeout."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -48,14 +48,14 @@ def wait_for(condition, what, seconds=PATIENCE_SECONDS):
 
 
 def is_mounted(path):
-    """Asks the kernel's table: a dead mount does not answer."""
+    """Reads the kernel's mount table, because a dead mount does not answer."""
     wanted = str(path).encode()
     return any(line.split()[4].decode("unicode_escape").encode("latin-1") == wanted
                for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines())
 
 
 def answers(path):
-    """Whether a mount is there with a server behind it. Not by stat, which the kernel may answer for a dead one."""
+    """Whether a mount exists and its server is alive. Does not use stat, which the kernel may answer for a dead mount."""
     try:
         return is_mounted(path) and os.statvfs(path) is not None
     except OSError:
@@ -74,7 +74,7 @@ class World:
     def __init__(self, agent_dir=None):
         self.id = "a"
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="warren-mount-")).resolve()
-        os.chmod(self.root, 0o755)  # other users must get through to the mount point
+        os.chmod(self.root, 0o755)  # other users must be able to reach the mount point
         self.home = pathlib.Path(agent_dir or self.root / "home")
         self.file = self.home / ".agentfs" / "a.db"
         self.points = []
@@ -97,12 +97,12 @@ class World:
         shutil.rmtree(self.root)
 
     def run(self, *args, **options):
-        """The program, to its end. Nothing is checked."""
+        """Runs the program to its end. Checks nothing."""
         options = {"cwd": self.home, "capture_output": True, "timeout": PATIENCE_SECONDS} | options
         return subprocess.run([program(), *map(str, args)], **options)
 
     def warren(self, *args, **options):
-        """The program, which must succeed; its output."""
+        """Runs the program, which must succeed; returns its output."""
         done = self.run(*args, **options)
         if done.returncode != 0:
             said = ((done.stdout or b"") + (done.stderr or b"")).decode(errors="replace")
@@ -117,9 +117,9 @@ class World:
         return path
 
     def mount(self, name="mnt", *options):
-        """Mounts in the background; the mount point."""
+        """Mounts in the background; returns the mount point."""
         path = self.point(name)
-        # The daemon must not hold our pipes: whoever reads them would wait for its end.
+        # The daemon must not inherit our pipes: their reader would wait until it ends.
         with open(self.root / "mount.err", "w+b") as errors:
             done = self.run("mount", *options, self.id, path, capture_output=False, stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=errors)
@@ -129,7 +129,7 @@ class World:
         return path
 
     def serve(self, name="mnt", *options):
-        """Mounts in the foreground; the process, once the mount is there."""
+        """Mounts in the foreground; returns the process once the mount is ready."""
         path = self.point(name)
         with open(self.root / "serve.log", "ab") as log:
             server = subprocess.Popen([program(), "mount", "-f", *options, self.id, str(path)], cwd=self.home,
@@ -149,17 +149,17 @@ class World:
         self.warren("fsck", self.id)
 
     def left_beside(self):
-        """Files beside the agent's: none when it was closed well."""
+        """Files next to the agent's: none if it was closed properly."""
         return sorted(name for name in os.listdir(self.file.parent) if name.startswith(self.file.name + "-"))
 
     def daemons(self):
-        """Mounting processes that name this world's directory: we started them, with whichever copy of the program."""
+        """The mounting processes that we started: those whose command line names this world's directory."""
         return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and self.is_daemon(entry)]
 
     def is_daemon(self, pid):
         try:
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
-            return False  # ended meanwhile
+            return False  # it has just ended
         names_us = any(os.fsencode(self.root) in word for word in words)
         return names_us and b"mount" in words and os.path.basename(words[0]) in (b"warren", b"agentfs")

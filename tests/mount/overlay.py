@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An agent over a directory of the host, mounted: what shows, what is copied, what stays after mounting anew.
+"""A mounted agent with a base: what it shows, what it copies up, what persists after a remount.
 
     WARREN=path/to/warren overlay.py [-v] [Class.test_name]
 
@@ -23,7 +23,7 @@ LARGE_BYTES = 8 << 20
 
 
 def tree(root):
-    """Every path with what it is: type, mode, content."""
+    """Every path with type, mode and content."""
     found = {}
     for here, dirs, files in os.walk(os.fsencode(root)):
         for name in dirs + files:
@@ -151,7 +151,7 @@ class Overlay(unittest.TestCase):
         self.world.warren(*fs, "mv", "/src", "/moved")
         self.soon(lambda: (self.mount / "moved" / "deep" / "er" / "f").exists(), True)
 
-    def test_who_reads_a_file_sees_what_another_writes(self):
+    def test_a_reader_sees_what_a_writer_writes(self):
         with open(self.mount / "README", "rb", buffering=0) as reader:
             self.assertEqual(reader.read(4), b"from")
             with open(self.mount / "README", "r+b", buffering=0) as writer:

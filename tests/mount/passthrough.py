@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A mount with --passthrough: the kernel reads large files of the base itself, and everything is as without it.
+"""A mount with --passthrough: the kernel reads large files of the base itself, and otherwise nothing changes.
 
     WARREN=path/to/warren passthrough.py [-v] [Class.test_name]
 
@@ -91,7 +91,7 @@ class Passthrough(unittest.TestCase):
         with open(self.large, "r+b") as file:
             file.seek(1_000_000)
             file.write(b"changed")
-            # While it is open to be written, readers go the ordinary way.
+            # While it is open for writing, it is read without passthrough.
             file.flush()
             with open(self.large, "rb") as other:
                 other.seek(1_000_000)
@@ -110,7 +110,7 @@ class Passthrough(unittest.TestCase):
             for mode in ("r+b", "ab", "wb"):
                 self.is_refused(lambda mode=mode: open(self.large, mode))
             self.is_refused(lambda: os.truncate(self.large, 5))
-            os.chmod(self.large, 0o600)  # that is no matter of content
+            os.chmod(self.large, 0o600)  # the mode is not content
             self.assertEqual(reader.read(), self.content)
             self.assertEqual(second.read(), self.content)
             with open(self.large, "rb") as third:
@@ -122,7 +122,7 @@ class Passthrough(unittest.TestCase):
         self.assertEqual(self.large.read_bytes(), self.content[:5])
 
     def test_a_writer_waits_a_moment_for_readers(self):
-        for _ in range(50):  # on a busy machine the moment may pass
+        for _ in range(50):  # on a busy machine the wait may be over too early
             reader = open(self.large, "rb")
             outcome = []
 
@@ -193,10 +193,10 @@ class Run(unittest.TestCase):
     def test_root_has_it(self):
         self.assertNotIn("--passthrough", self.read_large(0))
 
-    def test_an_ordinary_user_is_told_once_and_reads_the_ordinary_way(self):
+    def test_an_ordinary_user_gets_one_warning_and_reads_without_it(self):
         said = self.read_large(sandboxed.NOBODY)
         self.assertEqual(said.count("--passthrough:"), 1, said)
-        self.assertIn("files are read as without it", said)
+        self.assertIn("continuing without it", said)
 
 
 if __name__ == "__main__":

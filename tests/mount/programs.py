@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real programs inside the mount, each checked by what it must have done.
+"""Real programs inside the mount, each checked by its results.
 
     WARREN=path/to/warren programs.py [-v] [Programs.test_name]
 
@@ -19,12 +19,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mounted
 
 PROGRAM_SECONDS = 600
-COPY = ("-aHS", "--modify-window=-1")  # rsync; times are the same when their nanoseconds are
-PACKAGE = "semver@7.5.4"  # with two packages below it, and a program
+COPY = ("-aHS", "--modify-window=-1")  # for rsync: times are equal only if their nanoseconds are
+PACKAGE = "semver@7.5.4"  # has two dependencies and a program
 
 
 def describe_tree(top):
-    """Path → everything that a faithful copy keeps."""
+    """Path → everything that an exact copy keeps."""
     found = {}
     for directory, dirs, files in os.walk(top):
         for name in dirs + files:
@@ -44,7 +44,7 @@ def digest(path):
 
 
 def make_tree(top):
-    """Something of each kind, for programs that copy."""
+    """One node of each type, for programs that copy."""
     dice = random.Random(5)
     for number in range(200):
         path = top / f"dir{number % 7}" / f"sub{number % 3}" / f"file {number}"
@@ -79,7 +79,7 @@ class Programs(unittest.TestCase):
         cls.world.fsck()
 
     def run_program(self, *words, cwd=None, **more):
-        """The program's output; it must succeed."""
+        """Runs the program, which must succeed; returns its output."""
         self.assertIsNotNone(shutil.which(words[0]), f"{words[0]} is not installed: run tools/setup")
         home = self.world.root / "user"
         home.mkdir(exist_ok=True)
@@ -108,7 +108,7 @@ class Programs(unittest.TestCase):
         self.git("commit", "-qm", "first", cwd=repo)
         return repo
 
-    def test_git_commits_and_sees_no_changes_that_are_none(self):
+    def test_git_commits_and_sees_no_false_changes(self):
         repo = self.make_repository()
         self.assertEqual(self.git("status", "--porcelain", cwd=repo), "")
         (repo / "d1" / "f1").write_text("changed\n")

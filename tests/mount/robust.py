@@ -22,8 +22,8 @@ import mounted
 ROUNDS = 30 if mounted.FULL else 3
 WRITERS = 3
 LOAD_LINES = 150  # acknowledgements of one round before the kill
-GONE = {errno.ENOTCONN, errno.ECONNABORTED}  # a mount without a server: calls after its end, and one in the middle
-END_SECONDS = 10  # what SIGTERM may take
+GONE = {errno.ENOTCONN, errno.ECONNABORTED}  # a mount without a server: calls after its end, and a call during it
+END_SECONDS = 10  # the limit for ending after SIGTERM
 
 
 def content(key, size):
@@ -80,7 +80,7 @@ def sync(directory):
 
 
 def start(function, *args):
-    """In a child that ends quietly when its mount dies under it."""
+    """Runs in a child that ends quietly when its mount dies."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -93,7 +93,7 @@ def start(function, *args):
 
 
 def end_of(pid, seconds=mounted.PATIENCE_SECONDS):
-    """The child's exit status; a child that hangs is a failure, and killed."""
+    """Returns the child's exit status; a child that hangs is killed and counts as a failure."""
     def ended():
         done, status = os.waitpid(pid, os.WNOHANG)
         return (status,) if done else None
@@ -132,12 +132,12 @@ class Robust(unittest.TestCase):
             self.check_file(path, key, size)
         for directory, lines in grown.items():
             found = pathlib.Path(directory, "grown").read_text()
-            # One line more may be there: synced, and killed before it was recorded.
+            # There may be one more line: synced, but killed before it was recorded.
             self.assertTrue(found.startswith(lines), f"{directory}/grown: {len(found)} bytes of {len(lines)}")
         self.assertGreater(len(newest), 0)
 
     def check_file(self, path, key, size):
-        """What was acknowledged is there, or, of a replaced file, something newer; whole in either case."""
+        """Every acknowledged file is present, or, if it was replaced, a newer version; complete in either case."""
         found = pathlib.Path(path).read_bytes()
         if found == content(key, size):
             return
@@ -168,7 +168,7 @@ class Robust(unittest.TestCase):
         self.world.fsck()
 
     def test_the_file_is_right_after_a_kill_without_another_mount(self):
-        """The command line reads what was synced, and fsck finds nothing, before any mount has tidied up."""
+        """The command line reads the synced data, and fsck finds nothing, before another mount has cleaned up."""
         server = self.world.serve()
         mount = self.world.point()
         log = self.world.root / "acknowledged"
@@ -182,8 +182,8 @@ class Robust(unittest.TestCase):
         inside = "/" + os.path.relpath(path, mount)
         self.assertEqual(self.world.warren("fs", self.world.id, "cat", inside), content(key, int(size)))
 
-    def test_a_client_in_the_middle_of_a_call_is_told(self):
-        """A read that the server will never answer ends with an error, not in a hang."""
+    def test_a_client_in_a_call_gets_an_error(self):
+        """A read that the server will never answer fails instead of hanging."""
         server = self.world.serve()
         mount = self.world.point()
         (mount / "file").write_bytes(content("read", 1 << 20))
@@ -227,7 +227,7 @@ class Robust(unittest.TestCase):
         self.assertNotIn(b"unlinked", self.world.warren("fs", self.world.id, "ls", "/"))
 
     def check_dead(self, held, unlinked, directory):
-        """Descriptors of a mount that ended give errors at once. In a child, since the alternative is a hang."""
+        """Descriptors of an ended mount fail at once. Runs in a child, because otherwise a failure would hang."""
         calls = [lambda: os.write(held, b"x"), lambda: os.fsync(held), lambda: os.listdir(directory),
                  lambda: os.pread(unlinked, 10, 1 << 20),
                  lambda: os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=directory)]
@@ -237,7 +237,7 @@ class Robust(unittest.TestCase):
             os._exit(100 + failed)
         self.assertEqual(end_of(start(try_all)), 100 + len(calls))
         for fd in (held, unlinked, directory):
-            with contextlib.suppress(OSError):  # closing may tell of the dead mount, too
+            with contextlib.suppress(OSError):  # closing may fail because of the dead mount, too
                 os.close(fd)
 
     def test_sigterm_under_load_loses_nothing_synced(self):
@@ -256,7 +256,7 @@ class Robust(unittest.TestCase):
         self.world.umount(mount)
 
     def test_umount_refuses_while_in_use_or_ends_cleanly(self):
-        """Either is right; what may not be is a success that loses data or leaves files behind."""
+        """Both are right, but a success must not lose data or leave files behind."""
         mount = self.world.mount()
         data = content("umount", 100_000)
         held = os.open(mount / "held", os.O_RDWR | os.O_CREAT)
@@ -280,7 +280,7 @@ def fails(call):
 
 
 class FullDisk(unittest.TestCase):
-    """The agent's file is on a tmpfs of its own."""
+    """The agent's file is on a separate tmpfs."""
 
     SMALL, LARGE = "24m", "96m"
 
@@ -292,7 +292,7 @@ class FullDisk(unittest.TestCase):
         self.mount = self.world.mount()
 
     def fill(self, tag):
-        """Files that were synced, by name, until the disk is full."""
+        """Writes files until the disk is full; returns the synced ones by name."""
         safe = {}
         for number in range(1000):
             path = self.mount / f"{tag}{number}"
@@ -328,7 +328,7 @@ class FullDisk(unittest.TestCase):
         safe[self.mount / "again"] = "again"
         self.finish(safe)
 
-    def test_a_full_disk_recovers_when_files_go(self):
+    def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")
         for path in list(safe)[:len(safe) // 2]:
             path.unlink()
@@ -340,8 +340,8 @@ class FullDisk(unittest.TestCase):
         self.check(safe)
         self.finish(safe)
 
-    def test_many_small_writers_all_hear_of_it(self):
-        """Nobody is told that data is safe which is not: each synced file is whole after a remount."""
+    def test_many_small_writers_all_get_an_error(self):
+        """No sync succeeds unless the data is safe: each synced file is complete after a remount."""
         log = self.world.root / "acknowledged"
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

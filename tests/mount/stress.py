@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several processes do random things to the mount and the same to a plain directory; the trees must end up identical.
+"""Several processes perform random operations on the mount and on a plain directory; the trees must end up identical.
 
     WARREN=path/to/warren stress.py [--seconds 10] [--processes 4] [--seed N] [--dirs PLAIN_DIR MOUNT_DIR]
 
@@ -29,7 +29,7 @@ DEPTH_MAX = 3
 FILE_BYTES_MAX = 300_000
 HELD_MAX = 6
 SHOWN_MAX = 20
-# Times that a test gave are long ago. Others are of the run, and differ between the two sides.
+# Times that the test sets are long ago. Other times are those of the run, and differ between the two sides.
 GIVEN_SECONDS = 1_000_000_000
 
 
@@ -49,7 +49,7 @@ def opened(path, flags, mode=0o644):
         os.close(fd)
 
 
-# What is done to one side. Each returns something comparable.
+# Operations on one side. Each returns something comparable.
 
 def write(path, flags, offset, data, sync):
     with opened(path, os.O_WRONLY | flags) as fd:
@@ -101,7 +101,7 @@ def sync_dir(path):
 
 
 class Worker:
-    """Does the same random things below two tops."""
+    """Performs the same random operations in two directories."""
 
     def __init__(self, name, seed, tops, lock):
         self.name, self.tops, self.lock = name, tops, lock
@@ -116,7 +116,7 @@ class Worker:
         return os.path.join(area, *parts)
 
     def both(self, what, function, *args):
-        """Calls it below each top. Arguments that are paths are given as Below."""
+        """Calls the function for each of the two directories. Path arguments are given as Below."""
         results = []
         for top in self.tops:
             results.append(outcome(function, *[arg.at(top) if isinstance(arg, Below) else arg for arg in args]))
@@ -133,7 +133,7 @@ class Worker:
                                  "  before that:\n    " + "\n    ".join(self.history(args)))
 
     def history(self, args):
-        """The newest calls that named the same place, as far as this worker made them."""
+        """This worker's latest calls that named the same path."""
         places = [repr(os.path.join(*arg.path.split("/")[:2]))[:-1] for arg in args if isinstance(arg, Below)]
         return [line for line in self.log if not places or any(place in line for place in places)][-SHOWN_MAX:]
 
@@ -205,7 +205,7 @@ class Worker:
         self.both("check", check, path)
 
     def hold(self, path, _):
-        """Opens a file and keeps it, whatever becomes of its name."""
+        """Opens a file and keeps it open, whatever happens to its name."""
         fds = [outcome(os.open, path.at(top), os.O_RDWR | os.O_CLOEXEC) for top in self.tops]
         if all(isinstance(fd, int) for fd in fds):
             self.held.append(fds)
@@ -215,7 +215,7 @@ class Worker:
             self.let_go()
 
     def use_held(self, *_):
-        """Only files of the worker's own: others change a shared one between our two calls."""
+        """Uses only the worker's own files: others change a shared file between our two calls."""
         if self.held:
             fds, data, offset = self.dice.choice(self.held), self.data(), self.dice.randrange(FILE_BYTES_MAX)
             self.agree("write held", [offset, data], [outcome(os.pwrite, fd, data, offset) for fd in fds])
@@ -313,7 +313,7 @@ def run(options, plain, mount, lock):
 
 
 def is_wrong(world):
-    """Whether the unmounted agent's file is, by itself. The comparison that follows shows what it means."""
+    """Whether the unmounted agent is a single file. The comparison that follows shows the consequences."""
     if world.left_beside():
         print(f"left beside the agent's file: {world.left_beside()}")
     done = world.run("fsck", world.id)

@@ -22,13 +22,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "mount")]
 import mounted
 import probe
 
-CASE_SECONDS = 120  # a case takes moments: who gets here hangs
+CASE_SECONDS = 120  # a case takes moments; one that takes this long hangs
 SHOWN_PER_CASE = 8
 SHOWN_BYTES = 600
 
 
 def observe(function, top):
-    """The case's notes, made in a fresh directory below top by a process of its own."""
+    """Runs the case in a new directory below top, in a separate process; returns its notes."""
     place = tempfile.mkdtemp(dir=top)
 
     def run():
@@ -60,7 +60,7 @@ def show(value):
 
 
 def only_different(wanted, got):
-    """Of two trees or listings, what is not in both: the rest would bury it."""
+    """The difference of two trees or listings, without their common part."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         keys = [key for key in wanted | got if wanted.get(key) != got.get(key)]
         return {key: wanted.get(key) for key in keys}, {key: got.get(key) for key in keys}
@@ -68,7 +68,7 @@ def only_different(wanted, got):
 
 
 def compare(name, plain, mount, shown):
-    """Prints what differs; how much was compared, how much differed."""
+    """Prints the differences; returns the numbers of compared and of differing notes."""
     (wanted, broken), (got, failed) = plain, mount
     if broken or not wanted:
         print(f"{name}: the case itself is wrong: {broken or 'it notes nothing'}")

@@ -1,4 +1,4 @@
-"""What a parity case notes down, and the system calls that Python does not offer.
+"""The notes of a parity case, and the system calls that Python does not offer.
 
 A case is a function of one `Probe`, run in its own process whose working directory is fresh. It is run on a plain
 directory and on the mount; every note must come out the same.
@@ -21,7 +21,7 @@ KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
 CLOCK_REALTIME_COARSE = 5
 UTIME_NOW, UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
 
-# Users of the permission cases: nobody in particular, and the ids need no names.
+# Users of the permission cases: arbitrary ids, which need no names.
 OWNER, MEMBER, OTHER = (7001, 7001), (7002, 7001), (7003, 7003)
 ROOT = (0, 0)
 
@@ -59,7 +59,7 @@ def status(function, *args, **options):
 
 
 class OpenedFd(int):
-    """A descriptor that only its opening was of interest for."""
+    """A descriptor of which only the opening matters."""
 
 
 def opens(path, flags, mode=0o666, **options):
@@ -85,7 +85,7 @@ class Probe:
                                                  else os.fstat(path))))
 
     def as_user(self, who, function, *args, groups=()):
-        """Runs the function, given this probe, as another user; its notes become ours."""
+        """Runs the function with this probe as another user, and takes over its notes."""
         def be_them():
             become(who, groups)
             before = set(self.notes)
@@ -101,12 +101,12 @@ def become(who, groups=()):
 
 
 def in_child(function):
-    """What the function returns in a child process; raises what it raised."""
+    """Runs the function in a child process; returns its result or raises its exception."""
     return start_child(function)()
 
 
 def start_child(function):
-    """Starts a child process; calling the result waits for what the function returned there."""
+    """Starts the function in a child process; calling the result waits for the function's result."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -134,7 +134,7 @@ class ChildFailed(Exception):
 def caught(function):
     try:
         return True, function()
-    except BaseException as error:  # of a forked child: nothing may run on into the parent's code
+    except BaseException as error:  # in a forked child: it must never continue with the parent's code
         return False, f"{type(error).__name__}: {error}"
 
 
@@ -167,14 +167,14 @@ def own(path, who, mode=None):
 
 
 def describe(found):
-    """The fields of a stat that must be the same everywhere. Sizes of directories are each filesystem's own."""
+    """The fields of a stat that must be equal everywhere. Sizes of directories differ between filesystems."""
     size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
     return (f"{stat.filemode(found.st_mode)} links {found.st_nlink} owner {found.st_uid}:{found.st_gid} size {size}"
             + (f" device {found.st_rdev}" if found.st_rdev else ""))
 
 
 def tree(top="."):
-    """Path → what is there, of everything below."""
+    """Path → description of the node, for everything below."""
     found = {}
     for directory, dirs, files in os.walk(os.fsencode(top)):
         found[directory] = describe(os.lstat(directory))
@@ -199,7 +199,7 @@ def changed(before, after):
 
 
 def let_clock_pass(path):
-    """Until the kernel's coarse clock is past every time of the node, so that a new time is a different one."""
+    """Waits until the kernel's coarse clock is past every time of the node, so that a new time differs."""
     found = os.lstat(path)
     newest = max(found.st_mtime_ns, found.st_ctime_ns)
     while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) <= newest:

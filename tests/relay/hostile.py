@@ -273,7 +273,7 @@ class Places(RelayCase):
         self.up()
         self.agent("alice", "bob")
         (self.root / ".lock").unlink()
-        self.assertIn("up already", self.command("up", code=1).stderr)
+        self.assertIn("already running", self.command("up", code=1).stderr)
         self.wait(lambda: self.log_events("lock_removed", "audit.log"))
         self.assertTrue((self.root / ".lock").exists())
         self.send("alice", "TO: nobody\n\nx")
@@ -299,7 +299,7 @@ class Places(RelayCase):
                 for relay in relays:
                     relay.kill()
             said = [relay.communicate()[1] for relay in relays]
-            self.assertEqual(sum("up already" in words for words in said), 3, said)
+            self.assertEqual(sum("already running" in words for words in said), 3, said)
 
     def test_whoever_asks_a_relay_that_is_only_just_starting_waits_for_its_ledger(self):
         empty = sqlite3.connect(self.root / "ledger.db", isolation_level=None)

@@ -48,7 +48,7 @@ class RoutingOnPostgres(routing.Routing):
         self.assertEqual(self.command("archive", "prune", "--older", "30d").stdout, "1 messages removed\n")
         self.kill()
         (self.root / "tmp/deliveries/1-deadbeef.msg.bob").write_text("x")
-        self.assertIn("staged for nobody", self.command("fsck", code=1).stdout)
+        self.assertIn("has no pending delivery", self.command("fsck", code=1).stdout)
         self.command("fsck", "--repair")
         self.fsck()
 

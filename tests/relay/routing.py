@@ -189,10 +189,10 @@ class Routing(RelayCase):
 
     def test_one_relay_at_a_time_and_down_ends_it(self):
         self.up()
-        self.assertIn("up already", self.command("up", code=1).stderr)
+        self.assertIn("already running", self.command("up", code=1).stderr)
         self.command("down")
         self.assertEqual(self.process.wait(), 0)
-        self.assertIn("no relay is up", self.command("down", code=1).stderr)
+        self.assertIn("no relay is running", self.command("down", code=1).stderr)
         self.command("up", "--daemon")
         self.assertTrue(json.loads(self.command("status", "--json").stdout)["up"])
         self.command("down")
@@ -214,7 +214,7 @@ class Routing(RelayCase):
         self.assertIn('"event":"started"', self.command("tail").stdout)
         self.kill()
         (self.root / "tmp/deliveries/1-deadbeef.msg.bob").write_text("x")
-        self.assertIn("staged for nobody", self.command("fsck", code=1).stdout)
+        self.assertIn("has no pending delivery", self.command("fsck", code=1).stdout)
         self.command("fsck", "--repair")
         self.fsck()
 

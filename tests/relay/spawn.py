@@ -81,8 +81,8 @@ class Spawn(SpawnCase):
         denied, invalid = "denied", "invalid"
         cases = [
             ("NAME: w\n", invalid, "no line 'CLI'"), ("CLI: looks\n", invalid, "no line 'NAME'"), ("", invalid, "no line"),
-            ("NAME: ../w\nCLI: looks\n", invalid, "no name"), ("NAME: root\nCLI: looks\n", invalid, "reserved"),
-            ("NAME: a b\nCLI: looks\n", invalid, "no name"), ("NAME: w\nNAME: v\nCLI: looks\n", invalid, "two lines"),
+            ("NAME: ../w\nCLI: looks\n", invalid, "not a valid agent name"), ("NAME: root\nCLI: looks\n", invalid, "reserved"),
+            ("NAME: a b\nCLI: looks\n", invalid, "not a valid agent name"), ("NAME: w\nNAME: v\nCLI: looks\n", invalid, "duplicate line"),
             ("NAME: w\nCLI: looks\nSHELL: yes\n", invalid, "unknown line"), ("nonsense\n", invalid, "KEY: value"),
             ("NAME: w\nCLI: sh\n", denied, "not in config.json"), ("NAME: w\nCLI: /bin/sh\n", denied, "not in config.json"),
             ("NAME: w\nCLI: looks; id\n", denied, "not in config.json"), ("NAME: w\nCLI: absent\n", "not found", "absent"),
@@ -96,15 +96,15 @@ class Spawn(SpawnCase):
             (f"NAME: w\nCLI: looks\nWORKING_DIR: {self.work}/here\n", denied, "symbolic link"),
             (f"NAME: w\nCLI: looks\nWORKING_DIR: {self.work}/file\n", "not", "file"),
             (f"NAME: w\nCLI: looks\nWORKING_DIR: {self.work}/nowhere\n", "not found", "nowhere"),
-            ("NAME: w\nCLI: looks\nENV: LD_PRELOAD=/x.so\n", denied, "may never be set"),
-            ("NAME: w\nCLI: looks\nENV: PYTHONPATH=/x\n", denied, "may never be set"),
-            ("NAME: w\nCLI: looks\nENV: BASH_ENV=/x\n", denied, "may never be set"),
-            ("NAME: w\nCLI: looks\nENV: AGENT_RELAY_NAME=bob\n", denied, "may never be set"),
+            ("NAME: w\nCLI: looks\nENV: LD_PRELOAD=/x.so\n", denied, "must not be set"),
+            ("NAME: w\nCLI: looks\nENV: PYTHONPATH=/x\n", denied, "must not be set"),
+            ("NAME: w\nCLI: looks\nENV: BASH_ENV=/x\n", denied, "must not be set"),
+            ("NAME: w\nCLI: looks\nENV: AGENT_RELAY_NAME=bob\n", denied, "must not be set"),
             ("NAME: w\nCLI: looks\nENV: TASK=1,PATH=/x\n", denied, "'PATH' is not in"),
-            ("NAME: w\nCLI: looks\nENV: TASK\n", invalid, "KEY=value"), ("NAME: w\nCLI: looks\nENV: A-B=1\n", invalid, "no variable"),
+            ("NAME: w\nCLI: looks\nENV: TASK\n", invalid, "KEY=value"), ("NAME: w\nCLI: looks\nENV: A-B=1\n", invalid, "not a valid variable name"),
             ("NAME: w\nCLI: looks\nENV: TASK=1,TASK=2\n", invalid, "twice"),
             ("NAME: w\nCLI: looks\nPROMPT: a\0b\n", invalid, "NUL"),
-            ("NAME: w\nCLI: looks\nPROMPT: " + "x" * 200_000 + "\n", "too large", "too many"),
+            ("NAME: w\nCLI: looks\nPROMPT: " + "x" * 200_000 + "\n", "too large", "too long"),
         ]
         for body, _, text in cases:
             message = self.send("alice", f"TO: __orchestrator__\nKIND: spawn\n\n{body}")
@@ -164,8 +164,8 @@ class Spawn(SpawnCase):
         pid = self.lives()["other"]["pid"]
         self.assertIn(f"other active running pid {pid} by alice\n", self.command("agents").stdout)
         self.assertIn("not in config.json", self.command("spawn", "x", "--cli", "sh", "--from", "alice", "--wait", code=1).stderr)
-        self.assertIn("--cli is needed", self.command("spawn", "x", "--from", "alice", code=2).stderr)
-        self.assertIn("no name", self.command("spawn", "a/b", "--cli", "looks", "--from", "alice", code=1).stderr)
+        self.assertIn("--cli is required", self.command("spawn", "x", "--from", "alice", code=2).stderr)
+        self.assertIn("not a valid agent name", self.command("spawn", "a/b", "--cli", "looks", "--from", "alice", code=1).stderr)
         self.assertIn("comma", self.command("spawn", "x", "--cli", "looks", "--env", "A=1,B=2", "--from", "alice", code=1).stderr)
         self.assertIn("may release", self.command("release", "other", "--from", "stranger", "--wait", code=1).stderr)
         self.command("release", "other", "--from", "alice", "--reason", "done", "--wait")
@@ -186,7 +186,7 @@ class NothingConfigured(RelayCase):
         for spawn, text in [({"clis": {"a": {"argv": "x"}}}, "argv"), ({"clis": {"a": {}}}, "argv"),
                             ({"clis": {"a": {"argv": ["{prompt}"]}}}, "program"), ({"clis": {"a": {"argv": ["./x"]}}}, "program"),
                             ({"clis": {"a": {"argv": ["x", "{promt}"]}}}, "promt"), ({"clis": {"a": {**argv, "shell": True}}}, "shell"),
-                            ({"roots": ["work"]}, "absolute"), ({"env": ["LD_PRELOAD"]}, "never passed on"), ({"env": ["A B"]}, "no variable"),
+                            ({"roots": ["work"]}, "absolute"), ({"env": ["LD_PRELOAD"]}, "never passed on"), ({"env": ["A B"]}, "not a valid variable name"),
                             ({"count_max": -1}, "count_max"), ({"require_token": 1}, "require_token"), ({"nope": 1}, "nope"), ([], "object")]:
             (self.root).mkdir(mode=0o700, exist_ok=True)
             configure(self.root, {"spawn": spawn})
@@ -211,7 +211,7 @@ class Limits(SpawnCase):
         self.assertEqual(len(self.runs()), 4)
         message = self.ask("alice", "another")
         self.wait(lambda: self.told("alice", message))
-        self.assertIn("4 agents run already", self.told("alice", message)[0][3])
+        self.assertIn("4 agents are already running", self.told("alice", message)[0][3])
 
     def test_the_rate_of_one_spawner_is_limited(self):
         self.up()
@@ -220,7 +220,7 @@ class Limits(SpawnCase):
             message = self.ask("alice", f"w{number}", "looks")
             self.wait(lambda: self.states("alice", message) in (["spawned", "exited"], ["limit"], ["kLimit"]), 60)
         self.assertEqual(len(list(self.work.glob("*.json"))), 5)
-        self.assertIn("a minute", self.told("alice", message)[0][3])
+        self.assertIn("per minute", self.told("alice", message)[0][3])
         other = self.ask("bob", "v", "looks")
         self.wait(lambda: self.states("bob", other) == ["spawned", "exited"])
 
@@ -477,7 +477,7 @@ class Lifetimes(SpawnCase):
         self.agent("alice")
         self.ask("alice", "worker")
         self.wait(lambda: self.states("alice") == ["spawned", "released"], 60)
-        self.assertIn("as long as it may", self.log_events("agent_releasing")[0]["reason"])
+        self.assertIn("its time limit was reached", self.log_events("agent_releasing")[0]["reason"])
 
     def test_orphans_are_released(self):
         self.up()
@@ -492,7 +492,7 @@ class Lifetimes(SpawnCase):
         self.send("alice", "TO: __orchestrator__\nKIND: status\n\ninactive\n")
         self.wait(lambda: not is_alive(pids["child"]), 60)
         self.wait(lambda: self.statuses()["child"] == "terminated")
-        self.assertIn("nobody who started it", self.log_events("agent_releasing")[0]["reason"])
+        self.assertIn("none of its ancestors is alive", self.log_events("agent_releasing")[0]["reason"])
 
     def test_removing_its_directory_ends_an_agent(self):
         self.up()

@@ -1,6 +1,6 @@
-// Ways out of a sandbox, one at a time: attempts NAME [ARGUMENT]...
+// Attempts to escape from a sandbox, one at a time: attempts NAME [ARGUMENT]...
 //
-// Exit status 0: refused, as it must be (the reason is printed). 1: it worked. 2: the attempt could not be made.
+// Exit status 0: the attempt was refused, as it must be (the reason is printed). 1: it succeeded. 2: it could not be made.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int outcome(long result) {
   return 1;
 }
 
-// Refused with this very error, or it does not count: the wall meant must be the one that stands.
+// It must be refused with exactly this error, to show that the intended protection refused it.
 static int outcome_is(long result, int wanted) {
   if (result < 0 && errno != wanted) {
     printf("refused for another reason: %s\n", strerror(errno));
@@ -66,7 +66,7 @@ static int try_abstract(const char* name) {
   return connect_to(&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
 }
 
-// Every process there is, by its root directory.
+// Tries the root directory of every process.
 static int try_roots(const char* path) {
   DIR* proc = opendir("/proc");
   int worked = 0;
@@ -99,7 +99,7 @@ static int try_handle(void) {
   return outcome(open_by_handle_at(fd, &both.handle, O_RDONLY));
 }
 
-// The end of every descriptor that is not a standard stream.
+// Tries every descriptor that is not a standard stream.
 static int try_descriptors(void) {
   int found = 0;
   for (int fd = 3; fd < 4096; ++fd) found |= fcntl(fd, F_GETFD) >= 0;
@@ -108,7 +108,7 @@ static int try_descriptors(void) {
 }
 
 static int try_mount_attribute(void) {
-  struct mount_attr attr = {.attr_clr = 1};  // read-only no more
+  struct mount_attr attr = {.attr_clr = 1};  // clears read-only
   return outcome_is(syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr), EPERM);
 }
 
@@ -121,7 +121,7 @@ static int try_process_memory(const char* pid) {
 static int try_compat_mount(void) {
 #if defined(__x86_64__)
   long result = -EPERM;
-  // mount(2) by its number of 32 bits, which a filter for 64 would let through.
+  // mount(2) by its 32-bit system call number, which a filter for 64-bit calls would let through.
   __asm__ volatile("int $0x80" : "=a"(result) : "a"(21), "b"(0), "c"(0), "d"(0), "S"(0), "D"(0) : "memory");
   errno = (int)-result;
   return outcome_is(result < 0 ? -1 : 0, EPERM);
@@ -143,7 +143,7 @@ static int try_privilege(void) {
   return geteuid() == 0 ? 1 : 0;
 }
 
-// Takes back the capabilities that were dropped.
+// Tries to regain the dropped capabilities.
 static int try_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct data[2];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`warren run` and `warren sessions` as their users know them.
+"""`warren run` and `warren sessions` from a user's point of view.
 
     WARREN=path/to/warren commands.py [-v] [AsRoot.test_name]
 
@@ -57,7 +57,7 @@ class Commands:
         self.fails("--", "/", status=126)
         self.assertEqual(self.world.sessions(), [], "sessions in which nothing happened stayed")
 
-    def test_the_environment_tells_where_it_is(self):
+    def test_the_environment_names_the_session_and_its_base(self):
         lines = dict(line.split("=", 1) for line in
                      self.ok("--session", "e", "--", "env", "-u", "_").splitlines() if "=" in line)
         self.assertEqual({name: lines.get(name) for name in
@@ -69,7 +69,7 @@ class Commands:
         for name in ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"):
             self.assertNotIn(name, lines)
 
-    def test_it_starts_where_the_user_stands(self):
+    def test_it_starts_in_the_current_directory(self):
         self.assertEqual(self.ok("--", "pwd"), f"{self.world.base}\n")
         self.assertEqual(self.ok("--base", self.world.base, "--", "pwd", cwd="/"), f"{self.world.base}\n")
 
@@ -84,11 +84,11 @@ class Commands:
         self.assertEqual((self.world.root / "out").read_text(), "one\ntwo\n")
 
     def test_a_run_does_not_start_in_a_run(self):
-        copy = self.world.root / "copy"  # the program itself may be in /tmp, which is another one inside
+        copy = self.world.root / "copy"  # the program itself may be in /tmp, which is private inside
         shutil.copy(sandboxed.program(), copy)
         done = self.world.run("--", copy, "run", "--", "true")
         self.assertEqual(done.returncode, 125)
-        self.assertIn("inside a run already", done.stderr)
+        self.assertIn("already inside `warren run`", done.stderr)
 
     def test_a_base_that_cannot_be_one_is_refused(self):
         self.fails("--base", "/", "--", "true", says="--base: '/'")
@@ -160,7 +160,7 @@ class Commands:
         self.assertIn(str(self.world.base), both)
         self.assertNotIn("canary", both)
 
-    def test_options_that_make_no_sense_are_refused(self):
+    def test_invalid_options_are_refused(self):
         base, canary = self.world.base, self.world.canary
         for option in ("--allow", "--read", "--hide"):
             self.fails(option, "/nothing/here", "--", "true", says=f"{option}: '/nothing/here' does not exist")
@@ -188,7 +188,7 @@ class Commands:
                          "ls dir; cat dir/inner; cat dir/other 2>/dev/null; true")
         self.assertEqual(listed, "inner\ninner\n")
 
-    def test_what_is_opened_in_a_hidden_directory_is_all_that_shows(self):
+    def test_only_what_is_opened_in_a_hidden_directory_shows(self):
         canary = self.world.canary
         for name in ("allowed", "readable"):
             (canary / name).mkdir()
@@ -202,7 +202,7 @@ class Commands:
         self.assertTrue((canary / "allowed" / "new").exists())
         self.assertFalse((canary / "readable" / "new").exists())
 
-    def test_tmp_is_its_own_and_so_is_a_base_in_it(self):
+    def test_tmp_is_private_and_so_is_a_base_in_it(self):
         with open(f"/tmp/warren-run-test-{os.getpid()}", "w"):
             pass
         try:
@@ -247,17 +247,17 @@ class Commands:
         self.assertEqual((self.world.session_dir("s") / "base_path").read_text(), str(self.world.base))
         self.assertEqual(self.world.processes(), [])
 
-    def test_a_session_is_resumed_over_its_own_base(self):
+    def test_a_session_is_resumed_on_its_own_base(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
         self.assertEqual(self.ok("--session", "s", "--", "sh", "-c", "pwd; cat f", cwd="/"), f"{self.world.base}\none\n")
-        self.fails("--session", "s", "--base", self.world.canary, "--", "true", says="lies over")
+        self.fails("--session", "s", "--base", self.world.canary, "--", "true", says="the base of session 's' is")
 
     def test_every_command_finds_a_session_by_its_id(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > made")
         self.assertEqual(self.world.warren("fs", "s", "cat", "/made").stdout, "one\n")
         self.assertEqual(self.world.warren("fsck", "s").returncode, 0)
 
-    def test_what_was_done_is_looked_at_applied_and_discarded(self):
+    def test_changes_are_shown_applied_and_discarded(self):
         world = self.world
         self.ok("--session", "s", "--", "sh", "-c", "echo new > made; echo more >> file; rm -r dir; mv made renamed")
         self.assertEqual(world.warren("diff", "s", cwd="/").stdout,
@@ -268,14 +268,14 @@ class Commands:
         self.assertTrue((world.base / "dir").exists())
         self.assertFalse((world.base / "renamed").exists())
         self.before = sandboxed.checksum(world.base)
-        self.assertEqual(world.warren("discard", "s").returncode, 1)  # nobody there to be asked
+        self.assertEqual(world.warren("discard", "s").returncode, 1)  # not a terminal, so it cannot ask
         self.assertEqual(world.warren("diff", "s").stdout, "D d /dir\nD f /dir/inner\nA f /renamed\n")
         self.assertEqual(world.warren("discard", "s", "--yes", "/dir").returncode, 0)
         self.assertEqual(world.inside("s", "sh", "-c", "ls; cat dir/inner"), "dir\nfile\nrenamed\ninner\n")
         self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
         self.assertEqual(world.warren("diff", "s").stdout, "")
 
-    def test_a_session_that_was_there_before_is_thrown_away_only_as_a_whole(self):
+    def test_discarding_a_resumed_session_deletes_all_of_it(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
         file = self.world.session_dir("s") / "delta.db"
@@ -318,7 +318,7 @@ class Commands:
         self.before = sandboxed.checksum(world.base)
 
     def begin(self, session, text, *options):
-        """A command in the session that has printed its first line."""
+        """Starts a command in the session and waits for its first line."""
         process = self.world.start("run", "--session", session, *options, "--", "sh", "-c", text,
                                    stdin=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(), process.stdout.close(),
@@ -338,19 +338,19 @@ class Commands:
         self.assertEqual([p["owner"] for p in listed[0]["processes"]], [True])
         running = json.loads(self.world.warren("ps", "--json").stdout)
         self.assertEqual([(r["kind"], r["dir"]) for r in running], [("run", str(self.world.base))])
-        self.fails("--session", "s", "--allow", self.world.canary, "--", "true", says="its walls stand")
+        self.fails("--session", "s", "--allow", self.world.canary, "--", "true", says="its sandbox cannot be changed until it ends")
         out, _ = first.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
         self.assertEqual(out, "back\n")
         self.assertEqual(self.world.processes(), [])
 
-    def test_the_first_may_leave_before_the_others(self):
+    def test_the_first_may_end_before_the_others(self):
         first, _ = self.begin("s", "echo on; read line")
         second, _ = self.begin("s", "echo on; read line; echo still > f; cat f")
         first.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
         out, _ = second.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
         self.assertEqual(out, "still\n")
 
-    def test_many_that_come_at_once_have_one_session(self):
+    def test_many_that_start_at_once_share_one_session(self):
         crowd = [self.world.start("run", "--session", "c", "--", "sh", "-c", f"echo {i} > f{i}; sleep 0.3; ls; "
                                   "readlink /proc/self/ns/pid", text=True) for i in range(6)]
         spaces = set()
@@ -380,13 +380,13 @@ class Commands:
             self.assertEqual((process.returncode, out), (9, f"got {name}\n"))
 
     def warren_of(self, process):
-        """The `warren run` itself: an ordinary user's is started by other programs, which become it."""
+        """The `warren run` process itself: an ordinary user's is started by other programs, which exec it."""
         return process.pid
 
     # kill -9.
 
     def check_resumes(self, session):
-        """A session that lost something by force goes on, with what was synced."""
+        """A session of which a process was killed can be resumed with the synced data."""
         wait_for(lambda: self.world.server(session) is None, "the server to end")
         self.assertEqual(self.world.inside(session, "cat", "synced"), "synced\n")
         self.assertEqual(self.world.warren("fsck", session).returncode, 0)
@@ -415,7 +415,7 @@ class Commands:
         self.assertIn(process.returncode, (137, -9))
         self.check_resumes(session)
 
-    def test_a_kill_while_it_starts_leaves_a_session_that_starts(self):
+    def test_a_kill_while_it_starts_leaves_a_usable_session(self):
         dice = random.Random(5)
         for turn in range(ROUNDS):
             process = self.world.start("run", "--session", "s", "--keep", "--", "true", start_new_session=True)
@@ -459,7 +459,7 @@ class Commands:
 
 
 class AsRoot(Commands, unittest.TestCase):
-    def test_as_agentfs_it_speaks_as_agentfs(self):
+    def test_as_agentfs_it_prints_what_agentfs_prints(self):
         world = self.world
         done = world.warren("run", "--session", "a", "/bin/bash", "-c", "echo hello > f; cat f", name="agentfs")
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"), done.stderr)
@@ -496,7 +496,7 @@ class AsRoot(Commands, unittest.TestCase):
 
     def test_a_machine_without_user_namespaces_says_what_to_do(self):
         limit = pathlib.Path("/proc/sys/user/max_user_namespaces")
-        # In a user namespace of its own, so that nobody else on this machine notices.
+        # In a separate user namespace, so that nothing else on this machine is affected.
         script = f'echo 0 > {limit} && exec "$@"'
         words = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh",
                  *self.world.words("run", "--", "true")]
@@ -506,7 +506,7 @@ class AsRoot(Commands, unittest.TestCase):
         self.assertIn("sysctl -w user.max_user_namespaces", done.stderr)
 
     def test_a_device_that_cannot_be_opened_is_named(self):
-        # A closed one in a mount namespace of its own, whatever this machine's is like.
+        # A device without permissions in a separate mount namespace, independent of this machine's.
         node = self.world.root / "closed-fuse"
         os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(10, 229))
         script = 'mount --bind "$1" /dev/fuse && shift && exec "$@"'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every way out of `warren run` that we know, tried from inside: each must fail, and nothing outside may change.
+"""Every known way to escape from `warren run`, tried from inside: each must fail, and nothing outside may change.
 
     WARREN=path/to/warren escape.py [-v] [AsRoot.test_name]
 
@@ -23,7 +23,7 @@ ATTEMPTS = pathlib.Path(__file__).resolve().parent / "attempts.c"
 
 
 def look_again(process):
-    """What a program inside that looks whenever it reads a line finds now."""
+    """Asks a program inside to look again, by sending it a line; returns what it sees."""
     process.stdin.write("look\n")
     lines = []
     while not lines or lines[-1] not in ("end\n", ""):
@@ -54,7 +54,7 @@ class Escape:
         return done.stdout
 
     def shell(self, text, **started):
-        """A line for the shell inside; whether it succeeds or not is looked at by the caller."""
+        """Runs a shell command line inside; the caller checks whether it succeeded."""
         done = self.world.run("--session", "s", "--", "sh", "-c", text, **started)
         self.assertEqual(self.checksums(), self.before, f"{text}: something outside has changed")
         return done
@@ -99,7 +99,7 @@ class Escape:
         self.attempt("create", f"/proc/self/root{self.world.canary}/new")
         self.attempt("create", f"/proc/1/root{self.world.canary}/new")
         self.attempt("roots", f"{self.world.canary}/new")
-        # The first process has directories open that are hidden from the others.
+        # The first process has open directories that are hidden from the others.
         done = self.shell("for n in $(seq 0 60); do cat /proc/1/fd/$n/.netrc; ls -L /proc/1/fd/$n/ && echo listed; "
                           "touch /proc/1/fd/$n/made && echo made; done")
         self.assertEqual(done.stdout, "")
@@ -123,7 +123,7 @@ class Escape:
         self.assertEqual(done.returncode, 125)
         self.assertIn("would lead outside", done.stderr)
 
-    def test_a_file_as_a_standard_stream_stays_what_it_is(self):
+    def test_a_file_as_a_standard_stream_cannot_be_altered_otherwise(self):
         given = self.world.root / "given"
         given.write_text("line\n" * 50_000)
         os.chown(given, self.uid, -1)
@@ -239,7 +239,7 @@ class Escape:
                 path.unlink()
 
     def test_where_mounts_let_it_write_landlock_does_not(self):
-        """A FIFO can be written to on a read-only mount: what stops that is the second wall, where the kernel has it."""
+        """A FIFO on a read-only mount can be written to; only Landlock prevents that, if the kernel supports it."""
         has_landlock = "landlock: ABI" in self.world.run("--walls", "--", "true").stderr
         fifo = self.world.canary / "fifo"
         os.mkfifo(fifo)
@@ -268,7 +268,7 @@ class Escape:
             self.attempt("write", path)
 
     def test_nodes_of_the_machine_cannot_be_given_other_modes(self):
-        # To the mode they have: where it is not refused, nothing is broken by the test.
+        # Sets the mode they already have, so that the test does no harm if it is not refused.
         for path in ("/dev/null", "/dev/full", "/dev/tty", "/proc/version", "/proc/meminfo", "/proc/kallsyms",
                      "/proc/sys", "/proc/self/fd/0"):
             done = self.shell(f"chmod $(stat -L -c %a {path}) {path}")
@@ -360,7 +360,7 @@ class Escape:
             self.assertEqual(done.returncode, 125)
             self.assertIn("where agent files are kept", done.stderr)
 
-    def test_a_name_that_a_mount_gives_can_be_asked_for(self):
+    def test_another_mounted_name_can_be_allowed(self):
         (self.world.root / "keys").mkdir()
         self.world.mounts = [["--bind", self.world.home / ".ssh", self.world.root / "keys"]]
         keys = self.world.root / "keys"
@@ -451,14 +451,14 @@ class Escape:
         self.assertFalse((home / "new").exists())
 
     def looking(self, text):
-        """A run that looks by these lines of shell whenever it is asked."""
+        """A run that executes these shell lines whenever it is asked."""
         process = self.world.start("run", "--session", "h", "--", "sh", "-c", f"while read line; do {text}; echo end; done",
                                    stdin=subprocess.PIPE, text=True, bufsize=1)
         self.addCleanup(lambda: (process.stdin.close(), process.stdout.close(), process.stderr.close(), process.wait()))
         return process
 
     def put(self, path, text):
-        """A file of the user's, saved as most programs do."""
+        """Saves a user's file as most programs do."""
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name("fresh")
         fresh.write_text(text)
@@ -496,7 +496,7 @@ class Escape:
         (home / "link").rmdir()
         os.link(home / "new", home / "link")
         self.shows(process, ["later\n", "link\n", "new\n", "new\n", "a file by now\n"])
-        # More changes than the kernel keeps for it: then it looks at everything.
+        # More changes than the inotify queue holds: then it compares everything.
         first = self.world.first_process("h")
         os.kill(first, signal.SIGSTOP)
         for i in range(int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 10):
@@ -521,7 +521,7 @@ class Escape:
         for name in (".vault-token", ".git-credentials", ".docker/config", ".kube/config", ".config/gh/token",
                      ".config/gcloud/key", ".terraform.d/credentials.tfrc.json"):
             self.put(home / name, "secret\n")
-        # Directories that were there: one is replaced, and one moves away and comes anew.
+        # Existing directories: one is replaced, and one is moved away and created again.
         shutil.rmtree(home / ".aws")
         self.put(home / ".aws" / "secret", "secret\n")
         (home / ".ssh").rename(home / "keys")
@@ -562,7 +562,7 @@ class Escape:
         with process:
             try:
                 self.assertEqual(look_again(process), ["known\n"])
-                # More changes than the kernel keeps for the server: after that it must doubt every name.
+                # More changes than the server's inotify queue holds: after that it must distrust every name.
                 server = self.world.server("h")
                 os.kill(server, signal.SIGSTOP)
                 for i in range(int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 10):
@@ -580,7 +580,7 @@ class Escape:
             finally:
                 process.stdin.close()
 
-    def test_hidden_names_in_the_base_cannot_be_made_anew(self):
+    def test_hidden_names_in_the_base_cannot_be_created_again(self):
         home = self.world.home
         done = self.world.run("--session", "h", "--base", home, "--", "sh", "-c",
                               "mkdir .ssh; echo x > .ssh/secret; echo x > .netrc; mkdir .agentfs; echo x > y; mv y .netrc; "

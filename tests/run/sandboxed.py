@@ -1,4 +1,4 @@
-"""A home, a project and a canary beside it, for the tests of `warren run`.
+"""A home directory, a project and a canary next to it, for the tests of `warren run`.
 
 The program is the one the environment variable WARREN names. Everything lives in one directory outside /tmp, because
 /tmp is another one inside a run. Leaving the `World` ends the servers that were started for its home and removes it.
@@ -22,12 +22,12 @@ PATIENCE_SECONDS = mounted.PATIENCE_SECONDS
 NOBODY = 65534
 program = mounted.program
 wait_for = mounted.wait_for
-PYTHON = "/usr/bin/python3"  # one that every user may run
+PYTHON = "/usr/bin/python3"  # executable by every user
 need_fuse = mounted.need_fuse
 
 
 def checksum(root):
-    """Of everything below: names, kinds, modes, owners, content."""
+    """Names, types, modes, owners and content of everything below."""
     digest = hashlib.sha256()
     for path in sorted([root, *root.rglob("*")]):
         info = path.lstat()
@@ -42,7 +42,7 @@ def checksum(root):
 class World:
     def __init__(self, uid=0):
         self.uid = uid
-        self.mounts = []  # words for mount(8), done in a mount namespace of each command's own before it starts
+        self.mounts = []  # arguments for mount(8), run before each command in its own mount namespace
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="warren-run-", dir="/var/lib")).resolve()
         self.home, self.base, self.canary = self.root / "home", self.root / "project", self.root / "canary"
 
@@ -76,12 +76,12 @@ class World:
 
     def environment(self):
         kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
-        # Only what every user may look at: a folder of root's in PATH would turn "not found" into "denied".
+        # Only directories that every user can list: one of root's in PATH would turn "not found" into "denied".
         return kept | {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.root / "runtime"), "SHELL": "/bin/bash",
                        "SSH_AUTH_SOCK": "/run/agent.sock", "WARREN_TEST_WORLD": str(self.root)}
 
     def words(self, *args, name="warren"):
-        """The command line; as the ordinary user, with a /dev/fuse that they may open."""
+        """The command line; for the ordinary user, with an accessible /dev/fuse."""
         path = program()
         if name != "warren":
             path = self.root / name
@@ -107,7 +107,7 @@ class World:
         return subprocess.Popen(self.words(*args, name=name), **options)
 
     def warren(self, *args, name="warren", **options):
-        """To its end: the process, with text."""
+        """Runs the command to its end; returns the process, with text output."""
         with self.start(*args, name=name, text=True, **options) as process:
             try:
                 out, err = process.communicate(timeout=PATIENCE_SECONDS)
@@ -120,7 +120,7 @@ class World:
         return self.warren("run", *args, **options)
 
     def inside(self, session, *command, **options):
-        """What a command in a session prints; it must succeed."""
+        """Runs a command in a session, which must succeed; returns its output."""
         done = self.run("--session", session, "--", *command, **options)
         if done.returncode != 0:
             raise AssertionError(f"{command}: status {done.returncode}: {done.stdout}{done.stderr}")
@@ -134,7 +134,7 @@ class World:
         return self.home / ".agentfs" / "run" / session
 
     def processes(self):
-        """Everything that was started for this world and is alive."""
+        """All live processes that were started for this world."""
         mark = f"WARREN_TEST_WORLD={self.root}".encode()
         found = []
         for entry in os.listdir("/proc"):

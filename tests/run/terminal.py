@@ -24,7 +24,7 @@ PROMPT = "ready$ "
 
 
 class Screen:
-    """A program on a terminal of its own, as the leader of a session."""
+    """A program on its own terminal, as a session leader."""
 
     def __init__(self, world, words):
         self.seen = ""
@@ -42,7 +42,7 @@ class Screen:
         os.write(self.fd, text.encode())
 
     def expect(self, pattern, seconds=sandboxed.PATIENCE_SECONDS):
-        """Waits until it is on the screen; what came before it and the match are taken away."""
+        """Waits until the text is on the screen; removes it and everything before it."""
         end = time.monotonic() + seconds
         while True:
             found = re.search(pattern, self.seen)
@@ -60,7 +60,7 @@ class Screen:
                     raise AssertionError(f"{pattern!r} did not come before the end: {self.seen!r}")
 
     def end(self):
-        """The exit status; reads what is left, so that nobody waits for us."""
+        """Returns the exit status; reads the remaining output, so that the program does not block."""
         end = time.monotonic() + sandboxed.PATIENCE_SECONDS
         while time.monotonic() < end:
             done, status = os.waitpid(self.pid, os.WNOHANG)
@@ -104,7 +104,7 @@ class Terminal(unittest.TestCase):
         return screen
 
     def sleeps(self):
-        """The `sleep 1000` of this test: their states, groups and the groups that have their terminal."""
+        """This test's `sleep 1000` processes: state, process group and foreground group of their terminal."""
         mark = f"WARREN_TEST_WORLD={self.world.root}".encode()
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -112,7 +112,7 @@ class Terminal(unittest.TestCase):
                     continue
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # ended meanwhile
+                continue  # it has just ended
             yield fields[0], fields[2], fields[5]
 
     def sleep_is_there(self):
@@ -144,7 +144,7 @@ class Terminal(unittest.TestCase):
         screen.type("kill %1; wait; exit 3\n")
         self.assertEqual(screen.end(), 3)
 
-    def test_the_window_size_is_known_and_its_changes_are_told(self):
+    def test_the_window_size_and_its_changes_are_passed_on(self):
         screen, _ = self.inner_shell()
         screen.type("stty size\n")
         screen.expect("\n24 80\n")
@@ -185,7 +185,7 @@ class Terminal(unittest.TestCase):
         screen.expect("Running")
         self.prompt(screen)
         screen.type("fg\n")
-        # Nobody told the run that it is in front again: the keys come to it, and it passes them on.
+        # The run is not notified that it is in the foreground again: it receives the keys and passes them on.
         sandboxed.wait_for(lambda: os.tcgetpgrp(screen.fd) != screen.pid, "the shell to give its terminal away")
         screen.type("\x03")
         self.prompt(screen)
@@ -213,7 +213,7 @@ class Terminal(unittest.TestCase):
         run = " ".join(self.world.words("run", "--", "sh", "-c", "'echo on; sleep 1000'"))
         screen.type(f"{run} | cat\n")
         screen.expect("\non\n")
-        self.sleep_is_there()  # a shell that is about to start its command may miss the key
+        self.sleep_is_there()  # a shell that has not started its command yet may miss the key
         screen.type("\x03")
         self.prompt(screen)
 

@@ -1,4 +1,4 @@
-// An agent, open.
+// An open agent.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace warren::v1 {
 
-// What a call that returned survives. Either way it is there whole or not at all.
+// What a completed call survives. Either way a call takes effect completely or not at all.
 enum class Durability {
-  kPower,    // a power cut: the disk has it
-  kProcess,  // a killed process; File::sync asks for more
+  kPower,    // a power cut
+  kProcess,  // a killed process; File::sync makes it survive a power cut
 };
 
 enum class IfMissing { kCreate, kFail };
 enum class Mode { kReadWrite, kReadOnly };  // kReadOnly creates nothing
 
-// Exactly one of id and path.
+// Set exactly one of id and path.
 struct AgentOptions {
   std::string id{};    // the agent .agentfs/<id>.db below the working directory
-  std::string path{};  // a file anywhere; ":memory:" is a new agent that goes with the object
+  std::string path{};  // a file anywhere; ":memory:" makes a new agent that exists as long as the object
   IfMissing if_missing = IfMissing::kCreate;
   Mode mode = Mode::kReadWrite;
   Durability durability = Durability::kPower;
-  std::uint32_t chunk_bytes = 4096;  // of an agent this creates
+  std::uint32_t chunk_bytes = 4096;  // used when the agent is created
 };
 
-// Several calls as one: what is done through the agent while it lives lands whole at commit(), or,
-// without commit(), not at all. It belongs to the thread that began it and ends there; other threads
-// and processes wait to write meanwhile, so keep it short. The agent outlives it.
+// A transaction over several calls: changes through the agent while it exists take effect together at commit(), or,
+// without commit(), not at all. Use it only in the thread that began it. Other threads and processes cannot write
+// meanwhile, so keep it short. The agent must outlive it.
 class Unit {
  public:
   ~Unit();
@@ -49,12 +49,12 @@ class Unit {
   std::unique_ptr<State> state_;
 };
 
-// Thread-safe. Other processes may have the same agent open, and see what is written here. When the
-// last of them closes it, one file is left, and copying that file copies the agent.
+// Thread-safe. Other processes may have the same agent open and see each other's changes. When the last one closes it,
+// the agent is a single file, and copying that file copies the agent.
 class Agent {
  public:
-  // kNotFound with IfMissing::kFail; kCorrupt for a file that is no agent, which stays as it is;
-  // kReadOnly for an old format that must be migrated before it can be written.
+  // Fails with kNotFound with IfMissing::kFail; kCorrupt for a file that is not an agent, which is not changed;
+  // kReadOnly for an older format, which must be migrated before it can be written.
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options);
   ~Agent();
   Agent(const Agent&) = delete;
@@ -68,7 +68,7 @@ class Agent {
 
   Result<std::unique_ptr<Unit>> begin_unit();
 
-  // Copies the agent, while it is in use, to a file that must not exist.
+  // Copies the agent to a file that must not exist; works while the agent is in use.
   Status backup(const std::string& path);
 
  private:
@@ -76,7 +76,7 @@ class Agent {
   std::unique_ptr<AgentState> state_;
 };
 
-// "0.1.0": of the library that is linked.
+// The version of the linked library: "0.1.0".
 const char* version();
 
 }  // namespace warren::v1

@@ -1,11 +1,10 @@
 // An agent's files, by path.
 //
-// A path is absolute ("notes" means "/notes"), its names are bytes, '/' separates them. Symbolic
-// links on the way are followed, 40 at most. Content goes in and comes out as bytes, which is what
-// std::string and std::string_view hold here; nothing is ever converted.
+// A path is absolute ("notes" means "/notes"); its names are bytes, separated by '/'. Symbolic links in it are
+// followed, at most 40. Content is bytes in a std::string or std::string_view and is never converted.
 //
-// Each call is one transaction: when it returns, everything of it is stored, or it failed and
-// nothing has changed (remove of a large tree is the one exception and says so).
+// Each call is one transaction: it stores everything, or it fails and changes nothing. The one exception is remove()
+// of a large tree.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ struct Timestamp {
   bool operator==(const Timestamp&) const = default;
 };
 
-// What stat tells. `mode` has the file type and the permission bits, as in <sys/stat.h>.
+// The result of stat. `mode` holds the file type and the permission bits, as in <sys/stat.h>.
 struct Attributes {
   std::uint64_t inode = 0;
   std::uint32_t mode = 0;
@@ -59,29 +58,29 @@ enum class Append { kNo, kYes };
 
 struct OpenOptions {
   FileAccess access = FileAccess::kRead;
-  Create create = Create::kNo;        // kMustCreate: kExists when anything has the name
-  Truncate truncate = Truncate::kNo;  // needs access to write
-  Append append = Append::kNo;        // every write goes to the end
-  std::uint32_t mode = 0644;          // of a file this creates
+  Create create = Create::kNo;        // kMustCreate: kExists if the name exists
+  Truncate truncate = Truncate::kNo;  // kYes needs write access
+  Append append = Append::kNo;        // kYes: every write goes to the end
+  std::uint32_t mode = 0644;          // used when the file is created
 };
 
-// An open file: it can be read and written until it is closed, also when its name is gone.
-// Thread-safe, except close(), which must be the last call. The agent outlives the file.
+// An open file: it can be read and written until it is closed, even if its name is removed. Thread-safe, except
+// close(), which must be the last call. The agent must outlive the file.
 class File {
  public:
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // How much was read: less than asked only at the end of the file. Holes read as zeros.
+  // Returns the number of bytes read: less than requested only at the end of the file. Holes read as zeros.
   Result<std::size_t> read_at(std::uint64_t offset, std::span<char> out);
   Status write_at(std::uint64_t offset, std::string_view data);
-  Result<std::uint64_t> append(std::string_view data);  // where the data begins
+  Result<std::uint64_t> append(std::string_view data);  // returns the offset of the data
   Status truncate(std::uint64_t size);
-  // With Durability::kProcess: from here on a power cut loses nothing of it.
+  // With Durability::kProcess: makes everything written so far survive a power cut.
   Status sync();
   Result<Attributes> attributes();
-  Status close();  // a second one is harmless
+  Status close();  // may be called again
 
  private:
   friend class Files;
@@ -94,14 +93,14 @@ enum class Recursive { kNo, kYes };
 enum class Force { kNo, kYes };
 
 struct RemoveOptions {
-  Recursive recursive = Recursive::kNo;  // kNo: a directory is kIsDirectory
-  Force force = Force::kNo;              // kYes: what is not there needs no removing
+  Recursive recursive = Recursive::kNo;  // kNo: kIsDirectory for a directory
+  Force force = Force::kNo;              // kYes: no error if it does not exist
 };
 
 enum class RenameMode {
-  kReplace,    // what stands at the new name goes
-  kNoReplace,  // kExists if anything stands there
-  kExchange,   // both must exist and swap names
+  kReplace,    // replaces the node at the new name
+  kNoReplace,  // kExists if the new name exists
+  kExchange,   // swaps both names, which must exist
 };
 
 struct SpaceStats {
@@ -111,17 +110,17 @@ struct SpaceStats {
   std::uint64_t capacity_inodes = 0;  // 0: no quota
 };
 
-// A view of an open agent: cheap to copy, good for as long as the agent. Thread-safe.
+// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe.
 class Files {
  public:
   Result<Attributes> stat(std::string_view path);   // follows a link at the end
-  Result<Attributes> lstat(std::string_view path);  // does not
+  Result<Attributes> lstat(std::string_view path);  // does not follow it
   Result<bool> exists(std::string_view path);
   Result<SpaceStats> stats();
 
-  // Whole content. kTooLarge beyond 1 GiB: open such a file instead.
+  // Returns the whole content. kTooLarge over 1 GiB: use open() for such a file.
   Result<std::string> read_file(std::string_view path);
-  // Replaces the content; makes the file and missing parents.
+  // Replaces the content; creates the file and missing parents.
   Status write_file(std::string_view path, std::string_view data);
   Status append_file(std::string_view path, std::string_view data);
   Status truncate(std::string_view path, std::uint64_t size);
@@ -131,11 +130,11 @@ class Files {
   Result<std::vector<std::string>> read_dir(std::string_view path);  // names, sorted by bytes
   Result<std::vector<NamedAttributes>> read_dir_plus(std::string_view path);
   Status make_dir(std::string_view path, std::uint32_t mode = 0755);
-  Status make_dirs(std::string_view path, std::uint32_t mode = 0755);  // with parents; fine when there
+  Status make_dirs(std::string_view path, std::uint32_t mode = 0755);  // with parents; may exist
   Status remove_dir(std::string_view path);
 
   Status unlink(std::string_view path);
-  // rm. A large tree goes in steps, so a crash half-way leaves a smaller tree.
+  // rm. Removes a large tree in several transactions: a crash or an error may leave a part of it.
   Status remove(std::string_view path, const RemoveOptions& options = {});
   Status rename(std::string_view from, std::string_view to, RenameMode mode = RenameMode::kReplace);
   Status link(std::string_view from, std::string_view to);

@@ -25,23 +25,23 @@ struct KvEntry {
 
 struct KvListOptions {
   std::string prefix{};
-  std::string after{};  // continue behind this key
+  std::string after{};  // only keys that sort after this one
   std::size_t limit = SIZE_MAX;
 };
 
-// A view of an open agent: cheap to copy, good for as long as the agent. Thread-safe.
+// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe.
 class KeyValue {
  public:
   Result<std::optional<std::string>> find(std::string_view key);
   Result<std::string> get(std::string_view key);  // kNotFound
 
-  // The value is JSON text (kInvalid otherwise): a string is "\"text\"", quotes included. Without a
-  // time to live the pair stays, also when an earlier set gave it one.
+  // The value is JSON text (kInvalid otherwise): a string is "\"text\"", quotes included. Without a time to live the
+  // pair does not expire, even if an earlier set gave it one.
   Status set(std::string_view key, std::string_view json,
              std::optional<std::chrono::milliseconds> time_to_live = std::nullopt);
-  // Only if the value is now `expected`, byte for byte, or absent for nullopt; else kConflict.
+  // Sets the value only if the current one is `expected`, byte for byte, or absent for nullopt; else kConflict.
   Status compare_and_set(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
-  Result<bool> remove(std::string_view key);  // whether there was one
+  Result<bool> remove(std::string_view key);  // returns whether the key existed
 
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});

@@ -1,7 +1,7 @@
-// An agent's trail: the tool calls it made, in order, never rewritten.
+// An agent's trail: its tool calls in order, never rewritten.
 //
-// Record a call when it is over, or start it, do the work, and finish it once. A call that was
-// started and never finished stays pending in the trail: that is what happened.
+// Record a call when it is finished, or start it, do the work, and finish it once. A call that was started and never
+// finished stays pending in the trail.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct ToolCall {
   CallStatus status = CallStatus::kPending;
   std::int64_t started_at = 0;  // Unix seconds
   std::optional<std::int64_t> completed_at{};
-  std::optional<std::int64_t> duration_ms{};  // of whole seconds, as the file format has it
-  std::optional<std::int64_t> duration_ns{};  // as measured between start and finish
+  std::optional<std::int64_t> duration_ms{};  // computed from whole seconds, as the file format defines it
+  std::optional<std::int64_t> duration_ns{};  // measured between start and finish
   CallDetails details{};
 };
 
@@ -57,24 +57,24 @@ struct CallRecord {
 struct CallFilter {
   std::optional<std::string> name{};
   std::optional<CallStatus> status{};
-  std::optional<std::int64_t> since{};  // started later than this, Unix seconds
-  std::size_t limit = SIZE_MAX;         // applied after the others
+  std::optional<std::int64_t> since{};  // started after this time, Unix seconds
+  std::size_t limit = SIZE_MAX;         // applied after the other filters
 };
 
 struct CallStats {
   std::string name;
-  std::int64_t total_calls = 0;  // finished ones
+  std::int64_t total_calls = 0;  // finished calls
   std::int64_t successful = 0;
   std::int64_t failed = 0;
   double avg_duration_ms = 0;
 };
 
-// A view of an open agent: cheap to copy, good for as long as the agent. Thread-safe.
+// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe.
 class ToolCalls {
  public:
   Result<std::int64_t> start(std::string_view name, const std::optional<std::string>& parameters = std::nullopt,
                              const CallDetails& details = {});
-  // kNotFound: no such call. kConflict: it is finished already.
+  // kNotFound: no such call. kConflict: it is already finished.
   Status succeed(std::int64_t id, const std::optional<std::string>& result = std::nullopt);
   Status fail(std::int64_t id, std::string_view error);
   Result<std::int64_t> record(const CallRecord& call);

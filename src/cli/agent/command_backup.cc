@@ -27,7 +27,7 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
 
 Command make_backup() {
   return {.name = "backup",
-          .summary = "Copy an agent into a new file, also while it is in use",
+          .summary = "Copy an agent to a new file, even while it is in use",
           .details = "",
           .positionals = {id_argument(),
                           {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},

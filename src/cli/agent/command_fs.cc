@@ -7,7 +7,7 @@ namespace warren::cli {
 Command make_fs() {
   Command fs{.name = "fs",
              .summary = "Work with an agent's files",
-             .details = "Paths are those of the agent, and begin at its root.",
+             .details = "Paths are inside the agent and start at its root.",
              .positionals = {id_argument()},
              .options = {},
              .subcommands = {},

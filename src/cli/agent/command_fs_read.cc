@@ -1,4 +1,4 @@
-// fs: what only looks: ls, tree, stat, cat, readlink, find, du.
+// fs commands that only read: ls, tree, stat, cat, readlink, find, du.
 #include <algorithm>
 #include <deque>
 
@@ -23,7 +23,7 @@ Ink ink_of(const Attributes& node) {
   return node.is_file() ? Ink::kPlain : Ink::kYellow;
 }
 
-// " -> target", and in JSON the target alone; nothing for what is no link.
+// The target of a symlink; empty for any other node.
 Result<std::string> target_of(FileSystem& fs, std::string_view path, const Attributes& node) {
   if (!node.is_symlink()) return std::string();
   return read_link(fs, path);
@@ -293,8 +293,7 @@ Positional path_or_root(std::string_view help) {
 }
 
 Option depth_option() {
-  return {
-      .name = "depth", .letter = 'd', .value = "N", .help = "go no deeper than N levels", .kind = ValueKind::kCount};
+  return {.name = "depth", .letter = 'd', .value = "N", .help = "descend at most N levels", .kind = ValueKind::kCount};
 }
 
 Command reader(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
@@ -310,17 +309,17 @@ Command reader(std::string_view name, std::string_view summary, std::vector<Posi
 
 std::vector<Option> find_table() {
   return {
-      {.name = "name", .letter = 'n', .value = "GLOB", .help = "whose last name matches: * ? [a-z]"},
+      {.name = "name", .letter = 'n', .value = "GLOB", .help = "only paths whose last name matches: * ? [a-z]"},
       {.name = "type",
        .letter = 't',
        .value = "T",
-       .help = "of this type",
+       .help = "only nodes of this type",
        .choices = {"f", "d", "l", "p", "s", "c", "b"}},
-      {.name = "min-size", .value = "SIZE", .help = "this large or larger", .kind = ValueKind::kSize},
-      {.name = "max-size", .value = "SIZE", .help = "this large or smaller", .kind = ValueKind::kSize},
-      {.name = "newer", .value = "TIME", .help = "modified after this", .kind = ValueKind::kTime},
+      {.name = "min-size", .value = "SIZE", .help = "only nodes of at least this size", .kind = ValueKind::kSize},
+      {.name = "max-size", .value = "SIZE", .help = "only nodes of at most this size", .kind = ValueKind::kSize},
+      {.name = "newer", .value = "TIME", .help = "only nodes modified after this time", .kind = ValueKind::kTime},
       depth_option(),
-      {.name = "null", .letter = '0', .help = "end each path with a NUL instead of a line end"},
+      {.name = "null", .letter = '0', .help = "end each path with NUL instead of a newline"},
       json_option(),
   };
 }
@@ -328,25 +327,25 @@ std::vector<Option> find_table() {
 }  // namespace
 
 std::vector<Command> make_fs_readers() {
-  Positional one{.name = "PATH", .help = "a path of the agent"};
-  Positional many{.name = "PATH", .help = "paths of the agent", .times = Times::kOnceOrMore};
+  Positional one{.name = "PATH", .help = "a path in the agent"};
+  Positional many{.name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore};
   return {
       reader("ls", "List a directory", {path_or_root("what to list")},
-             {{.name = "long", .letter = 'l', .help = "mode, links, owner, group, size and time too"},
-              {.name = "all", .letter = 'a', .help = "names that begin with '.' too"},
-              {.name = "recursive", .letter = 'R', .help = "the directories below as well"},
+             {{.name = "long", .letter = 'l', .help = "also show mode, links, owner, group, size and time"},
+              {.name = "all", .letter = 'a', .help = "include names that begin with '.'"},
+              {.name = "recursive", .letter = 'R', .help = "list subdirectories too"},
               json_option()},
              run_ls),
-      reader("tree", "Draw the tree below a directory", {path_or_root("where to begin")},
+      reader("tree", "Draw the tree below a directory", {path_or_root("where to start")},
              {depth_option(), json_option()}, run_tree),
       reader("cat", "Print files", {many}, {}, run_cat),
-      reader("stat", "Tell everything about a path", {many},
-             {{.name = "follow", .letter = 'L', .help = "of what a link points to"}, json_option()}, run_stat),
-      reader("readlink", "Print where a symbolic link points", {one}, {json_option()}, run_readlink),
-      reader("find", "Find paths below a directory", {path_or_root("where to begin")}, find_table(), run_find),
-      reader("du", "Sum up sizes below a directory", {path_or_root("where to begin")},
-             {{.name = "summary", .letter = 's', .help = "the total alone"},
-              {.name = "human", .letter = 'H', .help = "sizes as 1.5 MiB"},
+      reader("stat", "Show everything about a path", {many},
+             {{.name = "follow", .letter = 'L', .help = "follow symbolic links"}, json_option()}, run_stat),
+      reader("readlink", "Print the target of a symbolic link", {one}, {json_option()}, run_readlink),
+      reader("find", "Find paths below a directory", {path_or_root("where to start")}, find_table(), run_find),
+      reader("du", "Sum up sizes below a directory", {path_or_root("where to start")},
+             {{.name = "summary", .letter = 's', .help = "print only the total"},
+              {.name = "human", .letter = 'H', .help = "print sizes like 1.5 MiB"},
               json_option()},
              run_du),
   };

@@ -1,4 +1,4 @@
-// fs: between the host and the agent: put and get.
+// fs commands that copy between the host and the agent: put and get.
 #include <fmt/format.h>
 
 #include "agent/transfer.h"
@@ -12,9 +12,9 @@
 namespace warren::cli {
 namespace {
 
-void tell_report(Context& context, const Arguments& args, std::string_view verb, const TransferReport& report) {
+void print_report(Context& context, const Arguments& args, std::string_view verb, const TransferReport& report) {
   for (const std::string& path : report.skipped) {
-    context.err.line(fmt::format("warren: left out {}: neither file, directory nor link", quote(path)));
+    context.err.line(fmt::format("warren: skipped {}: not a file, directory or symbolic link", quote(path)));
   }
   if (args.has("json")) {
     context.out.json({{"files", report.files},
@@ -42,7 +42,7 @@ Result<Exit> run_put(Context& context, const Arguments& args) {
     report =
         WARREN_TRY(put_tree(agent->fs(), host, args.get("PATH"), [&](const TransferReport& done) { bar.show(done); }));
   }
-  tell_report(context, args, "put", report);
+  print_report(context, args, "put", report);
   return Exit::kOk;
 }
 
@@ -62,38 +62,39 @@ Result<Exit> run_fs_get(Context& context, const Arguments& args) {
   GetOptions options{.overwrite = args.has("force") ? OverwriteHost::kYes : OverwriteHost::kNo,
                      .progress = [&](const TransferReport& done) { bar.show(done); }};
   TransferReport report = WARREN_TRY(get_tree(agent->fs(), path, args.get("HOST"), options));
-  tell_report(context, args, "got", report);
+  print_report(context, args, "got", report);
   return Exit::kOk;
 }
 
 }  // namespace
 
 std::vector<Command> make_fs_transfers() {
-  Option verbose{.name = "verbose", .letter = 'v', .help = "say how much it was"};
+  Option verbose{.name = "verbose", .letter = 'v', .help = "print how much was copied"};
   return {
       {.name = "put",
-       .summary = "Bring a file or a directory of the host into the agent",
+       .summary = "Copy a file or directory from the host into the agent",
        .details = "Keeps modes, times and symbolic links. When PATH is a directory, the copy goes into it.\n"
-                  "Links on the host are not followed. Devices, sockets and pipes are left out.",
-       .positionals = {{.name = "HOST",
-                        .help = "what to bring in; `-`: standard input",
-                        .suggest = Suggest::kHostFiles},
-                       {.name = "PATH", .help = "where to in the agent", .times = Times::kOptional, .fallback = "/"}},
+                  "Links on the host are not followed. Devices, sockets and pipes are skipped.",
+       .positionals =
+           {{.name = "HOST",
+             .help = "the file or directory to copy; `-`: standard input",
+             .suggest = Suggest::kHostFiles},
+            {.name = "PATH", .help = "the destination in the agent", .times = Times::kOptional, .fallback = "/"}},
        .options = {verbose, json_option()},
        .subcommands = {},
        .handler = run_put},
       {.name = "get",
-       .summary = "Take a file or a directory of the agent out to the host",
+       .summary = "Copy a file or directory from the agent to the host",
        .details = "Keeps modes, times and symbolic links. When HOST is a directory, the copy goes into it.\n"
-                  "Nothing is written outside HOST, whatever the agent holds: links that stand there are not\n"
+                  "Nothing is written outside HOST, whatever the agent contains: existing links there are not\n"
                   "followed, and set-user-id and set-group-id bits are dropped.",
-       .positionals = {{.name = "PATH", .help = "what to take out"},
+       .positionals = {{.name = "PATH", .help = "the file or directory to copy"},
                        {.name = "HOST",
-                        .help = "where to; `-`: standard output",
+                        .help = "the destination; `-`: standard output",
                         .times = Times::kOptional,
                         .suggest = Suggest::kHostFiles,
                         .fallback = "."}},
-       .options = {{.name = "force", .letter = 'f', .help = "overwrite files that are there"}, verbose, json_option()},
+       .options = {{.name = "force", .letter = 'f', .help = "overwrite existing files"}, verbose, json_option()},
        .subcommands = {},
        .handler = run_fs_get},
   };

@@ -1,4 +1,4 @@
-// fs: what changes the agent's files: write, append, cp, mv, rm, mkdir, rmdir, ln, chmod, touch.
+// fs commands that change the agent's files: write, append, cp, mv, rm, mkdir, rmdir, ln, chmod, touch.
 #include <fmt/format.h>
 
 #include "agent/file_verbs.h"
@@ -10,13 +10,13 @@
 namespace warren::cli {
 namespace {
 
-// Nothing given, or "-": the content comes through the pipe.
-bool comes_by_pipe(const Arguments& args) { return args.find("CONTENT").value_or("-") == "-"; }
+// With no content or "-", it is read from standard input.
+bool reads_input(const Arguments& args) { return args.find("CONTENT").value_or("-") == "-"; }
 
 Result<Exit> run_write(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
-  if (comes_by_pipe(args)) {
+  if (reads_input(args)) {
     WARREN_TRY(replace_from_fd(agent->fs(), path, context.input));
   } else {
     WARREN_TRY(write_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
@@ -27,7 +27,7 @@ Result<Exit> run_write(Context& context, const Arguments& args) {
 Result<Exit> run_append(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
-  if (comes_by_pipe(args)) {
+  if (reads_input(args)) {
     WARREN_TRY(append_from_fd(agent->fs(), path, context.input));
   } else {
     WARREN_TRY(append_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
@@ -45,7 +45,7 @@ Result<Exit> run_cp(Context& context, const Arguments& args) {
 
 Result<Exit> run_mv(Context& context, const Arguments& args) {
   if (args.has("no-clobber") && args.has("exchange")) {
-    return refuse(context, "'--no-clobber' and '--exchange' do not go together");
+    return refuse(context, "'--no-clobber' and '--exchange' cannot be used together");
   }
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   RenameMode mode = args.has("exchange")     ? RenameMode::kExchange
@@ -120,41 +120,41 @@ Command writer(std::string_view name, std::string_view summary, std::vector<Posi
 }  // namespace
 
 std::vector<Command> make_fs_writers() {
-  Positional one{.name = "PATH", .help = "a path of the agent"};
-  Positional many{.name = "PATH", .help = "paths of the agent", .times = Times::kOnceOrMore};
-  Positional content{.name = "CONTENT", .help = "the text; `-` or nothing: standard input", .times = Times::kOptional};
-  Positional from{.name = "FROM", .help = "a path of the agent"};
-  Positional to{.name = "TO", .help = "the new path, or a directory to go into"};
-  Option recursive{.name = "recursive", .letter = 'r', .help = "directories with all that is below them"};
+  Positional one{.name = "PATH", .help = "a path in the agent"};
+  Positional many{.name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore};
+  Positional content{.name = "CONTENT", .help = "the text; `-` or omitted: standard input", .times = Times::kOptional};
+  Positional from{.name = "FROM", .help = "a path in the agent"};
+  Positional to{.name = "TO", .help = "the new path, or an existing directory to put it in"};
+  Option recursive{.name = "recursive", .letter = 'r', .help = "include directories and everything below them"};
   return {
-      writer("write", "Write a file, making missing directories", {one, content}, {}, run_write),
+      writer("write", "Write a file, creating missing directories", {one, content}, {}, run_write),
       writer("append", "Add to the end of a file", {one, content}, {}, run_append),
       writer("cp", "Copy a file or a tree within the agent", {from, to}, {recursive}, run_cp),
       writer("mv", "Rename or move", {from, to},
-             {{.name = "no-clobber", .letter = 'n', .help = "fail when something is there"},
-              {.name = "exchange", .help = "swap the two"}},
+             {{.name = "no-clobber", .letter = 'n', .help = "fail if TO exists"},
+              {.name = "exchange", .help = "swap FROM and TO"}},
              run_mv),
       writer("rm", "Remove files and trees", {many},
-             {recursive, {.name = "force", .letter = 'f', .help = "what is not there needs no removing"}}, run_rm),
-      writer("mkdir", "Make directories", {many},
-             {{.name = "parents", .letter = 'p', .help = "with missing parents; fine if it is there"},
+             {recursive, {.name = "force", .letter = 'f', .help = "ignore paths that do not exist"}}, run_rm),
+      writer("mkdir", "Create directories", {many},
+             {{.name = "parents", .letter = 'p', .help = "create missing parents; no error if it exists"},
               {.name = "mode", .letter = 'm', .value = "MODE", .help = "permission bits", .fallback = "755"}},
              run_mkdir),
       writer("rmdir", "Remove empty directories", {many}, {}, run_rmdir),
-      writer("ln", "Make a link",
-             {{.name = "TARGET", .help = "what the link leads to"},
-              {.name = "PATH", .help = "the new link, or a directory to make it in"}},
-             {{.name = "symbolic", .letter = 's', .help = "a symbolic link"},
-              {.name = "force", .letter = 'f', .help = "replace what is there"}},
+      writer("ln", "Create a link",
+             {{.name = "TARGET", .help = "what the link points to"},
+              {.name = "PATH", .help = "the new link, or an existing directory to put it in"}},
+             {{.name = "symbolic", .letter = 's', .help = "create a symbolic link"},
+              {.name = "force", .letter = 'f', .help = "replace PATH if it exists"}},
              run_ln),
       writer("chmod", "Change permission bits", {{.name = "MODE", .help = "as in 644, u+x or go-w"}, many},
-             {{.name = "recursive", .letter = 'R', .help = "of everything below too"}}, run_chmod),
-      writer("touch", "Set a file's times, making it when it is missing", {many},
-             {{.name = "no-create", .letter = 'c', .help = "make no file"},
+             {{.name = "recursive", .letter = 'R', .help = "change everything below too"}}, run_chmod),
+      writer("touch", "Set a file's times, creating it if it is missing", {many},
+             {{.name = "no-create", .letter = 'c', .help = "do not create files"},
               {.name = "time",
                .letter = 'd',
                .value = "TIME",
-               .help = "this time instead of now",
+               .help = "use this time instead of now",
                .kind = ValueKind::kTime}},
              run_touch),
   };

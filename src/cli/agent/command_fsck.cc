@@ -37,7 +37,8 @@ Result<Exit> check(Context& context, const Arguments& args, const std::string& p
   FsckReport report = WARREN_TRY(check_agent(path, context.clock));
   if (args.has("json")) context.out.json(report_json(report));
   else print_report(context.out, report);
-  if (!report.clean() && !args.has("json")) context.out.line("`--repair` repairs what it can, after a backup");
+  if (!report.clean() && !args.has("json"))
+    context.out.line("run again with `--repair` to repair what can be repaired, after a backup");
   return report.clean() ? Exit::kOk : Exit::kFailed;
 }
 
@@ -70,9 +71,10 @@ Result<Exit> run_fsck(Context& context, const Arguments& args) {
 Command make_fsck() {
   return {.name = "fsck",
           .summary = "Check an agent's file against every rule of its format",
-          .details = "The exit status is 1 when a rule is broken, and stays broken. Rules: docs/format.md.",
+          .details = "The exit status is 1 if a rule is broken and was not repaired. Rules: docs/format.md.",
           .positionals = {id_argument()},
-          .options = {{.name = "repair", .help = "repair what can be, after a backup beside the file"}, json_option()},
+          .options = {{.name = "repair", .help = "repair what can be repaired, after a backup next to the file"},
+                      json_option()},
           .subcommands = {},
           .handler = run_fsck};
 }

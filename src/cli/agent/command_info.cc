@@ -48,7 +48,7 @@ Result<Exit> run_info(Context& context, const Arguments& args) {
   out.print("       path: {}\n", out.name(info.path));
   out.print("     schema: {} (chunks of {}, pages of {})\n", info.schema_version, format_size(info.chunk_bytes),
             format_size(info.page_bytes));
-  out.print("  file size: {} ({} of it free, {} not yet folded in)\n", format_size(info.file_bytes),
+  out.print("  file size: {} ({} of it free, {} in the write-ahead log)\n", format_size(info.file_bytes),
             format_size(info.free_bytes), format_size(info.wal_bytes));
   out.print("       tree: {} files, {} directories, {} links, {} other\n", info.files, info.directories, info.symlinks,
             info.other);
@@ -66,7 +66,7 @@ Result<Exit> run_info(Context& context, const Arguments& args) {
 
 Command make_info() {
   return {.name = "info",
-          .summary = "Tell an agent's size, counts and fragmentation",
+          .summary = "Show an agent's size, counts and fragmentation",
           .details = "",
           .positionals = {id_argument()},
           .options = {json_option()},

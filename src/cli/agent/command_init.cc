@@ -9,10 +9,10 @@
 namespace warren::cli {
 namespace {
 
-// The command of -c, inside the new agent.
+// Runs the command given with -c inside the new agent.
 Result<Exit> run_first_command(Context& context, const Arguments& args, const CreatedAgent& agent) {
   if (!args.has("command")) return Exit::kOk;
-  WARREN_TRY(context.out.finish());  // before what the command prints
+  WARREN_TRY(context.out.finish());  // our output comes before the command's
   std::string path = WARREN_TRY(canonical_host_path(agent.path));
   int status = WARREN_TRY(run_in_agent(path, {"sh", "-c", args.get("command")}, context.clock));
   return static_cast<Exit>(status);
@@ -34,7 +34,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
     return run_first_command(context, args, agent);
   }
   context.out.print("created agent '{}' at {}\n", agent.id, agent.path);
-  if (agent.base) context.out.print("over {}\n", context.out.name(*agent.base));
+  if (agent.base) context.out.print("base: {}\n", context.out.name(*agent.base));
   return run_first_command(context, args, agent);
 }
 
@@ -42,22 +42,22 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
 
 Command make_init() {
   return {.name = "init",
-          .summary = "Make a new agent",
+          .summary = "Create an agent",
           .details = "The agent is the file .agentfs/ID.db in the current directory.",
-          .positionals = {{.name = "ID", .help = "its id (otherwise agent-<Unix time>)", .times = Times::kOptional}},
+          .positionals = {{.name = "ID", .help = "its id [default: agent-<Unix time>]", .times = Times::kOptional}},
           .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
                       {.name = "base",
                        .value = "DIR",
-                       .help = "lay the agent over this directory (copy on write)",
+                       .help = "use this directory as the agent's base (copy-on-write)",
                        .suggest = Suggest::kHostDirs},
                       {.name = "chunk-size",
                        .value = "SIZE",
-                       .help = "bytes in a chunk of file data, fixed for ever [default: 4096]",
+                       .help = "bytes in a chunk of file data; cannot be changed later [default: 4096]",
                        .kind = ValueKind::kSize},
                       {.name = "command",
                        .letter = 'c',
                        .value = "COMMAND",
-                       .help = "then run this shell command inside the new agent, as `warren exec` does"},
+                       .help = "run this shell command inside the new agent, as `warren exec` does"},
                       json_option()},
           .subcommands = {},
           .handler = run_init};

@@ -16,7 +16,7 @@ std::string unwrapped(const std::string& json) {
   return value.ok() && value->is_string() ? value->get<std::string>() : json;
 }
 
-// A value of another program may be no JSON: then it is shown as the text it is.
+// A value written by another program may not be JSON: then it is shown as text.
 Json value_of(const std::string& text) {
   Result<Json> value = parse_json(text);
   return value.ok() ? *value : Json(text);
@@ -46,9 +46,10 @@ Result<std::string> json_text(Context& context, const Arguments& args, const std
 Result<Exit> run_set(Context& context, const Arguments& args) {
   bool is_conditional = args.has("if-value") || args.has("if-absent");
   if (args.has("if-value") && args.has("if-absent")) {
-    return refuse(context, "'--if-value' and '--if-absent' do not go together");
+    return refuse(context, "'--if-value' and '--if-absent' cannot be used together");
   }
-  if (is_conditional && args.has("ttl")) return refuse(context, "'--ttl' does not go with a condition");
+  if (is_conditional && args.has("ttl"))
+    return refuse(context, "'--ttl' cannot be used with '--if-value' or '--if-absent'");
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::string value = WARREN_TRY(json_text(context, args, args.get("VALUE")));
   const std::string& key = args.get("KEY");
@@ -103,13 +104,14 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 Command make_kv() {
   Positional key{.name = "KEY", .help = "the key"};
   Positional keys{.name = "KEY", .help = "the keys", .times = Times::kOnceOrMore};
-  Command get{.name = "get",
-              .summary = "Print a value",
-              .details = "",
-              .positionals = {key},
-              .options = {{.name = "string", .letter = 's', .help = "a JSON string without its quotes"}, json_option()},
-              .subcommands = {},
-              .handler = run_kv_get};
+  Command get{
+      .name = "get",
+      .summary = "Print a value",
+      .details = "",
+      .positionals = {key},
+      .options = {{.name = "string", .letter = 's', .help = "print a JSON string without its quotes"}, json_option()},
+      .subcommands = {},
+      .handler = run_kv_get};
   Command set{.name = "set",
               .summary = "Store a value",
               .details = "",
@@ -117,17 +119,17 @@ Command make_kv() {
               .options = {{.name = "string", .letter = 's', .help = "VALUE is plain text, not JSON"},
                           {.name = "ttl",
                            .value = "TIME",
-                           .help = "forget it after 30s, 5m, 2h or 1d",
+                           .help = "delete it after this time: 30s, 5m, 2h or 1d",
                            .kind = ValueKind::kDuration},
-                          {.name = "if-value", .value = "JSON", .help = "only if this is the value now"},
-                          {.name = "if-absent", .help = "only if there is none now"}},
+                          {.name = "if-value", .value = "JSON", .help = "only if this is the current value"},
+                          {.name = "if-absent", .help = "only if the key has no value"}},
               .subcommands = {},
               .handler = run_set};
   Command del{.name = "del",
               .summary = "Remove keys",
               .details = "",
               .positionals = {keys},
-              .options = {{.name = "force", .letter = 'f', .help = "what is not there needs no removing"}},
+              .options = {{.name = "force", .letter = 'f', .help = "ignore keys that do not exist"}},
               .subcommands = {},
               .handler = run_del};
   Command list{
@@ -135,10 +137,10 @@ Command make_kv() {
       .summary = "List keys and values",
       .details = "",
       .positionals = {},
-      .options = {{.name = "prefix", .letter = 'p', .value = "TEXT", .help = "keys that begin so"},
-                  {.name = "after", .value = "KEY", .help = "keys behind this one"},
+      .options = {{.name = "prefix", .letter = 'p', .value = "TEXT", .help = "only keys that begin with TEXT"},
+                  {.name = "after", .value = "KEY", .help = "only keys that sort after KEY"},
                   {.name = "limit", .letter = 'n', .value = "N", .help = "at most N", .kind = ValueKind::kCount},
-                  {.name = "keys", .letter = 'k', .help = "the keys alone"},
+                  {.name = "keys", .letter = 'k', .help = "print only the keys"},
                   json_option()},
       .subcommands = {},
       .handler = run_list};

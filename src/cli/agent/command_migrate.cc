@@ -24,7 +24,7 @@ Json report_json(const std::string& path, const MigrationReport& report) {
 
 Result<Exit> run_migrate(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(locate_agent(args.get("ID")));
-  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory is always current");
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory always has the current schema");
   bool is_dry = args.has("dry-run");
   MigrationReport report = WARREN_TRY(
       migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo).within(fmt::format("migrate {}", quote(path))));
@@ -34,7 +34,7 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   if (report.steps.empty()) {
-    out.print("{} has schema {} already\n", out.name(path), report.to);
+    out.print("{} already has schema {}\n", out.name(path), report.to);
     return Exit::kOk;
   }
   out.print("{} {}: {} to {}\n", is_dry ? "would migrate" : "migrated", out.name(path), report.from, report.to);
@@ -49,10 +49,10 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
 
 Command make_migrate() {
   return {.name = "migrate",
-          .summary = "Bring an agent of an older schema up to date",
-          .details = "All steps land together or not at all. Running it again does no harm.",
+          .summary = "Upgrade an agent file to the current schema",
+          .details = "All steps are applied together or not at all. Running it again does no harm.",
           .positionals = {id_argument()},
-          .options = {{.name = "dry-run", .letter = 'n', .help = "say what would be done"}, json_option()},
+          .options = {{.name = "dry-run", .letter = 'n', .help = "show what would be done"}, json_option()},
           .subcommands = {},
           .handler = run_migrate};
 }

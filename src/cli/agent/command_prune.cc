@@ -10,7 +10,7 @@ namespace {
 
 Result<Exit> prune_mounts(Context& context, const Arguments&) {
   std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
-  int taken = 0;
+  int removed = 0;
   for (const MountedFs& mount : mounts) {
     if (!is_dead_mount(mount.dir)) continue;
     Status done = unmount_fuse(mount.dir, Unmount::kDetach);
@@ -18,13 +18,13 @@ Result<Exit> prune_mounts(Context& context, const Arguments&) {
       context.err.line(context.err.name(done.error().message()));
       continue;
     }
-    context.out.print("took away {} (was {})\n", context.out.name(mount.dir), context.out.name(mount.source));
-    ++taken;
-    // The directory that `exec` made for its command; any other is not empty, or not ours to remove.
+    context.out.print("unmounted {} (was {})\n", context.out.name(mount.dir), context.out.name(mount.source));
+    ++removed;
+    // Only the directory that `exec` created for its command; any other is not empty, or not ours to remove.
     if (mount.dir.find("/warren-exec-") != mount.dir.npos) ::rmdir(mount.dir.c_str());
   }
-  WARREN_TRY(list_running());  // removes the entries of the dead
-  if (taken == 0) context.out.line("no dead mounts");
+  WARREN_TRY(list_running());  // removes the entries of dead processes
+  if (removed == 0) context.out.line("no dead mounts");
   return Exit::kOk;
 }
 
@@ -32,14 +32,14 @@ Result<Exit> prune_mounts(Context& context, const Arguments&) {
 
 Command make_prune() {
   Command mounts{.name = "mounts",
-                 .summary = "Take away mounts whose process is dead",
+                 .summary = "Remove mounts whose process is dead",
                  .details = "",
                  .positionals = {},
                  .options = {},
                  .subcommands = {},
                  .handler = prune_mounts};
   return {.name = "prune",
-          .summary = "Clean up what killed processes left",
+          .summary = "Clean up after killed processes",
           .details = "",
           .positionals = {},
           .options = {},

@@ -16,7 +16,7 @@ Result<Exit> run_restore(Context& context, const Arguments& args) {
     set_bytes(json, "backup", args.get("FILE"));
     context.out.json(json);
   } else {
-    context.out.print("{} is what {} was\n", context.out.name(path), context.out.name(args.get("FILE")));
+    context.out.print("restored {} from {}\n", context.out.name(path), context.out.name(args.get("FILE")));
   }
   return Exit::kOk;
 }
@@ -25,7 +25,7 @@ Result<Exit> run_restore(Context& context, const Arguments& args) {
 
 Command make_restore() {
   return {.name = "restore",
-          .summary = "Make an agent what a backup holds",
+          .summary = "Restore an agent from a backup",
           .details = "The backup is checked first. An agent that another process has open is not replaced.",
           .positionals = {id_argument(), {.name = "FILE", .help = "the backup", .suggest = Suggest::kHostFiles}},
           .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},

@@ -12,7 +12,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::size_t kSqlBytes = std::size_t{1} << 20;
-constexpr std::size_t kTableRows = 1000;  // a table lines up this many at a time
+constexpr std::size_t kTableRows = 1000;  // columns are aligned over this many rows at a time
 
 std::string text_of(const QueryValue& value) {
   struct Writer {
@@ -49,7 +49,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return out + "\n";
 }
 
-// Lines up columns; rows are held back until it knows how wide they are.
+// Aligns columns; rows are buffered until their width is known.
 class Table {
  public:
   explicit Table(Output& out) : out_(out) {}
@@ -139,7 +139,7 @@ Result<Exit> run_sql(Context& context, const Arguments& args) {
 Command make_sql() {
   return {.name = "sql",
           .summary = "Run one SQL statement on an agent's file",
-          .details = "The tables are those of docs/format.md. Without --write the file is opened for reading only.",
+          .details = "The tables are described in docs/format.md. Without --write the file is opened read-only.",
           .positionals = {id_argument(), {.name = "SQL", .help = "the statement; `-`: from standard input"}},
           .options = {{.name = "write", .letter = 'w', .help = "allow a statement that changes the agent"},
                       {.name = "format",

@@ -41,17 +41,17 @@ Result<Exit> run_timeline(Context& context, const Arguments& args) {
 std::vector<Option> timeline_options() {
   return {{.name = "limit",
            .value = "LIMIT",
-           .help = "at most so many, the newest first",
+           .help = "show at most this many, newest first",
            .kind = ValueKind::kInteger,
            .fallback = "100"},
-          {.name = "filter", .value = "FILTER", .help = "calls of this tool"},
+          {.name = "filter", .value = "FILTER", .help = "only calls of this tool"},
           {.name = "status",
            .value = "STATUS",
-           .help = "calls with this status",
+           .help = "only calls with this status",
            .choices = {"pending", "success", "error"}},
           {.name = "format",
            .value = "FORMAT",
-           .help = "how to print them",
+           .help = "the output format",
            .choices = {"table", "json"},
            .fallback = "table"}};
 }
@@ -59,10 +59,10 @@ std::vector<Option> timeline_options() {
 Command make_timeline() {
   std::vector<Option> options = timeline_options();
   options.push_back(
-      {.name = "since", .value = "TIME", .help = "calls that began after this", .kind = ValueKind::kTime});
+      {.name = "since", .value = "TIME", .help = "only calls that started after this time", .kind = ValueKind::kTime});
   options.push_back(json_option());
   return {.name = "timeline",
-          .summary = "Show what the agent's tools did",
+          .summary = "Show the agent's tool calls",
           .details = "Filters apply before the limit.",
           .positionals = {id_argument()},
           .options = options,

@@ -9,7 +9,7 @@
 namespace warren::cli {
 namespace {
 
-void tell_id(Context& context, const Arguments& args, std::int64_t id) {
+void print_id(Context& context, const Arguments& args, std::int64_t id) {
   if (args.has("json")) context.out.json({{"id", id}});
   else context.out.print("{}\n", id);
 }
@@ -23,7 +23,7 @@ CallDetails details_of(const Arguments& args) {
 
 Result<Exit> run_record(Context& context, const Arguments& args) {
   if (args.has("result") && args.has("error")) {
-    return refuse(context, "'--result' and '--error' do not go together");
+    return refuse(context, "'--result' and '--error' cannot be used together");
   }
   std::int64_t now = context.clock.now().seconds;
   CallRecord call{.name = args.get("NAME"), .started_at = now, .completed_at = now};
@@ -35,14 +35,14 @@ Result<Exit> run_record(Context& context, const Arguments& args) {
   call.details = details_of(args);
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::int64_t id = WARREN_TRY(agent->tools().record(call));
-  tell_id(context, args, id);
+  print_id(context, args, id);
   return Exit::kOk;
 }
 
 Result<Exit> run_start(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::int64_t id = WARREN_TRY(agent->tools().start(args.get("NAME"), args.find("params"), details_of(args)));
-  tell_id(context, args, id);
+  print_id(context, args, id);
   return Exit::kOk;
 }
 
@@ -125,38 +125,38 @@ Command tool(std::string_view name, std::string_view summary, std::vector<Positi
 
 Command make_tools() {
   Positional name{.name = "NAME", .help = "the tool's name"};
-  Positional call{.name = "CALL", .help = "the number that start gave", .kind = ValueKind::kInteger};
-  Option params{.name = "params", .value = "JSON", .help = "what the tool was called with"};
-  Option result{.name = "result", .value = "JSON", .help = "what came back"};
-  Option session{.name = "session", .value = "TEXT", .help = "which session it belongs to"};
+  Positional call{.name = "CALL", .help = "the number that `start` or `record` printed", .kind = ValueKind::kInteger};
+  Option params{.name = "params", .value = "JSON", .help = "the arguments the tool was called with"};
+  Option result{.name = "result", .value = "JSON", .help = "the result of the call"};
+  Option session{.name = "session", .value = "TEXT", .help = "the session it belongs to"};
   Option parent{.name = "parent", .value = "CALL", .help = "the call that made this one", .kind = ValueKind::kInteger};
   Command record =
       tool("record", "Store a finished call and print its number", {name},
            {params,
             result,
             {.name = "error", .value = "TEXT", .help = "why it failed"},
-            {.name = "started", .value = "TIME", .help = "when it began [default: now]", .kind = ValueKind::kTime},
+            {.name = "started", .value = "TIME", .help = "when it started [default: now]", .kind = ValueKind::kTime},
             {.name = "completed", .value = "TIME", .help = "when it ended [default: now]", .kind = ValueKind::kTime},
             session,
             parent,
             json_option()},
            run_record);
-  return {
-      .name = "tools",
-      .summary = "Work with the record of an agent's tool calls",
-      .details = "A finished call is never changed or removed. `warren timeline` lists them.",
-      .positionals = {id_argument()},
-      .options = {},
-      .subcommands = {record,
-                      tool("start", "Begin a call and print its number", {name},
-                           {params, session, parent, json_option()}, run_start),
-                      tool("succeed", "Finish a call that went well", {call}, {result}, run_succeed),
-                      tool("fail", "Finish a call that failed", {call, {.name = "ERROR", .help = "why"}}, {}, run_fail),
-                      tool("get", "Show one call", {call}, {json_option()}, run_tools_get),
-                      tool("stats", "Count calls by tool",
-                           {{.name = "NAME", .help = "this tool alone", .times = Times::kOptional}}, {json_option()},
-                           run_stats)},
-      .handler = nullptr};
+  return {.name = "tools",
+          .summary = "Record and show an agent's tool calls",
+          .details = "A finished call is never changed or removed. `warren timeline` lists them.",
+          .positionals = {id_argument()},
+          .options = {},
+          .subcommands = {record,
+                          tool("start", "Record the start of a call and print its number", {name},
+                               {params, session, parent, json_option()}, run_start),
+                          tool("succeed", "Record that a call succeeded", {call}, {result}, run_succeed),
+                          tool("fail", "Record that a call failed", {call, {.name = "ERROR", .help = "why it failed"}},
+                               {}, run_fail),
+                          tool("get", "Show one call", {call}, {json_option()}, run_tools_get),
+                          tool("stats", "Count calls by tool",
+                               {{.name = "NAME", .help = "only this tool", .times = Times::kOptional}}, {json_option()},
+                               run_stats)},
+          .handler = nullptr};
 }
 
 }  // namespace warren::cli

@@ -1,6 +1,6 @@
-// What `agentfs` answers to: the command line of AgentFS 0.6.4, its output lines and exit statuses.
+// `agentfs`: the command line of AgentFS 0.6.4, with its output and exit statuses.
 //
-// The lines below are what scripts for AgentFS read; they are fixed by that program, not by taste.
+// AgentFS scripts depend on this output: do not reword it.
 #include <algorithm>
 #include <deque>
 
@@ -24,7 +24,7 @@
 namespace warren::cli {
 namespace {
 
-// AgentFS's words for what went wrong; ours where it has none.
+// AgentFS's message for an error, or ours if it has none.
 std::string words_for(const Error& error) {
   switch (error.code()) {
     case Code::kNotFound: return "Path does not exist";
@@ -40,7 +40,7 @@ std::string words_for(const Error& error) {
 
 Error in_their_words(const Error& error) { return Error(error.code(), words_for(error)); }
 
-// AgentFS encrypts whole files with its own engine; we do not, and must not act as if we did.
+// AgentFS encrypts whole files with its own engine; we do not, and must not pretend to.
 Status refuse_encryption(const Arguments& args) {
   if (args.has("key") && !args.has("cipher")) return Error(Code::kInvalid, "--cipher is required when using --key");
   if (args.has("cipher") && !args.has("key")) return Error(Code::kInvalid, "--key is required when using --cipher");
@@ -144,7 +144,7 @@ Result<Exit> run_write(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// AgentFS prints the members of objects in the order of their names.
+// AgentFS prints the members of objects sorted by name.
 Json sorted(const Json& value) {
   if (value.is_array()) {
     Json out = Json::array();
@@ -255,7 +255,7 @@ Command make_agentfs_fs() {
                           {.name = "write",
                            .summary = "Write a file",
                            .details = "",
-                           .positionals = {file, {.name = "CONTENT", .help = "what it shall hold"}},
+                           .positionals = {file, {.name = "CONTENT", .help = "the new content"}},
                            .options = {},
                            .subcommands = {},
                            .handler = run_write}},
@@ -266,7 +266,7 @@ Command make_agentfs_init() {
   std::vector<Option> options{{.name = "force", .help = "replace the agent if it exists; its content is lost"},
                               {.name = "base",
                                .value = "BASE",
-                               .help = "lay the agent over this directory (copy on write)",
+                               .help = "use this directory as the agent's base (copy-on-write)",
                                .suggest = Suggest::kHostDirs}};
   for (Option& option : encryption_options()) options.push_back(option);
   options.push_back({.name = "command", .letter = 'c', .value = "COMMAND", .help = "run it inside the new agent"});
@@ -277,9 +277,9 @@ Command make_agentfs_init() {
     options.push_back({.name = name, .value = "VALUE", .help = "not supported by Warren"});
   }
   return {.name = "init",
-          .summary = "Make a new agent",
+          .summary = "Create an agent",
           .details = "",
-          .positionals = {{.name = "ID", .help = "its id (otherwise agent-<Unix time>)", .times = Times::kOptional}},
+          .positionals = {{.name = "ID", .help = "its id [default: agent-<Unix time>]", .times = Times::kOptional}},
           .options = options,
           .subcommands = {},
           .handler = run_init};
@@ -299,17 +299,17 @@ Command make_agentfs() {
   root.subcommands.push_back(make_agentfs_init());
   root.subcommands.push_back(make_agentfs_fs());
   root.subcommands.push_back({.name = "timeline",
-                              .summary = "Show what the agent's tools did",
+                              .summary = "Show the agent's tool calls",
                               .details = "",
                               .positionals = {id_or_path()},
                               .options = timeline_options(),
                               .subcommands = {},
                               .handler = run_timeline});
   root.subcommands.push_back({.name = "migrate",
-                              .summary = "Bring an agent of an older schema up to date",
+                              .summary = "Upgrade an agent file to the current schema",
                               .details = "",
                               .positionals = {id_or_path()},
-                              .options = {{.name = "dry-run", .help = "say what would be done"}},
+                              .options = {{.name = "dry-run", .help = "show what would be done"}},
                               .subcommands = {},
                               .handler = run_migrate});
   root.subcommands.push_back(make_agentfs_run());

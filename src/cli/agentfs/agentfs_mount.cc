@@ -17,7 +17,7 @@
 namespace warren::cli {
 namespace {
 
-// ".../.agentfs/ID.db" is the agent ID; any other file goes by its path.
+// The agent's ID for ".../.agentfs/ID.db"; for any other file its path.
 std::string id_of(const std::string& source) {
   std::string_view path = source;
   bool is_listed = directory_of(path).ends_with("/.agentfs") && path.ends_with(".db");
@@ -150,10 +150,10 @@ std::vector<Command> make_agentfs_mounts() {
                  .suggest = Suggest::kHostDirs};
   Positional command{.name = "COMMAND", .help = "the program and its arguments", .times = Times::kCommand};
   Command mount{.name = "mount",
-                .summary = "Mount an agent, or list what is mounted",
+                .summary = "Mount an agent, or list mounted agents",
                 .details = "",
                 .positionals = {id_or_path(Times::kOptional), dir},
-                .options = {{.name = "auto-unmount", .letter = 'a', .help = "unmount also when the process is killed"},
+                .options = {{.name = "auto-unmount", .letter = 'a', .help = "unmount even if the process is killed"},
                             {.name = "allow-root", .help = "let root in as well"},
                             {.name = "system", .help = "let every user in"},
                             {.name = "foreground", .letter = 'f', .help = "stay in the foreground"},
@@ -175,7 +175,7 @@ std::vector<Command> make_agentfs_mounts() {
                 .positionals = {},
                 .options = {},
                 .subcommands = {{.name = "mounts",
-                                 .summary = "Unmount what nobody uses",
+                                 .summary = "Unmount unused mount points",
                                  .details = "",
                                  .positionals = {},
                                  .options = {{.name = "force", .help = "do not ask"}},

@@ -74,27 +74,26 @@ Result<Exit> run_ps(Context& context, const Arguments&) {
 }  // namespace
 
 Command make_agentfs_run() {
-  return {.name = "run",
-          .summary = "Run a program in a copy-on-write sandbox over this directory",
-          .details = "",
-          .positionals = {{.name = "COMMAND", .help = "the program (default: bash)", .times = Times::kAnyCommand}},
-          .options = {{.name = "allow",
-                       .value = "PATH",
-                       .help = "let it write to PATH itself",
-                       .suggest = Suggest::kHostFiles,
-                       .is_list = true},
-                      {.name = "no-default-allows", .help = "do not let it write to ~/.cache and the like"},
-                      {.name = "experimental-sandbox", .help = "not supported by Warren"},
-                      {.name = "strace", .help = "not supported by Warren"},
-                      {.name = "session", .value = "ID", .help = "share the changes of this session"},
-                      {.name = "system", .help = "has no meaning here: nobody outside sees the files"},
-                      {.name = "key", .value = "KEY", .help = "not supported by Warren", .environment = "AGENTFS_KEY"},
-                      {.name = "cipher",
-                       .value = "CIPHER",
-                       .help = "not supported by Warren",
-                       .environment = "AGENTFS_CIPHER"}},
-          .subcommands = {},
-          .handler = run_run};
+  return {
+      .name = "run",
+      .summary = "Run a program in a copy-on-write sandbox over this directory",
+      .details = "",
+      .positionals = {{.name = "COMMAND", .help = "the program (default: bash)", .times = Times::kAnyCommand}},
+      .options =
+          {{.name = "allow",
+            .value = "PATH",
+            .help = "let the program write to PATH directly",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "no-default-allows", .help = "do not let the program write to ~/.cache and other defaults"},
+           {.name = "experimental-sandbox", .help = "not supported by Warren"},
+           {.name = "strace", .help = "not supported by Warren"},
+           {.name = "session", .value = "ID", .help = "share the changes of this session"},
+           {.name = "system", .help = "has no effect: nobody outside the sandbox sees the files"},
+           {.name = "key", .value = "KEY", .help = "not supported by Warren", .environment = "AGENTFS_KEY"},
+           {.name = "cipher", .value = "CIPHER", .help = "not supported by Warren", .environment = "AGENTFS_CIPHER"}},
+      .subcommands = {},
+      .handler = run_run};
 }
 
 Command make_agentfs_ps() {

@@ -1,4 +1,4 @@
-// `run` and `ps` of AgentFS.
+// The AgentFS commands `run` and `ps`.
 #pragma once
 
 #include "cli/syntax/args.h"

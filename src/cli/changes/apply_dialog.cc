@@ -56,13 +56,13 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
           options.contents.insert_or_assign(change.path, *std::move(merged));
           return Answer::kYes;
         }
-        context.err.line("  it cannot be merged without a person");
+        context.err.line("  it cannot be merged automatically");
         break;
       }
       default:
         context.err.line(
-            "  y: write it; n: leave it; d: show it; m: merge it with the base's; a: this and all "
-            "the rest without conflicts; q: write nothing at all");
+            "  y: write it; n: skip it; d: show it; m: merge it with the base's version; a: this and all "
+            "remaining changes without conflicts; q: quit and write nothing");
     }
   }
 }

@@ -1,4 +1,4 @@
-// apply --interactive: a question for each change.
+// The dialog of apply --interactive: one question for each change.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace warren::cli {
 
-// Takes into `chosen` what the person wants, and into options.contents what they want merged. False: they
-// want to quit, and nothing is to be done.
+// Adds the changes that the user accepts to `chosen`, and merged contents to options.contents. Returns false if the
+// user quits: then nothing is to be written.
 Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                             const ChangeFilter& filter, Selection& chosen, ApplyOptions& options);
 

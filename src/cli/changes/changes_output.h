@@ -1,4 +1,4 @@
-// What diff, apply and discard share: opening an agent that lies over a base, and telling its changes.
+// Shared by diff, apply and discard: opens an agent that has a base, and formats its changes.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace warren::cli {
 
-// Reports an interrupted apply that was finished or taken back on standard error.
+// Prints to standard error if an interrupted apply was finished or undone.
 Result<OverlayAgent> open_overlay(Context& context, const std::string& id, Use use);
 void print_recovery(Output& err, const Recovery& recovery);
 
@@ -18,13 +18,13 @@ std::string_view change_word(TreeChangeKind kind);                     // "added
 std::string_view type_word_of(const TreeChange& change);               // "file"
 std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
 
-// One line of a file, fit for a terminal; a tab stays.
+// One line of a file, made safe for a terminal; tabs are kept.
 std::string printable_line(std::string_view line);
 
 // "3 added, 1 deleted", or "nothing".
 std::string summary_text(const ChangeSummary& sum);
 
-// Asks on the terminal; only what begins with y is a yes.
+// Asks on the terminal; an answer that begins with y or Y means yes.
 Result<bool> ask_yes(Context& context, std::string_view question);
 
 }  // namespace warren::cli

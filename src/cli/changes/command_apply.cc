@@ -1,4 +1,4 @@
-// apply: writes what an agent has changed to its base, or elsewhere.
+// apply: writes an agent's changes to its base, or elsewhere.
 #include <algorithm>
 #include <set>
 
@@ -47,9 +47,10 @@ Json changes_json(const std::vector<TreeChange>& changes) {
   return list;
 }
 
-// Where the base is not what the agent saw: what is to be done about it.
-Result<std::vector<ApplyConflict>> settle(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                          bool merges, MergedContents& contents) {
+// Returns the conflicts that remain after merging, if that is wanted; merged files go to `contents`.
+Result<std::vector<ApplyConflict>> resolve_conflicts(const AgentOverlay& overlay,
+                                                     const std::vector<TreeChange>& changes, bool merges,
+                                                     MergedContents& contents) {
   std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
   if (!merges) return conflicts;
   std::vector<ApplyConflict> left;
@@ -65,7 +66,7 @@ Result<std::vector<ApplyConflict>> settle(const AgentOverlay& overlay, const std
   return left;
 }
 
-void tell_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts) {
+void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts) {
   if (args.has("json")) {
     context.out.json({{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}});
   } else {
@@ -76,11 +77,11 @@ void tell_conflicts(Context& context, const Arguments& args, const std::vector<A
   context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
                                conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
   context.err.line(
-      "hint: --merge brings text together where it can, --force takes the agent's, PATH leaves something out");
+      "hint: --merge merges text files where possible, --force takes the agent's version, PATH limits what is applied");
 }
 
-void tell_done(Context& context, const Arguments& args, const std::vector<TreeChange>& changes,
-               const MergedContents& contents, const ApplyReport& report) {
+void print_applied(Context& context, const Arguments& args, const std::vector<TreeChange>& changes,
+                   const MergedContents& contents, const ApplyReport& report) {
   Output& out = context.out;
   if (args.has("json")) {
     Json merged = Json::array();
@@ -98,7 +99,8 @@ void tell_done(Context& context, const Arguments& args, const std::vector<TreeCh
   for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
   for (const std::string& note : report.notes) context.err.line(context.err.name(note));
   for (const std::string& path : report.changed_since) {
-    context.err.print("{} was changed by the agent meanwhile: that change is still there\n", context.err.name(path));
+    context.err.print("the agent changed {} again during the apply: that change is not applied yet\n",
+                      context.err.name(path));
   }
   out.print("{}: {}\n", args.has("dry-run") ? "would apply" : "applied", summary_text(summarise(changes)));
 }
@@ -141,9 +143,9 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   bool asks = args.has("interactive");
   if (!args.has("force") && !asks) {
     std::vector<ApplyConflict> conflicts =
-        WARREN_TRY(settle(opened.overlay, changes, args.has("merge"), options.contents));
+        WARREN_TRY(resolve_conflicts(opened.overlay, changes, args.has("merge"), options.contents));
     if (!conflicts.empty()) {
-      tell_conflicts(context, args, conflicts);
+      print_conflicts(context, args, conflicts);
       return Exit::kFailed;
     }
   }
@@ -152,20 +154,20 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
     else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
   }
-  tell_done(context, args, changes, options.contents, report);
+  print_applied(context, args, changes, options.contents, report);
   return Exit::kOk;
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& args) {
   int targets = (args.has("to") ? 1 : 0) + (args.has("as-patch") ? 1 : 0) + (args.has("as-branch") ? 1 : 0);
-  if (targets > 1) return refuse(context, "--to, --as-patch and --as-branch do not go together");
+  if (targets > 1) return refuse(context, "--to, --as-patch and --as-branch cannot be used together");
   if (targets == 1 && (args.has("merge") || args.has("interactive") || args.has("dry-run")))
-    return refuse(context, "--merge, --interactive and --dry-run are about the base itself");
-  if (args.has("merge") && args.has("force")) return refuse(context, "--merge and --force do not go together");
+    return refuse(context, "--merge, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch");
+  if (args.has("merge") && args.has("force")) return refuse(context, "--merge and --force cannot be used together");
   if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge")))
-    return refuse(context, "--interactive asks about everything itself");
+    return refuse(context, "--interactive cannot be used with --json, --force or --merge");
   if (args.has("interactive") && !is_terminal(context.input))
-    return Error(Code::kInvalid, "--interactive needs a terminal to ask on");
+    return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
   OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
@@ -174,9 +176,9 @@ Result<Exit> run_apply(Context& context, const Arguments& args) {
   ApplyOptions options;
   options.set_id = args.has("force") ? SetId::kKeep : SetId::kDrop;
   if (args.has("interactive")) {
-    bool goes_on =
+    bool is_confirmed =
         WARREN_TRY(choose_changes(context, opened.overlay, all, filter_of(args.all("PATH")), chosen, options));
-    if (!goes_on) return Exit::kFailed;
+    if (!is_confirmed) return Exit::kFailed;
   } else {
     chosen.take_if(filter_of(args.all("PATH")));
   }
@@ -187,35 +189,34 @@ Result<Exit> run_apply(Context& context, const Arguments& args) {
 }
 
 std::vector<Option> apply_options() {
-  return {{.name = "dry-run", .letter = 'n', .help = "say what would be done, and which conflicts there are"},
-          {.name = "force", .help = "take the agent's version where the base was changed meanwhile"},
-          {.name = "merge", .help = "bring both versions of a text together where the base was changed meanwhile"},
+  return {{.name = "dry-run", .letter = 'n', .help = "show what would be done, and any conflicts"},
+          {.name = "force", .help = "take the agent's version where the base has changed too"},
+          {.name = "merge", .help = "merge text files where the base has changed too"},
           {.name = "interactive", .letter = 'i', .help = "ask about each change"},
           {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
           {.name = "as-patch",
            .value = "FILE",
            .help = "write a patch instead (- for standard output)",
            .suggest = Suggest::kHostFiles},
-          {.name = "as-branch",
-           .value = "NAME",
-           .help = "make a commit on a new branch of the base's git repository instead"},
+          {.name = "as-branch", .value = "NAME", .help = "commit to a new branch of the base's git repository instead"},
           json_option()};
 }
 
 }  // namespace
 
 Command make_apply() {
-  return {.name = "apply",
-          .summary = "Write what an agent has changed to its base",
-          .details =
-              "Everything or nothing: before anything is written, each file concerned must still be what the agent "
-              "saw, and a crash on the way is made good by the next command. What was applied is no change of "
-              "the agent's any more. What cannot be left out comes along: a new directory above a new file, "
-              "everything below a deleted directory. With conflicts the exit status is 1.",
-          .positionals = {id_argument(), {.name = "PATH", .help = "only changes there", .times = Times::kAny}},
-          .options = apply_options(),
-          .subcommands = {},
-          .handler = run_apply};
+  return {
+      .name = "apply",
+      .summary = "Write an agent's changes to its base",
+      .details =
+          "Applies everything or nothing: before anything is written, each file concerned must still be what the "
+          "agent saw, and after a crash the next command finishes or undoes the apply. Applied changes are no "
+          "longer listed as changes of the agent. Changes that others depend on are included: a new directory "
+          "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1.",
+      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .options = apply_options(),
+      .subcommands = {},
+      .handler = run_apply};
 }
 
 }  // namespace warren::cli

@@ -1,4 +1,4 @@
-// diff: what an agent has changed over its base.
+// diff: lists an agent's changes to its base.
 #include <algorithm>
 #include <map>
 
@@ -85,7 +85,7 @@ void print_names(Output& out, const std::vector<TreeChange>& changes, char end) 
   }
 }
 
-// With NULs the fields stand alone, so that no name can be taken for anything else.
+// Each field ends with NUL, so that no name can be mistaken for anything else.
 void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
   for (const TreeChange& change : changes) {
     std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
@@ -140,18 +140,18 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
 
 Result<Exit> run_diff(Context& context, const Arguments& args) {
   int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
-  if (forms > 1) return refuse(context, "--json, --name-only and --stat do not go together");
+  if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
   if (args.has("patch") && (args.has("json") || args.has("name-only")))
-    return refuse(context, "--patch goes with --stat alone");
+    return refuse(context, "--patch cannot be used with --json or --name-only");
   if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
-    return refuse(context, "--null is for lists of names");
+    return refuse(context, "--null cannot be used with --json, --stat or --patch");
   OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), Use::kRead));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }
 
-// AgentFS knows no renames, and one line for each path.
+// AgentFS has no renames and prints one line for each path.
 std::map<std::string, std::string> agentfs_lines(const std::vector<TreeChange>& changes) {
   std::map<std::string, std::string> lines;
   for (const TreeChange& change : changes) {
@@ -160,7 +160,7 @@ std::map<std::string, std::string> agentfs_lines(const std::vector<TreeChange>& 
     if (is_renamed) lines.emplace(change.base_path, fmt::format("D {}", type));
     char letter = is_renamed ? 'A' : change.letter();
     auto [there, is_new] = lines.emplace(change.path, fmt::format("{} {}", letter, type));
-    if (!is_new) there->second = fmt::format("M {}", type);  // gone, and something else came
+    if (!is_new) there->second = fmt::format("M {}", type);  // renamed away, and replaced by something else
   }
   return lines;
 }
@@ -201,21 +201,22 @@ Command make_agentfs_diff() {
 }
 
 Command make_diff() {
-  return {.name = "diff",
-          .summary = "Show what an agent has changed over its base",
-          .details =
-              "One line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
-              "directory or a link, and the path. Files that were only read do not appear. "
-              "PATH is a path, which takes everything below it, or a pattern: * ? [a-z] **.",
-          .positionals = {id_argument(), {.name = "PATH", .help = "only changes there", .times = Times::kAny}},
-          .options = {{.name = "patch", .letter = 'p', .help = "the content, as a patch for git apply and patch -p1"},
-                      {.name = "stat", .help = "how many lines of each file"},
-                      {.name = "name-only", .help = "paths alone"},
-                      {.name = "null", .letter = 'z', .help = "end each entry with a NUL instead of a line end"},
-                      {.name = "exit-code", .help = "exit with 1 if anything is changed"},
-                      json_option()},
-          .subcommands = {},
-          .handler = run_diff};
+  return {
+      .name = "diff",
+      .summary = "Show an agent's changes to its base",
+      .details =
+          "Prints one line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
+          "directory or a link, and the path. Files that were only read do not appear. "
+          "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
+      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
+                  {.name = "stat", .help = "print the number of changed lines for each file"},
+                  {.name = "name-only", .help = "print only the paths"},
+                  {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
+                  {.name = "exit-code", .help = "exit with 1 if there are changes"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_diff};
 }
 
 }  // namespace warren::cli

@@ -1,4 +1,4 @@
-// discard: drops what an agent has changed over its base.
+// discard: drops an agent's changes to its base.
 #include <fmt/format.h>
 
 #include "changes/discard.h"
@@ -23,11 +23,14 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
   }
   if (!args.has("yes")) {
     if (!is_terminal(context.input)) {
-      return Error(Code::kInvalid, fmt::format("this drops {}", summary_text(summarise(changes))),
-                   "--yes drops it without asking; `warren diff` shows it");
+      return Error(Code::kInvalid,
+                   fmt::format("discarding {} needs --yes when standard input is not a terminal",
+                               summary_text(summarise(changes))),
+                   "`warren diff` shows the changes");
     }
     for (const TreeChange& change : changes) context.err.line(change_line(context.err, change));
-    bool is_wanted = WARREN_TRY(ask_yes(context, fmt::format("Drop {}, for good?", summary_text(summarise(changes)))));
+    bool is_wanted =
+        WARREN_TRY(ask_yes(context, fmt::format("Drop {} permanently?", summary_text(summarise(changes)))));
     if (!is_wanted) {
       context.err.line("nothing was dropped");
       return Exit::kFailed;
@@ -41,16 +44,17 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_discard() {
-  return {.name = "discard",
-          .summary = "Drop what an agent has changed, so that its base shows again",
-          .details =
-              "Without PATH everything is dropped. What cannot stay goes along: everything below a directory that was "
-              "added, renamed or deleted, and what stands at the name a renamed file had. `warren diff` shows what "
-              "there is; there is no way back.",
-          .positionals = {id_argument(), {.name = "PATH", .help = "only changes there", .times = Times::kAny}},
-          .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
-          .subcommands = {},
-          .handler = run_discard};
+  return {
+      .name = "discard",
+      .summary = "Drop an agent's changes to its base",
+      .details =
+          "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
+          "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
+          "`warren diff` shows the changes. Dropped changes cannot be restored.",
+      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
+      .subcommands = {},
+      .handler = run_discard};
 }
 
 }  // namespace warren::cli

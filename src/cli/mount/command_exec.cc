@@ -21,8 +21,8 @@ Command make_exec() {
   return {.name = "exec",
           .summary = "Run a command inside an agent's files",
           .details =
-              "Mounts the agent on a temporary directory, runs the command with that as its working directory, and "
-              "unmounts. The exit status is the command's. Everything after COMMAND belongs to it.",
+              "Mounts the agent on a temporary directory, runs the command there, and unmounts it. The exit status is "
+              "the command's. Words after COMMAND are passed to it.",
           .positionals = {id_argument(),
                           {.name = "COMMAND", .help = "the program and its arguments", .times = Times::kCommand}},
           .options = {},

@@ -27,7 +27,7 @@ Result<Exit> list_mounts(Context& context, const Arguments& args) {
   }
   for (const MountedFs& mount : mounts) {
     context.out.print("{} on {}{}\n", context.out.name(mount.source), context.out.name(mount.dir),
-                      is_dead_mount(mount.dir) ? " (dead: `warren prune mounts` takes it away)" : "");
+                      is_dead_mount(mount.dir) ? " (dead: `warren prune mounts` removes it)" : "");
   }
   return Exit::kOk;
 }
@@ -42,7 +42,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   if (!args.has("DIR")) return refuse(context, "`warren mount ID DIR` needs a directory to mount on");
   bool for_everyone = args.has("allow-other") || args.has("system");
   if (args.has("allow-root") && for_everyone) {
-    return refuse(context, "--allow-root and --allow-other do not go together");
+    return refuse(context, "--allow-root and --allow-other cannot be used together");
   }
   std::string located = WARREN_TRY(locate_agent(args.get("ID")));
   if (located == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be mounted");
@@ -69,11 +69,11 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
 
 Command make_mount() {
   return {.name = "mount",
-          .summary = "Show an agent's files in a directory, to every program",
+          .summary = "Mount an agent's files on a directory",
           .details =
-              "Goes on in the background once the mount answers; `warren umount DIR` ends it, and so does SIGTERM. "
-              "Other processes may use the agent meanwhile, and each sees what the other does. "
-              "Without arguments it lists what is mounted.",
+              "Continues in the background once the mount is ready; `warren umount DIR` or SIGTERM ends it. Other "
+              "processes can use the agent at the same time and see each other's changes. Without arguments it lists "
+              "mounted agents.",
           .positionals = {{.name = "ID",
                            .help = "the agent: an id in ./.agentfs, or the path of its file",
                            .times = Times::kOptional,
@@ -82,10 +82,10 @@ Command make_mount() {
                            .help = "the directory to mount on",
                            .times = Times::kOptional,
                            .suggest = Suggest::kHostDirs}},
-          .options = {{.name = "foreground", .letter = 'f', .help = "stay, and end with Ctrl-C"},
-                      {.name = "auto-unmount", .letter = 'a', .help = "unmount also when the process is killed"},
-                      {.name = "allow-other", .help = "let every user in; permissions decide what each may do"},
-                      {.name = "system", .help = "the same as --allow-other"},
+          .options = {{.name = "foreground", .letter = 'f', .help = "stay in the foreground; Ctrl-C unmounts"},
+                      {.name = "auto-unmount", .letter = 'a', .help = "unmount even if the process is killed"},
+                      {.name = "allow-other", .help = "let every user in, subject to file permissions"},
+                      {.name = "system", .help = "same as --allow-other"},
                       {.name = "allow-root", .help = "let root in as well"},
                       {.name = "uid",
                        .value = "UID",
@@ -96,8 +96,8 @@ Command make_mount() {
                        .help = "show this group as the group of everything",
                        .kind = ValueKind::kUserId},
                       {.name = "passthrough",
-                       .help = "read large files as fast as from the base; opening any file costs more"},
-                      {.name = "read-only", .letter = 'r', .help = "nothing can be changed through the mount"},
+                       .help = "read large files at the speed of the base; opening any file takes longer"},
+                      {.name = "read-only", .letter = 'r', .help = "do not allow changes through the mount"},
                       json_option()},
           .subcommands = {},
           .handler = run_mount};

@@ -50,7 +50,7 @@ Result<Exit> run_ps(Context& context, const Arguments& args) {
 
 Command make_ps() {
   return {.name = "ps",
-          .summary = "List the processes that serve an agent: mounts, and commands run inside one",
+          .summary = "List processes that serve an agent: mounts, and commands run inside one",
           .details = "",
           .positionals = {},
           .options = {json_option()},

@@ -16,13 +16,13 @@ namespace {
 constexpr std::chrono::seconds kEndWait{30};
 constexpr std::chrono::milliseconds kStep{5};
 
-// The server writes everything out and closes the agent; only then is the agent's file alone.
+// The server flushes everything and closes the agent; only then is the agent a single file.
 Status wait_for_server(const Running& server) {
   auto until = std::chrono::steady_clock::now() + kEndWait;
   while (liveness_of(server.process) == Liveness::kAlive) {
     if (std::chrono::steady_clock::now() > until) {
-      return Error(Code::kTimeout, fmt::format("process {} has unmounted, but does not end", server.process.pid),
-                   "a program still has files open there; it ends with them");
+      return Error(Code::kTimeout, fmt::format("process {} has unmounted but is still running", server.process.pid),
+                   "a program still has files open there; the process ends once they are closed");
     }
     std::this_thread::sleep_for(kStep);
   }
@@ -37,13 +37,13 @@ Result<Exit> run_umount(Context&, const Arguments& args) {
   bool is_ours = std::any_of(mounts.begin(), mounts.end(), [&](const MountedFs& m) { return m.dir == dir; });
   if (!is_ours) {
     return Error(Code::kInvalid, fmt::format("no agent is mounted on {}", quote(given)),
-                 "`warren mount` lists what is mounted");
+                 "`warren mount` lists mounted agents");
   }
   std::vector<Running> running = WARREN_TRY(list_running());
   Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
   if (!done.ok() && done.error().code() == Code::kBusy) {
     return Error(Code::kBusy, fmt::format("{} is in use", quote(given)),
-                 "end the programs that have files or their working directory there (`fuser -vm DIR` lists them), "
+                 "end the programs that have open files or their working directory there (`fuser -vm DIR` lists them), "
                  "or unmount with --lazy");
   }
   WARREN_TRY(std::move(done));
@@ -58,12 +58,12 @@ Result<Exit> run_umount(Context&, const Arguments& args) {
 
 Command make_umount() {
   return {.name = "umount",
-          .summary = "Take a mounted agent away from its directory",
-          .details = "Returns when everything is written and the agent is a single file again.",
+          .summary = "Unmount an agent",
+          .details = "Returns once everything is written and the agent is a single file again.",
           .positionals = {{.name = "DIR", .help = "the directory it is mounted on", .suggest = Suggest::kHostDirs}},
           .options = {{.name = "lazy",
                        .letter = 'l',
-                       .help = "also while programs use it: they keep what they have open until they end"}},
+                       .help = "unmount even while in use: programs keep their open files until they close them"}},
           .subcommands = {},
           .handler = run_umount};
 }

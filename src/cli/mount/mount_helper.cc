@@ -10,14 +10,14 @@
 namespace warren::cli {
 namespace {
 
-// What mount(8) deals with itself, or what every mount of ours is anyway.
-constexpr std::array<std::string_view, 21> kNothingToDo = {
+// Options that mount(8) handles itself, or that hold for all our mounts.
+constexpr std::array<std::string_view, 21> kIgnored = {
     "defaults", "auto",  "noauto",  "rw",       "user",       "nouser", "users", "owner", "group", "_netdev", "nofail",
     "exec",     "async", "noatime", "relatime", "nodiratime", "nosuid", "nodev", "dev",   "suid",  "loud"};
 
 Status add_option(std::vector<std::string>& words, std::string_view option) {
   if (option.empty() || option.starts_with("x-") || option.starts_with("comment=")) return Ok{};
-  if (std::find(kNothingToDo.begin(), kNothingToDo.end(), option) != kNothingToDo.end()) return Ok{};
+  if (std::find(kIgnored.begin(), kIgnored.end(), option) != kIgnored.end()) return Ok{};
   if (option == "noexec") words.emplace_back("--no-exec");
   else if (option == "ro") words.emplace_back("--read-only");
   else if (option == "allow_other") words.emplace_back("--allow-other");
@@ -25,8 +25,8 @@ Status add_option(std::vector<std::string>& words, std::string_view option) {
   else if (option == "auto_unmount") words.emplace_back("--auto-unmount");
   else if (option.starts_with("uid=") || option.starts_with("gid=")) words.push_back(fmt::format("--{}", option));
   else
-    return Error(Code::kInvalid, fmt::format("no mount option {}", quote(option)),
-                 "ro, noexec, allow_other, allow_root, auto_unmount, uid=N and gid=N are known");
+    return Error(Code::kInvalid, fmt::format("unknown mount option {}", quote(option)),
+                 "the supported options are ro, noexec, allow_other, allow_root, auto_unmount, uid=N and gid=N");
   return Ok{};
 }
 
@@ -57,9 +57,9 @@ Result<std::vector<std::string>> mount_words(std::span<const std::string> given)
     else if ((word == "-t" || word == "-N") && i + 1 < given.size()) ++i;
     else if (word == "-f" || word == "-fn" || word == "-nf") is_fake = true;
     else if (!word.starts_with('-')) places.push_back(word);
-    // -s, -n and -v are about mount(8)'s own work.
+    // -s, -n and -v only concern mount(8) itself.
   }
-  if (places.size() != 2) return Error(Code::kInvalid, "mount.warren takes the agent's file and a directory");
+  if (places.size() != 2) return Error(Code::kInvalid, "mount.warren needs exactly an agent file and a directory");
   if (is_fake) return std::vector<std::string>();
   words.emplace_back("--");
   words.insert(words.end(), places.begin(), places.end());

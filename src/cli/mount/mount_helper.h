@@ -1,4 +1,4 @@
-// Answering as mount(8)'s helper, so that an agent can stand in /etc/fstab.
+// Support for being called as a helper of mount(8), so that /etc/fstab can mount agents.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace warren::cli {
 
-// Whether the program was started under a name that mount(8) looks for: mount.warren, mount.fuse.warren.
+// Whether the program was called by a name that mount(8) looks for: mount.warren, mount.fuse.warren.
 bool is_mount_helper(std::string_view program_name);
 
-// From "SOURCE DIR [-sfnv] [-o OPTION,...]" to the words of `warren mount`; to nothing with -f, which
-// asks for everything but the mount itself. kInvalid names what it cannot do.
+// Translates "SOURCE DIR [-sfnv] [-o OPTION,...]" to the arguments of `warren mount`. Returns none with -f, which
+// asks for everything but the mount itself. kInvalid names an unsupported option.
 Result<std::vector<std::string>> mount_words(std::span<const std::string> given);
 
 }  // namespace warren::cli

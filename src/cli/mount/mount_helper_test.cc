@@ -12,17 +12,17 @@ using Words = std::vector<std::string>;
 
 Result<Words> words_of(const Words& given) { return mount_words(given); }
 
-TEST(MountHelper, IsKnownByItsName) {
+TEST(MountHelper, IsRecognisedByItsName) {
   EXPECT_TRUE(is_mount_helper("mount.warren"));
   EXPECT_TRUE(is_mount_helper("mount.fuse.warren"));
   for (const char* other : {"warren", "agentfs", "mount", "mount.warren2"}) EXPECT_FALSE(is_mount_helper(other));
 }
 
-TEST(MountHelper, PassesThePlacesOn) {
+TEST(MountHelper, PassesOnSourceAndDirectory) {
   EXPECT_EQ(words_of({"/a.db", "/mnt"}).value(), (Words{"mount", "--", "/a.db", "/mnt"}));
 }
 
-TEST(MountHelper, TranslatesTheOptionsThatMeanSomethingToUs) {
+TEST(MountHelper, TranslatesSupportedOptions) {
   EXPECT_EQ(
       words_of({"/a.db", "/mnt", "-o", "ro,allow_other,auto_unmount,uid=5,gid=6"}).value(),
       (Words{"mount", "--read-only", "--allow-other", "--auto-unmount", "--uid=5", "--gid=6", "--", "/a.db", "/mnt"}));
@@ -30,21 +30,21 @@ TEST(MountHelper, TranslatesTheOptionsThatMeanSomethingToUs) {
             (Words{"mount", "--allow-root", "--", "/a.db", "/mnt"}));
 }
 
-TEST(MountHelper, LeavesOutWhatIsAboutMountItself) {
+TEST(MountHelper, IgnoresOptionsOfMountItself) {
   EXPECT_EQ(words_of({"/a.db", "/mnt", "-s", "-n", "-v", "-t", "fuse.warren", "-o",
                       "rw,nofail,noauto,_netdev,x-systemd.automount,comment=a", "-o", "defaults,,nosuid"})
                 .value(),
             (Words{"mount", "--", "/a.db", "/mnt"}));
 }
 
-TEST(MountHelper, NamesAnOptionThatItDoesNotKnow) {
+TEST(MountHelper, NamesAnUnknownOption) {
   Result<Words> refused = words_of({"/a.db", "/mnt", "-o", "ro,data=journal"});
   ASSERT_EQ(error_of(refused), Code::kInvalid);
   EXPECT_NE(refused.error().message().find("'data=journal'"), std::string::npos) << refused.error().message();
   EXPECT_FALSE(refused.error().hint().empty());
 }
 
-TEST(MountHelper, TakesExactlyTwoPlaces) {
+TEST(MountHelper, TakesExactlySourceAndDirectory) {
   EXPECT_EQ(error_of(words_of({})), Code::kInvalid);
   EXPECT_EQ(error_of(words_of({"/a.db"})), Code::kInvalid);
   EXPECT_EQ(error_of(words_of({"/a.db", "-o", "ro"})), Code::kInvalid);

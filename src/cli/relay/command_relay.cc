@@ -17,7 +17,7 @@ Option relay_root_option() {
 Result<std::string> relay_root_path(Context& context, const Arguments& args) {
   if (auto given = args.find("root"); given && !given->empty()) return *given;
   std::optional<std::string> home = context.environment("HOME");
-  if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "name the directory with '--root'");
+  if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "use '--root'");
   return *home + "/.agent-relay";
 }
 

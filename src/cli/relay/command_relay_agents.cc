@@ -1,4 +1,4 @@
-// Agents and their processes: agents, spawn, release.
+// Commands about agents and their processes: agents, spawn, release.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::size_t kPromptBytes = std::size_t{1} << 20;  // the relay's own limit is lower, and its to say
+constexpr std::size_t kPromptBytes = std::size_t{1} << 20;  // the relay's own limit is lower
 
 Json agent_json(const relay::AgentRow& agent, const relay::Life* life) {
   Json json = {{"name", agent.name}, {"status", agent.status}, {"registered_at_us", agent.registered_at_us}};
@@ -49,7 +49,7 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
-  if (ledger->homes() != nullptr) {  // people want to know where that is
+  if (ledger->homes() != nullptr) {  // show the label instead of the id
     std::map<std::string, std::string> labels = WARREN_TRY(ledger->homes()->labels());
     for (relay::AgentRow& agent : agents) agent.home = labels[agent.home];
   }
@@ -67,7 +67,7 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// Fails when the relay refused the message, or `is_done` says so.
+// Waits until `is_done`. Fails if the relay refused the message or `is_done` fails.
 template <class IsDone>
 Status wait_until(Context& context, const Arguments& args, relay::Ledger& ledger, const std::string& id,
                   IsDone is_done) {
@@ -81,7 +81,7 @@ Status wait_until(Context& context, const Arguments& args, relay::Ledger& ledger
     if (message && WARREN_TRY(is_done())) return Ok{};
     if (context.clock.monotonic_ns() > until) {
       return Error(Code::kTimeout, fmt::format("{} is not done yet", quote(id)),
-                   "it goes on: `warren relay agents` shows it");
+                   "the request stays active: see `warren relay agents`");
     }
     ::poll(nullptr, 0, 10);
   }
@@ -89,10 +89,11 @@ Status wait_until(Context& context, const Arguments& args, relay::Ledger& ledger
 
 Result<std::pair<std::string, std::string>> split_variable(const std::string& text) {
   std::size_t equals = text.find('=');
-  if (equals == text.npos) return Error(Code::kInvalid, fmt::format("'--env' is NAME=value, not {}", quote(text)));
+  if (equals == text.npos) return Error(Code::kInvalid, fmt::format("'--env' must be NAME=value, not {}", quote(text)));
   bool is_safe = text.find_first_of(",\r\n") == text.npos;
   if (!is_safe)
-    return Error(Code::kInvalid, fmt::format("{} has a comma or a line break, which ENV cannot carry", quote(text)));
+    return Error(Code::kInvalid,
+                 fmt::format("{} contains a comma or a line break, which ENV does not allow", quote(text)));
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
@@ -111,13 +112,13 @@ Result<relay::SpawnRequest> spawn_request(Context& context, const Arguments& arg
   }
   relay::SpawnRequest read = WARREN_TRY(relay::parse_spawn_request(write_spawn_request(request)));
   if (read.cli != request.cli || read.working_dir != request.working_dir) {
-    return Error(Code::kInvalid, "a value has blanks at its ends, or a line break");
+    return Error(Code::kInvalid, "a value starts or ends with blanks, or contains a line break");
   }
   return request;
 }
 
 Result<Exit> run_spawn(Context& context, const Arguments& args) {
-  if (!args.has("cli")) return refuse(context, "--cli is needed: a key of config.json's \"spawn\": \"clis\"");
+  if (!args.has("cli")) return refuse(context, "--cli is required: a key of config.json's \"spawn\": \"clis\"");
   relay::SpawnRequest request = WARREN_TRY(spawn_request(context, args));
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
@@ -144,7 +145,7 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
   const std::string& name = args.get("NAME");
   WARREN_TRY(relay::check_agent_name(name));
   std::string reason = args.find("reason").value_or("");
-  if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' has a line break");
+  if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' contains a line break");
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "release"};
@@ -163,12 +164,12 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-std::vector<Option> asking_options(std::string_view wait_help) {
+std::vector<Option> request_options(std::string_view wait_help) {
   return {
       {.name = "from",
        .letter = 'f',
        .value = "NAME",
-       .help = "the agent that asks",
+       .help = "the requesting agent",
        .fallback = "Operator",
        .environment = "AGENT_RELAY_NAME"},
       {.name = "wait", .help = wait_help},
@@ -177,36 +178,38 @@ std::vector<Option> asking_options(std::string_view wait_help) {
 }
 
 Command make_spawn() {
-  Command spawn{
-      .name = "spawn",
-      .summary = "Have the relay start an agent, and print the id of the request",
-      .details =
-          "The relay starts what config.json allows under \"spawn\": \"clis\", without a shell, and "
-          "tells in the inbox of who asked when it runs and how it ended.",
-      .positionals = {{.name = "NAME", .help = "the new agent's name"}},
-      .options =
-          {{.name = "cli", .value = "KEY", .help = "which program, by its key in config.json"},
-           {.name = "prompt", .value = "TEXT", .help = "what it is told; - for standard input"},
-           {.name = "dir",
-            .value = "DIR",
-            .help = "where it works: below one of config.json's roots; a relative one, below the first",
-            .suggest = Suggest::kHostDirs},
-           {.name = "env", .value = "NAME=VALUE", .help = "a variable that config.json allows", .is_list = true}},
-      .handler = run_spawn};
-  for (Option& option : asking_options("return when its process runs")) spawn.options.push_back(std::move(option));
+  Command spawn{.name = "spawn",
+                .summary = "Ask the relay to start an agent, and print the request's id",
+                .details =
+                    "The relay starts programs that config.json lists under \"spawn\": \"clis\", without a shell. The "
+                    "requesting agent gets a message when the program runs, and when it has ended.",
+                .positionals = {{.name = "NAME", .help = "the new agent's name"}},
+                .options = {{.name = "cli", .value = "KEY", .help = "the program's key in config.json"},
+                            {.name = "prompt", .value = "TEXT", .help = "its prompt; - for standard input"},
+                            {.name = "dir",
+                             .value = "DIR",
+                             .help = "its working directory, below one of config.json's roots; relative to the first",
+                             .suggest = Suggest::kHostDirs},
+                            {.name = "env",
+                             .value = "NAME=VALUE",
+                             .help = "a variable that config.json allows",
+                             .is_list = true}},
+                .handler = run_spawn};
+  for (Option& option : request_options("return once its process runs")) spawn.options.push_back(std::move(option));
   return spawn;
 }
 
 Command make_release() {
-  Command release{.name = "release",
-                  .summary = "Have the relay end an agent that it started, and all that this one started",
-                  .details =
-                      "Who started it may, and who started those, and who leads. It is told and has time to save its "
-                      "state, then gets SIGTERM, and SIGKILL if it goes on.",
-                  .positionals = {{.name = "NAME", .help = "the agent"}},
-                  .options = {{.name = "reason", .value = "TEXT", .help = "what it is told"}},
-                  .handler = run_release};
-  for (Option& option : asking_options("return when its process has ended"))
+  Command release{
+      .name = "release",
+      .summary = "Ask the relay to end an agent that it started, with all its descendants",
+      .details =
+          "Only its ancestors and the lead may do that. It is notified and has time to save its state, then "
+          "gets SIGTERM, and SIGKILL if it does not end.",
+      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .options = {{.name = "reason", .value = "TEXT", .help = "sent to the agent"}},
+      .handler = run_release};
+  for (Option& option : request_options("return once its process has ended"))
     release.options.push_back(std::move(option));
   return release;
 }
@@ -215,7 +218,7 @@ Command make_release() {
 
 std::vector<Command> make_relay_agents() {
   Command agents{.name = "agents",
-                 .summary = "List the agents it knows, and the processes of those it started",
+                 .summary = "List agents, and the processes of those that the relay started",
                  .details = "",
                  .options = {json_option()},
                  .handler = run_agents};

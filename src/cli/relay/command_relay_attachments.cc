@@ -1,4 +1,4 @@
-// Attachments: what send and inbox do with them, and the store of a relay.
+// Attachments in send and inbox, and the commands for the relay's store.
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -13,7 +13,7 @@ namespace warren::cli {
 
 Status attach_files(relay::Client& client, const std::vector<std::string>& files, relay::Message& message) {
   if (files.size() > relay::kAttachmentCount) {
-    return Error(Code::kInvalid, fmt::format("a message has at most {} attachments", relay::kAttachmentCount));
+    return Error(Code::kInvalid, fmt::format("a message can have at most {} attachments", relay::kAttachmentCount));
   }
   for (const std::string& file : files) {
     relay::Attachment attachment = WARREN_TRY(client.attach_path(file));
@@ -22,13 +22,13 @@ Status attach_files(relay::Client& client, const std::vector<std::string>& files
   return Ok{};
 }
 
-// The relay has the last word; this is so that its sender hears at once, and what to do.
+// The relay checks as well. Checking here gives the sender an immediate error, with a hint.
 Status check_message_size(const relay::Root& root, const relay::Message& message) {
   Result<relay::Config> config = root.read_config();
   std::uint64_t most = config.ok() ? config->message_bytes_max : relay::Config().message_bytes_max;
   std::size_t size = write_message(message).size();
   if (size <= most) return Ok{};
-  return Error(Code::kTooLarge, fmt::format("the message has {} bytes; this relay takes {}", size, most),
+  return Error(Code::kTooLarge, fmt::format("the message has {} bytes; the limit of this relay is {}", size, most),
                "send the large part as a file with '--attach FILE'");
 }
 
@@ -84,8 +84,8 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 Result<Exit> run_collect(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   if (!root->is_locked_by_other()) {
-    return Error(Code::kUnavailable, fmt::format("no relay is up at {}", quote(root->path())),
-                 "the one that is next up collects by itself");
+    return Error(Code::kUnavailable, fmt::format("no relay is running at {}", quote(root->path())),
+                 "a relay collects by itself once it runs");
   }
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
@@ -99,21 +99,19 @@ Result<Exit> run_collect(Context& context, const Arguments& args) {
 
 std::vector<Command> make_relay_attachments() {
   Command list{.name = "list",
-               .summary = "List the attachments the relay knows",
+               .summary = "List attachments in the relay's store",
                .details = "",
                .options = {json_option()},
                .handler = run_list};
   Command collect{.name = "collect",
-                  .summary = "Have the relay remove those that nobody needs, now",
-                  .details = "It does so by itself an hour after the last message that refers to one was read.",
+                  .summary = "Ask the relay to remove unneeded attachments now",
+                  .details = "It does so by itself, an hour after the last message with the attachment was read.",
                   .options = {{.name = "all",
-                               .help = "not only those nobody has needed for an hour: also what was "
-                                       "attached just now and not sent yet"}},
+                               .help = "do not wait for an hour: also remove files attached just now "
+                                       "and not sent yet"}},
                   .handler = run_collect};
-  return {{.name = "attachments",
-           .summary = "Files that are sent along with messages",
-           .details = "",
-           .subcommands = {list, collect}}};
+  return {
+      {.name = "attachments", .summary = "Files attached to messages", .details = "", .subcommands = {list, collect}}};
 }
 
 }  // namespace warren::cli

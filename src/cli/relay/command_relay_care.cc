@@ -1,4 +1,4 @@
-// Looking after a relay: dead, archive, backup, fsck.
+// Maintenance commands: dead, archive, backup, adopt, fsck.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ Result<Exit> request(Context& context, const Arguments& args, std::string_view w
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
   auto transaction = WARREN_TRY(ledger->begin());
-  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));  // whose relay has the file
+  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));  // its relay has the file
   WARREN_TRY(ledger->request(what, dump_json({{"dead_letter", letter.id}}), sender));
   WARREN_TRY(transaction.commit());
   WARREN_TRY(root->poke());
@@ -110,12 +110,12 @@ Result<Exit> run_adopt(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   relay::Homes* homes = ledger->homes();
-  if (homes == nullptr) return Error(Code::kUnsupported, "this relay shares its ledger with no other");
+  if (homes == nullptr) return Error(Code::kUnsupported, "the ledger of this relay is not shared");
   WARREN_TRY(root->make_agent(name));
   auto transaction = WARREN_TRY(ledger->begin());
   std::int64_t left = WARREN_TRY(homes->adopt(name));
   WARREN_TRY(transaction.commit());
-  if (left > 0) context.out.print("{} deliveries are under way where it was, and stay there\n", left);
+  if (left > 0) context.out.print("{} pending deliveries stay at its old home\n", left);
   return Exit::kOk;
 }
 
@@ -132,29 +132,35 @@ Result<Exit> run_fsck(Context& context, const Arguments& args) {
   } else {
     for (const std::string& problem : report.problems) context.out.line(printable(problem));
     for (const std::string& repaired : report.repaired) context.out.line(printable(repaired));
-    if (report.problems.empty()) context.out.line("the ledger and the directories agree");
+    if (report.problems.empty()) context.out.line("the ledger and the directories are consistent");
   }
   bool is_well = report.problems.size() <= report.repaired.size();
   return is_well ? Exit::kOk : Exit::kFailed;
 }
 
 Command make_dead() {
-  Positional letter{.name = "LETTER", .help = "its number", .kind = ValueKind::kCount};
+  Positional letter{.name = "LETTER", .help = "the dead letter's number", .kind = ValueKind::kCount};
   Command list{.name = "list",
                .summary = "List messages that could not be delivered",
                .details = "",
                .options = {json_option()},
                .handler = run_dead_list};
   Command show{.name = "show",
-               .summary = "Print one, as it was sent",
+               .summary = "Print a dead letter as it was sent",
                .details = "",
                .positionals = {letter},
                .options = {json_option()},
                .handler = run_dead_show};
-  Command again{
-      .name = "redeliver", .summary = "Try it again", .details = "", .positionals = {letter}, .handler = run_redeliver};
-  Command discard{
-      .name = "discard", .summary = "Give it up", .details = "", .positionals = {letter}, .handler = run_discard};
+  Command again{.name = "redeliver",
+                .summary = "Retry the delivery of a dead letter",
+                .details = "",
+                .positionals = {letter},
+                .handler = run_redeliver};
+  Command discard{.name = "discard",
+                  .summary = "Dismiss a dead letter",
+                  .details = "",
+                  .positionals = {letter},
+                  .handler = run_discard};
   return {.name = "dead",
           .summary = "Dead letters: messages that could not be delivered",
           .details = "",
@@ -163,16 +169,16 @@ Command make_dead() {
 
 Command make_archive() {
   Command list{.name = "list",
-               .summary = "List days and how much they hold",
+               .summary = "List days with the number and size of their messages",
                .details = "",
                .options = {json_option()},
                .handler = run_archive_list};
   Command prune{.name = "prune",
-                .summary = "Remove processed messages of old days",
+                .summary = "Remove old processed messages",
                 .details = "",
                 .options = {{.name = "older",
                              .value = "TIME",
-                             .help = "than this: 7d, 12h",
+                             .help = "minimum age: 7d, 12h",
                              .kind = ValueKind::kDuration,
                              .fallback = "30d"}},
                 .handler = run_archive_prune};
@@ -183,21 +189,22 @@ Command make_archive() {
 
 std::vector<Command> make_relay_caretakers() {
   Command backup{.name = "backup",
-                 .summary = "Copy the ledger, while it is in use",
+                 .summary = "Copy the ledger, even while it is in use",
                  .details = "",
                  .positionals = {{.name = "FILE", .help = "must not exist", .suggest = Suggest::kHostFiles}},
                  .handler = run_backup};
-  Command adopt{.name = "adopt",
-                .summary = "Make this relay the home of an agent that another one has",
-                .details =
-                    "Of relays that share a ledger, one is the home of an agent: it takes from its outbox and delivers "
-                    "to its inbox. From now on that is this one, and what waits for the agent comes here.",
-                .positionals = {{.name = "NAME", .help = "the agent"}},
-                .handler = run_adopt};
+  Command adopt{
+      .name = "adopt",
+      .summary = "Make this relay the home of an agent of another relay",
+      .details =
+          "Of the relays that share a ledger, one is the home of an agent: it takes messages from its outbox and "
+          "delivers to its inbox. This command makes this relay the home; waiting messages are delivered here.",
+      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .handler = run_adopt};
   Command check{.name = "fsck",
-                .summary = "Check that the ledger and the directories agree",
+                .summary = "Check that the ledger and the directories are consistent",
                 .details = "",
-                .options = {{.name = "repair", .help = "put right what can be; no relay may be up"},
+                .options = {{.name = "repair", .help = "repair what can be repaired; no relay may be running"},
                             {.name = "deep", .help = "also read every attachment"},
                             json_option()},
                 .handler = run_fsck};

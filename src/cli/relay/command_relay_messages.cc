@@ -1,4 +1,4 @@
-// What agents do: send, broadcast, inbox, ack, nack, channels.
+// Commands for agents: send, broadcast, inbox, ack, nack, channels, subscribe, unsubscribe.
 #include <algorithm>
 #include <set>
 
@@ -20,10 +20,10 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::int64_t kLookNs = 20'000'000;
-constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower, and its to say
+constexpr std::int64_t kPollNs = 20'000'000;
+constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower
 
-// How far `--wait` wants a delivery to be: states come in this order.
+// The order in which a delivery reaches the states of `--wait`.
 int rank_of(relay::DeliveryState state) {
   switch (state) {
     case relay::DeliveryState::kDelivered: return 1;
@@ -41,8 +41,8 @@ Status check_delivery(const relay::Delivery& delivery) {
                                                quote(delivery.recipient), printable(delivery.error)));
 }
 
-// Whether every delivery is as far as wanted; an error when one never will be.
-Result<bool> is_far_enough(relay::Ledger& ledger, const std::string& id, int wanted) {
+// Whether every delivery has reached the state. Fails if one never will.
+Result<bool> has_reached(relay::Ledger& ledger, const std::string& id, int wanted) {
   std::optional<relay::StoredMessage> message = WARREN_TRY(ledger.find_message(id));
   if (!message) return false;
   if (message->message.status == "failed") return Error(Code::kUnavailable, printable(message->message.error));
@@ -61,17 +61,17 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
-  // What the relay commits is written to SQLite's log, which stands in the root; of another ledger nothing does.
-  bool is_seen = ::faccessat(root.dir(), "ledger.db-wal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  std::int64_t look_ns = is_seen ? INT64_MAX : kLookNs;
+  // Commits to a SQLite ledger show as writes to its log in the root. Another ledger must be polled.
+  bool is_watchable = ::faccessat(root.dir(), "ledger.db-wal", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  std::int64_t wait_max_ns = is_watchable ? INT64_MAX : kPollNs;
   RelayWaiting waiting = WARREN_TRY(RelayWaiting::open(root.dir()));
-  while (!WARREN_TRY(is_far_enough(*ledger, id, rank))) {
+  while (!WARREN_TRY(has_reached(*ledger, id, rank))) {
     std::int64_t left_ns = until - context.clock.monotonic_ns();
-    std::chrono::nanoseconds wait(std::clamp<std::int64_t>(left_ns, 0, look_ns));
+    std::chrono::nanoseconds wait(std::clamp<std::int64_t>(left_ns, 0, wait_max_ns));
     RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(wait));
     if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
-                   "it goes on: `warren relay status` shows how far it is");
+                   "the delivery continues: see `warren relay status`");
     }
   }
   return Ok{};
@@ -147,7 +147,7 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
   Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
   std::optional<RelayWaiting> waiting;
   if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(inbox.get()));
-  std::set<std::string> shown;  // not just the last: what had to wait for its recipient comes under an older name
+  std::set<std::string> shown;  // all of them: a message that had to wait arrives under an older name
   Exit exit = Exit::kOk;
   for (;;) {
     std::vector<std::string> files = WARREN_TRY(client->list_inbox());
@@ -156,11 +156,11 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
     for (const std::string& file : files) {
       if (!shown.insert(file).second) continue;
       Result<relay::Received> received = client->read(file);
-      if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // somebody else took it
+      if (!received.ok() && received.error().code() == Code::kNotFound) continue;  // taken by another process
       Result<Json> attached = received.ok()
                                   ? save_attachments(*client, received->message, args.find("save").value_or(""))
                                   : Result<Json>(received.error());
-      if (!attached.ok()) {  // it stays, and those behind it do not wait for it
+      if (!attached.ok()) {  // leave it, and continue with the next
         context.err.print("{}: {}: {}\n", context.root.name, file, printable(attached.error().message()));
         exit = Exit::kFailed;
         continue;
@@ -226,27 +226,27 @@ std::vector<Option> send_options() {
       {.name = "from",
        .letter = 'f',
        .value = "NAME",
-       .help = "the agent that sends",
+       .help = "the sending agent",
        .fallback = "Operator",
        .environment = "AGENT_RELAY_NAME"},
       {.name = "kind",
        .value = "KIND",
        .help = "message, ack, nack, status, subscribe, unsubscribe",
        .fallback = "message"},
-      {.name = "thread", .value = "ID", .help = "what it belongs to"},
+      {.name = "thread", .value = "ID", .help = "the conversation it belongs to"},
       {.name = "priority",
        .value = "N",
-       .help = "0 goes first, 9 last (5)",
+       .help = "0 (first) to 9 (last); default 5",
        .choices = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}},
       {.name = "attach",
        .value = "FILE",
-       .help = "send a file along; may be given up to 16 times",
+       .help = "attach a file; up to 16 times",
        .suggest = Suggest::kHostFiles,
        .is_list = true},
-      {.name = "receipt", .help = "have the relay tell how far it is, in the sender's inbox"},
+      {.name = "receipt", .help = "request receipts, which arrive in the sender's inbox"},
       {.name = "wait",
        .value = "STATE",
-       .help = "return when every recipient's is so far",
+       .help = "return once every delivery has reached it",
        .choices = {"delivered", "read", "acked"}},
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
       json_option()};
@@ -255,14 +255,14 @@ std::vector<Option> send_options() {
 }  // namespace
 
 std::vector<Command> make_relay_messages() {
-  Positional body{.name = "BODY", .help = "the text; without it, standard input", .times = Times::kOptional};
+  Positional body{.name = "BODY", .help = "the text (default: standard input)", .times = Times::kOptional};
   Positional name{.name = "NAME", .help = "the agent"};
-  Positional message{.name = "MESSAGE", .help = "its file in the inbox, or its id"};
+  Positional message{.name = "MESSAGE", .help = "its file name in the inbox, or its id"};
   Positional channel{.name = "CHANNEL", .help = "the channel, with or without #"};
   Command sends{.name = "send",
                 .summary = "Send a message, and print its id",
                 .details = "TO is an agent, `*` (every other active one), `#channel`, `Lead` or `__orchestrator__`.",
-                .positionals = {{.name = "TO", .help = "who gets it"}, body},
+                .positionals = {{.name = "TO", .help = "the recipient"}, body},
                 .options = send_options(),
                 .handler = run_send};
   Command broadcast{.name = "broadcast",
@@ -276,26 +276,26 @@ std::vector<Command> make_relay_messages() {
       .summary = "Show the messages in an agent's inbox",
       .details = "",
       .positionals = {name},
-      .options = {{.name = "follow", .letter = 'f', .help = "go on as messages come"},
-                  {.name = "take", .letter = 't', .help = "and take them: moved to inbox/.done, and thereby read"},
+      .options = {{.name = "follow", .letter = 'f', .help = "continue as messages arrive"},
+                  {.name = "take", .letter = 't', .help = "move them to inbox/.done, which marks them as read"},
                   {.name = "save",
                    .value = "DIR",
-                   .help = "put their attachments there; a message whose attachments cannot be had is not taken",
+                   .help = "save attachments there; a message whose attachments are unavailable is not taken",
                    .suggest = Suggest::kHostDirs},
-                  {.name = "json", .help = "print JSON, one line a message"}},
+                  {.name = "json", .help = "print JSON, one line per message"}},
       .handler = run_inbox};
   Command ack{.name = "ack",
-              .summary = "Say that a message was dealt with",
+              .summary = "Acknowledge a message",
               .details = "",
               .positionals = {name, message},
               .handler = run_ack};
   Command nack{.name = "nack",
-               .summary = "Say that a message was not dealt with",
+               .summary = "Report that a message was not processed",
                .details = "",
                .positionals = {name, message, {.name = "REASON", .help = "why", .times = Times::kOptional}},
                .handler = run_nack};
   Command channels{.name = "channels",
-                   .summary = "List channels and who subscribes",
+                   .summary = "List channels and their subscribers",
                    .details = "",
                    .options = {json_option()},
                    .handler = run_channels};
@@ -305,7 +305,7 @@ std::vector<Command> make_relay_messages() {
                     .positionals = {name, channel},
                     .handler = run_subscribe};
   Command unsubscribe{.name = "unsubscribe",
-                      .summary = "End a subscription",
+                      .summary = "Unsubscribe an agent from a channel",
                       .details = "",
                       .positionals = {name, channel},
                       .handler = run_unsubscribe};

@@ -1,4 +1,4 @@
-// The relay itself: up, down, status, tail.
+// Commands for the relay itself: up, down, status, tail.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -33,10 +33,11 @@ constexpr std::chrono::seconds kDownWait{10};
 
 void wait_ms(int milliseconds) { ::poll(nullptr, 0, milliseconds); }
 
-// What agents that the relay starts are given of ours.
+// Our program and environment, for agents that the relay starts.
 relay::LauncherOptions launcher_options() {
   relay::LauncherOptions options;
-  Result<std::string> program = canonical_host_path("/proc/self/exe");  // gone if it was replaced: then no sandboxes
+  Result<std::string> program =
+      canonical_host_path("/proc/self/exe");  // fails if it was replaced: then there are no sandboxes
   if (program.ok()) options.program = *std::move(program);
   for (char** one = ::environ; *one != nullptr; ++one) options.environment.emplace_back(*one);
   return options;
@@ -45,7 +46,7 @@ relay::LauncherOptions launcher_options() {
 struct Serving {
   Signals signals;
   std::unique_ptr<relay::Relay> relay;
-  std::unique_ptr<net::HttpServer> endpoint;  // may be null; goes before the relay whose numbers it shows
+  std::unique_ptr<net::HttpServer> endpoint;  // may be null; destroyed before the relay, whose metrics it shows
 };
 
 struct ServeOptions {
@@ -69,7 +70,7 @@ Status serve(const std::string& path, Clock& clock, const ServeOptions& options,
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   Fd ended(::eventfd(0, EFD_CLOEXEC));
   std::thread listener([&] {
-    serving.signals.wait(ended.get()).ignore("then it stops as if asked to");
+    serving.signals.wait(ended.get()).ignore("then the relay stops as if signalled");
     ::eventfd_write(stop.get(), 1);
   });
   Status served = serving.relay->run(stop.get());
@@ -102,10 +103,10 @@ Result<Exit> run_up(Context& context, const Arguments& args) {
 Result<Exit> run_down(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   if (!root->is_locked_by_other())
-    return Error(Code::kNotFound, fmt::format("no relay is up at {}", quote(root->path())));
-  ProcessIdentity process = WARREN_TRY(root->find_holder());  // not from the ledger, which may be away
+    return Error(Code::kNotFound, fmt::format("no relay is running at {}", quote(root->path())));
+  ProcessIdentity process = WARREN_TRY(root->find_holder());  // not from the ledger, which may be unreachable
   if (liveness_of(process) != Liveness::kAlive) {
-    return Error(Code::kUnavailable, "the relay runs where its process cannot be signalled from here");
+    return Error(Code::kUnavailable, "the relay's process cannot be signalled from here");
   }
   if (::kill(static_cast<pid_t>(process.pid), SIGTERM) != 0) return system_error(errno, "signal the relay");
   for (int waited = 0; waited < std::chrono::milliseconds(kDownWait).count(); waited += 10) {
@@ -113,7 +114,7 @@ Result<Exit> run_down(Context& context, const Arguments& args) {
     wait_ms(10);
   }
   return Error(Code::kBusy,
-               fmt::format("the relay (process {}) has not ended in {} seconds", process.pid, kDownWait.count()));
+               fmt::format("the relay (process {}) did not end within {} seconds", process.pid, kDownWait.count()));
 }
 
 Json delivery_json(const relay::Delivery& delivery) {
@@ -151,7 +152,7 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
   return Exit::kOk;
 }
 
-// Where the relay that is up serves its metrics, by what it says of itself; "" nowhere.
+// Where the running relay serves its metrics, by its own stats.json; empty: nowhere.
 std::string metrics_address(const relay::Root& root) {
   Result<Json> stats = read_relay_stats(root);
   Result<ProcessIdentity> process = root.find_holder();
@@ -160,13 +161,12 @@ std::string metrics_address(const relay::Root& root) {
   return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
 }
 
-// A database that is away can tell nothing, but a relay may well be up and wait for it.
-Result<Exit> show_ledger_away(Context& context, const Arguments& args, bool is_up, const Error& why) {
+// The ledger is unreachable, but a relay may be running and waiting for it.
+Result<Exit> show_unreachable_ledger(Context& context, const Arguments& args, bool is_up, const Error& why) {
   if (args.has("json")) context.out.json({{"up", is_up}, {"ledger", "away"}, {"error", printable(why.message())}});
   return Error(Code::kUnavailable, fmt::format("{}: {}",
-                                               is_up ? "the relay is up and waits for its ledger"
-                                                     : "no relay is up, and its ledger"
-                                                       " is away",
+                                               is_up ? "the relay is running and waiting for its ledger"
+                                                     : "no relay is running, and its ledger is unreachable",
                                                why.message()));
 }
 
@@ -175,7 +175,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   bool is_up = root->is_locked_by_other();
   Result<std::unique_ptr<relay::Ledger>> opened = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
   bool is_away = !opened.ok() && opened.error().code() == Code::kUnavailable;
-  if (is_away && !args.has("MESSAGE")) return show_ledger_away(context, args, is_up, opened.error());
+  if (is_away && !args.has("MESSAGE")) return show_unreachable_ledger(context, args, is_up, opened.error());
   auto ledger = WARREN_TRY(std::move(opened));
   if (args.has("MESSAGE")) return show_message(context, args, *ledger);
   std::string metrics = is_up ? metrics_address(*root) : "";
@@ -208,7 +208,7 @@ bool is_renamed(const relay::Root& root, const Fd& log) {
          named.st_ino != mine.st_ino;
 }
 
-// The log from its last lines on; a log that was rotated away is followed into the new one.
+// Prints the log's last lines. With --follow, continues with the new log after a rotation.
 Result<Exit> run_tail(Context& context, const Arguments& args) {
   constexpr off_t kLast = 4096;
   auto root = WARREN_TRY(open_relay_root(context, args));
@@ -220,7 +220,7 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
   ::lseek(log.get(), std::max<off_t>(0, size - kLast), SEEK_SET);
   bool skip_line = size > kLast;
   for (;;) {
-    bool is_rotated = is_renamed(*root, log);  // asked first: what is read below is then all there was
+    bool is_rotated = is_renamed(*root, log);  // checked first, so that the read below gets everything
     std::size_t got = WARREN_TRY(read_some(log.get(), as_mutable_bytes(buffer)));
     std::string_view text = std::string_view(buffer).substr(0, got);
     if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
@@ -239,30 +239,31 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
 
 std::vector<Command> make_relay_servers() {
   Command up{.name = "up",
-             .summary = "Serve: take messages from outboxes and deliver them",
+             .summary = "Run the relay: take messages from outboxes and deliver them",
              .details =
-                 "Makes the directory when it is missing. One relay serves a directory; SIGTERM or `warren relay "
-                 "down` ends it, and whatever ends it, the next one goes on where it was.",
-             .options = {{.name = "daemon", .letter = 'd', .help = "go on in the background once it serves"},
+                 "Creates the directory if it is missing. Only one relay serves a directory. SIGTERM or `warren relay "
+                 "down` stops it. However it ends, the next one continues where it stopped.",
+             .options = {{.name = "daemon", .letter = 'd', .help = "continue in the background once it is running"},
                          {.name = "metrics",
                           .value = "[ADDRESS:]PORT",
-                          .help = "serve /metrics and /health there, on loopback; port 0: any free one"},
+                          .help = "serve /metrics and /health there, on loopback; port 0: any free port"},
                          {.name = "ledger",
                           .value = "URL",
-                          .help = "a PostgreSQL database that relays share: postgres://USER@HOST/DATABASE. Kept in "
+                          .help = "a PostgreSQL database shared by relays: postgres://USER@HOST/DATABASE. Stored in "
                                   "config.json"}},
              .handler = run_up};
-  Command down{.name = "down", .summary = "End the relay that is up", .details = "", .handler = run_down};
-  Command status{.name = "status",
-                 .summary = "Show whether it is up and how many messages are where, or how far one message is",
-                 .details = "Without MESSAGE the exit status is 0 while a relay is up, and 3 while none is.",
-                 .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
-                 .options = {json_option()},
-                 .handler = run_status};
+  Command down{.name = "down", .summary = "Stop the running relay", .details = "", .handler = run_down};
+  Command status{
+      .name = "status",
+      .summary = "Show whether the relay is running and count messages by state, or show one message's state",
+      .details = "Without MESSAGE the exit status is 0 if a relay is running, and 3 if none is.",
+      .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
+      .options = {json_option()},
+      .handler = run_status};
   Command tail{.name = "tail",
-               .summary = "Show the end of its log",
+               .summary = "Show the end of the relay's log",
                .details = "",
-               .options = {{.name = "follow", .letter = 'f', .help = "go on as lines come"}},
+               .options = {{.name = "follow", .letter = 'f', .help = "continue as lines are added"}},
                .handler = run_tail};
   return {up, down, status, tail, make_relay_top()};
 }

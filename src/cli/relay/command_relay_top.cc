@@ -17,8 +17,8 @@ namespace warren::cli {
 namespace {
 
 constexpr std::int64_t kIntervalNs = 1'000'000'000;
-constexpr std::int64_t kStillNs = 3 * kIntervalNs;  // a relay that writes nothing for so long does nothing
-constexpr std::size_t kAll = 100'000;               // lines and columns, where nothing limits them
+constexpr std::int64_t kStillNs = 3 * kIntervalNs;  // a relay that writes nothing for so long is idle
+constexpr std::size_t kAll = 100'000;               // lines and columns, if unlimited
 
 RelayReading read_now(Context& context, const relay::Root& root) {
   RelayReading reading{.is_up = root.is_locked_by_other(),
@@ -30,7 +30,7 @@ RelayReading read_now(Context& context, const relay::Root& root) {
   return reading;
 }
 
-// The screen as it was before when this goes.
+// The alternate screen. The destructor restores the original one.
 class Screen {
  public:
   explicit Screen(Output& out) : out_(out) { write("\x1b[?1049h\x1b[?25l"); }
@@ -47,14 +47,14 @@ class Screen {
  private:
   void write(std::string_view text) {
     out_.write(text);
-    out_.finish().ignore("the loop asks");
+    out_.finish().ignore("the loop checks for errors");
   }
 
   Output& out_;
 };
 
-// Whether one of the keys that leave was pressed; the end of input leaves as well.
-bool asks_to_leave(int input) {
+// Whether q or ^C was pressed, or the input has ended.
+bool is_quit_requested(int input) {
   std::array<char, 64> keys{};
   pollfd ready{input, POLLIN, 0};
   while (::poll(&ready, 1, 0) > 0) {
@@ -86,15 +86,15 @@ Status follow(Context& context, const relay::Root& root) {
       std::int64_t now_ns = context.clock.monotonic_ns();
       next_ns = now_ns + kIntervalNs;
       RelayReading read = read_now(context, root);
-      bool is_news = read.stats != now.stats || read.is_up != now.is_up;
-      if (is_news) changed_ns = now_ns;
-      if (is_news || now_ns - changed_ns > kStillNs) before = now;
+      bool is_changed = read.stats != now.stats || read.is_up != now.is_up;
+      if (is_changed) changed_ns = now_ns;
+      if (is_changed || now_ns - changed_ns > kStillNs) before = now;
       now = std::move(read);
       continue;
     }
     auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(left_ns));
     int signal = WARREN_TRY(signals.wait(has_keys ? context.input : -1, wait));
-    if ((signal != 0 && signal != SIGWINCH) || (has_keys && asks_to_leave(context.input))) return Ok{};
+    if ((signal != 0 && signal != SIGWINCH) || (has_keys && is_quit_requested(context.input))) return Ok{};
   }
 }
 
@@ -119,9 +119,9 @@ Result<Exit> run_top(Context& context, const Arguments& args) {
 
 Command make_relay_top() {
   return {.name = "top",
-          .summary = "Watch it live: queue, rates, latencies, who has messages waiting",
-          .details = "Once a second, until q or ^C. Where the output is no terminal it is printed once.",
-          .options = {{.name = "once", .help = "print it once and end"},
+          .summary = "Watch the relay live: queue, rates, latencies, unread messages",
+          .details = "Updates once a second until q or ^C. If the output is not a terminal, prints once.",
+          .options = {{.name = "once", .help = "print once and exit"},
                       {.name = "json", .help = "print the numbers once, as JSON"}},
           .handler = run_top};
 }

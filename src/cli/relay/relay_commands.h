@@ -24,7 +24,7 @@ Command make_relay_top();
 Option relay_root_option();
 Result<std::string> relay_root_path(Context& context, const Arguments& args);
 Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
-// With the token that a relay gave to this agent, if it is the one we run in.
+// With the token from the environment, if it is this agent's.
 Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root, const std::string& agent);
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use);
@@ -33,10 +33,10 @@ Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const
 std::vector<Command> make_relay_attachments();
 Status attach_files(relay::Client& client, const std::vector<std::string>& files, relay::Message& message);
 Status check_message_size(const relay::Root& root, const relay::Message& message);
-// What the message refers to; with "saved", the names they have got in `dir`, unless that is empty.
+// The message's attachments as JSON. Unless `dir` is empty, they are saved there, and "saved" has their names.
 Result<Json> save_attachments(relay::Client& client, const relay::Message& message, const std::string& dir);
 
-// stats.json: what the relay last said of itself. kNotFound before it ever did.
+// The relay's stats.json. kNotFound: it has not been written yet.
 Result<Json> read_relay_stats(const relay::Root& root);
 
 }  // namespace warren::cli

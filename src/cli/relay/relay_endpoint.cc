@@ -24,7 +24,7 @@ Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& 
   Result<relay::Config> config = relay::Config{};
   Result<Fd> root = open_host_dir(root_path);
   if (root.ok()) config = relay::read_config_in(root->get());
-  if (!config.ok() && config.error().code() == Code::kDenied) {  // a relay repairs what is its own, so we do too
+  if (!config.ok() && config.error().code() == Code::kDenied) {  // repair permissions, as the relay does
     auto repaired = WARREN_TRY(relay::Root::open(root_path, relay::MakeRoot::kYes));
     config = repaired->read_config();
   }
@@ -33,7 +33,7 @@ Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& 
   if (text.empty()) return std::unique_ptr<net::HttpServer>();
   net::HttpAddress address = WARREN_TRY(net::parse_http_address(text).within("metrics"));
   if (!address.is_loopback() && !config->metrics_public) {
-    return Error(Code::kDenied, "metrics: " + address.text() + " can be reached from other machines",
+    return Error(Code::kDenied, "metrics: " + address.text() + " is reachable from other machines",
                  "'metrics_public' in config.json allows it");
   }
   return net::HttpServer::open(address, {.exposure = net::Exposure::kAnywhere}).within("metrics");

@@ -1,4 +1,4 @@
-// Metrics and health of a relay over HTTP.
+// A relay's metrics and health over HTTP.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace warren::cli {
 
-// The address given, else the one of the root's config.json; nullptr when there is neither. Bound, but not answering
-// yet: an address that cannot be had shows before anything is started.
+// Binds the given address, or else the one in the root's config.json; nullptr if there is neither. Does not answer yet:
+// this reports an unavailable address before anything is started.
 Result<std::unique_ptr<net::HttpServer>> open_relay_endpoint(const std::string& root_path,
                                                              const std::optional<std::string>& given);
 
-// Starts to answer GET /metrics and /health. The relay must outlive the server.
+// Starts answering GET /metrics and /health. The relay must outlive the server.
 void serve_relay_metrics(net::HttpServer& server, relay::Relay& relay);
 
 }  // namespace warren::cli

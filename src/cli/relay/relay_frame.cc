@@ -12,7 +12,7 @@
 namespace warren::cli {
 namespace {
 
-// stats.json may be of another version, or damaged: what is not there counts as nothing.
+// stats.json may be from another version, or damaged: missing values count as 0.
 double number(const Json& json, std::string_view key) {
   if (!json.is_object()) return 0;
   auto found = json.find(key);
@@ -21,7 +21,7 @@ double number(const Json& json, std::string_view key) {
 
 const Json& part(const Json& json, std::string_view key) {
   static const Json kNothing;
-  auto found = json.find(key);  // the end, if it is no object
+  auto found = json.find(key);  // end() if it is not an object
   return found != json.end() ? *found : kNothing;
 }
 
@@ -68,7 +68,7 @@ class Frame {
     for (std::size_t i = 0; i < buckets.size() && i < earlier.size(); ++i) buckets[i] -= earlier[i];
     return fmt::format("latency     p50 {}   p99 {}   {}", format_latency(quantile(bounds, buckets, 0.5)),
                        format_latency(quantile(bounds, buckets, 0.99)),
-                       is_since_start() ? "(since it came up)" : "(since the last look)");
+                       is_since_start() ? "(since it started)" : "(since the last update)");
   }
 
   std::string counts_line(std::string_view title, std::string_view key) const {
@@ -112,7 +112,7 @@ double quantile(const std::vector<double>& bounds, const std::vector<double>& bu
     }
     sum += buckets[i];
   }
-  return bounds.back();  // or more
+  return bounds.back();  // at least
 }
 
 std::vector<std::string> relay_frame(const RelayReading& before, const RelayReading& now, std::size_t columns,

@@ -18,7 +18,7 @@ TEST(Quantile, IsInterpolatedInItsBucket) {
   EXPECT_DOUBLE_EQ(quantile(kBounds, {99, 0, 1, 0}, 0.99), 0.001);
 }
 
-TEST(Quantile, OfNothingIsUnknownAndBeyondTheLastBoundIsThatBound) {
+TEST(Quantile, IsUnknownIfEmptyAndTheLastBoundIfBeyondIt) {
   EXPECT_EQ(quantile(kBounds, {0, 0, 0, 0}, 0.5), -1);
   EXPECT_EQ(quantile({}, {}, 0.5), -1);
   EXPECT_EQ(quantile(kBounds, {0, 0, 0, 3}, 0.5), 0.1);
@@ -33,7 +33,7 @@ Json stats(double uptime, int accepted, std::vector<int> buckets) {
           {"problems", {"the disk is nearly full"}}};
 }
 
-TEST(RelayFrame, RatesAndLatenciesAreOfTheTimeBetweenTwoReadings) {
+TEST(RelayFrame, RatesAndLatenciesAreForTheTimeBetweenTwoReadings) {
   RelayReading before{.is_up = true, .root = "/r", .at_seconds = 160, .stats = stats(60, 100, {100, 0, 0, 0})};
   RelayReading now{.is_up = true, .root = "/r", .at_seconds = 162, .stats = stats(62, 300, {100, 0, 10, 0})};
   std::vector<std::string> lines = relay_frame(before, now, 200, 50);
@@ -45,7 +45,7 @@ TEST(RelayFrame, RatesAndLatenciesAreOfTheTimeBetweenTwoReadings) {
   EXPECT_EQ(lines.back(), "         3  bob");
 }
 
-TEST(RelayFrame, ARestartedRelayStartsAnew) {
+TEST(RelayFrame, ARestartedRelayIsShownSinceItsStart) {
   RelayReading before{.is_up = true, .root = "/r", .stats = stats(60, 100'000, {1, 0, 0, 0})};
   before.stats["started_at"] = 50.0;
   RelayReading now{.is_up = true, .root = "/r", .at_seconds = 110, .stats = stats(10, 50, {1, 0, 0, 0})};
@@ -59,7 +59,7 @@ TEST(RelayFrame, FitsItsWindow) {
   for (const std::string& line : lines) EXPECT_LE(line.size(), 20U);
 }
 
-TEST(RelayFrame, SaysLittleButWorksWithoutNumbers) {
+TEST(RelayFrame, WorksWithoutNumbers) {
   EXPECT_EQ(relay_frame({}, {.root = "/r", .stats = Json::object()}, 80, 50).front(), "relay /r   down");
 }
 

@@ -6,9 +6,9 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kSafety{1000};  // should an event be lost
-constexpr std::chrono::milliseconds kPause{2};      // between looks, however many events there are
-constexpr std::chrono::milliseconds kPoll{50};      // without events
+constexpr std::chrono::milliseconds kSafety{1000};  // in case an event is lost
+constexpr std::chrono::milliseconds kPause{2};      // between returns, to limit the rate
+constexpr std::chrono::milliseconds kPoll{50};      // if the directory cannot be watched
 
 }  // namespace
 

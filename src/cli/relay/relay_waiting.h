@@ -1,4 +1,4 @@
-// Waiting for what a relay does, by commands that go on until something has happened or somebody ends them.
+// Waits for changes in a relay's directories, for commands that run until something happens or they are interrupted.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace warren::cli {
 
-// From open() on, SIGINT and SIGTERM are waited for instead of ending the process.
+// From open() on, SIGINT and SIGTERM end wait() instead of the process.
 class RelayWaiting {
  public:
-  // For changes of names and contents in the directory. Where it cannot be watched, wait() looks often instead.
+  // Watches names and contents in the directory. If it cannot be watched, wait() returns often instead.
   static Result<RelayWaiting> open(int dir);
 
   enum class Woken { kLook, kEnd };
-  // Until something may have changed, for a second at most; or until it is to end.
+  // Returns kLook after a possible change, or after a second at most; kEnd after a signal.
   Result<Woken> wait(std::chrono::nanoseconds at_most = std::chrono::seconds(1));
 
  private:

@@ -12,7 +12,7 @@ std::vector<std::string> list_of(const Arguments& args, std::string_view name) {
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
-  if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard do not go together");
+  if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
   RunOptions options;
   options.session = args.find("session");
   options.base = args.find("base");
@@ -26,7 +26,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.command = list_of(args, "COMMAND");
   if (options.command.empty()) {
     if (!is_terminal(context.input)) {
-      context.err.line("warren: no command was given, and a shell needs a terminal\nhint: warren run -- COMMAND");
+      context.err.line("warren: no command given, and a shell needs a terminal\nhint: warren run -- COMMAND");
       return static_cast<Exit>(kOwnFailure);
     }
     options.command = {shell_of_user()};
@@ -39,43 +39,44 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
 Command make_run() {
   return {
       .name = "run",
-      .summary = "Run a command on a copy of your files that it cannot get out of",
+      .summary = "Run a command in a sandbox, on a copy-on-write view of a directory",
       .details =
-          "The base directory is copy-on-write: the command sees and changes it, and the changes go to a session "
-          "in ~/.agentfs/run, which `warren diff`, `warren apply` and `warren discard` take from there. Everything "
-          "else is read-only, secrets in your home directory are hidden, and /tmp is its own. The exit status is "
-          "the command's; 125 when Warren itself fails, 126 when the command cannot be run, 127 when there is none "
-          "of that name, 128 and the signal's number after a signal. Everything after COMMAND belongs to it.",
+          "The command sees the base directory and can change it, but its changes are stored in a session in "
+          "~/.agentfs/run. Inspect them with `warren diff`, write them to the base with `warren apply`, or drop them "
+          "with `warren discard`. Everything else is read-only, secrets in your home directory are hidden, and /tmp "
+          "is private. The exit status is the command's; 125 if Warren itself fails, 126 if the command cannot be "
+          "executed, 127 if it is not found, 128 plus the signal number if a signal ended it. Words after COMMAND "
+          "are passed to it.",
       .positionals = {{.name = "COMMAND",
-                       .help = "the program and its arguments (default: your shell)",
+                       .help = "the program and its arguments [default: your shell]",
                        .times = Times::kAnyCommand}},
-      .options = {{.name = "session", .value = "ID", .help = "join this session, go on with it, or call it that"},
+      .options = {{.name = "session", .value = "ID", .help = "join or resume this session, or create it"},
                   {.name = "base",
                    .value = "DIR",
-                   .help = "the directory to work on (default: this one)",
+                   .help = "the directory to work on [default: the current one]",
                    .suggest = Suggest::kHostDirs},
                   {.name = "allow",
                    .value = "PATH",
-                   .help = "let it write to PATH itself: not copy-on-write, changes are real at once",
+                   .help = "let the command write to PATH directly, without copy-on-write",
                    .suggest = Suggest::kHostFiles,
                    .is_list = true},
                   {.name = "read",
                    .value = "PATH",
-                   .help = "let it read PATH, which is hidden otherwise",
+                   .help = "let the command read PATH, which is hidden otherwise",
                    .suggest = Suggest::kHostFiles,
                    .is_list = true},
                   {.name = "hide",
                    .value = "PATH",
-                   .help = "show nothing of PATH",
+                   .help = "hide PATH from the command",
                    .suggest = Suggest::kHostFiles,
                    .is_list = true},
-                  {.name = "no-network", .help = "no network but its own loopback"},
-                  {.name = "no-default-allows", .help = "nothing but the base is writable (~/.cache and others are)"},
+                  {.name = "no-network", .help = "no network except a private loopback"},
+                  {.name = "no-default-allows", .help = "make only the base writable, not ~/.cache and other defaults"},
                   {.name = "passthrough",
-                   .help = "read large files as fast as from the base; opening any file costs more"},
-                  {.name = "keep", .help = "keep the session, also if nothing changed"},
-                  {.name = "discard", .help = "throw the session away at the end, with everything in it"},
-                  {.name = "walls", .help = "say which walls stand, before the command starts"}},
+                   .help = "read large files at the speed of the base; opening any file takes longer"},
+                  {.name = "keep", .help = "keep the session even if nothing changed"},
+                  {.name = "discard", .help = "delete the session and all its changes at the end"},
+                  {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
       .subcommands = {},
       .handler = run_run};
 }

@@ -58,14 +58,14 @@ Result<Exit> run_rename(Context&, const Arguments& args) {
   return Exit::kOk;
 }
 
-// Only a person who sits there, or --yes, agrees that something is lost.
+// Deleting needs a confirmation at the terminal, or --yes.
 Result<bool> agrees(Context& context, const std::vector<SessionInfo>& doomed) {
   if (!is_terminal(context.input)) {
-    return Error(Code::kNotPermitted, "deleting sessions needs --yes here, where nobody can be asked");
+    return Error(Code::kNotPermitted, "deleting sessions needs --yes when standard input is not a terminal");
   }
   for (const SessionInfo& session : doomed) {
     context.err.line(
-        fmt::format("  {} ({}, over {})", session.id, format_size(session.size_bytes), printable(session.base)));
+        fmt::format("  {} ({}, base {})", session.id, format_size(session.size_bytes), printable(session.base)));
   }
   context.err.write(fmt::format("Delete {} and everything in {}? [y/N] ", doomed.size() == 1 ? "it" : "them",
                                 doomed.size() == 1 ? "it" : "them"));
@@ -86,7 +86,8 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
       return Error(Code::kNotFound, fmt::format("no session {}", quote(id)), "`warren sessions` lists them");
     }
     if (found->is_running) {
-      return Error(Code::kBusy, fmt::format("session {} is running", quote(id)), "end its commands first: `warren ps`");
+      return Error(Code::kBusy, fmt::format("session {} is running", quote(id)),
+                   "end its commands first; `warren ps` lists them");
     }
     doomed.push_back(*found);
   }
@@ -107,21 +108,21 @@ Command make_sessions() {
                .subcommands = {},
                .handler = run_list};
   Command rename{.name = "rename",
-                 .summary = "Give a session another name",
+                 .summary = "Rename a session",
                  .details = "",
-                 .positionals = {{.name = "FROM", .help = "its id"}, {.name = "TO", .help = "the new one"}},
+                 .positionals = {{.name = "FROM", .help = "its id"}, {.name = "TO", .help = "the new id"}},
                  .options = {},
                  .subcommands = {},
                  .handler = run_rename};
   Command remove{.name = "delete",
-                 .summary = "Delete sessions, with every change in them",
+                 .summary = "Delete sessions and all changes in them",
                  .details = "",
                  .positionals = {id},
                  .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
                  .subcommands = {},
                  .handler = run_delete};
   return {.name = "sessions",
-          .summary = "List, rename and delete what `warren run` kept",
+          .summary = "List, rename and delete the sessions of `warren run`",
           .details = "",
           .positionals = {},
           .options = {json_option()},

@@ -26,7 +26,7 @@ class RunReport final : public RunObserver {
 
   void on_start(const RunFacts& facts) override {
     if (err_.is_terminal()) {
-      err_.line(fmt::format("{} session {} over {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
+      err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
                             printable(facts.base)));
     }
     if (walls_ == ShowWalls::kYes) print_walls(facts);
@@ -37,11 +37,13 @@ class RunReport final : public RunObserver {
     switch (end.fate) {
       case RunEnd::Fate::kServerLost:
         return err_.line(fmt::format(
-            "warren: the session's server died; `warren run --session {}` goes on from what it had stored", id));
+            "warren: the session's server died; `warren run --session {}` resumes from the changes it had stored", id));
       case RunEnd::Fate::kDeleted:
-        if (end.has_changed && err_.is_terminal()) err_.line(fmt::format("session {} is discarded", id));
+        if (end.has_changed && err_.is_terminal()) err_.line(fmt::format("session {} was discarded", id));
         return;
-      case RunEnd::Fate::kStillInUse: err_.line(fmt::format("session {} is still in use, and stays", id)); break;
+      case RunEnd::Fate::kStillInUse:
+        err_.line(fmt::format("session {} was not discarded: other commands still use it", id));
+        break;
       case RunEnd::Fate::kKept: break;
     }
     if (end.has_changed || err_.is_terminal()) print_summary(session);
@@ -63,7 +65,7 @@ class RunReport final : public RunObserver {
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", facts.has_own_network ? ", network" : ""));
     err_.line("system-call filter: yes");
     int abi = landlock_abi();
-    err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not have it");
+    err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not support it");
   }
 
   void print_summary(const SessionDir& session) {
@@ -76,10 +78,10 @@ class RunReport final : public RunObserver {
     } else {
       on_failure(counts.error());
     }
-    err_.line(fmt::format("  warren diff {}            what changed", id));
-    err_.line(fmt::format("  warren apply {}           take it over", id));
-    err_.line(fmt::format("  warren discard {}         drop it", id));
-    err_.line(fmt::format("  warren run --session {}   go on", id));
+    err_.line(fmt::format("  warren diff {}            show the changes", id));
+    err_.line(fmt::format("  warren apply {}           write them to the base", id));
+    err_.line(fmt::format("  warren discard {}         drop them", id));
+    err_.line(fmt::format("  warren run --session {}   continue", id));
   }
 
   Context& context_;
@@ -108,7 +110,8 @@ class AgentFsReport final : public RunObserver {
   void on_end(const SessionDir& session, const RunEnd& end) override {
     if (end.fate == RunEnd::Fate::kServerLost) {
       return err_.line(
-          fmt::format("warren: the session's server died; `agentfs run --session {}` goes on from what it had stored",
+          fmt::format("warren: the session's server died; `agentfs run --session {}` resumes from the changes it had "
+                      "stored",
                       session.id()));
     }
     if (!is_owner_) return;

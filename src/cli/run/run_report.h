@@ -1,4 +1,4 @@
-// Shows a run on standard error, in Warren's words or in those that scripts for AgentFS look for.
+// Shows a run on standard error, in Warren's wording or in the wording that AgentFS scripts expect.
 #pragma once
 
 #include "cli/context.h"
@@ -9,7 +9,7 @@ namespace warren::cli {
 
 enum class ShowWalls { kNo, kYes };
 
-// Runs it, reports its failures and returns the exit status.
+// Runs the command, reports failures and returns the exit status.
 Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls = ShowWalls::kNo);
 Exit run_and_report_as_agentfs(Context& context, const RunOptions& options);
 

@@ -1,4 +1,4 @@
-// A node's attributes as JSON, the same wherever they appear.
+// A node's attributes as JSON, in the same form everywhere.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace warren::cli {
 
 Json number_or_null(const std::optional<std::uint64_t>& number);
 
-// {"path" or whatever `key` says, "type", "size", "mode", "inode", "links", "uid", "gid", times}
+// {`key`: name, "type", "size", "mode", "inode", "links", "uid", "gid", times}
 Json attributes_json(std::string_view key, std::string_view name, const Attributes& node);
 
 }  // namespace warren::cli

@@ -8,7 +8,7 @@
 namespace warren::cli {
 namespace {
 
-// "" and NULL both mean absent, and what is no JSON is left out, as AgentFS does.
+// "" and NULL both mean absent, and text that is not JSON is left out, as AgentFS does.
 void set_json(Json& object, const char* key, const std::optional<std::string>& text) {
   if (!text || text->empty()) return;
   Result<Json> value = parse_json(*text);

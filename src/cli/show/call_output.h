@@ -11,9 +11,9 @@ namespace warren::cli {
 
 void print_calls(Output& out, const std::vector<ToolCall>& calls);
 
-// What AgentFS prints for a call; absent values are left out.
+// The JSON that AgentFS prints for a call; absent values are left out.
 Json call_json(const ToolCall& call);
-// And with what only our own tables know.
+// call_json plus the details that only our own tables have.
 Json call_json_full(const ToolCall& call);
 
 }  // namespace warren::cli

@@ -13,11 +13,11 @@
 namespace warren::cli {
 
 enum class Colour { kNever, kOnTerminal };
-enum class Buffering { kNone, kLarge };  // kNone: for messages, which must come in time
+enum class Buffering { kNone, kLarge };  // kNone: for messages, which must appear at once
 enum class Ink { kPlain, kBold, kRed, kGreen, kYellow, kBlue, kCyan };
 
-// A write that fails is kept and reported by finish(); commands that write much ask status()
-// now and then, so that they stop.
+// A write error is kept and returned by finish(). Commands with much output check status() now and then, so that
+// they stop early.
 class Output {
  public:
   Output(int fd, Colour colour, Buffering buffering);
@@ -30,7 +30,7 @@ class Output {
   }
   void json(const Json& value);  // indented, with a line end
 
-  // A name as it may be shown: raw, unless a terminal would act on it.
+  // A name as it may be shown: raw, but with control characters escaped if this is a terminal.
   std::string name(std::string_view bytes) const;
   std::string paint(Ink ink, std::string_view text) const;
 

@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kIntervalNs = 100'000'000;
 constexpr std::string_view kWipe = "\r\x1b[K";
 
-// Straight to the terminal, since what the Output holds back would come too late.
-void draw(std::string_view text) { write_all(2, as_bytes(text)).ignore("a bar that cannot be drawn is no loss"); }
+// Writes to the terminal directly: Output would buffer it.
+void draw(std::string_view text) { write_all(2, as_bytes(text)).ignore("the progress bar is optional"); }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A progress bar on standard error, for those who sit and watch.
+// A progress bar on standard error, for interactive use.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace warren::cli {
 
-// Draws only on a terminal, and at most ten times a second; wiped when it goes.
+// Draws only on a terminal, at most ten times a second. The destructor erases the bar.
 class ProgressBar {
  public:
   ProgressBar(Context& context, TransferTotals totals);

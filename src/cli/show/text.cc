@@ -15,7 +15,7 @@ bool is_continuation(char c) { return (static_cast<std::uint8_t>(c) & 0xC0U) == 
 }  // namespace
 
 bool is_utf8(std::string_view bytes) {
-  // quote() rewrites what is not UTF-8 and what is a control character, and nothing else.
+  // quote() escapes invalid UTF-8 and control characters, and nothing else.
   std::string without_controls(bytes);
   std::replace_if(
       without_controls.begin(), without_controls.end(),

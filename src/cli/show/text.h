@@ -1,4 +1,4 @@
-// Bytes that may be anything, made fit for a terminal or for JSON.
+// Makes arbitrary bytes safe for a terminal or for JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace warren::cli {
 
 bool is_utf8(std::string_view bytes);
 
-// Control characters and broken UTF-8 as \xNN: a name cannot move someone's cursor.
+// Escapes control characters and invalid UTF-8 as \xNN, so that a name cannot control the terminal.
 std::string printable(std::string_view bytes);
 
-// Sets object[key]; and object[key_hex], the bytes in hexadecimal, when JSON cannot carry them.
+// Sets object[key]. If the bytes are not UTF-8, also sets object[key_hex] to them in hexadecimal.
 void set_bytes(Json& object, std::string_view key, std::string_view bytes);
 
 std::string to_hex(std::string_view bytes);
 
-std::size_t columns_of(std::string_view text);  // one for each UTF-8 character
+std::size_t columns_of(std::string_view text);  // one column for each UTF-8 character
 std::string pad_right(std::string text, std::size_t columns);
 std::string pad_left(std::string text, std::size_t columns);
-// The first `columns` characters, the last three of them "..." when something was cut.
+// At most `columns` characters; if text was cut, the last three are "...".
 std::string shorten(std::string_view text, std::size_t columns);
 
 }  // namespace warren::cli

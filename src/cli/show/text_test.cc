@@ -5,7 +5,7 @@
 namespace warren::cli {
 namespace {
 
-TEST(Text, Utf8IsToldFromOtherBytes) {
+TEST(Text, Utf8IsDistinguishedFromOtherBytes) {
   EXPECT_TRUE(is_utf8(""));
   EXPECT_TRUE(is_utf8("späße 日本\n\x1b"));
   EXPECT_FALSE(is_utf8("\xff"));
@@ -13,12 +13,12 @@ TEST(Text, Utf8IsToldFromOtherBytes) {
   EXPECT_FALSE(is_utf8("\xc0\xaf"));  // an overlong '/'
 }
 
-TEST(Text, ATerminalGetsNothingItWouldActOn) {
+TEST(Text, ATerminalGetsNoControlCharacters) {
   EXPECT_EQ(printable("a\x1b[31mb\nc\x7f\xff"), "a\\x1b[31mb\\x0ac\\x7f\\xff");
   EXPECT_EQ(printable("späße"), "späße");
 }
 
-TEST(Text, JsonGetsTheBytesItCannotCarryInHexadecimal) {
+TEST(Text, JsonGetsBytesThatAreNotUtf8InHexadecimal) {
   Json object;
   set_bytes(object, "name", "ok");
   EXPECT_EQ(dump_json(object), R"({"name":"ok"})");

@@ -1,4 +1,4 @@
-// What `warren timeline` and `agentfs timeline` have in common.
+// The options that `warren timeline` and `agentfs timeline` share.
 #pragma once
 
 #include <vector>

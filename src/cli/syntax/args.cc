@@ -10,7 +10,7 @@
 namespace warren::cli {
 namespace {
 
-// The number of single-letter changes (insert, drop, replace, swap of neighbours) between two words.
+// The number of single-letter edits (insert, delete, replace, swap of neighbours) between two words.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -183,7 +183,7 @@ class Parser {
       return;
     }
     if (!attached) {
-      // A dash begins the next option, except where it can be a value: alone, or before a number.
+      // A word that begins with a dash is the next option, unless it is a lone dash.
       bool has_next = next_ < words_.size();
       std::string_view next = has_next ? std::string_view(words_[next_]) : std::string_view();
       bool is_value = has_next && (!next.starts_with('-') || next == "-");
@@ -241,7 +241,7 @@ class Parser {
   std::span<const std::string> words_;
   Environment environment_;
   std::size_t next_ = 0;
-  std::size_t filled_ = 0;  // positionals of the command we are in
+  std::size_t filled_ = 0;  // positionals of the current command that have been filled
   bool options_are_over_ = false;
   Parsed parsed_;
   std::optional<UsageError> error_;
@@ -282,7 +282,7 @@ std::optional<std::uint64_t> Arguments::find_size(std::string_view name) const {
 }
 
 std::string nearest(std::string_view typed, const std::vector<std::string_view>& known) {
-  constexpr std::size_t kWordBytes = 64;  // longer ones are no typing error of ours
+  constexpr std::size_t kWordBytes = 64;  // longer words are not misspelled commands; keeps the comparison cheap
   if (typed.size() > kWordBytes) return "";
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;

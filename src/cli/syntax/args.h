@@ -1,7 +1,7 @@
-// What a command line may look like, as tables, and the parser that reads one.
+// Command-line syntax as tables, and the parser for it.
 //
-// The same tables give the help texts, the man page and the shell completions, so that they cannot
-// say anything the parser does not do.
+// Help texts, the man page and shell completions are generated from the same tables, so they always agree with
+// the parser.
 #pragma once
 
 #include <cstdint>
@@ -20,35 +20,35 @@ namespace warren::cli {
 class Arguments;
 struct Context;
 
-// What the program's exit status tells a script.
+// The program's exit status.
 enum class Exit { kOk = 0, kFailed = 1, kUsage = 2, kNotRunning = 3 };  // 3 as for systemd and LSB init scripts
 
-// Checked while parsing, so that a mistake is a usage error and nothing has happened yet.
+// Values are checked while parsing: a bad one is a usage error, found before anything has happened.
 enum class ValueKind {
   kText,
   kInteger,  // any 64-bit integer
   kCount,    // 0 or more
-  kUserId,   // of a user or a group
+  kUserId,   // a numeric user or group id
   kSize,     // bytes: 4096, 64K, 1.5G
   kSizeOrNone,
   kDuration,  // 30s, 5m, 2h, 1d
   kTime,      // Unix seconds, or 2026-01-31[T12:00:00[Z]]
 };
 
-// What a shell offers for an argument.
+// What shell completion offers for an argument.
 enum class Suggest { kNothing, kAgents, kHostFiles, kHostDirs };
 
 struct Option {
   std::string_view name;  // without the dashes
   char letter = '\0';
-  std::string_view value;  // how help calls it; empty: a flag
+  std::string_view value;  // the placeholder in help texts; empty: a flag
   std::string_view help;
   ValueKind kind = ValueKind::kText;
   std::vector<std::string_view> choices;
-  std::string_view fallback;     // when it is not given
-  std::string_view environment;  // or this variable, which goes before the fallback
+  std::string_view fallback;     // the default value
+  std::string_view environment;  // a variable that overrides the default value
   Suggest suggest = Suggest::kNothing;
-  bool is_list = false;  // may be given again and again
+  bool is_list = false;  // may be given more than once
 };
 
 enum class Times {
@@ -56,8 +56,8 @@ enum class Times {
   kOptional,
   kOnceOrMore,
   kAny,
-  kCommand,     // once or more, and from the first one on nothing is ours: another program's command line
-  kAnyCommand,  // the same, or none at all
+  kCommand,     // another program's command line: one word or more, and no word after the first is our option
+  kAnyCommand,  // another program's command line, or nothing
 };
 
 struct Positional {
@@ -72,8 +72,8 @@ struct Positional {
 
 using Handler = Result<Exit> (*)(Context&, const Arguments&);
 
-// A command has a handler or subcommands; with both, the handler is for no subcommand. Its positionals come before
-// the subcommand's name.
+// A command has a handler, subcommands or both; with both, the handler runs when no subcommand is given. Positionals
+// come before the subcommand's name.
 struct Command {
   std::string_view name;
   std::string_view summary;
@@ -84,15 +84,15 @@ struct Command {
   Handler handler = nullptr;
 };
 
-// What was given. Asking for a name that the command's table does not have is our bug.
+// The parsed arguments. Only names from the command's table may be asked for.
 class Arguments {
  public:
   bool has(std::string_view name) const { return values_.contains(name); }
-  const std::string& get(std::string_view name) const;  // the last one given, or the fallback
+  const std::string& get(std::string_view name) const;  // the last value given, or the default
   std::optional<std::string> find(std::string_view name) const;
   const std::vector<std::string>& all(std::string_view name) const;
 
-  // Parsed by the option's kind; checked already.
+  // Parsed by the option's kind; the parser has checked them.
   std::int64_t integer(std::string_view name) const;
   std::optional<std::uint64_t> find_size(std::string_view name) const;
 
@@ -105,7 +105,7 @@ class Arguments {
 enum class Mistake {
   kUnknownCommand,
   kUnknownOption,
-  kUnexpected,  // a positional too many
+  kUnexpected,  // one positional too many
   kMissingCommand,
   kMissingArgument,
   kMissingValue,
@@ -114,25 +114,25 @@ enum class Mistake {
   kRepeated,
 };
 
-// Enough to say it in the words of either program (cli/usage_error.h).
+// Everything that either dialect needs for its message (cli/syntax/usage_error.h).
 struct UsageError {
   Mistake mistake;
   std::string subject;     // what was typed
-  std::string suggestion;  // what was meant, perhaps
-  std::string reason;      // of kBadValue
+  std::string suggestion;  // the nearest known word; may be empty
+  std::string reason;      // for kBadValue
   const Option* option = nullptr;
-  std::vector<const Positional*> positionals;  // the missing ones, or the bad one
-  std::vector<const Command*> path;            // down to the command it is about
+  std::vector<const Positional*> positionals;  // the missing ones, or the one with a bad value
+  std::vector<const Command*> path;            // from the root to the command concerned
 };
 
 struct Parsed {
   std::vector<const Command*> path;
   Arguments arguments;
-  bool wants_help = false;  // then nothing after it was looked at
+  bool wants_help = false;  // then the words after --help were not parsed
   bool wants_version = false;
 };
 
-// One variable of the environment; nullopt when it is not set.
+// Looks up an environment variable; nullopt if it is not set.
 using Environment = std::optional<std::string> (*)(std::string_view name);
 
 // Options of the root are accepted everywhere. `--` ends options; a value may be attached with '='
@@ -140,7 +140,7 @@ using Environment = std::optional<std::string> (*)(std::string_view name);
 std::variant<Parsed, UsageError> parse(const Command& root, std::span<const std::string> words,
                                        Environment environment);
 
-// The nearest of `known` if it is near enough to be a typing error; else empty.
+// The word in `known` that `typed` is probably a misspelling of; empty if there is none.
 std::string nearest(std::string_view typed, const std::vector<std::string_view>& known);
 
 Status check_value(ValueKind kind, std::string_view text);

@@ -63,13 +63,13 @@ class ArgsTest : public ::testing::Test {
   std::variant<Parsed, UsageError> outcome_;
 };
 
-TEST_F(ArgsTest, APositionalStandsBeforeTheSubcommand) {
+TEST_F(ArgsTest, APositionalComesBeforeTheSubcommand) {
   Arguments args = parsed({"group", "me", "leaf", "a", "b"});
   EXPECT_EQ(args.get("ID"), "me");
   EXPECT_EQ(args.all("PATH"), (std::vector<std::string>{"a", "b"}));
 }
 
-TEST_F(ArgsTest, AnAgentMayBeCalledLikeACommand) {
+TEST_F(ArgsTest, AnAgentMayHaveTheNameOfACommand) {
   EXPECT_EQ(parsed({"group", "leaf", "leaf", "a"}).get("ID"), "leaf");
 }
 
@@ -83,7 +83,7 @@ TEST_F(ArgsTest, AValueIsAttachedOrFollows) {
   EXPECT_EQ(parsed({"group", "me", "leaf", "x", "--limit=-5"}).integer("limit"), -5);
 }
 
-TEST_F(ArgsTest, WhatIsNotGivenComesFromTheEnvironmentOrTheTable) {
+TEST_F(ArgsTest, DefaultsComeFromTheEnvironmentOrTheTable) {
   Arguments args = parsed({"group", "me", "leaf", "x"});
   EXPECT_EQ(args.get("key"), "from the environment");
   EXPECT_EQ(args.integer("limit"), 7);
@@ -91,13 +91,13 @@ TEST_F(ArgsTest, WhatIsNotGivenComesFromTheEnvironmentOrTheTable) {
   EXPECT_EQ(parsed({"group", "me", "leaf", "x", "--key", "given"}).get("key"), "given");
 }
 
-TEST_F(ArgsTest, TwoDashesEndTheOptionsAndOneAloneIsAWord) {
+TEST_F(ArgsTest, TwoDashesEndTheOptionsAndASingleDashIsAnArgument) {
   EXPECT_EQ(parsed({"group", "me", "leaf", "--", "-f", "--limit"}).all("PATH"),
             (std::vector<std::string>{"-f", "--limit"}));
   EXPECT_EQ(parsed({"group", "me", "leaf", "-"}).all("PATH"), std::vector<std::string>{"-"});
 }
 
-TEST_F(ArgsTest, OptionsOfTheProgramAreTakenEverywhere) {
+TEST_F(ArgsTest, OptionsOfTheProgramAreAcceptedEverywhere) {
   EXPECT_EQ(parsed({"-C", "d", "group", "me", "leaf", "x"}).get("directory"), "d");
   EXPECT_EQ(parsed({"group", "me", "leaf", "x", "-Cd"}).get("directory"), "d");
 }
@@ -109,7 +109,7 @@ TEST_F(ArgsTest, HelpIsGivenWhateverElseIsWrong) {
   EXPECT_EQ(std::get<Parsed>(outcome_).path.back()->name, "group");
 }
 
-TEST_F(ArgsTest, EachMistakeIsToldFromTheOthers) {
+TEST_F(ArgsTest, EachKindOfMistakeIsRecognised) {
   using Line = std::vector<std::string>;
   const std::vector<std::pair<Line, Mistake>> cases{
       {{}, Mistake::kMissingCommand},
@@ -131,7 +131,7 @@ TEST_F(ArgsTest, EachMistakeIsToldFromTheOthers) {
   }
 }
 
-TEST_F(ArgsTest, ATypingErrorIsRecognised) {
+TEST_F(ArgsTest, AMisspellingIsRecognised) {
   EXPECT_EQ(mistake({"gruop"}).suggestion, "group");
   EXPECT_EQ(mistake({"group", "me", "leaf", "x", "--lmit", "5"}).suggestion, "--limit");
   EXPECT_EQ(mistake({"group", "me", "leaf", "x", "--type", "fil"}).suggestion, "file");

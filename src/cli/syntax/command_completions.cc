@@ -14,7 +14,7 @@ constexpr std::size_t kConfigBytes = std::size_t{16} << 20;
 
 bool is_agentfs(const Context& context) { return context.root.name == "agentfs"; }
 
-// The line that makes a shell load our completions.
+// The shell command that loads our completions.
 std::string loading_line(const Context& context, std::string_view shell) {
   if (is_agentfs(context)) {
     return shell == "fish" ? "COMPLETE=fish agentfs | source" : fmt::format("source <(COMPLETE={} agentfs)", shell);
@@ -39,20 +39,18 @@ Result<std::string> config_path(const Context& context, std::string_view shell) 
   return (config.starts_with('/') ? config : *home + "/.config") + "/fish/config.fish";
 }
 
-// The file's text and mode; empty when there is none.
+// A shell's start-up file; the text is empty if it does not exist.
 struct Config {
   std::string path;
   std::string text;
   std::uint32_t mode = 0644;
 };
 Result<Config> read_config(const Context& context, std::string_view shell) {
-  Config config {
-    .path = WARREN_TRY(config_path(context, shell))
-    , .text = ""
-  };
+  Config config;
+  config.path = WARREN_TRY(config_path(context, shell));
   std::optional<struct stat> there = WARREN_TRY(find_host_file(config.path));
   if (!there) return config;
-  config.path = WARREN_TRY(canonical_host_path(config.path));  // a dotfile may be a link; keep it one
+  config.path = WARREN_TRY(canonical_host_path(config.path));  // a dotfile may be a symlink; keep the link
   config.mode = there->st_mode & 07777U;
   config.text = WARREN_TRY(read_host_file(config.path, kConfigBytes));
   return config;
@@ -139,20 +137,21 @@ Command part(std::string_view name, std::string_view summary, std::vector<Positi
 
 Command make_completions() {
   Positional shell{.name = "SHELL",
-                   .help = "the shell (otherwise the one in $SHELL)",
+                   .help = "the shell [default: $SHELL]",
                    .times = Times::kOptional,
                    .choices = {"bash", "zsh", "fish"}};
   return {
       .name = "completions",
-      .summary = "Completions for your shell",
+      .summary = "Print or install shell completions",
       .details = "",
       .positionals = {},
       .options = {},
-      .subcommands = {part("bash", "Print them for bash", {}, run_bash), part("zsh", "Print them for zsh", {}, run_zsh),
-                      part("fish", "Print them for fish", {}, run_fish),
-                      part("install", "Add them to your shell's start-up file", {shell}, run_install),
-                      part("uninstall", "Take them out again", {shell}, run_uninstall),
-                      part("show", "Say how to add them by hand", {}, run_show)},
+      .subcommands = {part("bash", "Print completions for bash", {}, run_bash),
+                      part("zsh", "Print completions for zsh", {}, run_zsh),
+                      part("fish", "Print completions for fish", {}, run_fish),
+                      part("install", "Add completions to your shell's start-up file", {shell}, run_install),
+                      part("uninstall", "Remove completions from your shell's start-up file", {shell}, run_uninstall),
+                      part("show", "Show how to add completions by hand", {}, run_show)},
       .handler = nullptr};
 }
 

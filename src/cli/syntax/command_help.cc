@@ -21,7 +21,7 @@ Result<Exit> run_help(Context& context, const Arguments& args) {
     }
     if (next == nullptr) {
       std::string meant = nearest(word, known);
-      return refuse(context, fmt::format("no command {}{}", quote(word),
+      return refuse(context, fmt::format("unknown command {}{}", quote(word),
                                          meant.empty() ? "" : fmt::format("\nhint: did you mean '{}'?", meant)));
     }
     path.push_back(next);
@@ -45,9 +45,9 @@ Result<Exit> run_man(Context& context, const Arguments&) {
 
 Command make_help() {
   return {.name = "help",
-          .summary = "Explain a command",
+          .summary = "Show help for a command",
           .details = "",
-          .positionals = {{.name = "COMMAND", .help = "the command, word by word", .times = Times::kAny}},
+          .positionals = {{.name = "COMMAND", .help = "the command, and its subcommand if any", .times = Times::kAny}},
           .options = {},
           .subcommands = {},
           .handler = run_help};
@@ -65,8 +65,8 @@ Command make_version() {
 
 Command make_man() {
   return {.name = "man",
-          .summary = "Print the manual page, as man reads it",
-          .details = "`warren man | man -l -` shows it.",
+          .summary = "Print the manual page in roff format",
+          .details = "To read it: `warren man | man -l -`.",
           .positionals = {},
           .options = {},
           .subcommands = {},

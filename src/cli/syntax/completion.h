@@ -1,4 +1,4 @@
-// Shell completions, made from the command tables.
+// Shell completions, generated from the command tables.
 #pragma once
 
 #include <string>

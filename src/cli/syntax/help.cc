@@ -108,7 +108,7 @@ std::string help_text(std::span<const Command* const> path, Dialect dialect) {
   if (path.size() > 1) {
     for (const Option& option : path.front()->options) rows.push_back(row_of(option, dialect));
   }
-  rows.push_back({"-h, --help", is_ours ? "this text" : "Print help"});
+  rows.push_back({"-h, --help", is_ours ? "print this help" : "Print help"});
   add_section(out, is_ours ? "options" : "Options", rows);
   return out;
 }

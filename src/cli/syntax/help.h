@@ -1,4 +1,4 @@
-// Help texts, made from the command tables.
+// Help texts, generated from the command tables.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace warren::cli {
 
-// Warren's own words and layout, or those scripts know from AgentFS.
+// Warren's own wording and layout, or the ones that AgentFS scripts expect.
 enum class Dialect { kWarren, kAgentFs };
 
 // "warren fs ID ls [options] [PATH]"; kAgentFs: "agentfs fs <ID_OR_PATH> ls [FS_PATH]".
 std::string usage_line(std::span<const Command* const> path, Dialect dialect);
-// The same with required arguments alone.
+// The usage line with required arguments only.
 std::string short_usage_line(std::span<const Command* const> path, Dialect dialect);
 
 std::string help_text(std::span<const Command* const> path, Dialect dialect);

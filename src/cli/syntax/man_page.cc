@@ -8,7 +8,7 @@
 namespace warren::cli {
 namespace {
 
-// roff takes '\', and '.' and '\'' at the start of a line, as its own; a plain '-' would become a hyphen.
+// roff interprets '\', and '.' and '\'' at the start of a line; a plain '-' would become a hyphen.
 std::string roff(std::string_view text) {
   std::string out;
   bool is_line_start = true;
@@ -54,15 +54,15 @@ void add_command(std::string& out, std::vector<const Command*>& path) {
 }
 
 constexpr std::string_view kClosing = R"(.SH AGENTS
-ID is the first of these that fits: ":memory:", an agent that lasts as long as the command; an id,
-letters, digits, '\-' and '_', whose file .agentfs/ID.db is in the current directory; the path of an
+ID is the first of these that matches: ":memory:", an agent that exists only while the command runs; an id
+(letters, digits, '\-' and '_') whose file .agentfs/ID.db is in the current directory; the path of an
 agent's file.
 .SH EXIT STATUS
-0 when it is done, 1 when it failed, 2 when the command line makes no sense.
+0 on success, 1 on failure, 2 if the command line is invalid.
 .SH ENVIRONMENT
 .TP
 \fBNO_COLOR\fR
-No colours, whatever the terminal can do.
+If set and not empty, output is never coloured.
 .SH FILES
 .TP
 \fB.agentfs/ID.db\fR
@@ -77,7 +77,7 @@ std::string man_page(const Command& root) {
   out += ".SH SYNOPSIS\n.B warren\n[\\-C DIR] COMMAND [options] [arguments]\n";
   out += ".SH OPTIONS\n";
   for (const Option& option : root.options) add_option(out, option);
-  add_item(out, "-h, --help", "explain the command before it");
+  add_item(out, "-h, --help", "print help for the command");
   out += ".SH COMMANDS\n";
   std::vector<const Command*> path{&root};
   add_command(out, path);

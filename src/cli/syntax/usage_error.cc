@@ -19,14 +19,14 @@ const std::vector<std::string_view>& choices_of(const UsageError& error) {
 
 std::string message(const UsageError& error) {
   switch (error.mistake) {
-    case Mistake::kUnknownCommand: return fmt::format("no command {}", quote(error.subject));
-    case Mistake::kUnknownOption: return fmt::format("no option {}", quote(error.subject));
-    case Mistake::kUnexpected: return fmt::format("one argument too many: {}", quote(error.subject));
+    case Mistake::kUnknownCommand: return fmt::format("unknown command {}", quote(error.subject));
+    case Mistake::kUnknownOption: return fmt::format("unknown option {}", quote(error.subject));
+    case Mistake::kUnexpected: return fmt::format("unexpected argument {}", quote(error.subject));
     case Mistake::kMissingCommand: return fmt::format("'{}' needs a command", error.path.back()->name);
-    case Mistake::kMissingArgument: return fmt::format("{} is missing", error.subject);
+    case Mistake::kMissingArgument: return fmt::format("missing argument {}", error.subject);
     case Mistake::kMissingValue: return fmt::format("'--{}' needs a value", error.option->name);
     case Mistake::kUnwantedValue: return fmt::format("'--{}' takes no value", error.option->name);
-    case Mistake::kRepeated: return fmt::format("'--{}' is given twice", error.option->name);
+    case Mistake::kRepeated: return fmt::format("'--{}' is given more than once", error.option->name);
     case Mistake::kBadValue: break;
   }
   std::string where = error.option != nullptr ? fmt::format("'--{}'", error.option->name)
@@ -41,13 +41,12 @@ std::string hint(const UsageError& error) {
   bool is_dashed = error.mistake == Mistake::kUnknownOption;
   if (is_dashed) return fmt::format("to pass {} as an argument, put '--' before it", quote(error.subject));
   if (error.mistake == Mistake::kMissingValue && !error.subject.empty()) {
-    return fmt::format("a value that begins with '-' is written '--{}={}'", error.option->name,
-                       printable(error.subject));
+    return fmt::format("write a value that begins with '-' as '--{}={}'", error.option->name, printable(error.subject));
   }
   if (error.mistake == Mistake::kMissingCommand) {
     std::vector<std::string_view> names;
     for (const Command& sub : error.path.back()->subcommands) names.push_back(sub.name);
-    return fmt::format("one of {}", fmt::join(names, ", "));
+    return fmt::format("choose one of {}", fmt::join(names, ", "));
   }
   return "";
 }

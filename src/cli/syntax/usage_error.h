@@ -1,4 +1,4 @@
-// A mistake on the command line, told in the words of the program that was called.
+// The message for a mistake on the command line, in the dialect of the program that was called.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace warren::cli {
 
-// All lines, with line ends. kAgentFs has the layout that scripts for AgentFS know.
+// Complete lines. kAgentFs uses the layout that AgentFS scripts expect.
 std::string explain(const UsageError& error, Dialect dialect);
 
 }  // namespace warren::cli

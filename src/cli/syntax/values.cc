@@ -23,7 +23,7 @@ std::optional<Number> whole_number(std::string_view text) {
   return parse_number<Number>(text);
 }
 
-// Splits "1.5K" into the number and what follows it.
+// Splits "1.5K" into the number and the unit.
 std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
   std::size_t end = text.find_first_not_of("0123456789.");
   if (end == 0 || text.empty()) return std::nullopt;
@@ -37,7 +37,7 @@ Error bad(std::string_view text, std::string_view what) {
   return Error(Code::kInvalid, fmt::format("{} is not {}", quote(text), what));
 }
 
-// The two or four digits at `at`.
+// The number formed by the `count` digits at `at`.
 std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
   if (at + count > text.size()) return std::nullopt;
   for (char c : text.substr(at, count)) {
@@ -91,13 +91,13 @@ Result<std::int64_t> parse_integer(std::string_view text) {
 
 Result<std::int64_t> parse_count(std::string_view text) {
   if (auto value = whole_number<std::int64_t>(text); value && *value >= 0) return *value;
-  return bad(text, "a number from 0 upwards");
+  return bad(text, "a whole number from 0 to 9223372036854775807");
 }
 
 Result<std::uint32_t> parse_user_id(std::string_view text) {
-  constexpr std::uint32_t kNobodyAtAll = UINT32_MAX;  // to system calls: leave it as it is
-  if (auto value = whole_number<std::uint32_t>(text); value && *value != kNobodyAtAll) return *value;
-  return bad(text, "the number of a user or group");
+  constexpr std::uint32_t kNoChange = UINT32_MAX;  // to chown(2) this means "leave the owner as it is"
+  if (auto value = whole_number<std::uint32_t>(text); value && *value != kNoChange) return *value;
+  return bad(text, "a numeric user or group id");
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {
@@ -112,7 +112,7 @@ Result<std::uint64_t> parse_size(std::string_view text) {
       unit == "B" || (power != kUnits.npos && (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
   if (!is_known) return bad(text, kWhat);
   double bytes = unit == "B" ? number : number * std::pow(1024.0, static_cast<double>(power + 1));
-  if (bytes >= std::ldexp(1.0, 62)) return bad(text, "a size we can keep");
+  if (bytes >= std::ldexp(1.0, 62)) return bad(text, "a size below 4 EiB");
   return static_cast<std::uint64_t>(bytes);
 }
 

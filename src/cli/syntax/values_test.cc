@@ -63,7 +63,7 @@ TEST(Values, NumbersThatDoNotFitAreRefused) {
   }
 }
 
-TEST(Values, PeopleReadSizesTimesAndModes) {
+TEST(Values, SizesTimesAndModesAreFormattedForPeople) {
   EXPECT_EQ(format_size(0), "0 B");
   EXPECT_EQ(format_size(1023), "1023 B");
   EXPECT_EQ(format_size(1536), "1.5 KiB");

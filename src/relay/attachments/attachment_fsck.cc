@@ -40,7 +40,7 @@ class Check {
     for (const HostEntry& entry : *entries) {
       bool belongs = is_attachment_hash(entry.name) && entry.name.starts_with(prefix);
       if (!belongs) {
-        report_.problems.push_back(fmt::format("attachments/{}: {} is no attachment", prefix, entry.name));
+        report_.problems.push_back(fmt::format("attachments/{}: {} is not an attachment", prefix, entry.name));
         continue;
       }
       WARREN_TRY(file(entry.name));
@@ -49,7 +49,7 @@ class Check {
   }
 
  private:
-  // A message that waits to be delivered, or to be read, needs it. One that died may lack it: perhaps of that.
+  // Only undelivered and unread messages need their attachments. A dead letter may lack one, perhaps because of that.
   Status reference(const AttachmentReference& one) {
     auto deliveries = WARREN_TRY(ledger_.list_deliveries(one.message_id));
     bool is_needed = false;
@@ -59,7 +59,7 @@ class Check {
                                 state != DeliveryState::kNacked && state != DeliveryState::kDead);
     }
     if (!is_needed || store_.open(one.hash).ok()) return Ok{};
-    report_.problems.push_back(fmt::format("message {} has no attachment {}", one.message_id, one.hash));
+    report_.problems.push_back(fmt::format("message {}: attachment {} is missing", one.message_id, one.hash));
     return Ok{};
   }
 
@@ -77,7 +77,7 @@ class Check {
     std::atomic<bool> stop = false;
     Result<AttachmentStore::Verified> found = store_.verify(hash, stop);
     if (!found.ok()) return wrong(hash, found.error().message());
-    return found->is_right ? Status(Ok{}) : wrong(hash, "its content is another");
+    return found->is_right ? Status(Ok{}) : wrong(hash, "its content does not match its hash");
   }
 
   Status wrong(const std::string& hash, std::string_view why) {
@@ -89,7 +89,7 @@ class Check {
   }
 
   Status orphan(const AttachmentRow& row) {
-    report_.problems.push_back(fmt::format("attachment {}: nobody needs it", row.hash));
+    report_.problems.push_back(fmt::format("attachment {}: no message refers to it", row.hash));
     if (repair_ == Repair::kNo || !WARREN_TRY(store_.remove(row.hash, row.identity))) return Ok{};
     WARREN_TRY(ledger_.remove_attachment(row.hash));
     report_.repaired.push_back(fmt::format("attachment {} removed", row.hash));
@@ -111,7 +111,7 @@ Status fsck_attachments(Root& root, Ledger& ledger, Repair repair, Depth depth, 
   if (!config.ok()) return config.error();
   Check check(root, ledger, repair, depth, *config, report);
   for (int prefix = 0; prefix < kAttachmentPrefixes; ++prefix) WARREN_TRY(check.files(fmt::format("{:02x}", prefix)));
-  return check.references();  // last: what was moved aside is missing now
+  return check.references();  // last: files that were moved aside are missing now
 }
 
 }  // namespace warren::relay

@@ -1,50 +1,44 @@
-// Hashes large attachments in a thread of its own, so that the relay goes on with other senders meanwhile.
+// Hashes large attachments in a background thread, so that the relay can serve other senders meanwhile.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
-#include "os/fd.h"
+#include "os/mailbox.h"
+#include "os/worker.h"
 #include "relay/attachments/attachment_store.h"
 
 namespace warren::relay {
 
 struct Hashed {
   std::string hash;
-  Result<AttachmentStore::Verified> found;  // as AttachmentStore::verify
+  Result<AttachmentStore::Verified> found;  // as returned by AttachmentStore::verify
 };
 
-// Used by one thread. There is no other until something is wanted.
+// For one thread. The background thread starts with the first request.
 class AttachmentHasher {
  public:
-  static Result<std::unique_ptr<AttachmentHasher>> open(const AttachmentStore& store);
-  ~AttachmentHasher();  // stops in the middle of a file
+  static Result<std::unique_ptr<AttachmentHasher>> open(const AttachmentStore& store);  // must outlive the hasher
 
-  int fd() const { return event_.get(); }  // readable when there are results
-  Status want(const std::string& hash);    // one after another; again is fine
+  // Requests are handled in order; one that is already pending is not repeated. Destruction interrupts the current one.
+  Status request(const std::string& hash);
+  int fd() const { return results_->fd(); }  // readable when there are results
   std::vector<Hashed> take();
-  bool is_idle() const { return wanted_.empty(); }
+  bool is_idle() const { return requested_.empty(); }
 
  private:
-  AttachmentHasher(const AttachmentStore& store, Fd event) : store_(store), event_(std::move(event)) {}
-  void work();
+  using Results = Mailbox<Hashed>;
+
+  AttachmentHasher(const AttachmentStore& store, std::unique_ptr<Results> results)
+      : store_(store), results_(std::move(results)) {}
 
   const AttachmentStore& store_;
-  Fd event_;
-  std::set<std::string> wanted_;  // by the owner, and not taken yet
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::string> queue_;  // under mutex_
-  std::vector<Hashed> done_;       // under mutex_
-  std::thread thread_;
+  std::set<std::string> requested_;  // results not taken yet
+  std::unique_ptr<Results> results_;
+  Worker worker_;
 };
 
 }  // namespace warren::relay

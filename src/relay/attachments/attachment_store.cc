@@ -19,8 +19,8 @@ namespace warren::relay {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
-constexpr int kVerifyTries = 3;  // somebody who adds the same content touches the file
-constexpr std::string_view kLeaving = ".out";
+constexpr int kVerifyTries = 3;  // adding the same content again touches the file
+constexpr std::string_view kRemoving = ".out";
 
 std::string prefix_of(std::string_view hash) { return std::string(hash.substr(0, 2)); }
 
@@ -28,7 +28,7 @@ std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + 
 
 Result<struct stat> look(int fd) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return system_error(errno, "look at an attachment");
+  if (::fstat(fd, &info) != 0) return system_error(errno, "stat an attachment");
   return info;
 }
 
@@ -43,8 +43,8 @@ Status sync(int fd) {
   return Ok{};
 }
 
-// Reads `in` to its end, or one step beyond `size_max`, which tells a caller that there is more; hashes it, and writes
-// it to `out` unless that is negative.
+// Reads and hashes `in`, and writes it to `out` unless that is negative. Stops soon after `size_max` bytes: a size
+// above it means that there is more.
 struct Streamed {
   std::string hash;
   std::uint64_t size = 0;
@@ -68,10 +68,10 @@ Result<Streamed> stream(int in, int out, std::uint64_t size_max, const std::atom
 
 Status check_size(const Streamed& read, std::uint64_t size_bytes_max) {
   if (read.size <= size_bytes_max) return Ok{};
-  return Error(Code::kTooLarge, fmt::format("it has more than the {} bytes allowed", size_bytes_max));
+  return Error(Code::kTooLarge, fmt::format("it exceeds the limit of {} bytes", size_bytes_max));
 }
 
-// Unless the same content is there anew. Some filesystems know no RENAME_NOREPLACE; then ours takes its place.
+// Unless the same content was added again. Without RENAME_NOREPLACE, which not all filesystems have, it is replaced.
 void put_back(int from, const std::string& name, int to, const std::string& hash) {
   if (::renameat2(from, name.c_str(), to, hash.c_str(), RENAME_NOREPLACE) == 0 || errno != EINVAL) return;
   ::renameat(from, name.c_str(), to, hash.c_str());
@@ -92,7 +92,7 @@ Result<AttachmentStore::Opened> AttachmentStore::open(std::string_view hash) con
   }
   bool is_link = !file.ok() && (file.error().code() == Code::kLoop || file.error().code() == Code::kNotDirectory);
   if (is_link) {
-    return Error(Code::kDenied, fmt::format("attachment {} is reached through a link", reference_of(hash)));
+    return Error(Code::kDenied, fmt::format("attachment {} is behind a symbolic link", reference_of(hash)));
   }
   Opened out;
   out.file = WARREN_TRY(std::move(file));
@@ -101,7 +101,7 @@ Result<AttachmentStore::Opened> AttachmentStore::open(std::string_view hash) con
     return Error(Code::kDenied, fmt::format("attachment {} is not a regular file", reference_of(hash)));
   }
   if (info.st_nlink > 1) {
-    return Error(Code::kDenied, fmt::format("attachment {} has another name besides", reference_of(hash)));
+    return Error(Code::kDenied, fmt::format("attachment {} has several hard links", reference_of(hash)));
   }
   out.identity = identity_of(info);
   return out;
@@ -110,11 +110,11 @@ Result<AttachmentStore::Opened> AttachmentStore::open(std::string_view hash) con
 Status AttachmentStore::make_private(std::string_view hash) const {
   Fd dir = WARREN_TRY(open_below(dir_, prefix_of(hash), kDirectory));
   struct stat info = WARREN_TRY(look(dir.get()));
-  if ((info.st_mode & 07777) != 0700 && ::fchmod(dir.get(), 0700) != 0) return system_error(errno, "make it private");
+  if ((info.st_mode & 07777) != 0700 && ::fchmod(dir.get(), 0700) != 0) return system_error(errno, "set permissions");
   Opened opened = WARREN_TRY(open(hash));
   info = WARREN_TRY(look(opened.file.get()));
   if ((info.st_mode & 07777) == 0600 || ::fchmod(opened.file.get(), 0600) == 0) return Ok{};
-  return system_error(errno, "make it private");
+  return system_error(errno, "set permissions");
 }
 
 Result<AttachmentStore::Verified> AttachmentStore::verify(std::string_view hash, const std::atomic<bool>& stop) const {
@@ -140,8 +140,8 @@ Result<std::string> AttachmentStore::add(int file, std::uint64_t size_bytes_max)
   return copy_in(file, size_bytes_max);
 }
 
-// Whether the content is there, durably, and stays for another while. Touched first and looked for by name afterwards:
-// remove() looks in the other order, so that one of the two sees the other.
+// If the content is in the store, makes it durable and defers its collection. Touches the file first and looks it up by
+// name afterwards; remove() works in the opposite order, so that one of the two always notices the other.
 Result<bool> AttachmentStore::renew(std::string_view hash, std::uint64_t size) const {
   Result<Opened> opened = open(hash);
   if (!opened.ok() || opened->identity.size != size) return false;
@@ -156,7 +156,7 @@ Result<bool> AttachmentStore::renew(std::string_view hash, std::uint64_t size) c
 }
 
 Result<std::string> AttachmentStore::place(const std::function<Result<std::string>(int draft)>& fill) const {
-  if (::mkdirat(dir_, ".pending", 0700) != 0 && errno != EEXIST) return system_error(errno, "make '.pending'");
+  if (::mkdirat(dir_, ".pending", 0700) != 0 && errno != EEXIST) return system_error(errno, "create '.pending'");
   Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
   std::string name = WARREN_TRY(random_name());
   Fd draft = WARREN_TRY(open_below(pending.get(), name, O_WRONLY | O_CREAT | O_EXCL));
@@ -188,7 +188,7 @@ Status AttachmentStore::add_pieces(const std::string& hash, const std::function<
       WARREN_TRY(write_all(draft, as_bytes(piece)));
     }
     if (hex_of(digest.finish()) == hash) return hash;
-    return Error(Code::kCorrupt, fmt::format("what came is not attachment {}", reference_of(hash)));
+    return Error(Code::kCorrupt, fmt::format("the pieces of attachment {} do not match its hash", reference_of(hash)));
   }));
   return Ok{};
 }
@@ -196,7 +196,7 @@ Status AttachmentStore::add_pieces(const std::string& hash, const std::function<
 Status AttachmentStore::publish(int pending, const std::string& draft, const std::string& hash) const {
   std::string prefix = prefix_of(hash);
   if (::mkdirat(dir_, prefix.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(errno, fmt::format("make directory {}", quote(prefix)));
+    return system_error(errno, fmt::format("create directory {}", quote(prefix)));
   }
   Fd dir = WARREN_TRY(open_below(dir_, prefix, kDirectory));
   if (::renameat(pending, draft.c_str(), dir.get(), hash.c_str()) != 0) return system_error(errno, "rename");
@@ -208,11 +208,11 @@ Status AttachmentStore::copy_to(std::string_view hash, int out) const {
   Opened opened = WARREN_TRY(open(hash));
   Streamed read = WARREN_TRY(stream(opened.file.get(), out, limits::kFileBytes, kNeverStop));
   if (read.hash == hash) return Ok{};
-  return Error(Code::kCorrupt, fmt::format("attachment {} has other content than its name says", reference_of(hash)));
+  return Error(Code::kCorrupt, fmt::format("the content of attachment {} does not match its hash", reference_of(hash)));
 }
 
 Status AttachmentStore::set_aside(const std::string& relative, std::string_view name) const {
-  if (::mkdirat(dir_, ".rejected", 0700) != 0 && errno != EEXIST) return system_error(errno, "make '.rejected'");
+  if (::mkdirat(dir_, ".rejected", 0700) != 0 && errno != EEXIST) return system_error(errno, "create '.rejected'");
   Fd rejected = WARREN_TRY(open_below(dir_, ".rejected", kDirectory));
   std::string random = WARREN_TRY(random_name());
   std::string parent(split_parent("/" + relative).parent.substr(1));
@@ -227,18 +227,18 @@ Result<bool> AttachmentStore::remove(std::string_view hash, const FileIdentity& 
   Fd dir = WARREN_TRY(open_below(dir_, prefix_of(hash), kDirectory));
   Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
   std::string name(hash);
-  std::string leaving = name + std::string(kLeaving);
+  std::string removing = name + std::string(kRemoving);
   struct stat info {};
   if (::fstatat(dir.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!identity_of(info).has_same_content_as(known)) return false;
-  if (::renameat(dir.get(), name.c_str(), pending.get(), leaving.c_str()) != 0) {
+  if (::renameat(dir.get(), name.c_str(), pending.get(), removing.c_str()) != 0) {
     if (errno == ENOENT) return false;
     return system_error(errno, "rename");
   }
-  bool is_renewed = ::fstatat(pending.get(), leaving.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+  bool is_renewed = ::fstatat(pending.get(), removing.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
                     !identity_of(info).has_same_content_as(known);
-  if (is_renewed) put_back(pending.get(), leaving, dir.get(), name);
-  ::unlinkat(pending.get(), leaving.c_str(), 0);
+  if (is_renewed) put_back(pending.get(), removing, dir.get(), name);
+  ::unlinkat(pending.get(), removing.c_str(), 0);
   return !is_renewed;
 }
 
@@ -246,8 +246,8 @@ Status AttachmentStore::finish_removals() const {
   Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(pending.get()));
   for (const HostEntry& entry : entries) {
-    if (!entry.name.ends_with(kLeaving)) continue;
-    std::string hash = entry.name.substr(0, entry.name.size() - kLeaving.size());
+    if (!entry.name.ends_with(kRemoving)) continue;
+    std::string hash = entry.name.substr(0, entry.name.size() - kRemoving.size());
     if (!is_attachment_hash(hash)) continue;
     Result<Fd> dir = open_below(dir_, prefix_of(hash), kDirectory);
     if (dir.ok()) put_back(pending.get(), entry.name, dir->get(), hash);
@@ -270,7 +270,7 @@ std::uint64_t AttachmentStore::remove_strays(const std::string& prefix, const st
   for (const HostEntry& entry : entries) {
     bool belongs = is_attachment_hash(entry.name) && prefix_of(entry.name) == prefix;
     if (belongs || ns_of(entry.attributes.st_ctim) >= ctime_ns || !dir.ok()) continue;
-    int flags = S_ISDIR(entry.attributes.st_mode) ? AT_REMOVEDIR : 0;  // if it is empty
+    int flags = S_ISDIR(entry.attributes.st_mode) ? AT_REMOVEDIR : 0;  // only if empty
     if (::unlinkat(dir->get(), entry.name.c_str(), flags) == 0) ++removed;
   }
   return removed;

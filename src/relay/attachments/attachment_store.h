@@ -1,11 +1,10 @@
-// The content-addressed store of a relay: attachments/{first two digits}/{hash}, each file named by its content.
+// A relay's content-addressed store: attachments/{first two digits}/{hash}.
 //
-// Anybody may put a file there by the write protocol (attachments/.pending, sync, rename, sync), so what a name says is
-// believed only after the file was hashed. What is wrong is moved to attachments/.rejected, so that its place is free
-// for the right one.
+// Anyone may add a file by the write protocol (attachments/.pending, sync, rename, sync), so a file is trusted only
+// after it was hashed. A wrong file is moved to attachments/.rejected, to make room for the right one.
 //
-// A file with a second name (a hard link) is refused like a symbolic link: whoever has the other name could change it
-// unseen, and making ours private would change theirs.
+// A file with several hard links is refused like a symbolic link: it could be changed unnoticed through another link,
+// and setting our permissions would change the other file's.
 #pragma once
 
 #include <atomic>
@@ -23,14 +22,14 @@
 
 namespace warren::relay {
 
-inline constexpr int kAttachmentPrefixes = 256;  // directories of the store
+inline constexpr int kAttachmentPrefixes = 256;  // directories in the store
 
-// For what is hashed in one go.
+// For hashing without interruption.
 inline const std::atomic<bool> kNeverStop = false;
 
 FileIdentity identity_of(const struct stat& info);
 
-// Thread-safe: the files are its only state.
+// Thread-safe: its only state is in the files.
 class AttachmentStore {
  public:
   explicit AttachmentStore(const Root& root) : dir_(root.attachments()) {}
@@ -39,40 +38,41 @@ class AttachmentStore {
     Fd file;
     FileIdentity identity;
   };
-  // kNotFound; kDenied: what is there is no regular file, or has another name besides.
+  // kNotFound; kDenied: not a regular file, or it has several hard links.
   Result<Opened> open(std::string_view hash) const;
-  Status make_private(std::string_view hash) const;  // 0600, and 0700 for its directory
+  Status make_private(std::string_view hash) const;  // 0600, and 0700 for the directory
 
   // Reads the whole file. kBusy: it is being changed; kTimeout: `stop` became true.
   struct Verified {
-    FileIdentity identity;  // what it was all the while
-    bool is_right = false;  // it is what its name says
+    FileIdentity identity;  // unchanged throughout
+    bool is_right = false;  // the content matches the hash
   };
   Result<Verified> verify(std::string_view hash, const std::atomic<bool>& stop) const;
 
-  // Puts in what can be read from `file`, durably, and returns its hash. What is there already is not copied again, if
-  // `file` is a regular one, and not collected for another while. kTooLarge.
+  // Copies `file` to its end into the store, durably, and returns the hash. Content that is already there is only
+  // renewed, so that it is not collected soon (but a pipe is always copied). kTooLarge.
   Result<std::string> add(int file, std::uint64_t size_bytes_max) const;
-  // Puts in what `next` gives until it gives nothing, durably. kCorrupt: that is not what `hash` says, and is not kept.
+  // Adds the pieces that `next` returns until an empty one, durably. kCorrupt: they do not match `hash`; nothing is
+  // added.
   Status add_pieces(const std::string& hash, const std::function<Result<std::string>()>& next) const;
-  // Writes the content to `out`. kCorrupt: what was written is not what it should have been.
+  // Writes the content to `out`. kCorrupt: the written content does not match the hash.
   Status copy_to(std::string_view hash, int out) const;
 
   Status set_aside(const std::string& relative, std::string_view name) const;  // to .rejected/NAME-…
-  // Whether it was removed: not if it is no longer what it was, or somebody adds the same content meanwhile.
+  // False if it was not removed: it has changed since `known`, or the same content is being added again.
   Result<bool> remove(std::string_view hash, const FileIdentity& known) const;
-  // Ends what remove() began when it was killed.
+  // Rolls back calls of remove() that were interrupted by a crash.
   Status finish_removals() const;
 
-  // Entries of attachments/PREFIX; none if there is no such directory.
+  // Entries of attachments/PREFIX; empty if there is no such directory.
   Result<std::vector<HostEntry>> list(const std::string& prefix) const;
-  // Of these entries, those that are no attachments by their name (drafts, rejected files) and unchanged since before
-  // `ctime_ns`; how many.
+  // Removes those of the entries that are not attachments by their name (drafts, rejected files) and have not changed
+  // since `ctime_ns`. Returns how many.
   std::uint64_t remove_strays(const std::string& prefix, const std::vector<HostEntry>& entries,
                               std::int64_t ctime_ns) const;
 
  private:
-  // `fill` writes a draft and says which hash it has; then the draft takes its place.
+  // `fill` writes the draft and returns its hash; then the draft is moved into place.
   Result<std::string> place(const std::function<Result<std::string>(int draft)>& fill) const;
   Result<bool> renew(std::string_view hash, std::uint64_t size) const;
   Result<std::string> copy_in(int file, std::uint64_t size_bytes_max) const;

@@ -45,7 +45,7 @@ class AttachmentStoreTest : public ::testing::Test {
   std::unique_ptr<AttachmentStore> store;
 };
 
-TEST_F(AttachmentStoreTest, WhatIsAddedIsFoundByItsContentAndReadBack) {
+TEST_F(AttachmentStoreTest, AnAddedFileIsFoundByItsHashAndReadBack) {
   std::string hash = add("content");
   EXPECT_EQ(hash, sha256_hex(as_bytes("content")));
   EXPECT_EQ(*read_host_file(path(hash), 100), "content");
@@ -57,7 +57,7 @@ TEST_F(AttachmentStoreTest, WhatIsAddedIsFoundByItsContentAndReadBack) {
   EXPECT_EQ(count(".pending"), 0U);
 }
 
-TEST_F(AttachmentStoreTest, TheSameContentIsNotStoredTwiceAndCountsAsNew) {
+TEST_F(AttachmentStoreTest, TheSameContentIsNotStoredTwiceButRenewed) {
   std::string hash = add("content");
   FileIdentity before = identity(hash);
   timespec long_ago[2] = {{1000, 0}, {1000, 0}};
@@ -67,7 +67,7 @@ TEST_F(AttachmentStoreTest, TheSameContentIsNotStoredTwiceAndCountsAsNew) {
   EXPECT_GT(identity(hash).mtime_ns, 1000'000'000'000);
 }
 
-TEST_F(AttachmentStoreTest, WhatComesThroughAPipeIsStoredToo) {
+TEST_F(AttachmentStoreTest, ContentFromAPipeIsStoredToo) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   Fd in(ends[0]);
@@ -82,7 +82,7 @@ TEST_F(AttachmentStoreTest, WhatComesThroughAPipeIsStoredToo) {
   EXPECT_EQ(error_of(store->add(root->dir(), kMost)), Code::kIsDirectory);
 }
 
-TEST_F(AttachmentStoreTest, WhatIsTooLargeIsNotStored) {
+TEST_F(AttachmentStoreTest, AFileThatIsTooLargeIsNotStored) {
   for (const char* endless : {"/dev/zero", "/proc/self/exe"}) {
     Fd file(::open(endless, O_RDONLY | O_CLOEXEC));
     EXPECT_EQ(error_of(store->add(file.get(), 100'000)), Code::kTooLarge) << endless;
@@ -90,7 +90,7 @@ TEST_F(AttachmentStoreTest, WhatIsTooLargeIsNotStored) {
   EXPECT_EQ(count(".pending"), 0U);
 }
 
-TEST_F(AttachmentStoreTest, AWrongFileIsSeenToBeWrongAndItsPlaceIsFreeOnceItIsMovedAside) {
+TEST_F(AttachmentStoreTest, AWrongFileIsDetectedAndMovedAsideMakesRoomForTheRightOne) {
   std::string hash = add("content");
   ASSERT_OK(replace_host_file(path(hash), "c0ntent", 0600));
   EXPECT_FALSE(store->verify(hash, kGoOn)->is_right);
@@ -103,7 +103,7 @@ TEST_F(AttachmentStoreTest, AWrongFileIsSeenToBeWrongAndItsPlaceIsFreeOnceItIsMo
   EXPECT_TRUE(store->verify(hash, kGoOn)->is_right);
 }
 
-TEST_F(AttachmentStoreTest, LinksPipesAndFilesWithAnotherNameAreRefused) {
+TEST_F(AttachmentStoreTest, LinksPipesAndFilesWithSeveralHardLinksAreRefused) {
   std::string hash = add("content");
   ASSERT_EQ(::link(path(hash).c_str(), dir.file("other").c_str()), 0);
   EXPECT_EQ(error_of(store->open(hash)), Code::kDenied);
@@ -130,7 +130,7 @@ TEST_F(AttachmentStoreTest, AFileThatIsChangedWhileItIsReadIsBusy) {
   EXPECT_TRUE(store->verify(hash, kGoOn)->is_right);
 }
 
-TEST_F(AttachmentStoreTest, OnlyWhatIsStillTheSameIsRemoved) {
+TEST_F(AttachmentStoreTest, OnlyAnUnchangedFileIsRemoved) {
   std::string hash = add("content");
   FileIdentity old = identity(hash);
   old.mtime_ns -= 1;
@@ -141,8 +141,8 @@ TEST_F(AttachmentStoreTest, OnlyWhatIsStillTheSameIsRemoved) {
   EXPECT_EQ(count(".pending"), 0U);
 }
 
-// Whoever touches a file and then finds it by its name has it, though somebody removes at that moment what was old.
-TEST_F(AttachmentStoreTest, RenewingAndRemovingAtOnceNeverLosesWhatWasFound) {
+// A file that was touched and then found by its name is not lost to a removal at the same time.
+TEST_F(AttachmentStoreTest, RenewingAndRemovingConcurrentlyNeverLosesAFoundFile) {
   std::string hash = add("content");
   int kept = 0;
   int lost = 0;
@@ -169,7 +169,7 @@ TEST_F(AttachmentStoreTest, RenewingAndRemovingAtOnceNeverLosesWhatWasFound) {
   EXPECT_GT(lost, 0);
 }
 
-TEST_F(AttachmentStoreTest, WhatIsRemovedWhileItIsAddedIsAddedAnew) {
+TEST_F(AttachmentStoreTest, AFileRemovedWhileItIsAddedIsAddedAgain) {
   for (int i = 0; i < 50; ++i) {
     std::string hash = add("content");
     timespec long_ago[2] = {{1000, 0}, {1000, 0}};
@@ -183,7 +183,7 @@ TEST_F(AttachmentStoreTest, WhatIsRemovedWhileItIsAddedIsAddedAnew) {
   }
 }
 
-TEST_F(AttachmentStoreTest, ARemovalThatWasInterruptedIsUndone) {
+TEST_F(AttachmentStoreTest, AnInterruptedRemovalIsUndone) {
   std::string hash = add("content");
   ASSERT_EQ(::rename(path(hash).c_str(), (root->path() + "/attachments/.pending/" + hash + ".out").c_str()), 0);
   ASSERT_OK(store->finish_removals());
@@ -194,7 +194,7 @@ TEST_F(AttachmentStoreTest, ARemovalThatWasInterruptedIsUndone) {
   EXPECT_EQ(count(".pending"), 0U);
 }
 
-TEST_F(AttachmentStoreTest, WhatComesInPiecesIsKeptOnlyIfItIsWhatItShouldBe) {
+TEST_F(AttachmentStoreTest, PiecesAreKeptOnlyIfTheyMatchTheHash) {
   std::vector<std::string> pieces = {"first ", "second"};
   std::size_t at = 0;
   auto next = [&]() -> Result<std::string> { return at < pieces.size() ? pieces[at++] : std::string(); };
@@ -214,12 +214,12 @@ TEST_F(AttachmentStoreTest, WhatComesInPiecesIsKeptOnlyIfItIsWhatItShouldBe) {
   EXPECT_EQ(*read_host_file(path(empty), 100), "");
 }
 
-TEST_F(AttachmentStoreTest, TheHasherAnswersEachOnceAndStopsInTheMiddle) {
+TEST_F(AttachmentStoreTest, TheHasherReportsEachFileOnceAndCanBeInterrupted) {
   std::string good = add(std::string(2 << 20, 'x'));
   std::string gone(64, '0');
   auto hasher = std::move(AttachmentHasher::open(*store)).value();
   EXPECT_TRUE(hasher->is_idle());
-  for (const std::string& hash : {good, gone, good}) ASSERT_OK(hasher->want(hash));
+  for (const std::string& hash : {good, gone, good}) ASSERT_OK(hasher->request(hash));
   std::map<std::string, std::optional<Code>> answers;
   while (answers.size() < 2) {
     for (const Hashed& one : hasher->take()) {
@@ -231,8 +231,8 @@ TEST_F(AttachmentStoreTest, TheHasherAnswersEachOnceAndStopsInTheMiddle) {
   EXPECT_EQ(answers[good], std::nullopt);
   EXPECT_EQ(answers[gone], Code::kNotFound);
   EXPECT_TRUE(hasher->is_idle());
-  ASSERT_EQ(::truncate(path(good).c_str(), off_t{1} << 40), 0);  // hours, if it were not stopped
-  ASSERT_OK(hasher->want(good));
+  ASSERT_EQ(::truncate(path(good).c_str(), off_t{1} << 40), 0);  // takes hours unless interrupted
+  ASSERT_OK(hasher->request(good));
   hasher.reset();
 }
 

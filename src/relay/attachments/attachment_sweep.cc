@@ -10,9 +10,9 @@ namespace warren::relay {
 namespace {
 
 constexpr std::size_t kReferencePage = 256;
-constexpr std::uint64_t kRemovedAtOnce = 64;  // unlinking may cost a millisecond each
+constexpr std::uint64_t kRemovedPerStep = 64;  // each unlink may take a millisecond
 constexpr int kPassesInKeepTime = 12;
-constexpr std::int64_t kJumpUs = 60'000'000;  // less is a clock that runs a bit differently
+constexpr std::int64_t kJumpUs = 60'000'000;  // less is mere drift
 
 }  // namespace
 
@@ -27,7 +27,7 @@ AttachmentSweep::AttachmentSweep(const AttachmentStore& store, Ledger& ledger, c
       last_wall_us_(clock.now_us()),
       last_ns_(clock.monotonic_ns()) {}
 
-void AttachmentSweep::want(std::int64_t keep_ms) {
+void AttachmentSweep::start_pass(std::int64_t keep_ms) {
   keep_ms_ = keep_ms;
   is_running_ = false;
   at_ns_ = 0;
@@ -35,7 +35,7 @@ void AttachmentSweep::want(std::int64_t keep_ms) {
 
 bool AttachmentSweep::step() {
   if (clock_.monotonic_ns() < at_ns_) return false;
-  Status done = go_on();
+  Status done = run_step();
   if (!done.ok()) {
     log_.note(Severity::kError, "sweep_failed", {{"error", done.error().message()}});
     finish();
@@ -43,7 +43,7 @@ bool AttachmentSweep::step() {
   return true;
 }
 
-Status AttachmentSweep::go_on() {
+Status AttachmentSweep::run_step() {
   if (!is_running_) {
     pass_ = {.keep_us = keep_ms_ * 1000};
     is_running_ = true;
@@ -52,7 +52,7 @@ Status AttachmentSweep::go_on() {
   switch (pass_.stage) {
     case Pass::Stage::kReferences: return end_references();
     case Pass::Stage::kFiles:
-      if (WARREN_TRY(look_at_files(fmt::format("{:02x}", pass_.prefix)))) ++pass_.prefix;
+      if (WARREN_TRY(check_files(fmt::format("{:02x}", pass_.prefix)))) ++pass_.prefix;
       if (pass_.prefix == kAttachmentPrefixes) pass_.stage = Pass::Stage::kStrays;
       return Ok{};
     case Pass::Stage::kStrays:
@@ -73,7 +73,8 @@ void AttachmentSweep::finish() {
   at_ns_ = clock_.monotonic_ns() + wait.count();
 }
 
-// Times in the ledger are wall times, so that they survive a restart; how long it really was, the other clock tells.
+// Times in the ledger are wall times, so that they survive a restart. The monotonic clock shows when the wall clock was
+// set.
 Status AttachmentSweep::follow_clock() {
   std::int64_t wall_us = clock_.now_us();
   std::int64_t ns = clock_.monotonic_ns();
@@ -99,10 +100,10 @@ Status AttachmentSweep::end_references() {
   return transaction.commit();
 }
 
-Result<bool> AttachmentSweep::look_at_files(const std::string& prefix) {
+Result<bool> AttachmentSweep::check_files(const std::string& prefix) {
   std::vector<AttachmentRow> known = WARREN_TRY(ledger_.list_attachments(prefix));
   Result<std::vector<HostEntry>> listed = store_.list(prefix);
-  if (!listed.ok()) {  // a link, or a file: whoever needs it has it moved aside
+  if (!listed.ok()) {  // a link or a file, which is moved aside when an attachment there is needed
     log_.note(Severity::kWarning, "attachments_unreadable",
               {{"directory", prefix}, {"error", listed.error().message()}});
     return true;
@@ -115,8 +116,8 @@ Result<bool> AttachmentSweep::look_at_files(const std::string& prefix) {
   auto transaction = WARREN_TRY(ledger_.begin());
   for (const HostEntry& entry : *listed) {
     if (!is_attachment_hash(entry.name) || !entry.name.starts_with(prefix)) continue;
-    WARREN_TRY(look_at_file(entry.name, identity_of(entry.attributes), rows));
-    if (pass_.removed - removed_before < kRemovedAtOnce) continue;
+    WARREN_TRY(check_file(entry.name, identity_of(entry.attributes), rows));
+    if (pass_.removed - removed_before < kRemovedPerStep) continue;
     WARREN_TRY(transaction.commit());
     return false;
   }
@@ -127,8 +128,8 @@ Result<bool> AttachmentSweep::look_at_files(const std::string& prefix) {
   return true;
 }
 
-Status AttachmentSweep::look_at_file(const std::string& hash, const FileIdentity& now,
-                                     std::map<std::string, AttachmentRow>& rows) {
+Status AttachmentSweep::check_file(const std::string& hash, const FileIdentity& now,
+                                   std::map<std::string, AttachmentRow>& rows) {
   std::int64_t now_us = clock_.now_us();
   auto found = rows.extract(hash);
   bool is_new = found.empty();
@@ -136,7 +137,7 @@ Status AttachmentSweep::look_at_file(const std::string& hash, const FileIdentity
   if (row.is_referenced) return Ok{};
   bool is_changed = !row.identity.has_same_content_as(now);
   bool is_waiting = row.unreferenced_since_us != 0 && row.unreferenced_since_us <= now_us && !is_changed;
-  if (!is_waiting) {  // from now on
+  if (!is_waiting) {  // its keep time starts now
     if (is_changed) row.is_verified = false;
     row.identity = is_changed ? now : row.identity;
     row.unreferenced_since_us = now_us;
@@ -150,7 +151,7 @@ Status AttachmentSweep::look_at_file(const std::string& hash, const FileIdentity
   return ledger_.remove_attachment(hash);
 }
 
-// Whatever keep time was asked for: a draft may be in the middle of being written.
+// Always by the configured keep time: a draft may still be being written.
 std::int64_t AttachmentSweep::strays_before_ns() {
   return (clock_.now_us() - std::chrono::microseconds(config_.attachment_keep).count()) * 1000;
 }

@@ -1,10 +1,10 @@
-// Looks through the store again and again for attachments that nobody needs any more, and removes them.
+// Garbage collection of attachments.
 //
-// A reference ends when every delivery of its message was read, acked, nacked, or died and was given up. An attachment
-// without references is removed when that was so for the keep time; one that no message ever referred to, when it was
-// seen unchanged for as long. The ledger has since when; a clock that is set moves these times along.
+// A reference ends when every delivery of its message was read, acked or nacked, or is a dead letter that was
+// dismissed. An attachment is removed once it had no references, and did not change, for the keep time. The ledger
+// records since when; when the clock is set, these times are shifted accordingly.
 //
-// It works in steps of bounded size, since there may be a million files.
+// A pass is divided into small steps, since there may be a million files.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@
 
 namespace warren::relay {
 
-// One thread.
+// For one thread.
 class AttachmentSweep {
  public:
   AttachmentSweep(const AttachmentStore& store, Ledger& ledger, const Config& config, Clock& clock, Log& log);
 
-  // One step, if it is time; false when there is nothing to do now. Nobody else may be about to refer to something.
+  // Performs one step if one is due, else returns false. Must not run while a new reference is being added.
   bool step();
-  std::int64_t at_ns() const { return at_ns_; }  // monotonic: when step() has something to do
+  std::int64_t at_ns() const { return at_ns_; }  // monotonic: when the next step is due
   bool is_running() const { return is_running_; }
-  void want(std::int64_t keep_ms);  // one now, with a keep time of its own
+  void start_pass(std::int64_t keep_ms);  // at once, with this keep time
 
  private:
   struct Pass {
@@ -42,10 +42,10 @@ class AttachmentSweep {
     std::uint64_t removed_bytes = 0;
   };
 
-  Status go_on();
+  Status run_step();
   Status end_references();
-  Result<bool> look_at_files(const std::string& prefix);  // whether that was all of them
-  Status look_at_file(const std::string& hash, const FileIdentity& now, std::map<std::string, AttachmentRow>& rows);
+  Result<bool> check_files(const std::string& prefix);  // false: call again for the rest
+  Status check_file(const std::string& hash, const FileIdentity& now, std::map<std::string, AttachmentRow>& rows);
   std::int64_t strays_before_ns();
   Status remove_strays();
   Status follow_clock();
@@ -59,7 +59,7 @@ class AttachmentSweep {
   bool is_running_ = false;
   Pass pass_;
   std::int64_t at_ns_ = 0;
-  std::int64_t keep_ms_;  // of the next pass
+  std::int64_t keep_ms_;  // for the next pass
   std::int64_t last_wall_us_ = 0;
   std::int64_t last_ns_ = 0;
 };

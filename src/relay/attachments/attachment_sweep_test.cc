@@ -36,7 +36,7 @@ class SweepTest : public ::testing::Test {
     Fd file(::open(dir.file("source").c_str(), O_RDONLY | O_CLOEXEC));
     return std::move(store->add(file.get(), 1 << 30)).value();
   }
-  // A message with one delivery, recorded as a round does.
+  // Records a message with one delivery, as a round does.
   Delivery refer(const std::string& hash, const std::string& id) {
     MessageRow row{.id = id, .agent = "a", .direction = "outbox", .path = "archive/" + id, .status = "processing"};
     Delivery delivery{.message_id = id, .recipient = "b", .inbox_name = id};
@@ -67,10 +67,10 @@ class SweepTest : public ::testing::Test {
   std::unique_ptr<AttachmentSweep> sweep;
 };
 
-TEST_F(SweepTest, WhatNobodyRefersToGoesAnHourAfterItWasSeen) {
+TEST_F(SweepTest, AnUnreferencedFileIsRemovedAnHourAfterItWasSeen) {
   std::string hash = add("x");
   pass();
-  EXPECT_FALSE(sweep->step());  // until it is time
+  EXPECT_FALSE(sweep->step());  // not due yet
   pass_after(kHourNs - kMinuteNs);
   EXPECT_TRUE(is_there(hash));
   pass_after(6 * kMinuteNs);
@@ -78,7 +78,7 @@ TEST_F(SweepTest, WhatNobodyRefersToGoesAnHourAfterItWasSeen) {
   EXPECT_FALSE(ledger->find_attachment(hash)->has_value());
 }
 
-TEST_F(SweepTest, WhatIsAddedAgainStartsItsHourAnew) {
+TEST_F(SweepTest, AddingAFileAgainRestartsItsHour) {
   std::string hash = add("x");
   timespec long_ago[2] = {{1000, 0}, {1000, 0}};
   ASSERT_EQ(::utimensat(root->attachments(), path_of_attachment(hash).c_str(), long_ago, 0), 0);
@@ -103,7 +103,7 @@ TEST_F(SweepTest, AReferenceLastsUntilItsDeliveryIsRead) {
     }
     ASSERT_OK(ledger->set_state(delivery, state));
     pass_after(2 * kHourNs);
-    EXPECT_TRUE(is_there(hash));  // the hour begins when it is seen
+    EXPECT_TRUE(is_there(hash));  // the hour starts when it is seen
     EXPECT_TRUE(ledger->list_references({}, 10)->empty());
     pass_after(kHourNs + kMinuteNs);
     EXPECT_FALSE(is_there(hash)) << name_of(state);
@@ -127,7 +127,7 @@ TEST_F(SweepTest, OneOfManyReferencesIsEnough) {
   EXPECT_FALSE(is_there(hash));
 }
 
-TEST_F(SweepTest, ADeadLetterKeepsItsAttachmentUntilItIsGivenUp) {
+TEST_F(SweepTest, ADeadLetterKeepsItsAttachmentUntilItIsDismissed) {
   std::string hash = add("x");
   Delivery delivery = refer(hash, "a/1");
   ASSERT_OK(ledger->bury(delivery, "gone"));
@@ -140,7 +140,7 @@ TEST_F(SweepTest, ADeadLetterKeepsItsAttachmentUntilItIsGivenUp) {
   EXPECT_FALSE(is_there(hash));
 }
 
-TEST_F(SweepTest, AClockThatIsSetCollectsNothingEarlyAndNothingNever) {
+TEST_F(SweepTest, SettingTheClockMakesCollectionNeitherEarlyNorLate) {
   std::string hash = add("x");
   pass();
   clock.jump_ns(100 * kHourNs);
@@ -153,7 +153,7 @@ TEST_F(SweepTest, AClockThatIsSetCollectsNothingEarlyAndNothingNever) {
   EXPECT_FALSE(is_there(hash));
 }
 
-TEST_F(SweepTest, AClockThatWasSetBackWhileItWasDownBeginsAnew) {
+TEST_F(SweepTest, AClockThatWasSetBackWhileTheRelayWasDownRestartsTheHour) {
   std::string hash = add("x");
   pass();
   clock.jump_ns(-1000 * kHourNs);
@@ -176,7 +176,7 @@ TEST_F(SweepTest, ManyAreRemovedInManySteps) {
   EXPECT_TRUE(store->list("ab")->empty());
 }
 
-TEST_F(SweepTest, ARowWithoutAFileGoesAndAnAbsentFileIsNoHarm) {
+TEST_F(SweepTest, ARowWithoutAFileIsRemoved) {
   std::string hash = add("x");
   pass();
   ASSERT_TRUE(*store->remove(hash, store->open(hash)->identity));
@@ -202,7 +202,7 @@ TEST_F(AttachmentsTest, AVerifiedFileIsReadAgainOnlyIfItChanged) {
   ASSERT_OK(attachments->record(message(hash), "a/1"));
   EXPECT_TRUE((*ledger->find_attachment(hash))->is_verified);
   EXPECT_TRUE((*ledger->find_attachment(hash))->is_referenced);
-  // The identity alone is believed: a row that claims this identity for other bytes is not noticed.
+  // Only the identity is checked: a row with this identity for other bytes is trusted.
   std::string path = root->path() + "/attachments/" + path_of_attachment(hash);
   ASSERT_OK(replace_host_file(path, "wrong", 0600));
   ASSERT_OK(ledger->put_attachment({hash, store->open(hash)->identity, true, 0}));
@@ -211,13 +211,13 @@ TEST_F(AttachmentsTest, AVerifiedFileIsReadAgainOnlyIfItChanged) {
   EXPECT_EQ(error_of(attachments->check(message(hash), "a")), Code::kCorrupt);
 }
 
-TEST_F(AttachmentsTest, ALargeFileIsWaitedFor) {
+TEST_F(AttachmentsTest, AMessageWaitsForALargeFile) {
   std::string hash = add(std::string(2 << 20, 'x'));
   ASSERT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
   EXPECT_EQ(*attachments->check(message(hash), "b"), Readiness::kWaits);
   EXPECT_TRUE(attachments->is_waiting("a"));
   EXPECT_FALSE(attachments->is_waiting("c"));
-  EXPECT_FALSE(attachments->sweep());  // somebody is about to refer to it
+  EXPECT_FALSE(attachments->sweep());  // a reference is about to be added
   EXPECT_EQ(attachments->sweep_at_ns(), INT64_MAX);
   std::set<std::string> ready;
   while (ready.size() < 2) ready.merge(attachments->take_hashed());
@@ -228,7 +228,7 @@ TEST_F(AttachmentsTest, ALargeFileIsWaitedFor) {
   EXPECT_TRUE(attachments->sweep());
 }
 
-TEST_F(AttachmentsTest, AResultForAFileThatWasReplacedSinceIsNotBelieved) {
+TEST_F(AttachmentsTest, TheResultForAFileThatWasReplacedSinceIsIgnored) {
   std::string hash = add(std::string(2 << 20, 'x'));
   ASSERT_EQ(*attachments->check(message(hash), "a"), Readiness::kWaits);
   std::set<std::string> ready;

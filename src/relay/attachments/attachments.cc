@@ -7,8 +7,8 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::uint64_t kAtOnceBytes = std::uint64_t{1} << 20;  // hashed on the spot: some 2 ms
-constexpr std::size_t kRemembered = 4096;                       // results; beyond, a file is hashed again
+constexpr std::uint64_t kInlineBytes = std::uint64_t{1} << 20;  // hashed in the relay's thread: some 2 ms
+constexpr std::size_t kRemembered = 4096;                       // results kept in memory
 
 }  // namespace
 
@@ -40,8 +40,8 @@ Result<Readiness> Attachments::check_one(const std::string& hash, const std::str
   if (!opened.ok()) return reject(hash, std::move(opened).take_error());
   const FileIdentity& now = opened->identity;
   if (now.size > config_.attachment_bytes_max) {
-    return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes are more than the {} allowed",
-                                              reference_of(hash), now.size, config_.attachment_bytes_max));
+    return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes exceed the limit of {}", reference_of(hash),
+                                              now.size, config_.attachment_bytes_max));
   }
   auto verified = verified_.find(hash);
   if (verified != verified_.end() && verified->second == now) return Readiness::kReady;
@@ -50,11 +50,11 @@ Result<Readiness> Attachments::check_one(const std::string& hash, const std::str
   auto hashed = hashed_.extract(hash);
   if (!hashed.empty() && !hashed.mapped().ok()) return std::move(hashed.mapped()).take_error();
   if (!hashed.empty() && hashed.mapped()->identity == now) return judge(hash, *hashed.mapped());
-  if (now.size <= kAtOnceBytes) {
+  if (now.size <= kInlineBytes) {
     AttachmentStore::Verified found = WARREN_TRY(store_.verify(hash, kNeverStop));
     return judge(hash, found);
   }
-  WARREN_TRY(hasher_->want(hash));
+  WARREN_TRY(hasher_->request(hash));
   waiters_[hash].insert(waiter);
   return Readiness::kWaits;
 }
@@ -62,14 +62,14 @@ Result<Readiness> Attachments::check_one(const std::string& hash, const std::str
 Result<Readiness> Attachments::judge(const std::string& hash, const AttachmentStore::Verified& found) {
   if (!found.is_right) {
     return reject(hash, Error(Code::kCorrupt,
-                              fmt::format("attachment {} has other content than its name says", reference_of(hash))));
+                              fmt::format("the content of attachment {} does not match its hash", reference_of(hash))));
   }
   if (verified_.size() >= kRemembered) verified_.clear();
   verified_.insert_or_assign(hash, found.identity);
   return Readiness::kReady;
 }
 
-// What stands at the place of an attachment and is not it must not stand in the way of the right one.
+// Moves a wrong file aside, to make room for the right one.
 Error Attachments::reject(const std::string& hash, Error why) {
   if (why.code() != Code::kCorrupt && why.code() != Code::kDenied) return why;
   std::string path = path_of_attachment(hash);
@@ -104,16 +104,16 @@ bool Attachments::is_waiting(const std::string& waiter) const {
 
 Status Attachments::record(const Message& message, std::string_view message_id) {
   Result<std::vector<Attachment>> all = attachments_of(message);
-  if (!all.ok()) return Ok{};  // it was refused for that
+  if (!all.ok()) return Ok{};  // it was refused for this reason
   return record(*all, message_id);
 }
 
 Status Attachments::record(const std::vector<Attachment>& attachments, std::string_view message_id) {
   for (const Attachment& attachment : attachments) {
     if (published_.erase(attachment.hash) > 0 && !WARREN_TRY(carried_->hold(attachment.hash))) {
-      return Error(Code::kBusy, fmt::format("attachment {} is to be published anew", reference_of(attachment.hash)));
+      return Error(Code::kBusy, fmt::format("attachment {} must be published again", reference_of(attachment.hash)));
     }
-    auto verified = verified_.extract(attachment.hash);  // if this is rolled back, it is hashed once more
+    auto verified = verified_.extract(attachment.hash);  // after a rollback it is hashed again
     if (!verified.empty()) {
       AttachmentRow row{attachment.hash, verified.mapped(), true, 0};
       WARREN_TRY(ledger_.put_attachment(row));
@@ -125,7 +125,7 @@ Status Attachments::record(const std::vector<Attachment>& attachments, std::stri
 
 bool Attachments::sweep() {
   if (!hasher_->is_idle()) return false;
-  hashed_.clear();  // of messages that were taken back
+  hashed_.clear();  // for messages that were withdrawn
   bool has_worked = sweep_.step();
   if (carrier_ && carrier_->is_idle() && has_worked && !sweep_.is_running()) {
     Status dropped = drop_carried();

@@ -1,8 +1,8 @@
-// What a relay does about attachments: each is hashed before a message that refers to it is delivered, kept while a
-// delivery of such a message is open, and collected a while after.
+// The relay's handling of attachments: a file is verified before a message that refers to it is delivered, kept while
+// such a message has an open delivery, and garbage-collected some time later.
 //
-// A file is hashed once: the ledger has what it was then (inode, size, times), and only a change makes it hashed again.
-// Large ones are hashed beside; then the sender's outbox waits, so that its order is kept, and others go on.
+// A file is hashed once: the ledger records its identity (inode, size, times), and only a changed file is hashed again.
+// Large files are hashed in the background. The sender's outbox waits for that, to keep its order; others do not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace warren::relay {
 
 enum class Readiness { kReady, kWaits };
 
-// One thread. All it is given must outlive it.
+// For one thread. All arguments of open() must outlive it.
 class Attachments {
  public:
   static Result<std::unique_ptr<Attachments>> open(const Root& root, Ledger& ledger, const Config& config, Clock& clock,
@@ -38,33 +38,33 @@ class Attachments {
 
   int fd() const { return hasher_->fd(); }  // readable when take_hashed() has something
 
-  // Whether all that the message refers to is there and is what it says. kWaits: take_hashed() will name the waiter,
-  // and then it is to be asked again. An error says why the message cannot go; what was wrong is moved aside. kLimit
-  // and kIo are about this machine and not about the message.
+  // Verifies all attachments of the message. kWaits: call again once take_hashed() returns the waiter. On an error the
+  // message cannot be delivered, and a wrong file was moved aside; but kLimit and kIo concern this machine and not the
+  // message.
   Result<Readiness> check(const Message& message, const std::string& waiter);
   std::set<std::string> take_hashed();
   bool is_waiting(const std::string& waiter) const;
 
-  // For a ledger that several relays share (attachments_carried.cc); kWaits as above.
-  // That all are where the relays of other recipients can take them from.
+  // For a shared ledger (attachments_carried.cc); kWaits as above.
+  // Copies all attachments into the ledger, for the relays of other recipients.
   Result<Readiness> publish(const Message& message, const std::string& waiter);
-  Result<Readiness> publish_for_others(const std::string& hash);  // who ask for it
-  // As check(), but what is not here is fetched.
+  Result<Readiness> publish_for_others(const std::string& hash);  // on request by another relay
+  // As check(), but fetches what is missing.
   Result<Readiness> check_or_fetch(const Message& message, const std::string& waiter);
-  // Once the round that is being planned is over, the ledger need not have them for this relay.
+  // After the current round, this relay no longer needs them in the ledger.
   void note_arrived(const std::vector<Attachment>& attachments);
   int carrier_fd() const { return carrier_ ? carrier_->fd() : -1; }  // as fd()
 
-  // In the round's transaction, also of a message that is refused: its dead letter may be tried again.
-  // kBusy: what was published for it is gone again, and is to be published anew.
+  // Records the references in the round's transaction. Also for a refused message: its dead letter may be retried.
+  // kBusy: an attachment was dropped from the shared ledger meanwhile and must be published again.
   Status record(const Message& message, std::string_view message_id);
   Status record(const std::vector<Attachment>& attachments, std::string_view message_id);
 
-  // One bounded step of looking for what nobody needs any more; false when there is nothing to do now. Not while a file
-  // in an outbox may refer to something.
+  // One step of garbage collection; false if none is due. Must not run while a file in an outbox may hold a new
+  // reference.
   bool sweep();
   std::int64_t sweep_at_ns() const { return hasher_->is_idle() ? sweep_.at_ns() : INT64_MAX; }
-  void want_sweep(std::int64_t keep_ms) { sweep_.want(keep_ms); }
+  void start_sweep(std::int64_t keep_ms) { sweep_.start_pass(keep_ms); }
 
  private:
   Attachments(const Root& root, Ledger& ledger, const Config& config, Clock& clock, Log& log)
@@ -90,14 +90,14 @@ class Attachments {
   AttachmentStore store_;
   std::unique_ptr<AttachmentHasher> hasher_;
   AttachmentSweep sweep_;
-  std::map<std::string, FileIdentity> verified_;                     // what the ledger does not know yet
-  std::map<std::string, Result<AttachmentStore::Verified>> hashed_;  // results that nobody has asked for yet
-  std::map<std::string, std::set<std::string>> waiters_;             // these three by hash
-  std::unique_ptr<CarriedAttachments> carried_;                      // null, and what follows empty: nothing is shared
+  std::map<std::string, FileIdentity> verified_;                     // by hash; not recorded in the ledger yet
+  std::map<std::string, Result<AttachmentStore::Verified>> hashed_;  // by hash; not used by check() yet
+  std::map<std::string, std::set<std::string>> waiters_;             // by hash
+  std::unique_ptr<CarriedAttachments> carried_;                      // null unless the ledger is shared, like carrier_
   std::unique_ptr<Carrier> carrier_;
-  std::set<std::string> published_;      // hashes, for messages that are not recorded yet
-  std::map<std::string, Error> failed_;  // hash → why it could not be published or fetched
-  std::set<std::string> arrived_;        // hashes
+  std::set<std::string> published_;      // hashes, for messages not recorded yet
+  std::map<std::string, Error> failed_;  // by hash: why it could not be published or fetched
+  std::set<std::string> arrived_;        // hashes that this relay no longer needs in the ledger
 };
 
 }  // namespace warren::relay

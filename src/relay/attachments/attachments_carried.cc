@@ -1,4 +1,4 @@
-// Attachments of messages that go to another home of a shared ledger, or come from one.
+// Attachments of messages to and from other homes of a shared ledger.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kDroppedAtOnce = 64;
+constexpr std::size_t kDroppedPerSweep = 64;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Result<Readiness> Attachments::publish(const Message& message, const std::string
   for (const Attachment& attachment : wanted) {
     AttachmentStore::Opened opened = WARREN_TRY(store_.open(attachment.hash));
     if (opened.identity.size > config_.attachment_carry_bytes_max) {
-      return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes are more than the {} that go to another relay",
+      return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes exceed the limit of {} for another relay",
                                                 reference_of(attachment.hash), opened.identity.size,
                                                 config_.attachment_carry_bytes_max));
     }
@@ -40,13 +40,13 @@ Result<Readiness> Attachments::publish(const Message& message, const std::string
 Result<Readiness> Attachments::publish_one(const std::string& hash, const std::string& waiter) {
   if (published_.contains(hash)) return Readiness::kReady;
   if (auto failed = failed_.extract(hash); !failed.empty()) return std::move(failed.mapped());
-  WARREN_TRY(carrier_->want(CarryKind::kPublish, hash));
+  WARREN_TRY(carrier_->request(CarryKind::kPublish, hash));
   waiters_[hash].insert(waiter);
   return Readiness::kWaits;
 }
 
 Result<Readiness> Attachments::publish_for_others(const std::string& hash) {
-  if (!carrier_) return Error(Code::kUnsupported, "this relay's ledger is its own");
+  if (!carrier_) return Error(Code::kUnsupported, "the ledger of this relay is not shared");
   Readiness ready = WARREN_TRY(publish_one(hash, ""));
   if (ready == Readiness::kReady) published_.erase(hash);
   return ready;
@@ -58,7 +58,7 @@ Result<Readiness> Attachments::check_or_fetch(const Message& message, const std:
   Readiness all = Readiness::kReady;
   for (const Attachment& attachment : wanted) {
     Result<Readiness> one = check_one(attachment.hash, waiter);
-    // What was not it was moved aside: the right one may take its place.
+    // A wrong file was moved aside, so the right one can be fetched.
     bool is_missing = !one.ok() && (one.error().code() == Code::kNotFound || one.error().code() == Code::kCorrupt ||
                                     one.error().code() == Code::kDenied);
     if (is_missing) one = fetch_one(attachment.hash, waiter);
@@ -69,7 +69,7 @@ Result<Readiness> Attachments::check_or_fetch(const Message& message, const std:
 
 Result<Readiness> Attachments::fetch_one(const std::string& hash, const std::string& waiter) {
   if (auto failed = failed_.extract(hash); !failed.empty()) return std::move(failed.mapped());
-  WARREN_TRY(carrier_->want(CarryKind::kFetch, hash));
+  WARREN_TRY(carrier_->request(CarryKind::kFetch, hash));
   waiters_[hash].insert(waiter);
   return Readiness::kWaits;
 }
@@ -81,7 +81,7 @@ void Attachments::note_arrived(const std::vector<Attachment>& attachments) {
 
 void Attachments::take_carried(std::set<std::string>& ready) {
   for (const std::string& hash : std::exchange(arrived_, {})) {
-    carrier_->want(CarryKind::kDrop, hash).ignore("then a sweep drops it");
+    carrier_->request(CarryKind::kDrop, hash).ignore("a sweep drops it later");
   }
   if (carrier_->is_idle()) return;
   for (CarryResult& one : carrier_->take()) {
@@ -95,19 +95,19 @@ void Attachments::take_carried(std::set<std::string>& ready) {
     } else if (one.kind == CarryKind::kPublish) {
       published_.insert(one.hash);
     } else {
-      verified_.insert_or_assign(one.hash, *one.file);  // it was hashed on its way
+      verified_.insert_or_assign(one.hash, *one.file);  // hashed while it was fetched
     }
   }
 }
 
-// What a relay left that was killed before it dropped it, or two that took the last ones at once.
+// Drops what was left in the ledger by a killed relay, or by two relays that fetched the last copies at the same time.
 Status Attachments::drop_carried() {
-  published_.clear();  // of messages that were taken back
+  published_.clear();  // for messages that were withdrawn
   failed_.clear();
   auto transaction = WARREN_TRY(ledger_.begin());
   WARREN_TRY(carried_->drop_parts());
   std::int64_t before_us = clock_.now_us() - std::chrono::microseconds(config_.attachment_keep).count();
-  std::vector<std::string> old = WARREN_TRY(carried_->list_before(before_us, kDroppedAtOnce));
+  std::vector<std::string> old = WARREN_TRY(carried_->list_before(before_us, kDroppedPerSweep));
   for (const std::string& hash : old) WARREN_TRY(carried_->drop(hash));
   return transaction.commit();
 }

@@ -18,20 +18,20 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;  // with what the relay adds, and more
+constexpr std::uint64_t kDeliveredBytes = 2 * kMessageBytesMost;  // leaves room for the relay's headers
 
-// What would become another header, or another name of one, when it is written.
+// Refuses fields that would be read back as other headers.
 Status check_fields(const Message& message) {
   std::vector<std::string_view> fields = {message.to, message.kind, message.thread, message.checksum,
                                           message.reference};
   for (const Header& header : message.others) {
     fields.insert(fields.end(), {header.name, header.value});
     if (header.name.find(':') != header.name.npos) {
-      return Error(Code::kInvalid, fmt::format("{} is no name of a header", quote(header.name)));
+      return Error(Code::kInvalid, fmt::format("{} is not a valid header name", quote(header.name)));
     }
   }
   for (std::string_view field : fields) {
-    if (field.find('\n') != field.npos) return Error(Code::kInvalid, "a header is one line");
+    if (field.find('\n') != field.npos) return Error(Code::kInvalid, "a header must be a single line");
   }
   return Ok{};
 }
@@ -72,8 +72,8 @@ Result<std::string> Client::send(const Message& message) {
   return make_message_id(agent_, stem);
 }
 
-// A large directory is not read at one moment: a message may be seen and the one before it not. Whatever came before
-// something that was seen is there when it is read again; what came after that waits for the next time.
+// Reading a large directory is not atomic: it may return a message but not an earlier one. A second reading returns all
+// messages that precede any from the first; later ones are left for the next call.
 Result<std::vector<std::string>> Client::list_inbox() {
   std::vector<HostEntry> before = WARREN_TRY(list_host_dir(inbox_.get()));
   std::erase_if(before, [](const HostEntry& entry) { return !is_message_file(entry.name); });

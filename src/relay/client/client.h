@@ -1,6 +1,6 @@
-// What an agent does with a relay, as a library: write a message by the file protocol, read an inbox.
+// An agent's side of the relay: sends messages by the file protocol and reads the inbox.
 //
-// Nothing here needs the relay to be up, nor the ledger: messages wait in the outbox.
+// Needs neither a running relay nor the ledger: messages wait in the outbox.
 #pragma once
 
 #include <chrono>
@@ -20,40 +20,40 @@
 namespace warren::relay {
 
 struct Received {
-  std::string file;    // its name in the inbox
+  std::string file;    // the name in the inbox
   std::string sender;  // FROM
   std::string id;      // ID
   Message message;
 };
 
-// One thread. The root must outlive it.
+// For one thread. The root must outlive it.
 class Client {
  public:
-  // Makes the agent's directories when they are missing, which registers it.
+  // Creates the agent's directories if they are missing, which registers the agent.
   static Result<std::unique_ptr<Client>> open(Root& root, std::string_view agent, Clock& clock);
 
   const std::string& agent() const { return agent_; }
-  // What a relay gave to an agent it started: goes along with what is sent, and no further than the relay.
+  // The token that the relay gave to an agent it started. Sent with every message; the relay does not pass it on.
   void use_token(std::string token) { token_ = std::move(token); }
 
   // Returns the message's id (agent/stem) once the message is durable in the outbox.
   Result<std::string> send(const Message& message);
 
-  Result<std::vector<std::string>> list_inbox();  // names, in the order to read them
+  Result<std::vector<std::string>> list_inbox();  // file names, in reading order
   Result<Received> read(const std::string& file);
-  Status take(const std::string& file);  // moved to inbox/.done: the sender sees it as read
+  Status take(const std::string& file);  // moves it to inbox/.done, so the delivery counts as read
 
-  // Returns true once there is a message named after `after`, or false when the time is over or a signal came.
+  // True: there is a message whose name sorts after `after`; false: timeout or signal.
   Result<bool> wait_for_mail(std::chrono::milliseconds timeout, std::string_view after = {});
 
-  // Attachments: client_attachments.cc. Stores what can be read from `file` durably, to be referred to by a header
-  // (write_attachment) of a message that is sent within the hour.
+  // Attachments: client_attachments.cc. Stores the content of `file` durably. A message with a header for it
+  // (write_attachment) must be sent within the hour.
   Result<Attachment> attach(int file);
-  Result<Attachment> attach_path(const std::string& path);  // also with the name of the file, but no directory
-  // Writes the content to `out`. kCorrupt: what was written is worth nothing; kNotFound: it is gone.
+  Result<Attachment> attach_path(const std::string& path);  // with the file's name, but without its directory
+  // Writes the content to `out`. kCorrupt: the written content is wrong; kNotFound: it no longer exists.
   Status fetch(const Attachment& attachment, int out);
-  // Puts it into a directory, durably, and returns its name there: the sender's, or the hash; with a number behind it
-  // if another file has that. A file of that content that is there already does.
+  // Saves it in a directory, durably, and returns the file's name: the sender's or else the hash, with a number
+  // appended if another file has that name. An existing file with the same content is used as it is.
   Result<std::string> save(const Attachment& attachment, int dir);
 
   Status acknowledge(std::string_view reference);
@@ -69,7 +69,7 @@ class Client {
   Fd outbox_;
   Fd pending_;
   Fd inbox_;
-  Fd mail_;  // inotify on the inbox, once somebody waits
+  Fd mail_;  // inotify on the inbox; opened by wait_for_mail()
   std::int64_t newest_ns_ = 0;
 };
 

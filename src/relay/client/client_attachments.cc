@@ -1,4 +1,4 @@
-// Attachments from an agent's side, and waiting for mail.
+// The client's attachments, and waiting for mail.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -23,8 +23,8 @@
 namespace warren::relay {
 namespace {
 
-constexpr int kNames = 1000;                          // name, name-1, … until one is free
-constexpr std::int64_t kLookAgainNs = 5'000'000'000;  // whatever events say
+constexpr int kNames = 1000;                     // name, name-1, … until one is free
+constexpr std::int64_t kPollNs = 5'000'000'000;  // even without an event
 
 Result<std::string> hash_file(int file) {
   Sha256 digest;
@@ -46,19 +46,19 @@ bool has_content(int dir, const std::string& name, const std::string& hash, std:
   return found.ok() && *found == hash;
 }
 
-// Gives the draft the first free name; or removes it, when a file of that content has one already.
+// Renames the draft to the first free name, or removes it if a file with that content already exists.
 Result<std::string> name_draft(int dir, const std::string& draft, const Attachment& attachment, std::uint64_t size) {
   std::string wanted = is_attachment_name(attachment.name) ? attachment.name : attachment.hash;
   for (int i = 0; i < kNames; ++i) {
     std::string name = i == 0 ? wanted : fmt::format("{}-{}", wanted.substr(0, limits::kNameBytes - 8), i);
     if (::renameat2(dir, draft.c_str(), dir, name.c_str(), RENAME_NOREPLACE) == 0) return name;
-    if (errno != EEXIST) return system_error(errno, fmt::format("name {}", quote(name)));
+    if (errno != EEXIST) return system_error(errno, fmt::format("rename to {}", quote(name)));
     if (has_content(dir, name, attachment.hash, size)) {
       ::unlinkat(dir, draft.c_str(), 0);
       return name;
     }
   }
-  return Error(Code::kExists, fmt::format("there are files {} to {}-{} already", quote(wanted), wanted, kNames - 1));
+  return Error(Code::kExists, fmt::format("files {} to {}-{} already exist", quote(wanted), wanted, kNames - 1));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ Result<Attachment> Client::attach_path(const std::string& path) {
 }
 
 Status Client::fetch(const Attachment& attachment, int out) {
-  if (!is_attachment_hash(attachment.hash)) return Error(Code::kInvalid, "that is no attachment");
+  if (!is_attachment_hash(attachment.hash)) return Error(Code::kInvalid, "not a valid attachment hash");
   return AttachmentStore(root_).copy_to(attachment.hash, out);
 }
 
@@ -90,7 +90,7 @@ Result<std::string> Client::save(const Attachment& attachment, int dir) {
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
   std::string draft = fmt::format(".warren-{:016x}", random);
   Fd file(::openat(dir, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!file.is_open()) return system_error(errno, fmt::format("make {}", quote(draft)));
+  if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
   Status fetched = fetch(attachment, file.get());
   if (fetched.ok() && ::fsync(file.get()) != 0) fetched = system_error(errno, "sync");
   struct stat info {};
@@ -114,12 +114,12 @@ Result<bool> Client::wait_for_mail(std::chrono::milliseconds timeout, std::strin
   std::int64_t until = clock_.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   for (;;) {
     std::array<char, 4096> events;
-    while (::read(mail_.get(), events.data(), events.size()) > 0) continue;  // before looking, so that none is missed
+    while (::read(mail_.get(), events.data(), events.size()) > 0) continue;  // before listing, so that none is missed
     std::vector<std::string> files = WARREN_TRY(list_inbox());
     if (!files.empty() && files.back() > after) return true;
     std::int64_t left_ns = until - clock_.monotonic_ns();
     if (left_ns <= 0) return false;
-    left_ns = std::min(left_ns, kLookAgainNs);
+    left_ns = std::min(left_ns, kPollNs);
     timespec wait{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
     pollfd mail{mail_.get(), POLLIN, 0};
     int ready = ::ppoll(&mail, 1, &wait, nullptr);

@@ -51,7 +51,7 @@ TEST_F(ClientTest, OpeningRegistersTheAgentUnderAValidName) {
     EXPECT_EQ(error_of(Client::open(*root, bad, clock)), Code::kInvalid);
 }
 
-TEST_F(ClientTest, ASentMessageStandsInTheOutboxWholeAndPrivate) {
+TEST_F(ClientTest, ASentMessageIsInTheOutboxCompleteAndPrivate) {
   Message message{.to = "bob", .kind = "status", .body = std::string("a\0b\n", 4)};
   std::string id = std::move(client->send(message)).value();
   std::vector<std::string> files = names(home() + "/outbox");
@@ -64,7 +64,7 @@ TEST_F(ClientTest, ASentMessageStandsInTheOutboxWholeAndPrivate) {
   EXPECT_TRUE(names(home() + "/outbox/.pending").empty());
 }
 
-TEST_F(ClientTest, NamesSortAsMessagesWereSentThoughTheClockStandsOrGoesBack) {
+TEST_F(ClientTest, NamesSortInSendingOrderEvenIfTheClockStopsOrGoesBack) {
   std::vector<std::string> ids;
   for (int i = 0; i < 5; ++i) {
     ids.push_back(*client->send({.to = "bob"}));
@@ -74,7 +74,7 @@ TEST_F(ClientTest, NamesSortAsMessagesWereSentThoughTheClockStandsOrGoesBack) {
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 5U);
 }
 
-TEST_F(ClientTest, AMessageThatCouldNotBeReadIsNotSent) {
+TEST_F(ClientTest, AnUnreadableMessageIsNotSent) {
   EXPECT_EQ(error_of(client->send({.to = ""})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob\nX: y"})), Code::kInvalid);
   EXPECT_EQ(error_of(client->send({.to = "bob", .thread = "x\nKIND: spawn"})), Code::kInvalid);
@@ -88,7 +88,7 @@ TEST_F(ClientTest, AMessageThatCouldNotBeReadIsNotSent) {
   EXPECT_TRUE(names(home() + "/outbox/.pending").empty());
 }
 
-TEST_F(ClientTest, AnOutboxThatIsGoneIsAnErrorAndLeavesNoDraft) {
+TEST_F(ClientTest, AMissingOutboxIsAnErrorAndLeavesNoDraft) {
   ASSERT_EQ(::rmdir((home() + "/outbox/.pending").c_str()), 0);
   ASSERT_EQ(::rmdir((home() + "/outbox").c_str()), 0);
   EXPECT_EQ(error_of(client->send({.to = "bob"})), Code::kNotFound);
@@ -130,7 +130,7 @@ TEST_F(ClientTest, AcksAndNacksAreMessagesToTheRelay) {
             (Message{.to = "__orchestrator__", .kind = "nack", .reference = "2-aaaaaaaa.msg", .body = "not mine"}));
 }
 
-TEST_F(ClientTest, WaitingEndsWhenMailComes) {
+TEST_F(ClientTest, WaitingEndsWhenMailArrives) {
   SystemClock real;
   auto waiting = std::move(Client::open(*root, "alice", real)).value();
   EXPECT_FALSE(*waiting->wait_for_mail(std::chrono::milliseconds(1)));
@@ -140,7 +140,7 @@ TEST_F(ClientTest, WaitingEndsWhenMailComes) {
   waiter.join();
   EXPECT_TRUE(has_mail);
   EXPECT_TRUE(*waiting->wait_for_mail(std::chrono::milliseconds(0)));
-  EXPECT_FALSE(*waiting->wait_for_mail(std::chrono::milliseconds(1), "1-aaaaaaaa.msg"));  // that one is known
+  EXPECT_FALSE(*waiting->wait_for_mail(std::chrono::milliseconds(1), "1-aaaaaaaa.msg"));  // that one is excluded
   deliver("2-aaaaaaaa.msg", "TO: alice\n\nx");
   EXPECT_TRUE(*waiting->wait_for_mail(std::chrono::hours(1), "1-aaaaaaaa.msg"));
 }
@@ -160,14 +160,14 @@ TEST_F(ClientTest, AFileIsAttachedWithItsNameAndNoDirectory) {
   EXPECT_EQ(error_of(client->fetch({"../../config.json", ""}, out.get())), Code::kInvalid);
 }
 
-TEST_F(ClientTest, SavingOverwritesNothingAndLeavesNothingHalfDone) {
+TEST_F(ClientTest, SavingOverwritesNothingAndLeavesNoPartialFile) {
   ASSERT_OK(replace_host_file(dir.file("name"), "content", 0600));
   Attachment attachment = *client->attach_path(dir.file("name"));
   ASSERT_EQ(::mkdir(dir.file("into").c_str(), 0700), 0);
   ASSERT_EQ(::symlink(dir.file("elsewhere").c_str(), dir.file("into/name").c_str()), 0);
   Fd into = std::move(open_host_dir(dir.file("into"))).value();
   EXPECT_EQ(*client->save(attachment, into.get()), "name-1");
-  EXPECT_EQ(*client->save(attachment, into.get()), "name-1");  // it is there already
+  EXPECT_EQ(*client->save(attachment, into.get()), "name-1");  // it already exists
   EXPECT_EQ(*client->save({attachment.hash, "../x"}, into.get()), attachment.hash);
   EXPECT_FALSE(find_host_file(dir.file("elsewhere"))->has_value());
   EXPECT_EQ(names(dir.file("into")), (std::vector<std::string>{attachment.hash, "name", "name-1"}));

@@ -22,7 +22,7 @@ bool is_attachment_hash(std::string_view text) {
 
 bool is_attachment_name(std::string_view name) {
   if (name.empty() || name.size() > limits::kNameBytes || name.front() == '.' || name.front() == '-') return false;
-  if (name.front() == ' ' || name.back() == ' ') return false;  // a header could not carry it
+  if (name.front() == ' ' || name.back() == ' ') return false;  // header values are trimmed
   return std::all_of(name.begin(), name.end(),
                      [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '/'; });
 }
@@ -34,12 +34,12 @@ Result<Attachment> parse_attachment(std::string_view value) {
   if (word.starts_with(kHashAlgorithm)) out.hash = word.substr(kHashAlgorithm.size());
   if (!is_attachment_hash(out.hash)) {
     return Error(Code::kInvalid,
-                 fmt::format("ATTACHMENT is sha256: and 64 digits, not {}", quote(value.substr(0, 80))));
+                 fmt::format("ATTACHMENT must be 'sha256:' and 64 hex digits, not {}", quote(value.substr(0, 80))));
   }
   if (end == value.size()) return out;
   out.name = value.substr(end + 1);
   if (!is_attachment_name(out.name)) {
-    return Error(Code::kInvalid, fmt::format("{} is no name of an attachment", quote(out.name.substr(0, 80))));
+    return Error(Code::kInvalid, fmt::format("{} is not a valid attachment name", quote(out.name.substr(0, 80))));
   }
   return out;
 }

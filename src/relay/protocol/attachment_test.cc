@@ -11,7 +11,7 @@ using ::warren::testing::error_of;
 
 const std::string kHash(64, 'a');
 
-TEST(Attachment, AReferenceIsAHashAndPerhapsAName) {
+TEST(Attachment, AReferenceIsAHashAndOptionallyAName) {
   EXPECT_EQ(*parse_attachment("sha256:" + kHash), (Attachment{kHash, ""}));
   EXPECT_EQ(*parse_attachment("SHA256:" + std::string(64, 'A')), (Attachment{kHash, ""}));
   EXPECT_EQ(*parse_attachment("sha256:" + kHash + " a b.txt"), (Attachment{kHash, "a b.txt"}));
@@ -20,7 +20,7 @@ TEST(Attachment, AReferenceIsAHashAndPerhapsAName) {
   }
 }
 
-TEST(Attachment, WhatIsNoReferenceIsRefused) {
+TEST(Attachment, AnInvalidReferenceIsRefused) {
   for (const std::string& bad : {std::string(), std::string("sha256:"), kHash, "sha256:" + kHash.substr(1),
                                  "sha256:" + kHash + "a", "md5:" + kHash, "sha256:" + std::string(64, 'g'),
                                  "sha256:../" + kHash, "sha256:" + kHash + " ", "sha256:" + kHash + "  two"}) {
@@ -28,7 +28,7 @@ TEST(Attachment, WhatIsNoReferenceIsRefused) {
   }
 }
 
-TEST(Attachment, ANameIsAFilesNameAndNothingElse) {
+TEST(Attachment, ANameIsASafeFileName) {
   for (std::string_view good : {"a", "a.txt", "a b", "a..b", "\xff"}) EXPECT_TRUE(is_attachment_name(good)) << good;
   for (std::string_view bad : {"", ".", "..", ".a", "-a", "a/b", "/a", "a\n", "a\tb", " a", "a ", "\x7f"}) {
     EXPECT_FALSE(is_attachment_name(bad)) << bad;

@@ -25,40 +25,40 @@ Result<Header> split_header(std::string_view line) {
   if (colon == line.npos) return invalid(fmt::format("a header line has no colon: {}", quote(line.substr(0, 80))));
   std::string_view name = trimmed(line.substr(0, colon));
   std::string_view value = trimmed(line.substr(colon + 1));
-  if (!is_header_name(name)) return invalid(fmt::format("{} is no name of a header", quote(name.substr(0, 80))));
+  if (!is_header_name(name)) return invalid(fmt::format("{} is not a valid header name", quote(name.substr(0, 80))));
   if (std::any_of(value.begin(), value.end(), is_control)) {
-    return invalid(fmt::format("the value of {} has a control character", quote(name)));
+    return invalid(fmt::format("the value of {} contains a control character", quote(name)));
   }
   return Header{std::string(name), std::string(value)};
 }
 
 Result<int> parse_priority(std::string_view value) {
   if (value.size() == 1 && value[0] >= '0' && value[0] <= '9') return value[0] - '0';
-  return invalid(fmt::format("PRIORITY is 0 to {}, not {}", kPriorityLowest, quote(value)));
+  return invalid(fmt::format("PRIORITY must be 0 to {}, not {}", kPriorityLowest, quote(value)));
 }
 
 Result<std::string> parse_kind(std::string_view value) {
   bool is_word = !value.empty() && value.size() <= 32 && std::all_of(value.begin(), value.end(), [](char c) {
     return to_lower(c) >= 'a' && to_lower(c) <= 'z';
   });
-  if (!is_word) return invalid(fmt::format("KIND is one word, not {}", quote(value)));
+  if (!is_word) return invalid(fmt::format("KIND must be one word, not {}", quote(value)));
   return to_lower(value);
 }
 
 Result<bool> parse_receipt(std::string_view value) {
   std::string word = to_lower(value);
   if (word == "yes" || word == "no") return word == "yes";
-  return invalid(fmt::format("RECEIPT is yes or no, not {}", quote(value)));
+  return invalid(fmt::format("RECEIPT must be yes or no, not {}", quote(value)));
 }
 
-// Which of our own headers have been seen: each may come once.
+// The known headers seen so far: each may occur only once.
 struct Seen {
   std::vector<std::string> names;
 
   Status note(std::string_view name) {
     std::string word = to_lower(name);
     if (std::find(names.begin(), names.end(), word) != names.end()) {
-      return invalid(fmt::format("there are two headers {}", quote(name)));
+      return invalid(fmt::format("duplicate header {}", quote(name)));
     }
     names.push_back(std::move(word));
     return Ok{};
@@ -90,15 +90,15 @@ Status verify_checksum(const Message& message) {
   if (message.checksum.empty()) return Ok{};
   constexpr std::string_view kAlgorithm = "sha256:";
   if (to_lower(message.checksum.substr(0, kAlgorithm.size())) != kAlgorithm) {
-    return invalid(fmt::format("CHECKSUM is sha256:…, not {}", quote(message.checksum.substr(0, 80))));
+    return invalid(fmt::format("CHECKSUM must be sha256:…, not {}", quote(message.checksum.substr(0, 80))));
   }
   if (to_lower(message.checksum.substr(kAlgorithm.size())) != sha256_hex(as_bytes(message.body))) {
-    return Error(Code::kCorrupt, "the body is not what CHECKSUM says");
+    return Error(Code::kCorrupt, "the body does not match CHECKSUM");
   }
   return Ok{};
 }
 
-// A line that may just be as long as it is without a space after its colon gets none.
+// Omits the space after the colon where it would make the line too long.
 void add_header(std::string& out, std::string_view name, std::string_view value) {
   bool has_space = !value.empty() && name.size() + 2 + value.size() <= kHeaderBytes;
   out.append(name).append(has_space ? ": " : ":").append(value).append("\n");

@@ -1,5 +1,5 @@
-// Messages made by a grammar, then mutated: the parser never breaks, and what it accepts is written and read back
-// equal. WARREN_CHECK_FULL=yes tries many more; WARREN_FUZZ_SEED=N repeats one that failed.
+// Generated and mutated messages: the parser never crashes, and every accepted message survives being written and read
+// back. WARREN_CHECK_FULL=yes tries many more; WARREN_FUZZ_SEED=N repeats a failed run.
 #include <cstdlib>
 #include <random>
 
@@ -48,7 +48,7 @@ class Fuzzer {
     return out + eol + body;
   }
 
-  // Small damage of the kinds that hostile or broken writers do.
+  // Small damage as a hostile or broken writer causes it.
   void mutate(std::string& text) {
     static const std::vector<std::string> kPieces = {"\n",       "\r\n",     "\r",   ":",    "\0",
                                                      "TO: x\n",  "to:y\r\n", "\n\n", "\x7f", "\xff\xfe",
@@ -106,7 +106,7 @@ bool is_full_check() {
   return full != nullptr && std::string_view(full) == "yes";
 }
 
-TEST(MessageFuzz, MessagesOfTheGrammarAreAcceptedAndStayThemselves) {
+TEST(MessageFuzz, GeneratedMessagesAreAcceptedAndReadBackEqual) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Fuzzer fuzzer(seed);
     std::string text = fuzzer.valid_message();
@@ -119,7 +119,7 @@ TEST(MessageFuzz, MessagesOfTheGrammarAreAcceptedAndStayThemselves) {
   }
 }
 
-TEST(MessageFuzz, MutatedMessagesAreRefusedOrStayThemselves) {
+TEST(MessageFuzz, MutatedMessagesAreRefusedOrReadBackEqual) {
   std::optional<std::uint64_t> only = only_seed();
   std::uint64_t first = only.value_or(1);
   std::uint64_t count = only ? 1 : is_full_check() ? 3'000'000 : 10'000;

@@ -33,7 +33,7 @@ TEST(Message, LinesMayEndWithCarriageReturns) {
   EXPECT_EQ(read->body, "x\r\n");
 }
 
-TEST(Message, WhatIsNotOneIsRefused) {
+TEST(Message, AnInvalidMessageIsRefused) {
   for (std::string_view bad :
        {"", "\n", "TO: a", "TO: a\n", "TO:\n\n", "TO: a\nTO: b\n\n", "to: a\nTo: a\n\n", "KIND: x\n\n",
         "TO: a\nno colon\n\n", "TO: a\n: x\n\n", "TO: a\nA B: x\n\n", "TO: a\nPRIORITY: 10\n\n",
@@ -52,7 +52,7 @@ TEST(Message, SixtyFourHeadersOfEightKibibytesAreTheMost) {
   EXPECT_EQ(error_of(parse_message("TO: a\nX: " + std::string(kHeaderBytes - 2, 'y') + "\n\n")), Code::kInvalid);
 }
 
-TEST(Message, ALineThatIsFullIsNotMadeLongerByWritingIt) {
+TEST(Message, WritingNeverMakesALineLongerThanAllowed) {
   for (std::size_t value_bytes : {kHeaderBytes - 3, kHeaderBytes - 2}) {
     std::string text = "TO: a\nX:" + std::string(value_bytes, 'y') + "\n\n";
     Result<Message> read = parse_message(text);
@@ -69,8 +69,8 @@ TEST(Message, AChecksumIsVerifiedOverTheBody) {
   EXPECT_EQ(error_of(parse_message(head + "bodY")), Code::kCorrupt);
 }
 
-// Whatever is cut off or overwritten: no crash, and what is accepted is written and read back equal.
-TEST(Message, MutatedAndTruncatedSamplesNeverBreakTheParser) {
+// Truncated or overwritten anywhere: no crash, and an accepted message survives being written and read back.
+TEST(Message, MutatedAndTruncatedSamplesNeverCrashTheParser) {
   const std::string samples[] = {
       "TO: Lead\n\nACK: Task received and understood.\n",
       "TO: *\r\nKIND: nack\r\nREFERENCE: a/1-deadbeef\r\nRECEIPT: yes\r\nTHREAD: t\r\nPRIORITY: 3\r\nX: \t "

@@ -32,13 +32,13 @@ bool is_agent_name(std::string_view name) { return is_well_formed(name) && is_le
 Status check_agent_name(std::string_view name) {
   if (is_agent_name(name)) return Ok{};
   if (is_reserved(name)) return Error(Code::kInvalid, fmt::format("{} is a reserved name", quote(name)));
-  return Error(Code::kInvalid, fmt::format("{} is no name of an agent", quote(name)),
+  return Error(Code::kInvalid, fmt::format("{} is not a valid agent name", quote(name)),
                "a letter, then letters, digits, '_' and '-', 63 at most");
 }
 
 Status check_channel_name(std::string_view name) {
   if (is_well_formed(name) && name[0] != '-') return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} is no name of a channel", quote(name)),
+  return Error(Code::kInvalid, fmt::format("{} is not a valid channel name", quote(name)),
                "letters, digits, '_' and '-', 63 at most");
 }
 

@@ -28,7 +28,7 @@ TEST(Names, MessageFilesAreDigitsAndHexadecimals) {
   EXPECT_EQ(timestamp_of("17-deadbeef.msg"), 17);
 }
 
-TEST(Names, NamesWeMakeSortAsTheyWereMade) {
+TEST(Names, OurNamesSortByCreation) {
   EXPECT_LT(make_message_stem(999'999'999'999, 9), make_message_stem(1'000'000'000'000, 1));
 }
 

@@ -32,13 +32,14 @@ struct Field {
 Result<Field> split_field(std::string_view line) {
   std::size_t colon = line.find(':');
   if (colon == line.npos)
-    return invalid_request(fmt::format("a line is not KEY: value: {}", quote(line.substr(0, 80))));
+    return invalid_request(fmt::format("expected 'KEY: value', not {}", quote(line.substr(0, 80))));
   return Field{trimmed(line.substr(0, colon), kWhitespace), trimmed(line.substr(colon + 1), kWhitespace)};
 }
 
 Status set_once(std::string& field, const Field& given) {
-  if (!field.empty()) return invalid_request(fmt::format("there are two lines {}", quote(given.key)));
-  if (given.value.find('\0') != given.value.npos) return invalid_request(fmt::format("{} has a NUL", quote(given.key)));
+  if (!field.empty()) return invalid_request(fmt::format("duplicate line {}", quote(given.key)));
+  if (given.value.find('\0') != given.value.npos)
+    return invalid_request(fmt::format("{} contains a NUL byte", quote(given.key)));
   field = given.value;
   return Ok{};
 }
@@ -49,7 +50,7 @@ bool begins_with_key(std::string_view line) {
   });
 }
 
-// The rest of a prompt whose first line was read.
+// Reads the rest of a prompt, after its first line.
 Result<std::string> take_prompt(std::string_view first, std::string_view& rest) {
   std::string prompt(first);
   if (first.empty()) {
@@ -61,7 +62,7 @@ Result<std::string> take_prompt(std::string_view first, std::string_view& rest) 
     }
   }
   while (prompt.ends_with('\n') || prompt.ends_with('\r')) prompt.pop_back();
-  if (prompt.find('\0') != prompt.npos) return invalid_request("PROMPT has a NUL");
+  if (prompt.find('\0') != prompt.npos) return invalid_request("PROMPT contains a NUL byte");
   return prompt;
 }
 
@@ -72,14 +73,15 @@ Status add_env(SpawnRequest& request, std::string_view list) {
     list.remove_prefix(std::min(end + 1, list.size()));
     std::size_t equals = pair.find('=');
     if (equals == pair.npos)
-      return invalid_request(fmt::format("ENV is KEY=value,KEY=value, not {}", quote(pair.substr(0, 80))));
+      return invalid_request(fmt::format("ENV must be KEY=value,KEY=value, not {}", quote(pair.substr(0, 80))));
     std::string name(pair.substr(0, equals));
-    if (!is_variable_name(name)) return invalid_request(fmt::format("ENV: {} is no variable", quote(name)));
+    if (!is_variable_name(name))
+      return invalid_request(fmt::format("ENV: {} is not a valid variable name", quote(name)));
     std::string_view value = pair.substr(equals + 1);
-    if (value.find('\0') != value.npos) return invalid_request(fmt::format("ENV: {} has a NUL", quote(name)));
+    if (value.find('\0') != value.npos) return invalid_request(fmt::format("ENV: {} contains a NUL byte", quote(name)));
     bool is_known =
         std::any_of(request.env.begin(), request.env.end(), [&](const auto& one) { return one.first == name; });
-    if (is_known) return invalid_request(fmt::format("ENV has {} twice", quote(name)));
+    if (is_known) return invalid_request(fmt::format("ENV sets {} twice", quote(name)));
     request.env.emplace_back(std::move(name), value);
   }
   return Ok{};
@@ -92,7 +94,7 @@ Status take_spawn_field(SpawnRequest& request, const Field& field, std::string_v
   if (is_same_header(field.key, "ENV")) return add_env(request, field.value);
   if (!is_same_header(field.key, "PROMPT"))
     return invalid_request(fmt::format("unknown line {}", quote(field.key.substr(0, 80))));
-  if (!request.prompt.empty()) return invalid_request("there are two lines 'PROMPT'");
+  if (!request.prompt.empty()) return invalid_request("duplicate line 'PROMPT'");
   request.prompt = WARREN_TRY(take_prompt(field.value, rest));
   return Ok{};
 }
@@ -100,7 +102,7 @@ Status take_spawn_field(SpawnRequest& request, const Field& field, std::string_v
 Result<std::int64_t> parse_version(std::string_view text) {
   std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
   if (!value || *value < 1) {
-    return invalid_request(fmt::format("VERSION is a number from 1, not {}", quote(text.substr(0, 80))));
+    return invalid_request(fmt::format("VERSION must be a number of at least 1, not {}", quote(text.substr(0, 80))));
   }
   return *value;
 }
@@ -113,7 +115,7 @@ Status take_continuity_field(ContinuityRequest& request, bool& has_action, std::
   }
   if (!is_same_header(key, "ACTION")) return invalid_request(fmt::format("unknown line {}", quote(key.substr(0, 80))));
   if (!is_same_header(value, "save") && !is_same_header(value, "load")) {
-    return invalid_request(fmt::format("ACTION is save or load, not {}", quote(value.substr(0, 80))));
+    return invalid_request(fmt::format("ACTION must be save or load, not {}", quote(value.substr(0, 80))));
   }
   request.action = is_same_header(value, "save") ? ContinuityAction::kSave : ContinuityAction::kLoad;
   has_action = true;
@@ -178,7 +180,7 @@ Result<ContinuityRequest> parse_continuity_request(const Message& message) {
       WARREN_TRY(take_continuity_field(request, has_action, field.key, field.value));
     }
   }
-  if (!has_action) return invalid_request("there is no 'ACTION': save or load");
+  if (!has_action) return invalid_request("'ACTION' is missing: it must be save or load");
   if (request.action == ContinuityAction::kSave) request.state = rest;
   return request;
 }

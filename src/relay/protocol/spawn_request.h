@@ -1,4 +1,4 @@
-// What agents ask of the relay in the bodies of KIND spawn, release and continuity: lines `KEY: value`.
+// Requests in the bodies of messages of KIND spawn, release and continuity: lines `KEY: value`.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,13 @@ namespace warren::relay {
 struct SpawnRequest {
   std::string name;
   std::string cli;
-  std::string prompt;       // any bytes but NUL
-  std::string working_dir;  // "": the operator's first root
+  std::string prompt;       // any bytes except NUL
+  std::string working_dir;  // empty: the first configured root
   std::vector<std::pair<std::string, std::string>> env;
 };
 
-// PROMPT may run over the lines that follow, up to one that begins with another key in capitals. After a line `PROMPT:`
-// that holds nothing more, all that follows is the prompt, whatever it says. ENV is KEY=value,KEY=value and may come
-// again. kInvalid.
+// PROMPT may continue over the following lines, up to one that starts with another key in capitals. After a bare line
+// `PROMPT:`, everything that follows is the prompt. ENV is KEY=value,KEY=value and may be repeated. kInvalid.
 Result<SpawnRequest> parse_spawn_request(std::string_view body);
 std::string write_spawn_request(const SpawnRequest& request);
 
@@ -38,11 +37,12 @@ enum class ContinuityAction { kSave, kLoad };
 
 struct ContinuityRequest {
   ContinuityAction action = ContinuityAction::kLoad;
-  std::optional<std::int64_t> version;  // of load; the newest otherwise
-  std::string state;                    // of save
+  std::optional<std::int64_t> version;  // for kLoad; nullopt: the newest
+  std::string state;                    // for kSave
 };
 
-// ACTION is a header, and the state is the body; or it is the body's first line, and the state follows a blank one.
+// Either ACTION is a header and the state is the body, or ACTION is the body's first line and the state follows a blank
+// line.
 Result<ContinuityRequest> parse_continuity_request(const Message& message);
 
 }  // namespace warren::relay

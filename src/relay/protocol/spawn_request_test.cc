@@ -22,21 +22,21 @@ TEST(SpawnRequest, TheSpecificationsExampleIsRead) {
   EXPECT_EQ(request->env[1].first + request->env[1].second, "KEY2value2");
 }
 
-TEST(SpawnRequest, APromptRunsOnUntilAnotherKeyInCapitals) {
+TEST(SpawnRequest, APromptContinuesUntilAnotherKeyInCapitals) {
   auto request = parse_spawn_request("name: w\r\nPROMPT: one\n two\n\nname: not a key here\nCLI: c\r\n");
   ASSERT_OK(request);
   EXPECT_EQ(request->prompt, "one\n two\n\nname: not a key here");
   EXPECT_EQ(request->cli, "c");
 }
 
-TEST(SpawnRequest, APromptThatBeginsOnItsOwnLineIsAllTheRest) {
+TEST(SpawnRequest, APromptAfterABareLineIsTheRestOfTheBody) {
   auto request = parse_spawn_request("NAME: w\nCLI: c\nPROMPT:\nNAME: x\nENV: LD_PRELOAD=y\n\n");
   ASSERT_OK(request);
   EXPECT_EQ(request->prompt, "NAME: x\nENV: LD_PRELOAD=y");
   EXPECT_TRUE(request->env.empty());
 }
 
-TEST(SpawnRequest, WhatIsWrittenIsReadBack) {
+TEST(SpawnRequest, AWrittenRequestIsReadBackEqual) {
   SpawnRequest request{"w", "c", "a\nCLI: b\n\nPROMPT: c", "/d", {{"A", "1=2"}, {"B", ""}}};
   auto read = parse_spawn_request(write_spawn_request(request));
   ASSERT_OK(read);
@@ -45,7 +45,7 @@ TEST(SpawnRequest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->working_dir, "/d");
 }
 
-TEST(SpawnRequest, WhatMakesNoSenseIsRefused) {
+TEST(SpawnRequest, AnInvalidRequestIsRefused) {
   for (std::string_view body :
        {"", "NAME: w\n", "CLI: c\n", "NAME: w\nCLI: c\nCLI: d\n", "NAME: w\nCLI: c\nX: y\n",
         "NAME: w\nCLI: c\nENV: A\n", "NAME: w\nCLI: c\nENV: 1A=b\n", "NAME: w\nCLI: c\nENV: A=1\nENV: A=2\n",
@@ -67,7 +67,7 @@ TEST(ReleaseRequest, NeedsAName) {
   EXPECT_EQ(error_of(parse_release_request("NAME: w\nFORCE: yes\n")), Code::kInvalid);
 }
 
-TEST(ContinuityRequest, TheStateIsWhatFollowsTheBlankLineOrTheWholeBody) {
+TEST(ContinuityRequest, TheStateFollowsTheBlankLineOrIsTheWholeBody) {
   Message in_body{.to = "x", .body = "ACTION: save\n\nstate\n\nmore\n"};
   auto request = parse_continuity_request(in_body);
   ASSERT_OK(request);

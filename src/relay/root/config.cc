@@ -18,7 +18,8 @@ Result<std::int64_t> number(const std::string& key, const Json& value, std::int6
   if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most) {
     return value.get<std::int64_t>();
   }
-  return Error(Code::kInvalid, fmt::format("config.json: {} is a whole number from {} to {}", quote(key), least, most));
+  return Error(Code::kInvalid,
+               fmt::format("config.json: {} must be a whole number from {} to {}", quote(key), least, most));
 }
 
 Result<int> small_number(const std::string& key, const Json& value, int least, int most) {
@@ -30,10 +31,10 @@ Result<Severity> severity(const Json& value) {
   std::optional<Severity> found;
   if (value.is_string()) found = find_severity(value.get<std::string>());
   if (found) return *found;
-  return Error(Code::kInvalid, "config.json: 'log_level' is debug, info, warning or error");
+  return Error(Code::kInvalid, "config.json: 'log_level' must be debug, info, warning or error");
 }
 
-// Logs, metrics and retention. Whether it is one of those keys.
+// Handles the keys for logs, metrics and retention; false: another key.
 Result<bool> set_observed(Config& config, const std::string& key, const Json& value) {
   if (key == "log_files") {
     config.log_files = WARREN_TRY(small_number(key, value, 0, 100));
@@ -48,7 +49,7 @@ Result<bool> set_observed(Config& config, const std::string& key, const Json& va
   } else if (key == "metrics_public" && value.is_boolean()) {
     config.metrics_public = value.get<bool>();
   } else if (key == "metrics" || key == "metrics_public") {
-    return Error(Code::kInvalid, fmt::format("config.json: {} is {}", quote(key),
+    return Error(Code::kInvalid, fmt::format("config.json: {} must be {}", quote(key),
                                              key == "metrics" ? "[ADDRESS:]PORT" : "true or false"));
   } else {
     return false;
@@ -58,12 +59,12 @@ Result<bool> set_observed(Config& config, const std::string& key, const Json& va
 
 Status set(Config& config, const std::string& key, const Json& value) {
   if (key == "ledger") {
-    if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'ledger' is the address of a database");
+    if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'ledger' must be a database URL");
     config.ledger = value.get<std::string>();
     return pg::check_postgres_url(config.ledger).within("config.json: 'ledger'");
   }
   if (key == "lead") {
-    if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'lead' is the name of an agent");
+    if (!value.is_string()) return Error(Code::kInvalid, "config.json: 'lead' must be an agent name");
     config.lead = value.get<std::string>();
     return check_agent_name(config.lead).within("config.json: 'lead'");
   }

@@ -38,7 +38,7 @@ Json Log::line(Severity severity, std::string_view event, const Json& details) {
   return out;
 }
 
-// The oldest goes by being replaced.
+// The oldest file is overwritten.
 void Log::rotate(File& file) {
   file.fd = Fd();
   for (int number = options_.old_files; number > 1; --number) {

@@ -1,4 +1,4 @@
-// What a relay did, as JSON lines: relay.log for everything, audit.log for what concerns security.
+// The relay's logs, as JSON lines: relay.log has everything, audit.log has security events.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct LogOptions {
 // Thread-safe. A line that cannot be written (a full disk) is lost: logging never stops messages.
 class Log {
  public:
-  // Below `dir`. A file that reaches `bytes_max` becomes NAME.1, that one NAME.2, up to as many as are kept.
+  // In the directory `dir`. A file that reaches `bytes_max` is renamed to NAME.1, the previous NAME.1 to NAME.2, etc.
   Log(int dir, std::uint64_t bytes_max, Clock& clock, LogOptions options = {})
       : dir_(dir), bytes_max_(bytes_max), clock_(clock), options_(options) {}
 
-  // Whether note() would write it: ask before putting together what is said of every message.
+  // Whether note() would write it. Check before building details for every message.
   bool wants(Severity severity) const { return severity >= options_.least; }
   void note(Severity severity, std::string_view event, const Json& details = Json::object());
-  void audit(std::string_view event, const Json& details);  // into both
+  void audit(std::string_view event, const Json& details);  // to both files
 
  private:
   struct File {
@@ -43,7 +43,7 @@ class Log {
   std::uint64_t bytes_max_;
   Clock& clock_;
   LogOptions options_;
-  std::mutex mutex_;  // of the files
+  std::mutex mutex_;  // for both files
   File log_{"relay.log", Fd(), 0};
   File audit_{"audit.log", Fd(), 0};
 };

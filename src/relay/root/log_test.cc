@@ -34,7 +34,7 @@ class LogTest : public ::testing::Test {
   Fd folder;
 };
 
-TEST_F(LogTest, ALineSaysWhenHowBadAndWhat) {
+TEST_F(LogTest, ALineHasTimeSeverityAndEvent) {
   Log log(folder.get(), 1 << 20, clock);
   log.note(Severity::kInfo, "started", {{"pid", 5}});
   log.note(Severity::kWarning, "w");
@@ -47,7 +47,7 @@ TEST_F(LogTest, ALineSaysWhenHowBadAndWhat) {
   EXPECT_TRUE(lines("audit.log").empty());
 }
 
-TEST_F(LogTest, WhatConcernsSecurityStandsInBothAndIsPrivate) {
+TEST_F(LogTest, SecurityEventsAreInBothFilesWhichArePrivate) {
   Log log(folder.get(), 1 << 20, clock);
   log.audit("strange_file", {{"agent", "a"}});
   EXPECT_EQ(lines("audit.log"), lines("relay.log"));
@@ -55,13 +55,13 @@ TEST_F(LogTest, WhatConcernsSecurityStandsInBothAndIsPrivate) {
   EXPECT_EQ((*find_host_file(dir.file("audit.log")))->st_mode & 07777, 0600U);
 }
 
-TEST_F(LogTest, ANewLogGoesOnBehindTheOldLines) {
+TEST_F(LogTest, ANewLogAppendsToTheOldLines) {
   { Log(folder.get(), 1 << 20, clock).note(Severity::kInfo, "one"); }
   Log(folder.get(), 1 << 20, clock).note(Severity::kInfo, "two");
   EXPECT_EQ(lines("relay.log").size(), 2U);
 }
 
-TEST_F(LogTest, AFullFileStepsAsideAndNoLineIsCutOrLost) {
+TEST_F(LogTest, AFullFileIsRotatedAndNoLineIsCutOrLost) {
   Log log(folder.get(), 1000, clock);
   for (int i = 0; i < 15; ++i) log.note(Severity::kInfo, "x", {{"number", i}});
   std::vector<Json> old = lines("relay.log.1");

@@ -25,11 +25,11 @@ namespace {
 
 constexpr std::uint64_t kSmallFileBytes = 65'536;
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
-// A relay that was killed may have left a child that has not come to closing its copy of the lock yet.
+// A killed relay may have left a forked child that has not closed its copy of the lock yet.
 constexpr int kLockWaitMs = 2000;
 constexpr int kLockStepMs = 20;
 
-// What is ours may have been made unreadable even for us: then its permissions are repaired first.
+// Our own files may have become unreadable even for us: then their permissions are repaired first.
 Result<Fd> open_or_permit(int parent, const std::string& name, int flags, mode_t mode,
                           std::vector<std::string>& repaired) {
   Result<Fd> opened = open_below(parent, name, flags);
@@ -43,24 +43,24 @@ Result<Fd> open_or_permit(int parent, const std::string& name, int flags, mode_t
   return open_below(parent, name, flags);
 }
 
-// Opens the directory, made if it is missing, for its owner alone. Says in `repaired` what it had to put right.
+// Opens a directory that only the owner may access, creating it if needed. Adds it to `repaired` if the mode was wrong.
 Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
   if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(errno, fmt::format("make directory {}", quote(name)));
+    return system_error(errno, fmt::format("create directory {}", quote(name)));
   }
   Fd dir = WARREN_TRY(open_or_permit(parent, name, kDirectory, 0700, repaired));
   struct stat info {};
-  if (::fstat(dir.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  if (::fstat(dir.get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));
   if ((info.st_mode & 07777) != 0700) {
-    if (::fchmod(dir.get(), 0700) != 0) return system_error(errno, fmt::format("make {} private", quote(name)));
+    if (::fchmod(dir.get(), 0700) != 0) return system_error(errno, fmt::format("set permissions of {}", quote(name)));
     repaired.push_back(name);
   }
   return dir;
 }
 
-// ext4 keeps what is in neighbouring directories side by side, and whoever syncs a file holds up who changes the one
-// beside it: a sender the relay, by 60 µs for each file. So what is made in this directory is to lie apart. Other
-// filesystems do not know this, nor need it.
+// ext4 places the files of neighbouring directories close together, and syncing a file delays changes to its
+// neighbours: a sender's sync delays the relay by 60 µs per file. FS_TOPDIR_FL makes ext4 spread the subdirectories of
+// this one. Other filesystems neither support nor need it.
 void keep_children_apart(const Fd& dir) {
   int flags = 0;
   if (::ioctl(dir.get(), FS_IOC_GETFLAGS, &flags) != 0 || (flags & FS_TOPDIR_FL) != 0) return;
@@ -68,20 +68,20 @@ void keep_children_apart(const Fd& dir) {
   ::ioctl(dir.get(), FS_IOC_SETFLAGS, &flags);
 }
 
-// Files that must be ours alone; absent ones are made by whoever writes them.
+// Makes sure that only the owner may access a file. A missing file is fine: its writer creates it.
 Status make_private_file(int dir, const char* name, std::vector<std::string>& repaired) {
   Result<Fd> file = open_or_permit(dir, name, O_RDONLY | O_NONBLOCK, 0600, repaired);
   if (!file.ok()) return file.error().code() == Code::kNotFound ? Status(Ok{}) : Status(std::move(file).take_error());
   struct stat info {};
-  if (::fstat(file->get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(name)));
+  if (::fstat(file->get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(name)));
   if ((info.st_mode & 07777) == 0600) return Ok{};
-  if (::fchmod(file->get(), 0600) != 0) return system_error(errno, fmt::format("make {} private", quote(name)));
+  if (::fchmod(file->get(), 0600) != 0) return system_error(errno, fmt::format("set permissions of {}", quote(name)));
   repaired.emplace_back(name);
   return Ok{};
 }
 
-// Whoever only asks whether a relay is up holds the lock for a moment, too.
+// Retries, because a program that checks whether a relay is running holds the lock for a moment, too.
 bool lock_patiently(int file) {
   for (int waited = 0;; waited += kLockStepMs) {
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
@@ -107,18 +107,18 @@ Result<Fd> open_below(int dir, const std::string& relative, int flags) {
 Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t size_bytes_max) {
   Fd file = WARREN_TRY(open_below(dir, relative, O_RDONLY | O_NONBLOCK));
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return system_error(errno, fmt::format("look at {}", quote(relative)));
+  if (::fstat(file.get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(relative)));
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(relative)));
   auto size = static_cast<std::uint64_t>(info.st_size);
   if (size > size_bytes_max) {
-    return Error(Code::kTooLarge, fmt::format("{} bytes are more than the {} allowed", size, size_bytes_max));
+    return Error(Code::kTooLarge, fmt::format("{} bytes exceed the limit of {}", size, size_bytes_max));
   }
   ReadFile out;
   out.facts = {size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino};
-  out.content.resize(size + 1);  // one more: a file that grew shows
+  out.content.resize(size + 1);  // one more, to detect a file that grew
   ssize_t first = ::read(file.get(), out.content.data(), out.content.size());
   auto got = static_cast<std::size_t>(std::max<ssize_t>(first, 0));
-  if (got != size) {  // less may come in pieces; more, or nothing, is what it is
+  if (got != size) {  // a short read may continue
     MutableBytes rest = as_mutable_bytes(out.content).subspan(got);
     got += WARREN_TRY(read_full(file.get(), rest).within(quote(relative)));
   }
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make)
   if (make == MakeRoot::kYes) WARREN_TRY(make_host_dirs(path, 0700));
   Result<Fd> dir = open_host_dir(path);
   if (!dir.ok() && dir.error().code() == Code::kNotFound) {
-    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(path)), "`warren relay up` makes one");
+    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(path)), "`warren relay up` creates one");
   }
   Fd opened = WARREN_TRY(std::move(dir));
   std::string absolute = WARREN_TRY(canonical_host_path(path));
@@ -155,7 +155,7 @@ Status Root::open_dirs() {
     Result<Fd> opened = open_below(dir(), name, kDirectory);
     if (!opened.ok() && opened.error().code() == Code::kNotFound) {
       return Error(Code::kNotFound, fmt::format("the relay at {} has no directory {}", quote(path_), quote(name)),
-                   "`warren relay up` makes what is missing");
+                   "`warren relay up` creates missing directories");
     }
     *fd = WARREN_TRY(std::move(opened));
   }
@@ -164,9 +164,9 @@ Status Root::open_dirs() {
 
 Status Root::make_dirs() {
   struct stat info {};
-  if (::fstat(dir(), &info) != 0) return system_error(errno, "look at it");
+  if (::fstat(dir(), &info) != 0) return system_error(errno, "stat");
   if ((info.st_mode & 07777) != 0700) {
-    if (::fchmod(dir(), 0700) != 0) return system_error(errno, "make it private");
+    if (::fchmod(dir(), 0700) != 0) return system_error(errno, "set permissions");
     repaired_.emplace_back(".");
   }
   agents_ = WARREN_TRY(make_private_dir(dir(), "agents", repaired_));
@@ -186,10 +186,10 @@ Status Root::make_dirs() {
   return sync_host_dir(path_);
 }
 
-// Whole or not at all, also after a power cut: an empty one would be refused by the next start.
+// Atomic, also across a power cut: the next start would refuse an empty file.
 Status Root::make_config() {
   if (WARREN_TRY(find_host_link(path_ + "/config.json"))) return Ok{};
-  std::string draft = fmt::format(".config.json.{}", ::getpid());  // another relay may start just now
+  std::string draft = fmt::format(".config.json.{}", ::getpid());  // another relay may be starting, too
   Fd config = WARREN_TRY(open_below(dir(), draft, O_WRONLY | O_CREAT | O_TRUNC));
   WARREN_TRY(write_all(config.get(), as_bytes("{}\n")));
   if (::fsync(config.get()) != 0) return system_error(errno, "sync 'config.json'");
@@ -197,14 +197,15 @@ Status Root::make_config() {
   int failed = errno;
   if (failed == EINVAL && ::renameat(dir(), draft.c_str(), dir(), "config.json") == 0) return Ok{};
   ::unlinkat(dir(), draft.c_str(), 0);
-  if (failed == EEXIST) return Ok{};  // it was faster
-  return system_error(failed, "make 'config.json'");
+  if (failed == EEXIST) return Ok{};  // another relay created it first
+  return system_error(failed, "create 'config.json'");
 }
 
-// The directory is locked too: somebody may remove `.lock`, and a second relay would make another. Some network
-// filesystems cannot lock directories.
+// Locks the directory as well: if `.lock` was removed, a second relay would create and lock a new one. Not all
+// filesystems can lock directories (some network filesystems cannot), so the file is the main lock.
 Status Root::lock() {
-  Error taken(Code::kBusy, fmt::format("a relay is up already at {}", quote(path_)), "`warren relay down` ends it");
+  Error taken(Code::kBusy, fmt::format("a relay is already running at {}", quote(path_)),
+              "`warren relay down` stops it");
   bool is_free = ::flock(dir(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   if (!is_free && holder_is_alive()) return taken;
   if (!is_free && !lock_patiently(dir()) && errno == EWOULDBLOCK) return taken;
@@ -225,12 +226,12 @@ bool Root::is_locked_by_other() const {
   if (lock_.is_open()) return false;
   Result<Fd> file = open_below(dir(), ".lock", O_RDONLY);
   if (!file.ok()) return false;
-  return ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // let go with the descriptor
+  return ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // released with the descriptor
 }
 
 Status Root::note_holder(const ProcessIdentity& who) const {
   if (::ftruncate(lock_.get(), 0) != 0 || ::lseek(lock_.get(), 0, SEEK_SET) != 0) {
-    return system_error(errno, "empty '.lock'");
+    return system_error(errno, "truncate '.lock'");
   }
   std::string text =
       dump_json({{"boot", who.boot}, {"pid_namespace", who.pid_namespace}, {"pid", who.pid}, {"started", who.started}});
@@ -239,7 +240,7 @@ Status Root::note_holder(const ProcessIdentity& who) const {
 
 Result<ProcessIdentity> Root::find_holder() const {
   ReadFile file = WARREN_TRY(read_below(dir(), ".lock", kSmallFileBytes));
-  if (file.content.empty()) return Error(Code::kBusy, "the relay is only just starting", "try again");
+  if (file.content.empty()) return Error(Code::kBusy, "the relay is still starting", "try again");
   Json json = WARREN_TRY(parse_json(file.content).within("'.lock'"));
   auto number = [&](const char* key) {
     return json.is_object() && json.contains(key) && json[key].is_number_integer() ? json[key].get<std::int64_t>() : 0;
@@ -249,7 +250,7 @@ Result<ProcessIdentity> Root::find_holder() const {
   return ProcessIdentity{json["boot"].get<std::string>(), number("pid_namespace"), number("pid"), number("started")};
 }
 
-// What it forked for an agent may have its locks for a moment after it was killed: then it is dead, and it is waited.
+// After a relay is killed, children it forked may hold its locks for a moment. Then it is dead, and waiting helps.
 bool Root::holder_is_alive() const {
   Result<ProcessIdentity> holder = find_holder();
   return holder.ok() && liveness_of(*holder) == Liveness::kAlive;

@@ -1,11 +1,11 @@
-// The directories of a relay: made, checked and repaired, and always reached by descriptor.
+// The directory tree of a relay: created, checked, repaired, and accessed by descriptors only.
 //
-//   ledger.db (or .home, of a root whose ledger is elsewhere)  config.json  .lock  relay.log  audit.log
+//   ledger.db (or .home, if the ledger is elsewhere)  config.json  .lock  relay.log  audit.log
 //   agents/NAME/{outbox/.pending, inbox/.done, meta.json}   archive/DATE/NAME/   tmp/deliveries/
 //   attachments/{.pending, .rejected, XX/HASH}
 //
-// No symbolic link below the root is followed, whoever put it there (openat2): an agent can write to its own
-// directories and may be hostile.
+// No symbolic link below the root is ever followed (openat2): an agent can write to its own directories and may be
+// hostile.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ namespace warren::relay {
 
 enum class MakeRoot { kNo, kYes };
 
-// config.json of a root that may be otherwise empty; without one, what it says by default.
+// Reads config.json from a root, which may be otherwise empty. The defaults if there is none.
 Result<Config> read_config_in(int dir);
 
-// Thread-safe for reading; lock() and make_agent() by one thread.
+// Thread-safe, except that lock() and make_agent() are for one thread.
 class Root {
  public:
-  // kNo: kNotFound when there is none. With kYes every directory is made, and permissions are repaired.
+  // kNo: fails with kNotFound if there is none. kYes: creates missing directories and repairs permissions.
   static Result<std::unique_ptr<Root>> open(const std::string& path, MakeRoot make);
 
   const std::string& path() const { return path_; }
@@ -39,19 +39,19 @@ class Root {
   int attachments() const { return attachments_.get(); }
   int deliveries() const { return deliveries_.get(); }
 
-  // Of the one relay that serves this root, until the process ends. kBusy: at once if the relay that has it says that
-  // it does, else after two seconds.
+  // Held by the one relay that serves this root, until the process ends. kBusy: another relay holds it; returned at
+  // once if that relay has recorded itself as the holder and is alive, else after two seconds.
   Status lock();
-  bool has_lost_lock() const;  // somebody removed the file: lock() again makes another
+  bool has_lost_lock() const;  // the file was removed: lock() again creates a new one
   bool is_locked_by_other() const;
-  Status note_holder(const ProcessIdentity& who) const;  // in .lock, for those who have no ledger to ask
-  Result<ProcessIdentity> find_holder() const;           // who says to hold it; kBusy: nobody does yet
-  Status poke() const;                                   // makes a running relay look for requests: touches .lock
+  Status note_holder(const ProcessIdentity& who) const;  // in .lock, for programs without access to the ledger
+  Result<ProcessIdentity> find_holder() const;           // the recorded holder; kBusy: none is recorded yet
+  Status poke() const;                                   // touches .lock, so that a running relay looks for requests
 
   Result<Config> read_config() const { return read_config_in(dir()); }
 
   Result<std::vector<std::string>> list_agents() const;  // directories with valid names
-  // Makes what is missing of an agent's directories and repairs permissions; what was repaired, for the audit.
+  // Creates an agent's missing directories and repairs permissions. Returns the repaired ones, for the audit log.
   Result<std::vector<std::string>> make_agent(std::string_view name) const;
   Result<Fd> open_outbox(std::string_view agent) const;
   Result<Fd> open_inbox(std::string_view agent) const;
@@ -76,10 +76,10 @@ class Root {
   std::vector<std::string> repaired_;
 };
 
-// A directory, or a file with the flags, below `dir`: never through a link and never outside.
+// Opens a file or directory below `dir`. Never follows a symbolic link and never leaves `dir`.
 Result<Fd> open_below(int dir, const std::string& relative, int flags);
 
-// Whole content of a regular file; kTooLarge by its size, before anything is read.
+// Reads a regular file. kTooLarge: by its size, before anything is read; kBusy: it changed meanwhile.
 struct FileFacts {
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;

@@ -5,7 +5,7 @@
 namespace warren::relay {
 namespace {
 
-// Pieces are compressed files as often as not: the server need not try to compress them.
+// Attachments are often compressed already, so the server need not try.
 constexpr Sql kCarriedTables = R"(
 CREATE TABLE IF NOT EXISTS carried_attachments (
     home TEXT NOT NULL,
@@ -80,7 +80,7 @@ Status CarriedAttachments::finish(std::string_view hash, std::uint64_t size, std
   auto done = WARREN_TRY(
       finish_.bind(1, home_).bind(2, hash).bind(3, size).bind(4, clock_.now_us()).bind(5, pieces).find_integer());
   if (done) return Ok{};
-  return Error(Code::kStale, fmt::format("pieces of attachment {} went while others came", hash));
+  return Error(Code::kStale, fmt::format("pieces of attachment {} were removed while it was published", hash));
 }
 
 Result<bool> CarriedAttachments::hold(std::string_view hash) {
@@ -101,8 +101,8 @@ Result<std::optional<std::string>> CarriedAttachments::find_piece(const CarriedS
   return std::optional(rows.bytes(0));
 }
 
-// Whoever records a message that needs it holds its row. So that is waited for first, and only then looked: one
-// statement for both would see what was before it waited.
+// A transaction that records a message needing the attachment holds a lock on its row. So this waits for the lock first
+// and checks with a second statement: a single one would see the state before the wait.
 Status CarriedAttachments::drop(std::string_view hash) {
   {
     Rows rows = lock_.bind(1, hash).rows();

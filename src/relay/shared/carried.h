@@ -1,8 +1,8 @@
-// Attachments on their way from one home to another: their content, in pieces, in the ledger that the homes share.
+// Attachments in transit between homes: their content, in pieces, in the shared ledger.
 //
-// The home that has a file publishes it before it records a message for an agent elsewhere; whoever is to deliver that
-// message takes it from here, and it is dropped once nobody is to take it any more. What is missing here is asked of a
-// home that has the file, so nothing is lost if it was dropped too early. docs/design/relay.md, "Several relays".
+// The sending home publishes a file before it records a message for an agent elsewhere; the receiving home fetches it,
+// and it is dropped once no delivery needs it. A home that misses a file asks the homes that have it to publish it
+// again, so nothing is lost if it was dropped too early. docs/design/relay.md, "Several relays".
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,35 @@ namespace warren::relay {
 
 inline constexpr std::size_t kPieceBytes = 256U << 10;
 
-// What one home has published whole.
+// A complete publication by one home.
 struct CarriedSource {
   std::string home;
   std::uint64_t size = 0;
 };
 
-// Tables carried_attachments and attachment_pieces, in PostgreSQL. Several of them may work on the same tables, each
-// with an engine of its own. One thread. Those that change something belong in a transaction of the caller.
+// Tables carried_attachments and attachment_pieces, in PostgreSQL. Several instances may share the tables, each with
+// its own engine. For one thread. Changes must be made in a transaction of the caller.
 class CarriedAttachments {
  public:
-  static Status create_tables(LedgerEngine& engine);  // those of the ledger are there
+  static Status create_tables(LedgerEngine& engine);  // the ledger's tables must exist
   static Result<std::unique_ptr<CarriedAttachments>> open(LedgerEngine& engine, std::string home, Clock& clock);
 
-  // Publishing, by the home that has the file. Whole is what finish() has recorded.
-  Result<bool> renew(std::string_view hash);  // whether it is published already
-  Status drop_parts();                        // of what this home never finished
+  // Publishing, by a home that has the file. A publication is complete once finish() has recorded it.
+  Result<bool> renew(std::string_view hash);  // false: not published yet
+  Status drop_parts();                        // pieces of publications that this home never finished
   Status put_piece(std::string_view hash, std::int64_t number, Bytes content);
   Status finish(std::string_view hash, std::uint64_t size, std::int64_t pieces);  // kStale: pieces are missing
 
-  // Keeps it from being dropped until the transaction is over. False: it is not published any more.
+  // Prevents it from being dropped until the transaction ends. False: it is no longer published.
   Result<bool> hold(std::string_view hash);
 
-  // Taking.
+  // Fetching.
   Result<std::optional<CarriedSource>> find(std::string_view hash);
   Result<std::optional<std::string>> find_piece(const CarriedSource& source, std::string_view hash,
                                                 std::int64_t number);
 
-  Status forget(const CarriedSource& source, std::string_view hash);  // what is not what it should be
-  // Unless a delivery to come needs it.
+  Status forget(const CarriedSource& source, std::string_view hash);  // a corrupt publication
+  // Unless a future delivery needs it.
   Status drop(std::string_view hash);
   Result<std::vector<std::string>> list_before(std::int64_t used_before_us, std::size_t limit);
 

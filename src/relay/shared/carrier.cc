@@ -1,32 +1,23 @@
 #include "relay/shared/carrier.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <utility>
-
-#include <sys/eventfd.h>
 
 #include <fmt/format.h>
 
 #include "crypto/digest.h"
-#include "os/error.h"
 #include "os/host_files.h"
 
 namespace warren::relay {
 namespace {
 
-constexpr std::int64_t kRetryNs = 100'000'000;
-constexpr std::int64_t kRetryMaxNs = 1'000'000'000;
-constexpr int kRetrySteps = 4;
-constexpr std::int64_t kPiecesAtOnce = 16;  // in one transaction
+constexpr std::chrono::milliseconds kRetryFirst{100};
+constexpr std::chrono::milliseconds kRetryMax{1000};
+constexpr int kRetryDoublings = 4;
+constexpr std::int64_t kPiecesPerTransaction = 16;
 
-// Whatever the ledger says is no fault of the attachment.
-Status of_ledger(Status done) {
-  if (done.ok()) return done;
-  return Error(Code::kUnavailable, done.error().message());
-}
+// A failure of the ledger is always temporary: it says nothing about the attachment.
 template <class T>
 Result<T> of_ledger(Result<T> done) {
   if (done.ok()) return done;
@@ -41,94 +32,40 @@ bool is_about_attachment(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Carrier>> Carrier::open(const AttachmentStore& store, Clock& clock, Log& log, Options options) {
-  Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.is_open()) return system_error(errno, "make an event");
-  return std::unique_ptr<Carrier>(new Carrier(store, clock, log, std::move(options), std::move(event)));
+  auto results = WARREN_TRY(Results::open());
+  return std::unique_ptr<Carrier>(new Carrier(store, clock, log, std::move(options), std::move(results)));
 }
 
-Carrier::~Carrier() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-Status Carrier::want(CarryKind kind, const std::string& hash) {
-  if (wanted_.contains({kind, hash})) return Ok{};
-  if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::system_error&) {
-      return Error(Code::kLimit, "no thread can be had to carry an attachment");
-    }
-  }
-  wanted_.insert({kind, hash});
-  {
-    std::lock_guard lock(mutex_);
-    queue_.push_back({kind, hash});
-  }
-  changed_.notify_one();
+Status Carrier::request(CarryKind kind, const std::string& hash) {
+  if (requested_.contains({kind, hash})) return Ok{};
+  Job job{.kind = kind, .hash = hash};
+  WARREN_TRY(worker_.submit([this, job] { run(job); }).within("transfer an attachment"));
+  requested_.insert({kind, hash});
   return Ok{};
 }
 
 std::vector<CarryResult> Carrier::take() {
-  std::vector<CarryResult> done;
-  {
-    std::lock_guard lock(mutex_);
-    eventfd_t count = 0;
-    ::eventfd_read(event_.get(), &count);
-    done = std::exchange(done_, {});
-  }
-  for (const CarryResult& one : done) wanted_.erase({one.kind, one.hash});
+  std::vector<CarryResult> done = results_->take();
+  for (const CarryResult& one : done) requested_.erase({one.kind, one.hash});
   return done;
 }
 
-void Carrier::report(const Job& job, Result<FileIdentity> file) {
-  std::lock_guard lock(mutex_);
-  done_.push_back({job.kind, job.hash, std::move(file)});
-  ::eventfd_write(event_.get(), 1);
+void Carrier::run(Job job) {
+  Result<FileIdentity> done = carry(job);
+  if (done.ok() || is_about_attachment(done.error())) results_->put({job.kind, job.hash, std::move(done)});
+  else retry(std::move(job), done.error());
 }
 
-// Those that wait to be tried again let others pass.
-std::optional<Carrier::Job> Carrier::next() {
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    std::int64_t now = clock_.monotonic_ns();
-    auto due = std::find_if(queue_.begin(), queue_.end(), [&](const Job& job) { return job.not_before_ns <= now; });
-    if (due != queue_.end()) {
-      Job job = std::move(*due);
-      queue_.erase(due);
-      return job;
-    }
-    std::int64_t first = INT64_MAX;
-    for (const Job& job : queue_) first = std::min(first, job.not_before_ns);
-    if (first == INT64_MAX) changed_.wait(lock);
-    else changed_.wait_for(lock, std::chrono::nanoseconds(first - now));
-  }
-  return std::nullopt;
-}
-
-void Carrier::put_off(Job job, const Error& why) {
+void Carrier::retry(Job job, const Error& why) {
   if (job.tries == 0) {
     log_.note(Severity::kWarning, "attachment_waits", {{"attachment", job.hash}, {"error", why.message()}});
   }
-  job.not_before_ns = clock_.monotonic_ns() + std::min(kRetryMaxNs, kRetryNs << std::min(job.tries, kRetrySteps));
+  auto delay = std::min(kRetryMax, kRetryFirst * (1 << std::min(job.tries, kRetryDoublings)));
   ++job.tries;
-  std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(job));
+  worker_.submit([this, job] { run(job); }, delay).ignore("its thread is running");
 }
 
-void Carrier::work() {
-  while (std::optional<Job> job = next()) {
-    Result<FileIdentity> done = carry(*job);
-    if (done.ok() || is_about_attachment(done.error())) report(*job, std::move(done));
-    else put_off(*std::move(job), done.error());
-  }
-}
-
-// A transaction that failed may have left the connection in any state: then it is made anew.
+// A failed transaction may leave the connection in any state: then a new one is made.
 Status Carrier::connect() {
   if (ledger_ != nullptr && !ledger_->engine().is_lost()) return Ok{};
   carried_.reset();
@@ -158,12 +95,12 @@ Result<FileIdentity> Carrier::publish(const std::string& hash) {
     if (is_there) return FileIdentity{};
   }
   Status done = publish_pieces(hash);
-  if (!done.ok() && is_about_attachment(done.error())) WARREN_TRY(of_ledger(give_up(hash)));
+  if (!done.ok() && is_about_attachment(done.error())) WARREN_TRY(of_ledger(withdraw(hash)));
   WARREN_TRY(std::move(done));
   return FileIdentity{};
 }
 
-// Read once, and hashed on the way: what is recorded as whole is what its name says.
+// Hashes while it copies, so that an attachment recorded as complete always matches its hash.
 Status Carrier::publish_pieces(const std::string& hash) {
   AttachmentStore::Opened opened = WARREN_TRY(store_.open(hash));
   std::string buffer(kPieceBytes, '\0');
@@ -172,8 +109,8 @@ Status Carrier::publish_pieces(const std::string& hash) {
   std::int64_t number = 0;
   for (bool is_over = false; !is_over;) {
     auto transaction = WARREN_TRY(of_ledger(ledger_->begin()));
-    for (std::int64_t end = number + kPiecesAtOnce; number < end && !is_over; ++number) {
-      if (stop_) return Error(Code::kTimeout, "stopped");
+    for (std::int64_t end = number + kPiecesPerTransaction; number < end && !is_over; ++number) {
+      if (worker_.is_stopping()) return Error(Code::kTimeout, "stopped");
       std::size_t got = WARREN_TRY(read_full(opened.file.get(), as_mutable_bytes(buffer)));
       is_over = got == 0;
       if (is_over) break;
@@ -184,7 +121,7 @@ Status Carrier::publish_pieces(const std::string& hash) {
     }
     if (is_over && hex_of(digest.finish()) != hash) {
       return Error(Code::kCorrupt,
-                   fmt::format("attachment {} has other content than its name says", reference_of(hash)));
+                   fmt::format("the content of attachment {} does not match its hash", reference_of(hash)));
     }
     if (is_over) WARREN_TRY(of_ledger(carried_->finish(hash, size, number)));
     WARREN_TRY(of_ledger(transaction.commit()));
@@ -193,8 +130,8 @@ Status Carrier::publish_pieces(const std::string& hash) {
   return Ok{};
 }
 
-// Whoever looks for a home that has it does not ask us again.
-Status Carrier::give_up(const std::string& hash) {
+// After this no home asks us for it again.
+Status Carrier::withdraw(const std::string& hash) {
   auto transaction = WARREN_TRY(ledger_->begin());
   WARREN_TRY(ledger_->remove_attachment(hash));
   WARREN_TRY(carried_->drop_parts());
@@ -204,18 +141,18 @@ Status Carrier::give_up(const std::string& hash) {
 Result<FileIdentity> Carrier::fetch(Job& job) {
   std::optional<CarriedSource> source = WARREN_TRY(of_ledger(carried_->find(job.hash)));
   if (!source) {
-    WARREN_TRY(ask(job));
-    return Error(Code::kUnavailable, "it is not in the ledger yet");
+    WARREN_TRY(request_from_homes(job));
+    return Error(Code::kUnavailable, "not in the ledger yet");
   }
   if (source->size > options_.fetch_bytes_max) {
-    return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes are more than the {} allowed",
-                                              reference_of(job.hash), source->size, options_.fetch_bytes_max));
+    return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes exceed the limit of {}", reference_of(job.hash),
+                                              source->size, options_.fetch_bytes_max));
   }
   Status added = fetch_pieces(*source, job.hash);
   bool is_wrong = !added.ok() && added.error().code() == Code::kCorrupt;
   if (is_wrong) WARREN_TRY(of_ledger(forget(*source, job.hash)));
-  if (is_wrong && !job.has_failed) {  // a home that has it is asked for it once more
-    job.has_failed = true;
+  if (is_wrong && !job.was_wrong_once) {  // request it once more
+    job.was_wrong_once = true;
     return Error(Code::kUnavailable, added.error().message());
   }
   WARREN_TRY(std::move(added));
@@ -224,17 +161,18 @@ Result<FileIdentity> Carrier::fetch(Job& job) {
   return opened.identity;
 }
 
-// Pieces that are missing went with the whole, or else it is not whole.
+// A missing piece means that the attachment was dropped from the ledger meanwhile, or else that it is corrupt.
 Status Carrier::fetch_pieces(const CarriedSource& source, const std::string& hash) {
   std::int64_t number = 0;
   std::uint64_t left = source.size;
   return store_.add_pieces(hash, [&]() -> Result<std::string> {
-    if (stop_) return Error(Code::kTimeout, "stopped");
+    if (worker_.is_stopping()) return Error(Code::kTimeout, "stopped");
     if (left == 0) return std::string();
     std::optional<std::string> piece = WARREN_TRY(of_ledger(carried_->find_piece(source, hash, number++)));
-    if (!piece && !WARREN_TRY(of_ledger(carried_->find(hash)))) return Error(Code::kUnavailable, "it was dropped");
+    if (!piece && !WARREN_TRY(of_ledger(carried_->find(hash)))) return Error(Code::kUnavailable, "dropped meanwhile");
     if (!piece || piece->empty() || piece->size() > left) {
-      return Error(Code::kCorrupt, fmt::format("what came is not attachment {}", reference_of(hash)));
+      return Error(Code::kCorrupt,
+                   fmt::format("the pieces of attachment {} do not match its hash", reference_of(hash)));
     }
     left -= piece->size();
     return *std::move(piece);
@@ -247,19 +185,19 @@ Status Carrier::forget(const CarriedSource& source, const std::string& hash) {
   return transaction.commit();
 }
 
-// Each home that has it, once; it may be one that is down, and comes back.
-Status Carrier::ask(Job& job) {
+// Asks all homes that have it, once: one that is down answers when it is back.
+Status Carrier::request_from_homes(Job& job) {
   std::vector<std::string> homes = WARREN_TRY(of_ledger(ledger_->list_homes_with(job.hash)));
   if (homes.empty()) {
     return Error(Code::kNotFound, fmt::format("no relay has attachment {} any more", reference_of(job.hash)));
   }
-  if (job.is_asked) return Ok{};
+  if (job.is_requested) return Ok{};
   auto transaction = WARREN_TRY(of_ledger(ledger_->begin()));
   for (const std::string& home : homes) {
     WARREN_TRY(of_ledger(ledger_->request_at(home, "carry", dump_json({{"attachment", job.hash}}))));
   }
   WARREN_TRY(of_ledger(transaction.commit()));
-  job.is_asked = true;
+  job.is_requested = true;
   return Ok{};
 }
 

@@ -1,26 +1,22 @@
-// Carries attachments between the homes of a shared ledger, in a thread with a connection of its own: a large file
-// takes a while, and the relay goes on with other senders meanwhile.
+// Transfers attachments between the relays of a shared ledger, through the ledger.
 //
-// While the database is away, or the disk is full, it tries again and again; a job is over only when it is done, or
-// when the attachment itself cannot be carried.
+// Large files take a while, so this happens in a background thread with its own connection, and the relay serves other
+// senders meanwhile. While the database is unreachable or the disk is full, a transfer is retried; it fails only for
+// reasons in the attachment itself.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/fd.h"
+#include "os/mailbox.h"
+#include "os/worker.h"
 #include "relay/attachments/attachment_store.h"
 #include "relay/ledger/ledger.h"
 #include "relay/root/log.h"
@@ -29,77 +25,71 @@
 namespace warren::relay {
 
 enum class CarryKind {
-  kPublish,  // from our store into the ledger
-  kFetch,    // from there into our store; if need be, a home that has it is asked to publish it
-  kDrop,     // from the ledger, unless a delivery to come needs it
+  kPublish,  // copy from our store into the ledger
+  kFetch,    // copy from the ledger into our store; if it is not there, homes that have it are asked to publish it
+  kDrop,     // remove from the ledger, unless a future delivery needs it
 };
 
 struct CarryResult {
   CarryKind kind = CarryKind::kPublish;
   std::string hash;
-  // What was fetched. kNotFound: nobody has it; kCorrupt, kDenied: what our store has is not it; kTooLarge.
+  // The fetched file. kNotFound: no home has it; kCorrupt, kDenied: the file in our store is wrong; kTooLarge.
   Result<FileIdentity> file;
 };
 
-// Used by one thread. There is no other until something is wanted.
+// For one thread. The background thread starts with the first request.
 class Carrier {
  public:
-  using OpenLedger = std::function<Result<std::unique_ptr<Ledger>>()>;  // called in its thread
+  using OpenLedger = std::function<Result<std::unique_ptr<Ledger>>()>;  // called in the background thread
 
   struct Options {
     std::uint64_t fetch_bytes_max = 0;
     OpenLedger open_ledger;
   };
   static Result<std::unique_ptr<Carrier>> open(const AttachmentStore& store, Clock& clock, Log& log, Options options);
-  ~Carrier();  // stops in the middle of a file
 
-  int fd() const { return event_.get(); }                // readable when there are results
-  Status want(CarryKind kind, const std::string& hash);  // again is fine
+  // A request that is already pending is not repeated. Destruction interrupts the current transfer.
+  Status request(CarryKind kind, const std::string& hash);
+  int fd() const { return results_->fd(); }  // readable when there are results
   std::vector<CarryResult> take();
-  bool is_idle() const { return wanted_.empty(); }
+  bool is_idle() const { return requested_.empty(); }
 
  private:
+  using Results = Mailbox<CarryResult>;
   struct Job {
     CarryKind kind = CarryKind::kPublish;
     std::string hash;
-    bool is_asked = false;    // of a home that has it
-    bool has_failed = false;  // since what came was wrong
+    bool is_requested = false;    // from the homes that have it
+    bool was_wrong_once = false;  // the pieces fetched did not match the hash
     int tries = 0;
-    std::int64_t not_before_ns = 0;  // monotonic
   };
 
-  Carrier(const AttachmentStore& store, Clock& clock, Log& log, Options options, Fd event)
-      : store_(store), clock_(clock), log_(log), options_(std::move(options)), event_(std::move(event)) {}
-  void work();
-  std::optional<Job> next();
-  void put_off(Job job, const Error& why);
-  void report(const Job& job, Result<FileIdentity> file);
+  Carrier(const AttachmentStore& store, Clock& clock, Log& log, Options options, std::unique_ptr<Results> results)
+      : store_(store), clock_(clock), log_(log), options_(std::move(options)), results_(std::move(results)) {}
+
+  // In the background thread:
+  void run(Job job);
+  void retry(Job job, const Error& why);
   Status connect();
   Result<FileIdentity> carry(Job& job);
   Result<FileIdentity> publish(const std::string& hash);
   Status publish_pieces(const std::string& hash);
-  Status give_up(const std::string& hash);
+  Status withdraw(const std::string& hash);
   Result<FileIdentity> fetch(Job& job);
   Status fetch_pieces(const CarriedSource& source, const std::string& hash);
   Status forget(const CarriedSource& source, const std::string& hash);
-  Status ask(Job& job);
+  Status request_from_homes(Job& job);
   Result<FileIdentity> drop(const std::string& hash);
 
   const AttachmentStore& store_;
   Clock& clock_;
   Log& log_;
   Options options_;
-  Fd event_;
-  std::set<std::pair<CarryKind, std::string>> wanted_;  // by the owner, and not taken yet
-  std::unique_ptr<Ledger> ledger_;                      // of the thread, like what follows
-  std::unique_ptr<CarriedAttachments> carried_;
-
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> queue_;          // under mutex_
-  std::vector<CarryResult> done_;  // under mutex_
-  std::thread thread_;
+  std::set<std::pair<CarryKind, std::string>> requested_;  // results not taken yet
+  std::unique_ptr<Results> results_;
+  std::unique_ptr<Ledger> ledger_;               // in the background thread
+  std::unique_ptr<CarriedAttachments> carried_;  // in the background thread
+  Worker worker_;
 };
 
 }  // namespace warren::relay

@@ -47,7 +47,7 @@ class PostgresStatement final : public EngineStatement {
   }
   void look_ahead() override {
     auto asked = connection_.ask_ahead(number_, values_);
-    if (asked.ok()) ahead_.insert_or_assign(key(), *std::move(asked));  // else the real question fails as well
+    if (asked.ok()) ahead_.insert_or_assign(key(), *std::move(asked));  // else the real query fails as well
   }
   void forget_ahead() override { ahead_.clear(); }
   bool is_null(int column) const override { return reply_->is_null(row_, column); }
@@ -82,7 +82,7 @@ class PostgresStatement final : public EngineStatement {
   std::vector<pg::Value> values_;
   std::vector<Own> own_;
   std::map<std::string, std::shared_ptr<std::optional<pg::Reply>>>
-      ahead_;  // shared with the connection, until answered
+      ahead_;  // shared with the connection until the reply arrives
   std::optional<pg::Reply> reply_;
   int row_ = -1;
 };
@@ -112,7 +112,7 @@ class PostgresEngine final : public LedgerEngine {
   Status check_statements() override { return connection_->prepare_all(); }
   Result<std::vector<std::string>> check() override { return std::vector<std::string>(); }
   Status backup_to(const std::string&) override {
-    return Error(Code::kUnsupported, "this relay's ledger is in PostgreSQL", "back it up with pg_dump");
+    return Error(Code::kUnsupported, "the ledger of this relay is in PostgreSQL", "back it up with pg_dump");
   }
 
   bool is_shared() const override { return true; }
@@ -132,9 +132,9 @@ class PostgresEngine final : public LedgerEngine {
     News news;
     std::vector<pg::Notification> all = WARREN_TRY(connection_->take_notifications());
     for (const pg::Notification& one : all) {
-      bool is_of_agents = one.channel == "relay_agents";
-      news.concerns_agents |= is_of_agents && !one.is_own;
-      news.is_for_us |= !is_of_agents;
+      bool is_about_agents = one.channel == "relay_agents";
+      news.concerns_agents |= is_about_agents && !one.is_own;
+      news.is_for_us |= !is_about_agents;
     }
     return news;
   }

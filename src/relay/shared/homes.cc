@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS ledger_versions (
 
 }  // namespace
 
-// One relay at a time makes the tables. (The number is ours; it means nothing.)
+// Only one relay at a time creates the tables. The lock's number is arbitrary.
 Status Homes::create_tables(LedgerEngine& engine) {
   WARREN_TRY(engine.execute("SELECT pg_advisory_xact_lock(7305808869231650925)"));
   return engine.execute(kHomeTables);
@@ -102,7 +102,7 @@ Status Homes::fence() {
   std::optional<std::int64_t> epoch = WARREN_TRY(fence_.bind(1, home_.id).find_integer());
   if (epoch == epoch_) return Ok{};
   is_fenced_ = true;
-  return Error(Code::kStale, "another relay was started with the identity of this root, and serves in its place");
+  return Error(Code::kStale, "another relay was started with the identity of this root and replaces this one");
 }
 
 Status Homes::before_commit() {

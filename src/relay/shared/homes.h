@@ -1,9 +1,9 @@
-// A ledger that several relays share: which relay an agent is at home with, what one relay has for another, and that a
-// relay which was replaced does nothing any more.
+// Sharing a ledger between relays: the home of each agent, messages from one relay to another, and fencing of a relay
+// that was replaced.
 //
-// Each relay's root is a home with an id. An agent is at home where its directory is; only that relay takes messages
+// Each relay's root is a home with an id. An agent's home is where its directory is; only that relay takes messages
 // from its outbox and puts files into its inbox. A message for an agent of another home is recorded as routed, with its
-// content; the other relay is told (NOTIFY), claims it and delivers it. docs/design/relay.md has the argument.
+// content; the other relay is notified (NOTIFY), claims it and delivers it. The reasoning is in docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 namespace warren::relay {
 
 struct Home {
-  std::string id;     // of the root, for ever
+  std::string id;     // of the root; never changes
   std::string label;  // for people: host and path
 };
 
-// Tables relay_homes, agent_homes, message_bodies, operation_homes and ledger_versions; and what the shared ledger asks
-// of the others. What is noted is written by before_commit().
-// One thread. The engine must outlive it.
+// Tables relay_homes, agent_homes, message_bodies, operation_homes and ledger_versions, and notifications to other
+// relays. Changes noted by note_…() and wake() are written by before_commit().
+// For one thread. The engine must outlive it.
 class Homes {
  public:
   static Result<std::unique_ptr<Homes>> open(LedgerEngine& engine, Home home, Clock& clock);
@@ -36,38 +36,37 @@ class Homes {
 
   const std::string& id() const { return home_.id; }
 
-  // This process serves the home from now on; another one that did is fenced out. Waits for what that one was about to
-  // commit.
+  // From now on this process serves the home; the one that did so before is fenced out. Waits for its transaction.
   Status serve();
   bool is_serving() const { return epoch_ != 0; }
   bool is_fenced() const { return is_fenced_; }
-  // First in every transaction of a relay: keeps a successor waiting until it is over. kStale: there is a successor.
+  // The first call in every transaction of a relay: makes a successor wait for its end. kStale: there is a successor.
   Status fence();
   Status before_commit();
-  void after_end();  // of a transaction, whichever
+  void after_end();  // after commit or rollback
 
   void wake(std::string_view home) { woken_.insert(std::string(home)); }
   void note_agents_changed() { agents_changed_ = true; }
-  // Messages to settle before the commit. Their locks are taken last and in order of their ids: of two relays that
-  // settle the same ones, one waits. Without the lock each could take the other's delivery for open, and nobody would
-  // settle.
+  // Messages to settle before the commit. Their locks are taken last and in order of their ids, so that of two relays
+  // that settle the same messages one waits. Without the lock each could see the other's delivery as open, and neither
+  // would settle.
   void note_settled(std::string_view message_id) { settled_.insert(std::string(message_id)); }
   const std::set<std::string>& settled() const { return settled_; }
   Status lock_message(std::string_view message_id);
   void note_newest_ns(std::int64_t stamp_ns) { newest_ns_ = stamp_ns; }
-  Result<std::int64_t> newest_ns();  // of the inbox names this home ever gave
+  Result<std::int64_t> newest_ns();  // newest timestamp of this home's inbox file names
   Result<std::int64_t> agents_version();
 
   Result<std::map<std::string, std::string>> labels();  // home → label
   Result<std::optional<std::string>> find(std::string_view agent);
-  // False: the name belongs to another home, where it is not terminated.
+  // False: the name belongs to another home and is not terminated there.
   Result<bool> claim(std::string_view agent);
-  // Whatever another home says. How many deliveries are under way there and stay there.
+  // Takes the agent over, even from another home. Returns the number of pending deliveries that stay at the other home.
   Result<std::int64_t> adopt(std::string_view agent);
 
   Status put_body(std::string_view message_id, std::string_view content);
   Result<std::optional<std::string>> find_body(std::string_view message_id);
-  Status drop_body(std::string_view message_id);  // unless a delivery to come needs it
+  Status drop_body(std::string_view message_id);  // unless a future delivery needs it
 
   Status own_operation(std::int64_t operation, std::string_view home);
 

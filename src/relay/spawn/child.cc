@@ -22,14 +22,14 @@
 namespace warren::relay {
 namespace {
 
-constexpr int kAboveStandard = 10;  // descriptors from here on are not hit by moving others to 0..3
+constexpr int kAboveStandard = 10;  // descriptors from here on are not overwritten by dup2 to 0..3
 constexpr int kGateInChild = 3;
-constexpr int kNotLetThrough = 125;
+constexpr int kGateClosed = 125;
 constexpr int kNotRun = 127;
 
 Result<Fd> raise(int fd) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kAboveStandard));
-  if (!copy.is_open()) return system_error(errno, "copy a descriptor");
+  if (!copy.is_open()) return system_error(errno, "duplicate a descriptor");
   return copy;
 }
 
@@ -43,12 +43,12 @@ struct ExecArguments {
   int gate;
 };
 
-void say(const char* text) {
+void write_error(const char* text) {
   ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
-  static_cast<void>(written);  // a full disk: its exit status tells as much
+  static_cast<void>(written);  // on a full disk the exit status must do
 }
 
-// In the child of a process that may have threads: nothing but system calls.
+// Runs in the forked child of a process with threads: only async-signal-safe calls.
 [[noreturn]] void become(const ExecArguments& it) {
   ::setsid();
   bool is_set = ::dup2(it.null, 0) >= 0 && ::dup2(it.log, 1) >= 0 && ::dup2(it.log, 2) >= 0;
@@ -64,21 +64,21 @@ void say(const char* text) {
   ssize_t got = -1;
   while (is_set && (got = ::read(kGateInChild, &word, 1)) < 0 && errno == EINTR) {
   }
-  if (got != 1) ::_exit(kNotLetThrough);
+  if (got != 1) ::_exit(kGateClosed);
   ::close(kGateInChild);
   ::execve(it.program, it.argv, it.env);
   const char* why = ::strerrordesc_np(errno);
-  say("warren: cannot run ");
-  say(it.program);
-  say(": ");
-  say(why != nullptr ? why : "unknown error");
-  say("\n");
+  write_error("warren: cannot run ");
+  write_error(it.program);
+  write_error(": ");
+  write_error(why != nullptr ? why : "unknown error");
+  write_error("\n");
   ::_exit(kNotRun);
 }
 
 Fd open_pidfd(std::int64_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0))); }
 
-// With every signal blocked, so that none is handled by the child as if it were the relay.
+// Blocks all signals, so that the child does not run the relay's signal handlers.
 pid_t fork_blocked(const ExecArguments& prepared) {
   sigset_t all;
   sigset_t before;
@@ -97,7 +97,7 @@ pid_t fork_blocked(const ExecArguments& prepared) {
 std::string describe(const ChildEnd& end) {
   if (end.code) return fmt::format("exit status {}", *end.code);
   if (end.signal) return fmt::format("signal {}", *end.signal);
-  return "unknown: the relay was not there to see";
+  return "unknown: it ended while the relay was not running";
 }
 
 Result<Child> Child::start(const ChildSpec& spec) {
@@ -118,14 +118,14 @@ Result<Child> Child::start(const ChildSpec& spec) {
               true);
   std::optional<ProcessIdentity> process = find_process(pid);
   if (!child.pidfd_.is_open() || !process) {
-    return Error(Code::kIo, fmt::format("cannot watch process {}", pid));  // the destructor ends it
+    return Error(Code::kIo, fmt::format("cannot watch process {}", pid));  // the destructor kills it
   }
   child.process_ = *std::move(process);
   return child;
 }
 
 std::optional<Child> Child::adopt(const ProcessIdentity& process) {
-  Fd pidfd = open_pidfd(process.pid);  // first: whatever is true of its number afterwards is true of this one
+  Fd pidfd = open_pidfd(process.pid);  // first: checks of the pid that follow hold for this process
   if (!pidfd.is_open() || liveness_of(process) != Liveness::kAlive) return std::nullopt;
   return Child(process, std::move(pidfd), Fd(), false);
 }
@@ -134,7 +134,7 @@ Child::~Child() {
   bool waits = gate_.is_open();
   if (!waits || process_.pid <= 0) return;
   auto pid = static_cast<pid_t>(process_.pid);
-  ::kill(pid, SIGKILL);  // ours, and nobody has waited for it: the number is its own
+  ::kill(pid, SIGKILL);  // our unreaped child, so the pid is still its own
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -142,11 +142,12 @@ Child::~Child() {
 void Child::open_gate() {
   Fd gate = std::move(gate_);
   char word = 1;
-  write_all(gate.get(), as_bytes(std::string_view(&word, 1))).ignore("it was killed while it waited: its end tells");
+  write_all(gate.get(), as_bytes(std::string_view(&word, 1)))
+      .ignore("it was killed at the gate; poll() reports its end");
 }
 
-// A number is not given to another process while it names a group or an unreaped one. It is free again when neither is
-// left: then a process of that number is a stranger.
+// A pid is not reused while a process group or an unreaped process has it. Once neither exists, a process with that
+// pid is a different one.
 bool Child::group_is_ours() const {
   if (is_ours_) return true;
   if (process_.boot != current_process().boot) return false;
@@ -157,7 +158,7 @@ bool Child::group_is_ours() const {
 void Child::signal_group(int signal) const {
   if (process_.pid <= 1 || !group_is_ours()) return;
   if (::kill(-static_cast<pid_t>(process_.pid), signal) == 0) return;
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);  // it has not made its group yet
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);  // it has not created its group yet
 }
 
 std::optional<ChildEnd> Child::take_end() {
@@ -169,10 +170,10 @@ std::optional<ChildEnd> Child::take_end() {
   bool is_known = is_ours_ && ::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   if (is_known && info.si_code == CLD_EXITED) end.code = info.si_status;
   if (is_known && info.si_code != CLD_EXITED) end.signal = info.si_status;
-  std::optional<int> told = is_ours_ ? std::nullopt : find_wait_status(process_, pidfd_.get());
-  if (told && WIFEXITED(*told)) end.code = WEXITSTATUS(*told);
-  if (told && WIFSIGNALED(*told)) end.signal = WTERMSIG(*told);
-  signal_group(SIGKILL);  // before it is reaped, while its number is its group's
+  std::optional<int> status = is_ours_ ? std::nullopt : find_wait_status(process_, pidfd_.get());
+  if (status && WIFEXITED(*status)) end.code = WEXITSTATUS(*status);
+  if (status && WIFSIGNALED(*status)) end.signal = WTERMSIG(*status);
+  signal_group(SIGKILL);  // before it is reaped, while the pid still names its group
   if (is_known) ::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG);
   return end;
 }
@@ -191,7 +192,7 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
     bool is_file = candidate[0] == '/' && ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode);
     if (is_file && ::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
-  return Error(Code::kNotFound, fmt::format("no program {} along PATH", quote(name)));
+  return Error(Code::kNotFound, fmt::format("program {} not found in PATH", quote(name)));
 }
 
 }  // namespace warren::relay

@@ -1,7 +1,7 @@
-// A process of an agent: started behind a gate, watched by a pidfd, ended with its whole group.
+// An agent's process: held at a gate, watched by a pidfd, ended together with its process group.
 //
-// A child does nothing but wait until its gate is opened; if the relay dies before, it sees that the gate is gone and
-// ends. So whoever writes down which process it is before opening the gate knows of every program that was ever run.
+// After the fork a child waits at its gate, a pipe; if the relay dies first, the pipe closes and the child exits. So a
+// relay that records the process before it opens the gate knows of every program that ever ran.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,27 @@
 namespace warren::relay {
 
 struct ChildSpec {
-  std::string program;            // whole path
-  std::vector<std::string> argv;  // given as they are: there is no shell
-  std::vector<std::string> env;   // NAME=value, all of it
-  Fd dir;                         // where it works
-  Fd log;                         // its standard output and error; it reads from /dev/null
+  std::string program;            // absolute path
+  std::vector<std::string> argv;  // passed literally, without a shell
+  std::vector<std::string> env;   // NAME=value; nothing is inherited
+  Fd dir;                         // its working directory
+  Fd log;                         // standard output and error; standard input is /dev/null
 };
 
-// How a process ended. Neither: it ended while no relay was there, or was an earlier relay's child and was reaped
-// before we looked (see find_wait_status).
+// How a process ended. Neither is set if it ended while no relay was running, or was an earlier relay's child and was
+// reaped before we looked (see find_wait_status).
 struct ChildEnd {
   std::optional<int> code;
   std::optional<int> signal;
 };
 std::string describe(const ChildEnd& end);
 
-// Movable. What is never let through ends with the object; what runs goes on without it.
+// Movable. The destructor kills a child that is still at its gate; a running one continues.
 class Child {
  public:
-  // In a session and group of its own, with no descriptor but the standard ones, waiting at the gate. kNotFound: no
-  // such program.
+  // Forks a child with its own session and process group and only the standard descriptors; it waits at the gate.
   static Result<Child> start(const ChildSpec& spec);
-  // A process of an earlier relay. Nothing if it is gone or is another by now.
+  // Takes over an earlier relay's process; nullopt if it is gone, or its pid belongs to another process now.
   static std::optional<Child> adopt(const ProcessIdentity& process);
 
   Child(Child&&) noexcept = default;
@@ -47,12 +46,12 @@ class Child {
   ~Child();
 
   const ProcessIdentity& process() const { return process_; }
-  int pidfd() const { return pidfd_.get(); }  // readable once it has ended
+  int pidfd() const { return pidfd_.get(); }  // readable once the process has ended
 
   void open_gate();
-  // To every process of its group. Of a group that may be another's by now, nothing is signalled.
+  // Signals the whole process group, unless its id may belong to another group now.
   void signal_group(int signal) const;
-  // Once it has ended: ends what is left of its group, and leaves no zombie. Nothing while it runs.
+  // Once it has ended, kills the rest of its group and reaps it. nullopt while it runs.
   std::optional<ChildEnd> take_end();
 
  private:
@@ -62,11 +61,11 @@ class Child {
 
   ProcessIdentity process_;
   Fd pidfd_;
-  Fd gate_;  // closed once it is through
+  Fd gate_;  // closed once it was opened
   bool is_ours_ = false;
 };
 
-// Along PATH, unless it is a whole path. kNotFound, kDenied.
+// Searches `path`, unless the name contains a slash. kNotFound, kDenied.
 Result<std::string> find_program(const std::string& name, const std::string& path);
 
 }  // namespace warren::relay

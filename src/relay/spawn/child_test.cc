@@ -41,7 +41,7 @@ class ChildTest : public ::testing::Test {
   testing::TempDir dir;
 };
 
-TEST_F(ChildTest, RunsOnlyOnceItIsLetThroughAndSaysHowItEnded) {
+TEST_F(ChildTest, RunsOnlyOnceTheGateIsOpenAndReportsHowItEnded) {
   auto child = start("touch ran; exit 3");
   ASSERT_OK(child);
   pollfd ended{child->pidfd(), POLLIN, 0};
@@ -54,7 +54,7 @@ TEST_F(ChildTest, RunsOnlyOnceItIsLetThroughAndSaysHowItEnded) {
   EXPECT_FALSE(has_process(child->process().pid));
 }
 
-TEST_F(ChildTest, OneThatIsNeverLetThroughIsGoneWithItsObject) {
+TEST_F(ChildTest, AChildAtItsGateEndsWithItsObject) {
   std::int64_t pid = 0;
   {
     auto child = start("touch ran");
@@ -66,8 +66,8 @@ TEST_F(ChildTest, OneThatIsNeverLetThroughIsGoneWithItsObject) {
   EXPECT_FALSE(exists("ran"));
 }
 
-// What the death of a relay looks like to its child: nobody holds the other end any more.
-TEST_F(ChildTest, WithoutARelayItEndsWithoutHavingRun) {
+// When a relay dies, the other end of the pipe closes.
+TEST_F(ChildTest, WithoutARelayItExitsWithoutRunning) {
   int report[2];
   ASSERT_EQ(::pipe(report), 0);
   pid_t relay = ::fork();
@@ -87,7 +87,7 @@ TEST_F(ChildTest, WithoutARelayItEndsWithoutHavingRun) {
   EXPECT_FALSE(exists("ran"));
 }
 
-TEST_F(ChildTest, SignalsReachTheWholeGroupAndWhatIsLeftEndsWithTheFirst) {
+TEST_F(ChildTest, SignalsReachTheWholeGroupAndTheRestEndsWithTheLeader) {
   auto child = start("sleep 1000 & echo $! > inner.new; mv inner.new inner; wait");
   ASSERT_OK(child);
   child->open_gate();
@@ -100,7 +100,7 @@ TEST_F(ChildTest, SignalsReachTheWholeGroupAndWhatIsLeftEndsWithTheFirst) {
   EXPECT_FALSE(find_process(inner));
 }
 
-TEST_F(ChildTest, ARunningOneIsAdoptedAndAStrangerOfItsNumberIsNot) {
+TEST_F(ChildTest, ARunningProcessIsAdoptedButNotAnotherOneWithItsPid) {
   auto child = start("sleep 1000");
   ASSERT_OK(child);
   child->open_gate();
@@ -118,11 +118,11 @@ TEST_F(ChildTest, ARunningOneIsAdoptedAndAStrangerOfItsNumberIsNot) {
   EXPECT_FALSE(Child::adopt(process));
 }
 
-TEST(FindProgram, LooksAlongThePath) {
+TEST(FindProgram, SearchesThePath) {
   EXPECT_EQ(find_program("sh", "/nowhere:/bin").take_value(), "/bin/sh");
   EXPECT_EQ(error_of(find_program("sh", "/nowhere")), Code::kNotFound);
   EXPECT_EQ(error_of(find_program("sh", "")), Code::kNotFound);
-  EXPECT_EQ(error_of(find_program("sh", "bin:.")), Code::kNotFound);  // not from where the relay happens to stand
+  EXPECT_EQ(error_of(find_program("sh", "bin:.")), Code::kNotFound);  // not relative to the relay's working directory
   EXPECT_EQ(error_of(find_program("/nowhere/sh", "/bin")), Code::kNotFound);
 }
 

@@ -18,15 +18,15 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kArgumentBytes = 131'071;  // the kernel's, with pages of 4 KiB
+constexpr std::size_t kArgumentBytes = 131'071;  // the kernel's limit with pages of 4 KiB
 constexpr std::size_t kArgumentsBytes = std::size_t{1} << 20;
-constexpr off_t kLogBytes = off_t{16} << 20;  // a longer one starts anew with the next life
+constexpr off_t kLogBytes = off_t{16} << 20;  // a longer log is rotated when the agent starts again
 constexpr std::array<std::string_view, 10> kAlwaysPassed = {"PATH", "HOME", "USER", "LOGNAME", "SHELL",
                                                             "LANG", "LC_*", "TZ",   "TERM",    "TMPDIR"};
 
 std::string_view name_part(std::string_view variable) { return variable.substr(0, variable.find('=')); }
 
-// "/a/b" below "/a" is "b", below itself "."; nothing if it is not below.
+// "/a/b" relative to "/a" is "b", relative to itself "."; nullopt if it is not below.
 std::optional<std::string> relative_to(std::string_view root, std::string_view path) {
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
   if (root != "/" && path != root && !(path.starts_with(root) && path[root.size()] == '/')) return std::nullopt;
@@ -43,20 +43,20 @@ bool has_dot_dot(std::string_view path) {
 Result<std::string> path_of(int fd) {
   std::array<char, 4097> buffer{};
   ssize_t got = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), buffer.data(), buffer.size() - 1);
-  if (got <= 0) return system_error(errno, "find out where the agent works");
+  if (got <= 0) return system_error(errno, "find the working directory");
   return std::string(buffer.data(), static_cast<std::size_t>(got));
 }
 
-// Beneath the root without any link: what stands there may have been put there by an agent.
+// Opens a directory below the root without following links, since agents may have put some there.
 Result<Fd> open_beneath(const std::string& root, const std::string& relative, const std::string& shown) {
   Fd opened = WARREN_TRY(open_host_dir(root).within(fmt::format("config.json: root {}", quote(root))));
-  Result<Fd> dir =
-      open_below(opened.get(), relative + "/.", O_RDONLY | O_DIRECTORY);  // so that a link at the end shows
+  Result<Fd> dir = open_below(opened.get(), relative + "/.",
+                              O_RDONLY | O_DIRECTORY);  // so that a link as the last component is detected
   if (dir.ok()) return dir;
   bool is_link = dir.error().code() == Code::kLoop || dir.error().code() == Code::kCrossDevice;
   if (!is_link) return std::move(dir).within("WORKING_DIR");
   return Error(Code::kDenied,
-               fmt::format("WORKING_DIR {} goes through a symbolic link or out of its root", quote(shown)));
+               fmt::format("WORKING_DIR {} leads through a symbolic link or out of its root", quote(shown)));
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ std::string Launcher::own(std::string_view variable) const {
 
 Result<const CliTemplate*> Launcher::find_template(const SpawnRequest& request) const {
   if (config_.clis.empty()) {
-    return Error(Code::kUnsupported, R"(no program may be spawned: config.json needs "spawn": {"clis": {")" +
+    return Error(Code::kUnsupported, R"(spawning is not configured: config.json needs "spawn": {"clis": {")" +
                                          std::string("NAME") + R"(": {"argv": ["program", "{prompt}"]}}})");
   }
   auto found = config_.clis.find(request.cli);
@@ -82,7 +82,7 @@ Result<const CliTemplate*> Launcher::find_template(const SpawnRequest& request) 
 
 Status Launcher::check_env(const SpawnRequest& request) const {
   for (const auto& [name, value] : request.env) {
-    if (is_unsafe_variable(name)) return Error(Code::kDenied, fmt::format("ENV: {} may never be set", quote(name)));
+    if (is_unsafe_variable(name)) return Error(Code::kDenied, fmt::format("ENV: {} must not be set", quote(name)));
     if (!is_allowed_variable(config_.env, name)) {
       return Error(Code::kDenied, fmt::format("ENV: {} is not in config.json's \"spawn\": \"env\"", quote(name)));
     }
@@ -92,7 +92,7 @@ Status Launcher::check_env(const SpawnRequest& request) const {
 
 Result<Fd> Launcher::open_dir(const SpawnRequest& request) const {
   const std::string& dir = request.working_dir;
-  if (dir.empty() && config_.roots.empty()) {  // in the directory that the relay made for it
+  if (dir.empty() && config_.roots.empty()) {  // the agent's own directory
     Result<Fd> home = open_below(root_.agents(), request.name, O_RDONLY | O_DIRECTORY);
     return home.ok() || home.error().code() != Code::kNotFound ? std::move(home) : open_host_dir(root_.path());
   }
@@ -100,7 +100,7 @@ Result<Fd> Launcher::open_dir(const SpawnRequest& request) const {
     return Error(Code::kDenied,
                  "no WORKING_DIR is allowed: config.json's \"spawn\" needs \"roots\": [\"/a/directory\"]");
   }
-  if (has_dot_dot(dir)) return Error(Code::kDenied, fmt::format("WORKING_DIR {} has a '..'", quote(dir)));
+  if (has_dot_dot(dir)) return Error(Code::kDenied, fmt::format("WORKING_DIR {} contains '..'", quote(dir)));
   if (!dir.starts_with('/')) return open_beneath(config_.roots[0], dir.empty() ? "." : dir, dir);
   for (const std::string& root : config_.roots) {
     std::optional<std::string> relative = relative_to(root, dir);
@@ -110,13 +110,13 @@ Result<Fd> Launcher::open_dir(const SpawnRequest& request) const {
                fmt::format("WORKING_DIR {} is not below {}", quote(dir), fmt::join(config_.roots, ", ")));
 }
 
-// An agent may have put anything there: only a regular file is written to.
+// Agents may have put anything there, so only a regular file is accepted.
 Result<Fd> Launcher::open_log(std::string_view agent) const {
   Fd home = WARREN_TRY(open_below(root_.agents(), std::string(agent), O_RDONLY | O_DIRECTORY));
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK;
   Fd log = WARREN_TRY(open_below(home.get(), "agent.log", kFlags));
   struct stat info {};
-  if (::fstat(log.get(), &info) != 0) return system_error(errno, "look at 'agent.log'");
+  if (::fstat(log.get(), &info) != 0) return system_error(errno, "stat 'agent.log'");
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "'agent.log' is not a regular file");
   if (info.st_size > kLogBytes && ::renameat(home.get(), "agent.log", home.get(), "agent.log.1") == 0) {
     log = WARREN_TRY(open_below(home.get(), "agent.log", kFlags | O_EXCL));
@@ -137,7 +137,7 @@ Result<std::vector<std::string>> Launcher::make_argv(const CliTemplate& cli, con
   };
   std::vector<std::string> argv;
   if (cli.is_sandboxed) {
-    // Of the relay's directory it sees its own two folders.
+    // In the relay's root it sees only its own inbox and outbox.
     argv = {options_.program, "run", "--hide", root_.path(), "--allow", home + "/inbox", "--allow", home + "/outbox"};
   }
   for (const std::string& word : cli.argv) argv.push_back(fill_placeholders(word, value_of));
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> Launcher::make_argv(const CliTemplate& cli, con
     total += word.size() + 1;
     if (word.size() > kArgumentBytes || total > kArgumentsBytes) {
       return Error(Code::kTooLarge,
-                   fmt::format("PROMPT has {} bytes, too many for an argument", request.prompt.size()));
+                   fmt::format("PROMPT has {} bytes, which is too long for an argument", request.prompt.size()));
     }
   }
   return argv;
@@ -161,7 +161,7 @@ std::vector<std::string> Launcher::make_env(const SpawnRequest& request, std::st
     std::string_view name = name_part(one);
     bool is_given =
         std::any_of(request.env.begin(), request.env.end(), [&](const auto& own) { return own.first == name; });
-    if (name.size() == one.size() || is_given) continue;  // no value, or another one
+    if (name.size() == one.size() || is_given) continue;  // no value, or overridden by the request
     if (is_variable_name(name) && is_allowed_variable(passed, name)) env.push_back(one);
   }
   for (const auto& [name, value] : request.env) env.push_back(fmt::format("{}={}", name, value));

@@ -1,4 +1,4 @@
-// Turns a request to spawn into a process to start, by what the operator allows.
+// Turns a spawn request into a process to start, within the limits of the configuration.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace warren::relay {
 
-// What the relay itself was given by whoever runs it.
+// The relay's own program and environment.
 struct LauncherOptions {
-  std::string program;                   // ours, for `warren run`
+  std::string program;                   // our own path, for `warren run`
   std::vector<std::string> environment;  // NAME=value
 };
 
 struct Prepared {
   ChildSpec spec;
-  std::string dir;  // where it works, as a path
+  std::string dir;  // the path of its working directory
 };
 
-// One thread. Root and configuration must outlive it.
+// For one thread. Root and configuration must outlive it.
 class Launcher {
  public:
   Launcher(const Root& root, const SpawnConfig& config, LauncherOptions options)
       : root_(root), config_(config), options_(std::move(options)) {}
 
-  // Whether it would be allowed now. kDenied is worth an entry in the audit log; kUnsupported: nothing may be spawned.
+  // Whether the request is allowed now. kDenied belongs in the audit log; kUnsupported: spawning is not configured.
   Status check(const SpawnRequest& request) const;
 
-  // Opens what the process needs. The agent's directories must be there. `state_version`: of what it saved in an
-  // earlier life; 0 for none.
+  // Opens the files that the process needs. The agent's directories must exist. `state_version` is the version of the
+  // state saved in an earlier life; 0: none.
   Result<Prepared> prepare(const SpawnRequest& request, std::string_view token, std::int64_t state_version) const;
 
  private:

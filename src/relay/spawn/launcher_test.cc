@@ -42,7 +42,7 @@ class LauncherTest : public ::testing::Test {
   LauncherOptions options{"/opt/warren", {"PATH=/usr/bin:/bin", "HOME=/h", "LD_PRELOAD=/x", "TASK=old", "broken"}};
 };
 
-TEST_F(LauncherTest, TheProcessIsGivenWhatIsAllowed) {
+TEST_F(LauncherTest, TheProcessGetsWhatIsAllowed) {
   Launcher launcher(*root, config, options);
   request.prompt = "{dir} $HOME";
   request.working_dir = work + "/project/";
@@ -58,7 +58,7 @@ TEST_F(LauncherTest, TheProcessIsGivenWhatIsAllowed) {
   EXPECT_FALSE(has(env, "LD_PRELOAD") || has(env, "TASK=old") || has(env, "broken"));
 }
 
-TEST_F(LauncherTest, ASandboxedOneIsWrapped) {
+TEST_F(LauncherTest, ASandboxedProgramIsWrappedInRun) {
   Launcher launcher(*root, config, options);
   request.cli = "boxed";
   auto prepared = launcher.prepare(request, "", 0);
@@ -92,7 +92,7 @@ TEST_F(LauncherTest, WorkingDirectoriesStayBelowTheirRoots) {
   EXPECT_OK(launcher.check(request));
 }
 
-TEST_F(LauncherTest, NothingRunsThatIsNotListed) {
+TEST_F(LauncherTest, OnlyListedProgramsRun) {
   Launcher launcher(*root, config, options);
   request.cli = "sh";
   EXPECT_EQ(error_of(launcher.check(request)), Code::kDenied);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 40;
 constexpr std::array<std::string_view, 6> kPlaceholders = {"prompt", "name", "dir", "root", "inbox", "outbox"};
 
-// A name that ends with `*` stands for all that begin so.
+// A trailing `*` matches any suffix.
 constexpr auto kUnsafe = std::to_array<std::string_view>({"LD_*",
                                                           "DYLD_*",
                                                           "GLIBC_TUNABLES",
@@ -74,7 +74,7 @@ Result<std::int64_t> number(std::string_view key, const Json& value, std::int64_
   if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= kNumberMax) {
     return value.get<std::int64_t>();
   }
-  return wrong(key, fmt::format("is a whole number from {}", least));
+  return wrong(key, fmt::format("must be a whole number of at least {}", least));
 }
 
 Result<std::chrono::milliseconds> duration(std::string_view key, const Json& value) {
@@ -84,17 +84,17 @@ Result<std::chrono::milliseconds> duration(std::string_view key, const Json& val
 
 Result<bool> yes_or_no(std::string_view key, const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
-  return wrong(key, "is true or false");
+  return wrong(key, "must be true or false");
 }
 
-// No string with a NUL: it could not be passed to a program.
+// Strings with a NUL byte are refused, since they cannot be passed to a program.
 Result<std::vector<std::string>> strings(std::string_view key, const Json& value) {
   std::vector<std::string> out;
-  if (!value.is_array()) return wrong(key, "is a list of strings");
+  if (!value.is_array()) return wrong(key, "must be a list of strings");
   for (const Json& one : value) {
-    if (!one.is_string()) return wrong(key, "is a list of strings");
+    if (!one.is_string()) return wrong(key, "must be a list of strings");
     out.push_back(one.get<std::string>());
-    if (out.back().find('\0') != std::string::npos) return wrong(key, "has a NUL");
+    if (out.back().find('\0') != std::string::npos) return wrong(key, "contains a NUL byte");
   }
   return out;
 }
@@ -111,7 +111,7 @@ Status check_placeholders(std::string_view key, std::string_view text) {
 
 Result<CliTemplate> parse_cli(const std::string& key, const Json& json) {
   CliTemplate out;
-  if (!json.is_object()) return wrong(key, "is an object with 'argv'");
+  if (!json.is_object()) return wrong(key, "must be an object with 'argv'");
   for (const auto& [name, value] : json.items()) {
     if (name == "argv") {
       out.argv = WARREN_TRY(strings(name, value).within(quote(key)));
@@ -123,12 +123,11 @@ Result<CliTemplate> parse_cli(const std::string& key, const Json& json) {
       return wrong(key, fmt::format("has the unknown key {}", quote(name)));
     }
   }
-  if (out.argv.empty() || out.argv[0].empty()) return wrong(key, "has no 'argv' that names a program");
+  if (out.argv.empty() || out.argv[0].empty()) return wrong(key, "needs an 'argv' that starts with a program");
   const std::string& program = out.argv[0];
   bool is_fixed = program.find('{') == program.npos && program[0] != '-';
   bool is_findable = program[0] == '/' || program.find('/') == program.npos;
-  if (!is_fixed || !is_findable)
-    return wrong(key, "begins 'argv' with neither the name nor the whole path of a program");
+  if (!is_fixed || !is_findable) return wrong(key, "must start 'argv' with the name or the absolute path of a program");
   for (const std::string& word : out.argv) WARREN_TRY(check_placeholders(key, word));
   return out;
 }
@@ -145,7 +144,8 @@ Status check_env(const std::vector<std::string>& env) {
     if (name == "*") continue;
     if (is_unsafe_variable(name)) return wrong("env", fmt::format("has {}, which is never passed on", quote(name)));
     if (name.ends_with('*')) name.remove_suffix(1);
-    if (!is_variable_name(name)) return wrong("env", fmt::format("has {}, which is no variable", quote(name)));
+    if (!is_variable_name(name))
+      return wrong("env", fmt::format("has {}, which is not a valid variable name", quote(name)));
   }
   return Ok{};
 }
@@ -196,10 +196,10 @@ bool is_allowed_variable(const std::vector<std::string>& list, std::string_view 
 
 Result<SpawnConfig> parse_spawn_config(const Json& json) {
   SpawnConfig out;
-  if (!json.is_object()) return wrong("spawn", "is an object");
+  if (!json.is_object()) return wrong("spawn", "must be an object");
   for (const auto& [key, value] : json.items()) {
     if (key == "clis") {
-      if (!value.is_object()) return wrong(key, "is an object");
+      if (!value.is_object()) return wrong(key, "must be an object");
       for (const auto& [name, cli] : value.items()) out.clis[name] = WARREN_TRY(parse_cli(name, cli));
     } else if (key == "roots") {
       out.roots = WARREN_TRY(strings(key, value));
@@ -218,7 +218,7 @@ Result<SpawnConfig> parse_spawn_config(const Json& json) {
 
 Result<ContinuityConfig> parse_continuity_config(const Json& json) {
   ContinuityConfig out;
-  if (!json.is_object()) return wrong("continuity", "is an object");
+  if (!json.is_object()) return wrong("continuity", "must be an object");
   for (const auto& [key, value] : json.items()) {
     if (key == "bytes_max") {
       out.bytes_max = static_cast<std::uint64_t>(WARREN_TRY(number(key, value, 0)));

@@ -1,5 +1,5 @@
-// What config.json says about agents that the relay starts: `spawn`, `continuity`. Nothing is started unless an
-// operator wrote here what may be.
+// The sections `spawn` and `continuity` of config.json, about agents that the relay starts. The relay starts only
+// programs that are listed there.
 #pragma once
 
 #include <chrono>
@@ -14,48 +14,48 @@
 
 namespace warren::relay {
 
-// What a key of `clis` stands for.
+// The value of a key in `clis`.
 struct CliTemplate {
-  std::vector<std::string>
-      argv;                   // with {prompt}, {name}, {dir}, {root}, {inbox}, {outbox}: replaced literally, no shell
-  bool is_sandboxed = false;  // inside `warren run`
-  std::chrono::milliseconds timeout{0};  // then it is released; 0: never
+  // {prompt}, {name}, {dir}, {root}, {inbox} and {outbox} are replaced literally, without a shell.
+  std::vector<std::string> argv;
+  bool is_sandboxed = false;             // inside `warren run`
+  std::chrono::milliseconds timeout{0};  // the agent is released after that; 0: never
 };
 
 struct SpawnConfig {
   std::map<std::string, CliTemplate, std::less<>> clis;
-  std::vector<std::string> roots;  // absolute: working directories are below one of them
-  std::vector<std::string> env;  // names, or prefixes ending with `*`: what a request may set and we pass on of our own
-  std::int64_t count_max = 16;   // processes at a time
-  std::int64_t depth_max = 3;    // of agents started by agents
-  std::int64_t per_minute = 30;  // by one agent
-  bool requires_token = false;   // of what spawned agents send
-  std::chrono::milliseconds notice{2000};  // between the word that an agent is released and SIGTERM
+  std::vector<std::string> roots;  // absolute; working directories must be below one of them
+  // Names or prefixes (`X*`) that a request may set and that we pass on from our environment.
+  std::vector<std::string> env;
+  std::int64_t count_max = 16;             // concurrent processes
+  std::int64_t depth_max = 3;              // of agents starting agents
+  std::int64_t per_minute = 30;            // spawned by one agent
+  bool requires_token = false;             // in messages from spawned agents
+  std::chrono::milliseconds notice{2000};  // between the release message and SIGTERM
   std::chrono::milliseconds grace{5000};   // between SIGTERM and SIGKILL
-  std::chrono::milliseconds orphan{0};     // after so long without a living ancestor it is released; 0: never
+  std::chrono::milliseconds orphan{0};     // an agent without a living ancestor is released after that; 0: never
 };
 
 struct ContinuityConfig {
-  std::uint64_t bytes_max = 1U << 20;  // of one state
-  std::int64_t versions = 8;           // kept of each agent
+  std::uint64_t bytes_max = 1U << 20;  // per state
+  std::int64_t versions = 8;           // kept per agent
 };
 
-// Both: kInvalid names the key.
+// kInvalid: the message names the key.
 Result<SpawnConfig> parse_spawn_config(const Json& json);
 Result<ContinuityConfig> parse_continuity_config(const Json& json);
 
-// Calls `value_of` with each placeholder's name; what it returns is not looked at again.
+// Replaces each placeholder by value_of(name). The values are not scanned for placeholders.
 template <class ValueOf>
 std::string fill_placeholders(std::string_view text, ValueOf value_of);
 
-// Variables by which a loader, a shell or an interpreter is made to run something else, and those the relay itself
-// sets.
+// Variables that make a loader, shell or interpreter run other code, and those that the relay itself sets.
 bool is_unsafe_variable(std::string_view name);
 bool is_variable_name(std::string_view name);  // a letter or `_`, then letters, digits, `_`
-// By the list, and safe.
+// In the list, and not unsafe.
 bool is_allowed_variable(const std::vector<std::string>& list, std::string_view name);
 
-// The `{word}` that begins at `at`, without braces; "" if there is none.
+// The `{word}` that starts at `at`, without braces; empty if there is none.
 std::string_view placeholder_at(std::string_view text, std::size_t at);
 
 template <class ValueOf>

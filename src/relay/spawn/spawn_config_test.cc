@@ -9,7 +9,7 @@ namespace {
 
 using ::warren::testing::error_of;
 
-TEST(SpawnConfig, UnsafeVariablesAreRefusedWhateverTheListSays) {
+TEST(SpawnConfig, UnsafeVariablesAreRefusedEvenIfListed) {
   std::vector<std::string> all = {"*"};
   for (std::string_view name :
        {"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GLIBC_TUNABLES", "BASH_ENV", "ENV", "PYTHONPATH", "PYTHONSTARTUP",
@@ -42,7 +42,7 @@ TEST(SpawnConfig, PlaceholdersAreReplacedOnceAndLiterally) {
 
 Result<SpawnConfig> parse(std::string_view text) { return parse_spawn_config(parse_json(text).take_value()); }
 
-TEST(SpawnConfig, AWholeConfigurationIsRead) {
+TEST(SpawnConfig, ACompleteConfigurationIsRead) {
   auto config = parse(R"({"clis": {"a": {"argv": ["p", "{prompt}"], "sandbox": true, "timeout_ms": 5}}, "roots": ["/w"],
       "env": ["A", "B_*", "*"], "count_max": 1, "depth_max": 2, "per_minute": 3, "require_token": true, "notice_ms": 4,
       "grace_ms": 6, "orphan_ms": 7})");
@@ -54,7 +54,7 @@ TEST(SpawnConfig, AWholeConfigurationIsRead) {
   EXPECT_TRUE(config->requires_token);
 }
 
-TEST(SpawnConfig, MistakesAreNamed) {
+TEST(SpawnConfig, ErrorsNameTheKey) {
   for (std::string_view text :
        {"[]", R"({"x": 1})", R"({"clis": []})", R"({"clis": {"a": []}})", R"({"clis": {"a": {"argv": []}}})",
         R"({"clis": {"a": {"argv": [1]}}})", R"({"clis": {"a": {"argv": [""]}}})",

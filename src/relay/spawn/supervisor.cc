@@ -11,7 +11,7 @@ namespace warren::relay {
 namespace {
 
 constexpr std::int64_t kMinuteNs = 60'000'000'000;
-constexpr int kChainSteps = 256;  // a chain may be a circle, if who leads starts an ancestor anew
+constexpr int kChainSteps = 256;  // the chain may be circular, if the lead restarts an ancestor
 
 std::int64_t ns_of(std::chrono::milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
@@ -120,11 +120,11 @@ Status Supervisor::check_limits(std::string_view spawner, const std::vector<Life
     lately += life.spawner == spawner ? 1 : 0;
   }
   if (alive >= config_.count_max) {
-    return Error(Code::kLimit, fmt::format("{} agents run already, and no more are allowed", config_.count_max));
+    return Error(Code::kLimit, fmt::format("{} agents are already running, which is the limit", config_.count_max));
   }
   std::int64_t depth = depth_of(spawner) + 1;
   if (depth > config_.depth_max) {
-    return Error(Code::kLimit, fmt::format("an agent at depth {} starts no others", depth - 1));
+    return Error(Code::kLimit, fmt::format("an agent at depth {} must not start others", depth - 1));
   }
   auto recent = recent_.find(spawner);
   if (recent != recent_.end()) {
@@ -132,7 +132,7 @@ Status Supervisor::check_limits(std::string_view spawner, const std::vector<Life
     lately += std::count_if(recent->second.begin(), recent->second.end(), [&](std::int64_t at) { return at > since; });
   }
   if (lately >= config_.per_minute) {
-    return Error(Code::kLimit, fmt::format("{} agents a minute are allowed, and were asked for", config_.per_minute));
+    return Error(Code::kLimit, fmt::format("the limit of {} agents per minute is reached", config_.per_minute));
   }
   return Ok{};
 }
@@ -165,21 +165,21 @@ void Supervisor::apply(const std::vector<Life>& lives) {
 
 void Supervisor::keep(Life life) {
   Kept& kept = kept_[life.name];
-  bool is_news = kept.life.state != life.state;
+  bool is_new_state = kept.life.state != life.state;
   kept.life = std::move(life);
   if (!kept.life.has_process()) {
     watched_.erase(kept.life.name);
     kept.child.reset();
     kept.stage = Stage::kNone;
     kept.next_at_ns = kept.timeout_at_ns = kept.orphan_at_ns = INT64_MAX;
-  } else if (kept.life.state == LifeState::kReleasing && is_news) {
+  } else if (kept.life.state == LifeState::kReleasing && is_new_state) {
     release(kept);
   } else if (kept.life.state == LifeState::kRunning) {
     kept.timeout_at_ns = timeout_at_ns(kept.life);
   }
 }
 
-void Supervisor::let_go(std::vector<Child> children) {
+void Supervisor::open_gates(std::vector<Child> children) {
   for (Child& child : children) {
     for (auto& [name, kept] : kept_) {
       if (!kept.life.has_process() || !(kept.life.process == child.process())) continue;
@@ -206,8 +206,8 @@ void Supervisor::step(Kept& kept, std::int64_t now_ns) {
     kept.stage = Stage::kKilled;
     kept.next_at_ns = INT64_MAX;
   }
-  if (kept.timeout_at_ns <= now_ns) note_overdue(kept.life.name, "it ran as long as it may");
-  if (kept.orphan_at_ns <= now_ns) note_overdue(kept.life.name, "nobody who started it is left");
+  if (kept.timeout_at_ns <= now_ns) note_overdue(kept.life.name, "its time limit was reached");
+  if (kept.orphan_at_ns <= now_ns) note_overdue(kept.life.name, "none of its ancestors is alive");
   if (kept.timeout_at_ns <= now_ns) kept.timeout_at_ns = INT64_MAX;
   if (kept.orphan_at_ns <= now_ns) kept.orphan_at_ns = INT64_MAX;
 }

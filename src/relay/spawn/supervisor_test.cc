@@ -32,7 +32,7 @@ class SupervisorTest : public ::testing::Test {
   Supervisor supervisor{config, clock};
 };
 
-TEST_F(SupervisorTest, KnowsWhoIsAboveWhom) {
+TEST_F(SupervisorTest, KnowsTheAncestors) {
   supervisor.apply(
       {life("top", "alice", 1), life("middle", "top", 2), life("bottom", "middle", 3), life("beside", "alice", 1)});
   EXPECT_TRUE(supervisor.is_ancestor("alice", "bottom"));
@@ -45,13 +45,13 @@ TEST_F(SupervisorTest, KnowsWhoIsAboveWhom) {
   EXPECT_EQ(supervisor.depth_of("alice"), 0);
 }
 
-TEST_F(SupervisorTest, AChainThatIsACircleComesToAnEnd) {
+TEST_F(SupervisorTest, ACircularChainTerminates) {
   supervisor.apply({life("a", "b", 1), life("b", "a", 2)});
   EXPECT_TRUE(supervisor.is_ancestor("a", "a"));
   EXPECT_FALSE(supervisor.is_ancestor("c", "a"));
 }
 
-TEST_F(SupervisorTest, CountsThoseThatRunAndThoseThatAreAskedFor) {
+TEST_F(SupervisorTest, CountsRunningAndRequestedAgents) {
   supervisor.apply({life("a", "x", 1), life("b", "x", 1, LifeState::kAsked), life("c", "x", 1, LifeState::kExited)});
   EXPECT_OK(supervisor.check_limits("y", {life("d", "x", 1, LifeState::kAsked)}));
   std::vector<Life> planned = {life("d", "z", 1, LifeState::kAsked), life("e", "z", 1, LifeState::kAsked)};
@@ -83,7 +83,7 @@ TEST_F(SupervisorTest, TheRateOfOneSpawnerIsLimitedByAClockThatDoesNotJump) {
   EXPECT_OK(supervisor.check_limits("x", {}));
 }
 
-TEST_F(SupervisorTest, AProcessOfAnotherBootIsFoundToHaveEnded) {
+TEST_F(SupervisorTest, AProcessFromAnotherBootHasEnded) {
   Life gone = life("a", "x", 1);
   gone.process = {"another boot", 1, 1, 1};
   supervisor.load({gone, life("b", "x", 1, LifeState::kReleased), life("c", "x", 1, LifeState::kAsked)});
@@ -98,7 +98,7 @@ TEST_F(SupervisorTest, AProcessOfAnotherBootIsFoundToHaveEnded) {
   EXPECT_TRUE(supervisor.ends().empty());
 }
 
-TEST_F(SupervisorTest, AfterADoubtfulCommitTheLedgerCounts) {
+TEST_F(SupervisorTest, AfterADoubtfulCommitTheLedgerDecides) {
   supervisor.apply({life("a", "x", 1, LifeState::kAsked), life("b", "x", 1, LifeState::kAsked)});
   Life started = life("a", "x", 1);
   started.process = {"another boot", 1, 1, 1};
@@ -106,14 +106,14 @@ TEST_F(SupervisorTest, AfterADoubtfulCommitTheLedgerCounts) {
   EXPECT_FALSE(supervisor.is_asked("a"));
   EXPECT_FALSE(supervisor.is_asked("b"));
   EXPECT_TRUE(supervisor.is_asked("c"));
-  ASSERT_EQ(supervisor.ends().size(), 1U);  // it was written down, and never left its gate
+  ASSERT_EQ(supervisor.ends().size(), 1U);  // recorded, but its gate was never opened
   EXPECT_EQ(supervisor.ends()[0].name, "a");
   EXPECT_TRUE(supervisor.has_ended("d"));
   supervisor.reconcile({started, life("c", "x", 1, LifeState::kAsked), life("d", "x", 1, LifeState::kExited)});
   EXPECT_EQ(supervisor.ends().size(), 1U);
 }
 
-TEST_F(SupervisorTest, OnlyWhatRunsIsOverdueAndOnce) {
+TEST_F(SupervisorTest, OnlyRunningAgentsAreOverdueAndOnlyOnce) {
   supervisor.apply({life("a", "x", 1), life("b", "x", 1, LifeState::kExited)});
   supervisor.note_overdue("a", "why");
   supervisor.note_overdue("a", "why");

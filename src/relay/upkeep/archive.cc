@@ -56,7 +56,7 @@ Result<std::uint64_t> prune_archive(Root& root, Ledger& ledger, const std::strin
       return Ok{};
     }));
     std::vector<HostEntry> agents = WARREN_TRY(list_host_dir(day.get()));
-    for (const HostEntry& agent : agents) ::unlinkat(day.get(), agent.name.c_str(), AT_REMOVEDIR);  // the empty ones
+    for (const HostEntry& agent : agents) ::unlinkat(day.get(), agent.name.c_str(), AT_REMOVEDIR);  // only empty ones
     ::unlinkat(root.archive(), entry.name.c_str(), AT_REMOVEDIR);
   }
   return removed;

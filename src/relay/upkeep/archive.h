@@ -1,4 +1,4 @@
-// Processed messages, by day and sender.
+// The archive of processed messages, by day and sender.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ArchiveDay {
 
 Result<std::vector<ArchiveDay>> list_archive(Root& root);
 
-// Removes the files of days before `date`, except those that a delivery or a dead letter still needs. How many.
+// Removes the files of days before `date`, except those that a delivery or a dead letter still needs. Returns how many.
 Result<std::uint64_t> prune_archive(Root& root, Ledger& ledger, const std::string& date);
 
 }  // namespace warren::relay

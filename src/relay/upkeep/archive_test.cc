@@ -32,7 +32,7 @@ class ArchiveTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger;
 };
 
-TEST_F(ArchiveTest, DaysAreListedWithWhatTheyHold) {
+TEST_F(ArchiveTest, DaysAreListedWithFilesAndBytes) {
   EXPECT_TRUE(list_archive(*root)->empty());
   put("2026-01-02", "a", "1-aaaaaaaa.msg", "12345");
   put("2026-01-02", "b", "1-aaaaaaaa.msg", "1");
@@ -44,7 +44,7 @@ TEST_F(ArchiveTest, DaysAreListedWithWhatTheyHold) {
   EXPECT_EQ(days[1].bytes, 6U);
 }
 
-TEST_F(ArchiveTest, DaysBeforeTheDateGoAndTheirDirectoriesToo) {
+TEST_F(ArchiveTest, DaysBeforeTheDateAreRemovedWithTheirDirectories) {
   put("2025-12-31", "a", "1-aaaaaaaa.msg", "x");
   put("2025-12-31", "b", "1-aaaaaaaa.msg.conflict-00", "x");
   put("2026-01-01", "a", "2-aaaaaaaa.msg", "x");
@@ -54,7 +54,7 @@ TEST_F(ArchiveTest, DaysBeforeTheDateGoAndTheirDirectoriesToo) {
   EXPECT_EQ(*prune_archive(*root, *ledger, "2026-01-01"), 0U);
 }
 
-TEST_F(ArchiveTest, WhatADeliveryOrADeadLetterNeedsStays) {
+TEST_F(ArchiveTest, FilesNeededByADeliveryOrADeadLetterStay) {
   for (const char* name : {"1-aaaaaaaa", "2-aaaaaaaa", "3-aaaaaaaa"}) {
     put("2025-12-31", "a", std::string(name) + ".msg", "x");
     std::string id = "a/" + std::string(name);

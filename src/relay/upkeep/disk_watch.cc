@@ -10,13 +10,13 @@ namespace warren::relay {
 
 Result<double> disk_used(int dir) {
   struct statvfs info {};
-  if (::fstatvfs(dir, &info) != 0) return system_error(errno, "look at the filesystem");
+  if (::fstatvfs(dir, &info) != 0) return system_error(errno, "statvfs");
   auto used = static_cast<double>(info.f_blocks - info.f_bfree);
   double usable = used + static_cast<double>(info.f_bavail);
-  return usable > 0 ? used / usable : 0;  // some network filesystems do not say
+  return usable > 0 ? used / usable : 0;  // unknown on some network filesystems
 }
 
-bool DiskWatch::look() {
+bool DiskWatch::check() {
   Result<double> used = disk_used(dir_);
   if (!used.ok()) {
     log_.note(Severity::kWarning, "disk_unknown", {{"error", used.error().message()}});

@@ -1,4 +1,4 @@
-// How full the disk is, and saying so when it is nearly full.
+// Watches disk usage and raises an alert when the disk is nearly full.
 #pragma once
 
 #include "base/result.h"
@@ -7,17 +7,17 @@
 
 namespace warren::relay {
 
-// Of the filesystem that holds the directory: 0 to 1, as df counts it for an ordinary user.
+// Usage of the directory's filesystem, 0 to 1, as df shows it to an ordinary user.
 Result<double> disk_used(int dir);
 
-// One thread.
+// For one thread.
 class DiskWatch {
  public:
   DiskWatch(int dir, int alert_percent, Log& log, Metrics& metrics)
       : dir_(dir), alert_percent_(alert_percent), log_(log), metrics_(metrics) {}
 
-  // Looks, and tells logs and metrics. Whether it is nearly full.
-  bool look();
+  // Updates metrics and logs. Returns whether the disk is nearly full.
+  bool check();
   bool is_low() const { return is_low_; }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPage = 1024;
 
-// Every file in an inbox is a delivery that happened, or is about to be recorded as such.
+// Every file in an inbox must belong to a delivery that is recorded as delivered or about to be.
 Status check_inbox(Root& root, Ledger& ledger, const std::string& agent, FsckReport& report) {
   Fd inbox = WARREN_TRY(root.open_inbox(agent));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(inbox.get()));
@@ -23,8 +23,7 @@ Status check_inbox(Root& root, Ledger& ledger, const std::string& agent, FsckRep
     std::optional<Delivery> delivery = WARREN_TRY(ledger.find_in_inbox(agent, entry.name));
     bool is_waiting =
         delivery && (delivery->state == DeliveryState::kStored || delivery->state == DeliveryState::kHeld);
-    if (!delivery)
-      report.problems.push_back(fmt::format("inbox of {}: the ledger does not know {}", agent, entry.name));
+    if (!delivery) report.problems.push_back(fmt::format("inbox of {}: {} is not in the ledger", agent, entry.name));
     if (is_waiting) report.problems.push_back(fmt::format("inbox of {}: {} is not delivered yet", agent, entry.name));
   }
   return Ok{};
@@ -32,7 +31,7 @@ Status check_inbox(Root& root, Ledger& ledger, const std::string& agent, FsckRep
 
 bool is_there(Root& root, const std::string& path) { return open_below(root.dir(), path, O_PATH).ok(); }
 
-// What waits must have its message's file.
+// Waiting deliveries must have the file of their message.
 Status check_waiting(Root& root, Ledger& ledger, const std::string& agent, DeliveryState state, FsckReport& report) {
   for (std::int64_t after = 0;;) {
     std::vector<Delivery> page = WARREN_TRY(ledger.in_state(agent, state, after, kPage));
@@ -47,7 +46,7 @@ Status check_waiting(Root& root, Ledger& ledger, const std::string& agent, Deliv
       std::string file = message->message.path.substr(message->message.path.rfind('/') + 1);
       std::string outbox = fmt::format("agents/{}/outbox/{}", message->message.agent, file);
       bool is_found = is_there(root, message->message.path) || is_there(root, outbox) ||
-                      is_there(root, message->message.path);  // it may be moved meanwhile
+                      is_there(root, message->message.path);  // it may have been moved meanwhile
       if (is_found) continue;
       if (ledger.homes() != nullptr && WARREN_TRY(ledger.homes()->find_body(delivery.message_id))) continue;
       report.problems.push_back(fmt::format("message {} has no file", delivery.message_id));
@@ -63,7 +62,7 @@ Status check_staged(Root& root, Ledger& ledger, Repair repair, FsckReport& repor
     std::optional<Delivery> delivery;
     if (end != file.npos) delivery = WARREN_TRY(ledger.find_in_inbox(file.substr(end + 5), file.substr(0, end + 4)));
     if (delivery && delivery->state == DeliveryState::kPending) continue;
-    report.problems.push_back(fmt::format("tmp/deliveries: {} is staged for nobody", file));
+    report.problems.push_back(fmt::format("tmp/deliveries: {} has no pending delivery", file));
     if (repair == Repair::kNo) continue;
     mailroom.remove_staged(file);
     report.repaired.push_back(fmt::format("tmp/deliveries: {} removed", file));
@@ -82,7 +81,7 @@ Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair, Depth depth) 
     auto transaction = WARREN_TRY(ledger.begin());
     WARREN_TRY(ledger.settle_all());
     WARREN_TRY(transaction.commit());
-    report.repaired.emplace_back("statuses of messages set by their deliveries");
+    report.repaired.emplace_back("set message statuses from their deliveries");
   }
   std::vector<std::string> agents = WARREN_TRY(root.list_agents());
   for (const std::string& agent : agents) {

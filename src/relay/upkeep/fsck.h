@@ -1,4 +1,4 @@
-// Whether the ledger and the directories of a relay agree.
+// Checks that the ledger and the directories of a relay are consistent.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ struct FsckReport {
 enum class Repair { kNo, kYes };
 enum class Depth { kNames, kContent };  // whether attachments are hashed
 
-// With kYes nobody else may serve the root: the caller holds its lock. Files of inboxes that the ledger does not know
-// are reported and left where they are.
+// For kYes the caller must hold the root's lock. Inbox files that are not in the ledger are reported, but never
+// removed.
 Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair, Depth depth = Depth::kNames);
 
-// Its part about attachments: those that a delivery needs are there and are what they were when they were hashed, and
-// nothing that nobody needs was kept for a day longer than it had to be.
+// The part of fsck() about attachments: those that a delivery needs exist and are unchanged since they were hashed, and
+// unreferenced ones are removed at most a day late.
 Status fsck_attachments(Root& root, Ledger& ledger, Repair repair, Depth depth, FsckReport& report);
 
 }  // namespace warren::relay

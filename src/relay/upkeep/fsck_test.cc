@@ -67,7 +67,7 @@ class FsckTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger;
 };
 
-TEST_F(FsckTest, ARelayInGoodOrderHasNoProblems) {
+TEST_F(FsckTest, AConsistentRelayHasNoProblems) {
   add("1-aaaaaaaa", DeliveryState::kDelivered);
   put("agents/bob/inbox/1-aaaaaaaa.msg", "x");
   add("2-aaaaaaaa", DeliveryState::kStored);
@@ -76,15 +76,15 @@ TEST_F(FsckTest, ARelayInGoodOrderHasNoProblems) {
   EXPECT_THAT(problems(Depth::kContent), IsEmpty());
 }
 
-TEST_F(FsckTest, AStrangersFileInAnInboxIsReportedAndLeft) {
+TEST_F(FsckTest, AnUnknownFileInAnInboxIsReportedAndKept) {
   put("agents/bob/inbox/1-aaaaaaaa.msg", "x");
   put("agents/bob/inbox/notes", "x");
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("does not know 1-aaaaaaaa.msg")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("1-aaaaaaaa.msg is not in the ledger")));
   EXPECT_THAT(repair().repaired, IsEmpty());
   EXPECT_TRUE(find_host_file(path("agents/bob/inbox/1-aaaaaaaa.msg"))->has_value());
 }
 
-TEST_F(FsckTest, AWaitingMessageThatIsInTheInboxAlreadyIsReported) {
+TEST_F(FsckTest, AWaitingMessageThatIsAlreadyInTheInboxIsReported) {
   add("1-aaaaaaaa", DeliveryState::kStored);
   put("agents/bob/inbox/1-aaaaaaaa.msg", "x");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("not delivered yet")));
@@ -108,7 +108,7 @@ TEST_F(FsckTest, ADeliveryWithoutAMessageIsReported) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("a delivery has no message")));
 }
 
-TEST_F(FsckTest, WhatIsStagedForNobodyIsRemoved) {
+TEST_F(FsckTest, AStagedFileWithoutADeliveryIsRemoved) {
   put("tmp/deliveries/1-aaaaaaaa.msg.bob", "x");
   put("tmp/deliveries/garbage", "x");
   add("2-aaaaaaaa", DeliveryState::kDelivered);
@@ -118,7 +118,7 @@ TEST_F(FsckTest, WhatIsStagedForNobodyIsRemoved) {
   EXPECT_THAT(problems(), IsEmpty());
 }
 
-TEST_F(FsckTest, AStatusThatIsNotWhatDeliveriesSayIsSet) {
+TEST_F(FsckTest, AStatusThatContradictsItsDeliveriesIsCorrected) {
   Delivery delivery = add("1-aaaaaaaa", DeliveryState::kPending);
   ASSERT_OK(ledger->set_state(delivery, DeliveryState::kDelivered));
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("say otherwise")));
@@ -137,7 +137,7 @@ TEST_F(FsckTest, AMissingAttachmentIsReportedWhileADeliveryNeedsIt) {
   EXPECT_THAT(problems(), IsEmpty());
 }
 
-TEST_F(FsckTest, AnAttachmentWithOtherContentIsSeenByADeepLookAndMovedAside) {
+TEST_F(FsckTest, AWrongAttachmentIsFoundByADeepCheckAndMovedAside) {
   std::string hash = attach("content");
   put(attachment(hash), "c0ntent");
   EXPECT_THAT(problems(), IsEmpty());
@@ -147,18 +147,18 @@ TEST_F(FsckTest, AnAttachmentWithOtherContentIsSeenByADeepLookAndMovedAside) {
   EXPECT_FALSE(find_host_link(path(attachment(hash)))->has_value());
 }
 
-TEST_F(FsckTest, LinksAndStrangersInTheStoreAreReported) {
+TEST_F(FsckTest, LinksAndUnknownFilesInTheStoreAreReported) {
   std::string hash = attach("content");
   ASSERT_EQ(::link(path(attachment(hash)).c_str(), dir.file("other").c_str()), 0);
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("another name")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("several hard links")));
   EXPECT_EQ(repair().repaired.size(), 1U);
   put("attachments/" + hash.substr(0, 2) + "/note", "x");
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("note is no attachment")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("note is not an attachment")));
   ASSERT_EQ(::symlink(dir.path().c_str(), path("attachments/00").c_str()), 0);
   EXPECT_EQ(problems().size(), 2U);
 }
 
-TEST_F(FsckTest, AnAttachmentNobodyHasNeededForADayIsRemoved) {
+TEST_F(FsckTest, AnAttachmentUnreferencedForADayIsRemoved) {
   std::string hash = attach("content");
   struct stat info = *std::move(find_host_link(path(attachment(hash)))).value();
   FileIdentity identity{info.st_ino, 7, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, 0};
@@ -166,7 +166,7 @@ TEST_F(FsckTest, AnAttachmentNobodyHasNeededForADayIsRemoved) {
   clock.advance_ns(std::int64_t{24} * 3'600'000'000'000);
   EXPECT_THAT(problems(), IsEmpty());
   clock.advance_ns(std::int64_t{2} * 3'600'000'000'000);
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("nobody needs it")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("no message refers to it")));
   EXPECT_EQ(repair().repaired.size(), 1U);
   EXPECT_THAT(problems(), IsEmpty());
   EXPECT_FALSE(find_host_link(path(attachment(hash)))->has_value());

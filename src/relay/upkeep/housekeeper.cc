@@ -4,12 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "os/turn.h"
 #include "relay/upkeep/disk_watch.h"
 
 namespace warren::relay {
@@ -17,13 +16,13 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kStatsNs = kSecondNs;
-constexpr std::int64_t kCountShare = 100;  // counting takes at most one part in so many of a core
+constexpr std::int64_t kCountShare = 100;  // counting takes at most 1/100 of a core
 constexpr std::int64_t kSweepNs = 3600 * kSecondNs;
 constexpr std::int64_t kSteadyNs = 3600 * kSecondNs;
 constexpr std::int64_t kJumpUs = 3'600'000'000;
 constexpr std::int64_t kDayUs = 86'400'000'000;
-constexpr std::uint64_t kPaceFiles = 64;     // removed at once,
-constexpr std::int64_t kPaceNs = 5'000'000;  // then this long nothing
+constexpr std::uint64_t kPaceFiles = 64;  // a pause after so many removed files
+constexpr std::chrono::milliseconds kPace{5};
 constexpr std::size_t kShownAgents = 50;
 constexpr std::size_t kFinishedPage = 2000;
 
@@ -42,40 +41,25 @@ Housekeeper::Housekeeper(Root& root, const Config& config, Clock& clock, Log& lo
 Result<std::unique_ptr<Housekeeper>> Housekeeper::start(Root& root, const Config& config, Clock& clock, Log& log,
                                                         Metrics& metrics, OpenLedger open_ledger) {
   std::unique_ptr<Housekeeper> keeper(new Housekeeper(root, config, clock, log, metrics, std::move(open_ledger)));
-  try {
-    keeper->thread_ = std::thread([keeper = keeper.get()] { keeper->work(); });
-  } catch (const std::system_error& failed) {
-    return Error(Code::kLimit, "no thread to be had for housekeeping");
-  }
+  WARREN_TRY(keeper->worker_.submit([raw = keeper.get()] { raw->work(); }).within("housekeeping"));
+  keeper->is_started_ = true;
   return keeper;
 }
 
 Housekeeper::~Housekeeper() {
-  {
-    std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wake_.notify_all();
-  if (!thread_.joinable()) return;
-  thread_.join();
-  write_stats();
+  worker_.stop();
+  if (is_started_) write_stats();
 }
 
 void Housekeeper::note_change() {
   if (is_changed_.load(std::memory_order_relaxed)) return;
-  {
-    std::lock_guard lock(mutex_);
-    is_changed_ = true;
-  }
-  wake_.notify_all();
+  is_changed_ = true;
+  worker_.wake();
 }
 
 void Housekeeper::free_space() {
-  {
-    std::lock_guard lock(mutex_);
-    must_make_room_ = true;
-  }
-  wake_.notify_all();
+  must_make_room_ = true;
+  worker_.wake();
 }
 
 std::vector<std::string> Housekeeper::take_finished(std::size_t limit) {
@@ -86,84 +70,72 @@ std::vector<std::string> Housekeeper::take_finished(std::size_t limit) {
     finished_.pop_front();
   }
   has_finished_ = !finished_.empty();
-  if (finished_.empty()) wake_.notify_all();
+  if (finished_.empty()) worker_.wake();
   return taken;
 }
 
-std::int64_t Housekeeper::next_turn_ns() const {
-  std::int64_t at = sweep_at_ns_;
-  if (is_changed_) at = std::min(at, stats_at_ns_);
-  if (must_count_) at = std::min(at, count_at_ns_);
+std::int64_t Housekeeper::next_due_ns() const {
+  std::int64_t at = sweep_due_ns_;
+  if (is_changed_) at = std::min(at, stats_due_ns_);
+  if (must_count_) at = std::min(at, count_due_ns_);
   if (finished_from_us_ != 0 && !has_finished_) at = 0;
   return must_make_room_ ? 0 : at;
 }
 
 void Housekeeper::work() {
-  give_way();
-  std::unique_lock lock(mutex_);
-  while (!is_over_) {
-    std::int64_t wait_ns = next_turn_ns() - clock_.monotonic_ns();
-    if (wait_ns > 0) {
-      wake_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
-      continue;
-    }
-    lock.unlock();
-    do_turn();
-    lock.lock();
+  while (!worker_.is_stopping()) {
+    std::int64_t wait_ns = next_due_ns() - clock_.monotonic_ns();
+    if (wait_ns > 0) worker_.sleep_until_woken(std::chrono::nanoseconds(wait_ns));
+    else run_due_chores();
   }
 }
 
 void Housekeeper::note_failure(const char* what, const Status& status) {
   if (status.ok()) return;
   log_.note(Severity::kError, what, {{"error", status.error().message()}});
-  ledger_ = nullptr;  // opened anew by whatever comes next
+  ledger_ = nullptr;  // the next chore opens it again
 }
 
-void Housekeeper::do_turn() {
+void Housekeeper::run_due_chores() {
   std::int64_t now = clock_.monotonic_ns();
-  bool is_changed = is_changed_ && now >= stats_at_ns_;
+  bool is_changed = is_changed_ && now >= stats_due_ns_;
   if (is_changed) {
     is_changed_ = false;
     must_count_ = true;
-    stats_at_ns_ = now + kStatsNs;
+    stats_due_ns_ = now + kStatsNs;
   }
-  bool counts = must_count_ && now >= count_at_ns_;
+  bool counts = must_count_ && now >= count_due_ns_;
   if (counts) note_failure("count_failed", count());
   if (is_changed || counts) write_stats();
-  bool must_make_room = false;
-  {
-    std::lock_guard lock(mutex_);
-    must_make_room = std::exchange(must_make_room_, false);
-  }
-  if (must_make_room) note_failure("make_room_failed", make_room());
-  if (now >= sweep_at_ns_) {
-    sweep_at_ns_ = now + kSweepNs;
+  if (must_make_room_.exchange(false)) note_failure("make_room_failed", make_room());
+  if (now >= sweep_due_ns_) {
+    sweep_due_ns_ = now + kSweepNs;
     note_failure("sweep_failed", sweep());
   } else if (finished_from_us_ != 0 && !has_finished_) {
     note_failure("sweep_failed", find_finished());
   }
 }
 
-Status Housekeeper::need_ledger() {
+Status Housekeeper::ensure_ledger() {
   if (ledger_ == nullptr) ledger_ = WARREN_TRY(open_ledger_());
   return Ok{};
 }
 
-// How often depends on how long it takes: a ledger of millions is counted now and then, a small one every second.
+// The longer a count takes, the rarer it is: a small ledger is counted every second, one of millions now and then.
 Status Housekeeper::count() {
   std::int64_t begun = clock_.monotonic_ns();
   must_count_ = false;
-  count_at_ns_ = begun + kStatsNs;
-  WARREN_TRY(need_ledger());
+  count_due_ns_ = begun + kStatsNs;
+  WARREN_TRY(ensure_ledger());
   Counts counts = WARREN_TRY(ledger_->count());
   auto waiting = WARREN_TRY(ledger_->count_waiting(kShownAgents));
   metrics_.set_ledger(std::move(counts), std::move(waiting));
   std::int64_t took = clock_.monotonic_ns() - begun;
-  count_at_ns_ = begun + std::max(kStatsNs, took * kCountShare);
+  count_due_ns_ = begun + std::max(kStatsNs, took * kCountShare);
   return Ok{};
 }
 
-// Replaced as a whole, so that a reader never sees half of it; not synced, since after a power cut nobody asks.
+// Replaced atomically, so that readers never see half of it. Not synced: nobody needs it after a power cut.
 void Housekeeper::write_stats() {
   Json json = {{"pid", ::getpid()}, {"written_at", static_cast<double>(clock_.now_us()) / 1e6}};
   json.update(stats_json(metrics_.take()));
@@ -174,16 +146,9 @@ void Housekeeper::write_stats() {
   ::unlinkat(root_.dir(), "stats.json.new", 0);
 }
 
-bool Housekeeper::wait_until(std::int64_t monotonic_ns) {
-  std::unique_lock lock(mutex_);
-  std::int64_t wait_ns = monotonic_ns - clock_.monotonic_ns();
-  if (wait_ns > 0) wake_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return is_over_; });
-  return !is_over_;
-}
+bool Housekeeper::pace() { return ++removed_ % kPaceFiles != 0 || worker_.sleep_for(kPace); }
 
-bool Housekeeper::pace() { return ++paced_ % kPaceFiles != 0 || wait_until(clock_.monotonic_ns() + kPaceNs); }
-
-// A clock that jumps ahead makes everything look old. After a jump nothing is removed until it has stood for an hour.
+// A clock that jumps ahead makes everything look old. So after a jump nothing is removed for an hour.
 bool Housekeeper::clock_is_steady() {
   std::int64_t offset_us = clock_.now_us() - clock_.monotonic_ns() / 1000;
   if (std::abs(offset_us - clock_offset_us_) > kJumpUs) {
@@ -195,7 +160,7 @@ bool Housekeeper::clock_is_steady() {
 }
 
 Status Housekeeper::sweep() {
-  WARREN_TRY(need_ledger());
+  WARREN_TRY(ensure_ledger());
   Sweeper sweeper(root_, *ledger_, clock_, [this] { return pace(); });
   std::uint64_t leftovers = WARREN_TRY(sweeper.remove_leftovers());
   if (leftovers > 0) log_.note(Severity::kInfo, "leftovers_removed", {{"count", leftovers}});
@@ -212,9 +177,9 @@ Status Housekeeper::sweep() {
   return find_finished();
 }
 
-// The next page of what the relay may remove from the ledger.
+// Reads the next page of messages that the relay may remove from the ledger.
 Status Housekeeper::find_finished() {
-  WARREN_TRY(need_ledger());
+  WARREN_TRY(ensure_ledger());
   std::int64_t before_us = clock_.now_us() - config_.archive_days * kDayUs;
   std::vector<Finished> page = WARREN_TRY(ledger_->list_finished(before_us, finished_from_us_, kFinishedPage));
   finished_from_us_ = page.size() < kFinishedPage ? 0 : page.back().discovered_at_us;
@@ -227,7 +192,7 @@ Status Housekeeper::find_finished() {
 
 Status Housekeeper::make_room() {
   if (!clock_is_steady()) return Ok{};
-  WARREN_TRY(need_ledger());
+  WARREN_TRY(ensure_ledger());
   Sweeper sweeper(root_, *ledger_, clock_, [this] { return pace(); });
   auto is_enough = [this] {
     Result<double> used = disk_used(root_.dir());

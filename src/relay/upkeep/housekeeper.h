@@ -1,20 +1,20 @@
-// A thread that does for a relay what may take long and nobody waits for: counting what the ledger holds, writing
-// stats.json, and removing what is old. It reads the ledger by a connection of its own and never writes to it.
+// The relay's background chores: counting the ledger's rows, writing stats.json, and removing old files.
+//
+// They run in a thread of low priority with its own connection, which only reads the ledger.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/worker.h"
 #include "relay/ledger/ledger.h"
 #include "relay/root/config.h"
 #include "relay/root/log.h"
@@ -24,40 +24,38 @@
 
 namespace warren::relay {
 
-// Root, config, log and metrics must outlive it.
+// Thread-safe. Root, config, clock, log and metrics must outlive it.
 class Housekeeper {
  public:
-  using OpenLedger = std::function<Result<std::unique_ptr<Ledger>>()>;  // called in its thread
+  using OpenLedger = std::function<Result<std::unique_ptr<Ledger>>()>;  // called in the background thread
 
   static Result<std::unique_ptr<Housekeeper>> start(Root& root, const Config& config, Clock& clock, Log& log,
                                                     Metrics& metrics, OpenLedger open_ledger);
-  ~Housekeeper();  // ends the thread, writes stats.json once more
+  ~Housekeeper();  // writes stats.json one last time
 
-  // Numbers have changed: they are written within a second. Costs the caller next to nothing.
+  // The metrics have changed: stats.json is written within a second. Costs the caller next to nothing.
   void note_change();
 
-  // The disk is nearly full: days of the archive before yesterday go until it is not.
+  // The disk is nearly full: removes days of the archive before yesterday until it is not.
   void free_space();
 
-  // Messages whose rows the relay may remove, since they finished longer ago than the archive reaches. They are
-  // looked for anew every hour.
+  // Ids of messages that finished before the archive begins, so the relay may remove their rows. Searched every hour.
   std::vector<std::string> take_finished(std::size_t limit);
   bool has_finished() const { return has_finished_.load(std::memory_order_relaxed); }
 
  private:
   Housekeeper(Root& root, const Config& config, Clock& clock, Log& log, Metrics& metrics, OpenLedger open_ledger);
   void work();
-  void do_turn();
-  Status need_ledger();
+  void run_due_chores();
+  Status ensure_ledger();
   Status count();
   void write_stats();
   Status sweep();
   Status make_room();
   Status find_finished();
-  bool pace();  // after each file that is removed: not too fast. Whether to go on
+  bool pace();  // called after each removed file, limits the rate; false: stop
   bool clock_is_steady();
-  bool wait_until(std::int64_t monotonic_ns);  // false: it is to end
-  std::int64_t next_turn_ns() const;
+  std::int64_t next_due_ns() const;
   void note_failure(const char* what, const Status& status);
 
   Root& root_;
@@ -66,24 +64,25 @@ class Housekeeper {
   Log& log_;
   Metrics& metrics_;
   OpenLedger open_ledger_;
-  std::unique_ptr<Ledger> ledger_;  // of the thread, like what follows
-  std::int64_t stats_at_ns_ = 0;    // not before
-  std::int64_t count_at_ns_ = 0;
-  std::int64_t sweep_at_ns_ = 0;
-  bool must_count_ = true;
-  std::uint64_t paced_ = 0;
-  std::int64_t clock_offset_us_ = 0;  // of wall time over monotonic time
-  std::int64_t steady_at_ns_ = 0;
-  std::int64_t finished_from_us_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_over_ = false;  // under mutex_, like what follows
-  bool must_make_room_ = false;
-  std::deque<std::string> finished_;
+  // Used by the background thread only. Times are monotonic unless named otherwise.
+  std::unique_ptr<Ledger> ledger_;
+  std::int64_t stats_due_ns_ = 0;
+  std::int64_t count_due_ns_ = 0;
+  std::int64_t sweep_due_ns_ = 0;
+  bool must_count_ = true;
+  std::uint64_t removed_ = 0;
+  std::int64_t clock_offset_us_ = 0;  // wall time minus monotonic time
+  std::int64_t steady_at_ns_ = 0;
+  std::int64_t finished_from_us_ = 0;  // where the search for finished messages continues; 0: it is over
+
   std::atomic<bool> is_changed_ = true;
+  std::atomic<bool> must_make_room_ = false;
   std::atomic<bool> has_finished_ = false;
-  std::thread thread_;
+  std::mutex mutex_;
+  std::deque<std::string> finished_;  // under mutex_
+  bool is_started_ = false;
+  Worker worker_{{.priority = Worker::Priority::kLow}};
 };
 
 }  // namespace warren::relay

@@ -28,9 +28,9 @@ class HousekeeperTest : public ::testing::Test {
                return Ledger::open(root->ledger_path(), LedgerUse::kRead, clock);
              })).value();
   }
-  // It runs in a thread of its own: what it does is waited for.
+  // Waits for the background thread.
   template <class Condition>
-  bool comes_true(Condition condition) {
+  bool wait_until(Condition condition) {
     for (int i = 0; i < 60'000; ++i) {
       if (condition()) return true;
       ::poll(nullptr, 0, 1);
@@ -59,38 +59,38 @@ class HousekeeperTest : public ::testing::Test {
   std::unique_ptr<Housekeeper> keeper;
 };
 
-TEST_F(HousekeeperTest, WritesNumbersWhenTheyChangeAndNotMoreThanOnceASecond) {
+TEST_F(HousekeeperTest, WritesStatsWhenTheyChangeAtMostOnceASecond) {
   start();
-  ASSERT_TRUE(comes_true([&] { return content("stats.json").find("\"rounds\":0") != std::string::npos; }));
+  ASSERT_TRUE(wait_until([&] { return content("stats.json").find("\"rounds\":0") != std::string::npos; }));
   metrics.note_round();
   keeper->note_change();
   clock.advance_ns(500'000'000);
-  keeper->free_space();  // wakes it, and there is nothing to free
+  keeper->free_space();  // wakes it, with nothing to free
   EXPECT_EQ(content("stats.json").find("\"rounds\":1"), std::string::npos);
   clock.advance_ns(600'000'000);
   keeper->free_space();
-  EXPECT_TRUE(comes_true([&] { return content("stats.json").find("\"rounds\":1") != std::string::npos; }));
+  EXPECT_TRUE(wait_until([&] { return content("stats.json").find("\"rounds\":1") != std::string::npos; }));
   metrics.note_round();
-  keeper = nullptr;  // says the last at the end
+  keeper = nullptr;  // writes stats.json one last time
   EXPECT_NE(content("stats.json").find("\"rounds\":2"), std::string::npos);
 }
 
-TEST_F(HousekeeperTest, AClockThatJumpsAheadMakesNothingOldForAnHour) {
+TEST_F(HousekeeperTest, AfterTheClockJumpsNothingIsRemovedForAnHour) {
   std::string old = plant_day(31);
   start();
-  ASSERT_TRUE(comes_true([&] { return !exists(old); }));
+  ASSERT_TRUE(wait_until([&] { return !exists(old); }));
   std::string day = plant_day(0);
   clock.jump_ns(40 * 24 * kHour);
   clock.advance_ns(kHour);
   keeper->free_space();
-  ASSERT_TRUE(comes_true([&] { return content("relay.log").find("clock_jumped") != std::string::npos; }));
+  ASSERT_TRUE(wait_until([&] { return content("relay.log").find("clock_jumped") != std::string::npos; }));
   EXPECT_TRUE(exists(day));
   clock.advance_ns(2 * kHour);
   keeper->free_space();
-  EXPECT_TRUE(comes_true([&] { return !exists(day); }));
+  EXPECT_TRUE(wait_until([&] { return !exists(day); }));
 }
 
-TEST_F(HousekeeperTest, HandsOverWhatTheLedgerMayForget) {
+TEST_F(HousekeeperTest, HandsOverMessagesThatTheLedgerMayForget) {
   std::int64_t old_us = clock.now_us() - std::int64_t{40} * 86'400'000'000;
   auto transaction = ledger->begin().value();
   for (int i = 0; i < 2500; ++i) {
@@ -103,7 +103,7 @@ TEST_F(HousekeeperTest, HandsOverWhatTheLedgerMayForget) {
   ASSERT_OK(transaction.commit());
   start();
   std::set<std::string> taken;
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(wait_until([&] {
     std::vector<std::string> ids = keeper->take_finished(100);
     auto removing = ledger->begin().value();
     for (const std::string& id : ids) EXPECT_TRUE(ledger->remove_finished(id).ok());

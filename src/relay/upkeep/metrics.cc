@@ -8,8 +8,8 @@
 namespace warren::relay {
 namespace {
 
-constexpr double kStallSeconds = 30;      // a turn of the relay's thread takes milliseconds
-constexpr double kForgottenSeconds = 60;  // a file in an outbox waits for its settle time, or its sender's rate
+constexpr double kStallSeconds = 30;      // one iteration of the relay's loop normally takes milliseconds
+constexpr double kForgottenSeconds = 60;  // a file in an outbox may wait for its settle time or its sender's rate limit
 
 struct Described {
   std::string_view name;
@@ -18,15 +18,15 @@ struct Described {
 constexpr std::array<Described, kTallies> kDescribed = {{
     {"accepted", "Messages taken from outboxes and recorded"},
     {"accepted_bytes", "Bytes of those messages"},
-    {"delivered", "Deliveries durably in an inbox"},
-    {"read", "Deliveries seen to leave their inbox"},
+    {"delivered", "Deliveries made durable in an inbox"},
+    {"read", "Deliveries that left their inbox"},
     {"acked", "Deliveries acknowledged"},
     {"nacked", "Deliveries refused by their recipient"},
     {"refused", "Messages answered with a nack instead of being sent"},
-    {"retries", "Deliveries that failed, or wait behind one that did, and are to be tried again"},
+    {"retries", "Deliveries to be retried because they, or one before them, failed"},
     {"dead_letters", "Messages that became dead letters"},
-    {"rounds", "Rounds carried out"},
-    {"rounds_failed", "Rounds given up and tried again"},
+    {"rounds", "Successful rounds"},
+    {"rounds_failed", "Rounds that failed and were retried"},
     {"inotify_overflows", "Times the kernel dropped events"},
     {"archive_files_removed", "Archived messages removed because of their age or for space"},
     {"ledger_messages_removed", "Messages removed from the ledger because of their age"},
@@ -48,7 +48,7 @@ class Page {
     head(name, "gauge", help);
     sample(name, "", value);
   }
-  // Labels are words of our own: nothing in them needs escaping.
+  // Labels are our own words, so nothing needs escaping.
   void gauges(std::string_view name, std::string_view help, std::string_view label,
               const std::map<std::string, std::int64_t>& values) {
     head(name, "gauge", help);
@@ -62,7 +62,7 @@ class Page {
 
 void render_latencies(Page& page, const Snapshot& snapshot) {
   constexpr std::string_view kName = "delivery_latency_seconds";
-  page.head(kName, "histogram", "From first sight of a message in an outbox until it is durably in an inbox");
+  page.head(kName, "histogram", "From noticing a message in an outbox until it is durable in an inbox");
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < kLatencyBounds.size(); ++i) {
     sum += snapshot.latencies.at(i);
@@ -74,7 +74,7 @@ void render_latencies(Page& page, const Snapshot& snapshot) {
   page.sample(fmt::format("{}_count", kName), "", sum);
 }
 
-// Every state, so that a series does not begin only when something goes wrong.
+// Includes states without deliveries, so that every series exists from the start.
 std::map<std::string, std::int64_t> all_states(const std::map<std::string, std::int64_t>& counted) {
   std::map<std::string, std::int64_t> all = counted;
   for (int state = 0; state <= static_cast<int>(DeliveryState::kDead); ++state) {
@@ -182,14 +182,14 @@ std::string render_metrics(const Snapshot& snapshot) {
   page.gauges("deliveries", "Deliveries in the ledger by state, as last counted", "state",
               all_states(snapshot.ledger.deliveries));
   page.gauges("agents", "Agents by status", "status", with(snapshot.agents, {"active", "inactive", "terminated"}));
-  page.gauge("dead_letters", "Dead letters that nobody has dealt with yet", snapshot.ledger.dead_letters);
-  page.gauge("outbox_files", "Files noticed in outboxes and not taken yet", snapshot.outbox_files);
+  page.gauge("dead_letters", "Dead letters neither retried nor dismissed yet", snapshot.ledger.dead_letters);
+  page.gauge("outbox_files", "Files noticed in outboxes and not processed yet", snapshot.outbox_files);
   page.gauge("queue_depth", "Files in outboxes, and deliveries that are pending, stored or held",
              snapshot.queue_depth());
-  page.gauge("disk_used_ratio", "How full the filesystem of the relay's directory is", snapshot.disk_used);
-  page.gauge("failing_rounds", "Rounds in a row that could not be carried out", snapshot.failures);
-  page.gauge("start_time_seconds", "When the relay came up, in seconds since 1970", snapshot.started_at_seconds);
-  page.gauge("uptime_seconds", "How long the relay has been up", snapshot.uptime_seconds);
+  page.gauge("disk_used_ratio", "Used share of the filesystem with the relay's root", snapshot.disk_used);
+  page.gauge("failing_rounds", "Consecutive failed rounds", snapshot.failures);
+  page.gauge("start_time_seconds", "Start time of the relay, in seconds since 1970", snapshot.started_at_seconds);
+  page.gauge("uptime_seconds", "Uptime of the relay", snapshot.uptime_seconds);
   return page.take();
 }
 
@@ -213,16 +213,16 @@ Json stats_json(const Snapshot& snapshot) {
 std::vector<std::string> problems_of(const Snapshot& snapshot) {
   std::vector<std::string> problems;
   if (snapshot.failures > 0) {
-    problems.push_back(fmt::format("rounds fail, {} in a row: {}", snapshot.failures, snapshot.failure));
+    problems.push_back(fmt::format("{} rounds failed in a row: {}", snapshot.failures, snapshot.failure));
   }
   if (snapshot.disk_is_low) {
-    problems.push_back(fmt::format("the disk is nearly full: {:.1f} % are used", snapshot.disk_used * 100));
+    problems.push_back(fmt::format("the disk is nearly full: {:.1f} % used", snapshot.disk_used * 100));
   }
   if (snapshot.busy_seconds > kStallSeconds) {
-    problems.push_back(fmt::format("the relay has been at one turn for {:.0f} seconds", snapshot.busy_seconds));
+    problems.push_back(fmt::format("the relay has been busy for {:.0f} seconds", snapshot.busy_seconds));
   }
   if (snapshot.outbox_files > 0 && snapshot.since_round_seconds > kForgottenSeconds) {
-    problems.push_back(fmt::format("{} files wait in outboxes, and no round was carried out for {:.0f} seconds",
+    problems.push_back(fmt::format("{} files wait in outboxes, but no round has succeeded for {:.0f} seconds",
                                    snapshot.outbox_files, snapshot.since_round_seconds));
   }
   return problems;

@@ -14,12 +14,12 @@ using ::warren::testing::FakeClock;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-TEST(Metrics, ALatencyIsInTheFirstBucketThatReachesIt) {
+TEST(Metrics, ALatencyIsInTheFirstBucketWithASufficientBound) {
   FakeClock clock;
   Metrics metrics(clock);
-  metrics.note_latency(-5);       // a clock that went back: nothing
-  metrics.note_latency(100'000);  // 0.1 ms exactly: the first one
-  metrics.note_latency(100'001);  // the second
+  metrics.note_latency(-5);       // the clock went back: counts as 0
+  metrics.note_latency(100'000);  // exactly 0.1 ms: the first bucket
+  metrics.note_latency(100'001);  // the second bucket
   metrics.note_latency(30'000'000'000);
   metrics.note_latency(40'000'000'000);
   Snapshot got = metrics.take();
@@ -48,7 +48,7 @@ TEST(Metrics, EachTallyHasItsOwnName) {
   EXPECT_EQ(stats["done_files_removed"], kTallies);
 }
 
-TEST(Metrics, TheQueueIsWhatIsNotInAnInboxYet) {
+TEST(Metrics, TheQueueHasEverythingNotInAnInboxYet) {
   FakeClock clock;
   Metrics metrics(clock);
   metrics.set_outbox_files(5);
@@ -56,19 +56,19 @@ TEST(Metrics, TheQueueIsWhatIsNotInAnInboxYet) {
   EXPECT_EQ(metrics.take().queue_depth(), 116);
 }
 
-TEST(Metrics, HealthNamesEverythingThatIsWrong) {
+TEST(Metrics, EveryProblemIsNamed) {
   FakeClock clock;
   Metrics metrics(clock);
   EXPECT_THAT(problems_of(metrics.take()), ElementsAre());
   metrics.set_failure(3, "no space");
   metrics.set_disk(0.95, true);
-  EXPECT_THAT(problems_of(metrics.take()), ElementsAre("rounds fail, 3 in a row: no space", HasSubstr("95.0 %")));
+  EXPECT_THAT(problems_of(metrics.take()), ElementsAre("3 rounds failed in a row: no space", HasSubstr("95.0 %")));
   metrics.set_failure(0, "");
   metrics.set_disk(0.5, false);
   EXPECT_THAT(problems_of(metrics.take()), ElementsAre());
 }
 
-TEST(Metrics, ATurnThatTakesTooLongIsAProblemAndAnIdleRelayIsNot) {
+TEST(Metrics, ARelayThatIsBusyTooLongIsAProblemAndAnIdleOneIsNot) {
   FakeClock clock;
   Metrics metrics(clock);
   metrics.set_busy_since(clock.monotonic_ns());
@@ -81,7 +81,7 @@ TEST(Metrics, ATurnThatTakesTooLongIsAProblemAndAnIdleRelayIsNot) {
   EXPECT_THAT(problems_of(metrics.take()), ElementsAre());
 }
 
-TEST(Metrics, FilesThatWaitWhileNoRoundIsCarriedOutAreAProblem) {
+TEST(Metrics, WaitingFilesWithoutASuccessfulRoundAreAProblem) {
   FakeClock clock;
   Metrics metrics(clock);
   metrics.set_outbox_files(2);

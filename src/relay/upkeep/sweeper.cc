@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::int64_t kDaySeconds = 86'400;
 constexpr std::int64_t kLeftoverSeconds = 3600;
-constexpr std::string_view kSwept = "swept-";  // in tmp/: a day that is being removed
+constexpr std::string_view kSwept = "swept-";  // prefix in tmp/ of a day that is being removed
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 
-// Calls visit(name) for each name of a directory, as it is read: there may be a million. visit says whether to go on.
+// Calls visit(name) for each name while reading the directory, since there may be a million. False from visit stops.
 template <class Visit>
 Status each_name(int dir, Visit visit) {
   DirReader reader = WARREN_TRY(DirReader::open(dir));
@@ -87,7 +87,7 @@ Result<std::uint64_t> Sweeper::sweep_archive(const std::string& date, const std:
   return removed;
 }
 
-// A message that is finished stays so: what was not needed when we asked is not needed when we remove it.
+// A finished message stays finished, so a file that was not needed when checked is not needed when removed.
 Result<std::uint64_t> Sweeper::sweep_day(const std::string& date) {
   Result<Fd> day = open_below(root_.archive(), date, kDirectory);
   if (!day.ok()) return 0;  // a file or a link: not ours
@@ -103,7 +103,7 @@ Result<std::uint64_t> Sweeper::sweep_day(const std::string& date) {
   return remove_swept(aside);
 }
 
-// Some of the day's files are needed: only the others go.
+// Some of the day's files are needed: removes only the others.
 Result<std::uint64_t> Sweeper::sweep_unneeded(int day) {
   std::uint64_t removed = 0;
   std::vector<std::string> agents = WARREN_TRY(list_names(day));
@@ -118,7 +118,7 @@ Result<std::uint64_t> Sweeper::sweep_unneeded(int day) {
       return goes_on;
     }));
     if (!goes_on) break;
-    ::unlinkat(day, agent.c_str(), AT_REMOVEDIR);  // if it is empty
+    ::unlinkat(day, agent.c_str(), AT_REMOVEDIR);  // only if empty
   }
   return removed;
 }
@@ -136,10 +136,10 @@ Result<std::uint64_t> Sweeper::remove_swept(const std::string& name) {
       goes_on = may_go_on_();
       return goes_on;
     }));
-    if (!goes_on) return removed;  // the next start goes on with it
+    if (!goes_on) return removed;  // the next start continues
   }
   auto tree = WARREN_TRY(HostTree::open(root_.path() + "/tmp"));
-  WARREN_TRY(tree->remove_tree("/" + name));  // directories, and whatever else somebody put there
+  WARREN_TRY(tree->remove_tree("/" + name));  // directories, and anything else in them
   return removed;
 }
 

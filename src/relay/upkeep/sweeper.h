@@ -1,8 +1,8 @@
-// Removes what a relay's directory no longer needs: old days of the archive, what agents have long dealt with, and
-// leftovers of operations that died.
+// Removes old files below a relay's root: days of the archive, processed messages in inbox/.done, and leftovers of
+// interrupted operations.
 //
-// Removing costs a hundred times what renaming does, so a day is first renamed to tmp/ as a whole, out of everyone's
-// way, and then removed a few files at a time. Killed in between, the next start finds it there.
+// Removing files takes a hundred times as long as renaming their directory. So a day is first moved to tmp/, out of
+// everyone's way, and then removed a few files at a time. After a crash the next start finds it there.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace warren::relay {
 
-// One thread. Root, ledger and clock must outlive it. Everything stops early, without an error, once `may_go_on` says
-// no; it is asked after each file, and may take its time.
+// For one thread. Root, ledger and clock must outlive it. `may_go_on` is called after each file and may block; once it
+// returns false, everything stops early, without an error.
 class Sweeper {
  public:
   Sweeper(Root& root, Ledger& ledger, Clock& clock, std::function<bool()> may_go_on)
       : root_(root), ledger_(ledger), clock_(clock), may_go_on_(std::move(may_go_on)) {}
 
-  // In tmp/: days that were being removed, and whatever else was not touched for an hour. How many.
+  // Removes from tmp/ the days being removed, and other entries unchanged for an hour. Returns the number of entries.
   Result<std::uint64_t> remove_leftovers();
 
-  // Days before `date` (2026-01-31), the oldest first, until `is_enough`; but no file that a delivery or a dead letter
-  // still needs. How many files.
+  // Removes days before `date` (2026-01-31), oldest first, until `is_enough`; but no file that a delivery or a dead
+  // letter still needs. Returns the number of files.
   Result<std::uint64_t> sweep_archive(const std::string& date, const std::function<bool()>& is_enough);
 
-  // Message files in every inbox/.done that were written before this time. How many.
+  // Removes message files from every inbox/.done that were written before this time. Returns the number of files.
   Result<std::uint64_t> sweep_done(std::int64_t before_seconds);
 
  private:
@@ -45,7 +45,7 @@ class Sweeper {
   std::function<bool()> may_go_on_;
 };
 
-// The UTC date so many days before.
+// The UTC date that many days ago.
 std::string date_before(Clock& clock, int days);
 
 }  // namespace warren::relay

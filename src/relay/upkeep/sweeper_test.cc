@@ -38,7 +38,7 @@ class SweeperTest : public ::testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, (root->path() + "/" + path).c_str(), times, AT_SYMLINK_NOFOLLOW), 0);
   }
   bool exists(const std::string& path) { return find_host_link(root->path() + "/" + path)->has_value(); }
-  // A message of the day with one delivery, which ends in this state.
+  // Records a message of the day with one delivery in this state.
   std::string record(const std::string& stem, const std::string& day, DeliveryState state, std::int64_t at_us = 0) {
     MessageRow row{.id = "alice/" + stem, .agent = "alice", .direction = "outbox"};
     row.path = "archive/" + day + "/alice/" + stem + ".msg";
@@ -62,7 +62,7 @@ class SweeperTest : public ::testing::Test {
 
 const std::function<bool()> kNever = [] { return false; };
 
-TEST_F(SweeperTest, OnlyDaysBeforeTheDateGoAndNothingThatIsNoDay) {
+TEST_F(SweeperTest, OnlyDaysBeforeTheDateAreRemovedAndNothingElse) {
   write("archive/2023-01-01/alice/1-aaaaaaaa.msg");
   write("archive/2023-01-01/alice/1-aaaaaaaa.msg.conflict-12");
   write("archive/2023-01-02/bob/deep/er/1-aaaaaaaa.msg");
@@ -78,7 +78,7 @@ TEST_F(SweeperTest, OnlyDaysBeforeTheDateGoAndNothingThatIsNoDay) {
   EXPECT_EQ(sweeper().remove_leftovers().value(), 0U);  // nothing is left in tmp/
 }
 
-TEST_F(SweeperTest, WhatADeliveryOrADeadLetterNeedsStays) {
+TEST_F(SweeperTest, FilesNeededByADeliveryOrADeadLetterStay) {
   int number = 0;
   for (DeliveryState state : {DeliveryState::kPending, DeliveryState::kStored, DeliveryState::kHeld,
                               DeliveryState::kDead, DeliveryState::kRead, DeliveryState::kDelivered}) {
@@ -96,7 +96,7 @@ TEST_F(SweeperTest, WhatADeliveryOrADeadLetterNeedsStays) {
   }
 }
 
-TEST_F(SweeperTest, TheOldestDayGoesFirstAndNoMoreThanEnough) {
+TEST_F(SweeperTest, TheOldestDayIsRemovedFirstAndNoMoreThanEnough) {
   for (const char* day : {"2023-01-03", "2023-01-01", "2023-01-02"}) {
     write(fmt::format("archive/{}/alice/1-aaaaaaaa.msg", day));
   }
@@ -105,7 +105,7 @@ TEST_F(SweeperTest, TheOldestDayGoesFirstAndNoMoreThanEnough) {
   EXPECT_TRUE(exists("archive/2023-01-03"));
 }
 
-TEST_F(SweeperTest, WhatWasStoppedHalfWayIsFinishedAsALeftover) {
+TEST_F(SweeperTest, AnInterruptedSweepIsFinishedAsALeftover) {
   for (int i = 0; i < 10; ++i) write(fmt::format("archive/2023-01-01/alice/{}-aaaaaaaa.msg", i));
   EXPECT_EQ(*sweeper(4).sweep_archive("2023-02-01", kNever), 3U);
   EXPECT_FALSE(exists("archive/2023-01-01"));
@@ -130,7 +130,7 @@ TEST_F(SweeperTest, LeftoversThatMayStillBeInUseStay) {
   EXPECT_TRUE(exists("tmp/deliveries/1-aaaaaaaa.msg.bob"));
 }
 
-TEST_F(SweeperTest, OldMessagesThatWereDoneWithGo) {
+TEST_F(SweeperTest, OldProcessedMessagesAreRemoved) {
   ASSERT_OK(root->make_agent("bob"));
   write("agents/bob/inbox/.done/1-aaaaaaaa.msg", kNow - 2 * kDay);
   write("agents/bob/inbox/.done/2-aaaaaaaa.msg", kNow);
@@ -143,7 +143,7 @@ TEST_F(SweeperTest, OldMessagesThatWereDoneWithGo) {
   EXPECT_TRUE(exists("agents/bob/inbox/3-aaaaaaaa.msg"));
 }
 
-TEST_F(SweeperTest, TheLedgerForgetsWhatIsFinishedAndOldAndNothingElse) {
+TEST_F(SweeperTest, TheLedgerForgetsOnlyOldFinishedMessages) {
   std::int64_t old_us = (kNow - 2 * kDay) * 1'000'000;
   std::int64_t before_us = (kNow - kDay) * 1'000'000;
   clock.jump_ns(-2 * kDay * 1'000'000'000);  // settled then

@@ -1,4 +1,4 @@
-"""Content: holes, sizes, far offsets, maps, and the calls that move bytes without reading them."""
+"""Content: holes, sizes, large offsets, memory maps, and calls that copy bytes without reading them."""
 import ctypes
 import hashlib
 import mmap
@@ -17,7 +17,7 @@ def content_of(fd):
 
 
 def pieces(fd):
-    """(start, end) of what SEEK_DATA and SEEK_HOLE call data."""
+    """(start, end) of the data ranges according to SEEK_DATA and SEEK_HOLE."""
     found, position, size = [], 0, os.fstat(fd).st_size
     while position < size:
         try:
@@ -30,7 +30,7 @@ def pieces(fd):
 
 
 def seeks_are_valid(fd):
-    """Every byte outside the data is zero, and pieces are in order, apart and inside the file."""
+    """Every byte outside the data ranges is zero, and the ranges are ordered, disjoint and inside the file."""
     data, pairs = content_of(fd), pieces(fd)
     ends = [end for pair in pairs for end in pair]
     if ends != sorted(set(ends)) or any(end > len(data) for end in ends):
@@ -214,7 +214,7 @@ def copies_between_files(p):
 
 @case
 def copies_over_fresh_writes(p):
-    """What was written a moment ago, through another descriptor, is copied; and the copy is seen at once."""
+    """Data just written through another descriptor is copied, and the copy is visible at once."""
     write("a", b"old" * 5000)
     write("b", b"")
     with opened("a") as a, opened("b") as b:

@@ -1,4 +1,4 @@
-"""What is too much, and where one filesystem ends."""
+"""Limits, and the boundaries of a filesystem."""
 import os
 import resource
 import signal
@@ -22,7 +22,7 @@ def a_process_limit_on_file_size_holds(p):
 
 @case
 def offsets_that_no_file_has(p):
-    """Maximum sizes are each filesystem's own: EFBIG, or done right."""
+    """Maximum sizes differ between filesystems: the call fails with EFBIG or succeeds correctly."""
     write("f")
     with opened("f") as fd:
         for size in (10**15, 1 << 62, (1 << 63) - 1):
@@ -60,7 +60,7 @@ def statvfs_makes_sense(p):
         p.note(f"{what}: blocks", found.f_bavail <= found.f_bfree <= found.f_blocks)
         p.note(f"{what}: room", found.f_bavail > 0 and found.f_blocks > 0)
         p.note(f"{what}: writable", not found.f_flag & os.ST_RDONLY)
-    # A mount's total is what the agent has and what its disk has left, which others change meanwhile.
+    # A mount's total is the agent's size plus the free space of its disk, which others change meanwhile.
     p.note("one block size", whole.f_frsize == by_file.f_frsize == by_descriptor.f_frsize)
 
 

@@ -140,7 +140,7 @@ def what_was_there_is_listed_once_while_others_come(p):
 
 @case
 def removing_while_listing_empties(p):
-    """What rm -r does: list, remove what was listed, until nothing is left."""
+    """Like rm -r: list, remove the listed entries, until nothing is left."""
     os.mkdir("d")
     for number in range(2500):
         os.close(os.open(f"d/{number}", os.O_CREAT | os.O_WRONLY))

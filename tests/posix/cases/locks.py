@@ -15,14 +15,14 @@ def lock(fd, kind, start=0, length=0, command=fcntl.F_SETLK):
 
 
 def who_holds(fd, kind, start=0, length=0, command=fcntl.F_GETLK):
-    """(kind, start, length, by another) of the first lock in the way."""
+    """(kind, start, length, held by another process) of the first conflicting lock."""
     asked = struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
     kind, _, start, length, pid = struct.unpack("hhqqi4x", fcntl.fcntl(fd, command, asked))
     return "nobody" if kind == fcntl.F_UNLCK else (kind, start, length, pid == os.getppid())
 
 
 def elsewhere(call, *args):
-    """In another process, on a descriptor of its own."""
+    """Runs in another process, on its own descriptor."""
     def run():
         with opened("f") as fd:
             return outcome(call, fd, *args)

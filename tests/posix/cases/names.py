@@ -1,4 +1,4 @@
-"""Names: which bytes, how long, how deep; and what links and symlinks make of them."""
+"""Names: allowed bytes, length, depth; and links and symlinks."""
 import os
 
 from probe import *

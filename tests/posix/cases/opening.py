@@ -1,4 +1,4 @@
-"""What the flags of open mean afterwards: appending, direct, path-only, temporary, truncating."""
+"""The effects of open's flags: appending, direct, path-only, temporary, truncating."""
 import errno
 import mmap
 import os

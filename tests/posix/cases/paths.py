@@ -1,4 +1,4 @@
-"""Every call that takes a path, on every kind of path: its result, and what it did to the tree."""
+"""Every call that takes a path, on every kind of path: its result, and its effect on the tree."""
 import os
 import socket
 import stat
@@ -9,7 +9,7 @@ LONG_NAME = "n" * 255
 
 
 def build():
-    """One of each. Kept small: it is made anew after each call that changed something."""
+    """One node of each type. Kept small: it is created again after each call that changed something."""
     os.mkdir("dir")
     os.mkdir("full")
     write("full/child")
@@ -93,7 +93,7 @@ def bind(path):
 
 
 class Bench:
-    """Calls on a fresh tree each, as cheaply as is right: a tree that nothing changed is used again."""
+    """Makes each call on a fresh tree; an unchanged tree is reused."""
 
     def __init__(self):
         self.count = 0

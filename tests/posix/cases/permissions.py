@@ -1,4 +1,4 @@
-"""Who may do what: users against modes, sticky directories, set-id bits, ownership."""
+"""Permissions: users and modes, sticky directories, set-id bits, ownership."""
 import os
 import stat
 
@@ -10,7 +10,7 @@ USERS = {"root": (ROOT, ()), "owner": (OWNER, ()), "group": (MEMBER, ()), "other
 
 
 def in_dir(mode, prefix):
-    """A directory of OWNER's with one of everything, some of it OTHER's."""
+    """A directory owned by OWNER with one node of each type, some owned by OTHER."""
     top = prefix + oct(mode)
     os.mkdir(top)
     write(f"{top}/file")
@@ -109,7 +109,7 @@ def files_case(who, groups):
     def run(p):
         os.chmod(".", 0o777)
         for mode in FILE_MODES:
-            # Nobody's magic: executing it fails with ENOEXEC where it is allowed at all.
+            # Not a known executable format: executing it fails with ENOEXEC if it is permitted at all.
             write(oct(mode), b"\x00content\n")
             own(oct(mode), OWNER, mode)
 
@@ -147,8 +147,8 @@ def copy_into(path):
 
 
 SETID_MODES = [0o6777, 0o4777, 0o2777, 0o4666, 0o1777]
-# Set-group-id without group execution goes only for those outside the group, and the kernel does not tell a FUSE
-# server who is: compared only for those inside.
+# Set-group-id without group execution is cleared only for users outside the group, and the kernel does not tell a FUSE
+# server which users are: compared only for users inside.
 SETGID_ALONE_MODES = [0o2767, 0o6767, 0o2666, 0o6666]
 # Not chown(-1, -1): where the server clears the bits (HANDLE_KILLPRIV_V2) the kernel does not tell it of that.
 SETID_CALLS = [
@@ -312,7 +312,7 @@ def search_permission_is_checked_on_the_whole_way(p):
 
 @case
 def a_sticky_directory_protects_each_owner(p):
-    """Who is: owner of the entry, of the directory, of neither; and what may be replaced."""
+    """The caller owns the entry, the directory, or neither; and what may be replaced."""
     for who, tag in ((OWNER, "directory's owner"), (OTHER, "entry's owner"), (MEMBER, "neither")):
         os.mkdir(tag)
         own(tag, OWNER, 0o1777)

@@ -1,4 +1,4 @@
-"""Fifos, sockets and device nodes, used for what they are for."""
+"""Fifos, sockets and device nodes in actual use."""
 import os
 import select
 import socket

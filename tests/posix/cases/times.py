@@ -1,4 +1,4 @@
-"""Times: what can be set, and which call moves which time of which node."""
+"""Times: what can be set, and which call changes which time of which node."""
 import mmap
 import os
 
@@ -53,7 +53,7 @@ def write_mapped(fd):
         mapped.flush()
 
 
-# Not writing to a fifo: the kernel keeps the content and does not tell a FUSE server.
+# Without writing to a fifo: the kernel keeps the content and does not notify a FUSE server.
 MOVES = {
     "nothing": lambda: None,
     "stat": lambda: os.stat("d/f"),
@@ -111,7 +111,7 @@ MOVES = {
 
 
 def watch(call):
-    """Which times the call moved, of each node that was there before, found by descriptor wherever it went."""
+    """The times that the call changed, for each existing node; nodes are followed by descriptor if they move."""
     os.makedirs("d/sub")
     os.mkdir("e")
     for name in ("d/f", "e/other", "d/empty"):

@@ -1,4 +1,4 @@
-"""Files and directories that are gone by name and still in use."""
+"""Unlinked files and directories that are still in use."""
 import mmap
 import os
 
