@@ -206,7 +206,7 @@ class Metrics(Observe):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        cases = {"x": "no address", "70000": "no address", "example.org:80": "no address", "::1:80": "no address|brackets",
+        cases = {"x": "not a valid address", "70000": "not a valid address", "example.org:80": "not a valid address", "::1:80": "not a valid address to listen on",
                  str(port): "in use", "0.0.0.0:0": "other machines", "[::]:0": "other machines", "192.0.2.1:0": "other machines"}
         for address, error in cases.items():
             for words in (["up"], ["up", "--daemon"]):
