@@ -93,7 +93,7 @@ class Commands:
     def test_a_base_that_cannot_be_one_is_refused(self):
         self.fails("--base", "/", "--", "true", says="--base: '/'")
         for path in ("/proc", "/sys", "/dev"):
-            self.fails("--base", path, "--", "true", says="the system's own")
+            self.fails("--base", path, "--", "true", says="belongs to the system")
         self.fails("--base", "nothing", "--", "true", says="--base: 'nothing' does not exist")
         self.fails("--base", "file", "--", "true", says="is not a directory")
         self.fails("--base", self.world.home / ".agentfs", "--", "true", says="where agent files are kept")
