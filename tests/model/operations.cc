@@ -80,27 +80,27 @@ Result<std::string> read(FileSystem& fs, Inode node, std::uint64_t offset, std::
   return out;
 }
 
-std::string describe(Timestamp at) { return fmt::format("{}.{:09}", at.seconds, at.nanoseconds); }
+std::string time_text(Timestamp at) { return fmt::format("{}.{:09}", at.seconds, at.nanoseconds); }
 
-std::string describe(const char* name, const std::optional<SetTime>& time) {
+std::string set_time_text(const char* name, const std::optional<SetTime>& time) {
   if (!time) return "";
-  return fmt::format(" {}={}", name, time->at ? describe(*time->at) : "now");
+  return fmt::format(" {}={}", name, time->at ? time_text(*time->at) : "now");
 }
 
-std::string describe(const AttributeChanges& changes) {
+std::string changes_text(const AttributeChanges& changes) {
   std::string text;
   if (changes.mode) text += fmt::format(" mode={:o}", *changes.mode);
   if (changes.uid) text += fmt::format(" uid={}", *changes.uid);
   if (changes.gid) text += fmt::format(" gid={}", *changes.gid);
   if (changes.size) text += fmt::format(" size={}", *changes.size);
-  return text + describe("atime", changes.atime) + describe("mtime", changes.mtime);
+  return text + set_time_text("atime", changes.atime) + set_time_text("mtime", changes.mtime);
 }
 
 }  // namespace
 
 std::string describe(const Attributes& of) {
   return fmt::format("mode={:o} nlink={} owner={}:{} size={} atime={} mtime={} ctime={} rdev={}", of.mode, of.nlink,
-                     of.owner.uid, of.owner.gid, of.size, describe(of.atime), describe(of.mtime), describe(of.ctime),
+                     of.owner.uid, of.owner.gid, of.size, time_text(of.atime), time_text(of.mtime), time_text(of.ctime),
                      of.rdev);
 }
 
@@ -120,7 +120,7 @@ std::string describe(const Operation& of) {
                          static_cast<int>(of.rename_mode));
     case Call::kList: return fmt::format("list #{} by {}", of.node, of.length);
     case Call::kGetAttributes: return fmt::format("get_attributes #{}", of.node);
-    case Call::kSetAttributes: return fmt::format("set_attributes #{}{}", of.node, describe(of.changes));
+    case Call::kSetAttributes: return fmt::format("set_attributes #{}{}", of.node, changes_text(of.changes));
     case Call::kReadLink: return fmt::format("read_link #{}", of.node);
     case Call::kRetain: return fmt::format("retain #{}", of.node);
     case Call::kForget: return fmt::format("forget #{} {} times", of.node, of.length);
