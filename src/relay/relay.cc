@@ -19,13 +19,13 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kRecoverPage = 256;  // soon recorded: a start that is killed again and again comes forward
+constexpr std::size_t kRecoverPage = 256;  // small: a start that is killed again and again still makes progress
 constexpr std::size_t kBodiesPage = 1024;
 constexpr int kOpenTries = 20;
 constexpr int kFinishRounds = 64;
 
-// Changes with every start of the machine, and for a copy of the directory: as long as it is the same, so is what we
-// left in it, synced or not.
+// Changes with every start of the machine, and for a copy of the directory: as long as it is the same, the directory is
+// as we left it, synced or not.
 std::string file_life(int dir) {
   struct ::stat facts {};
   if (::fstat(dir, &facts) != 0) return "";
@@ -82,8 +82,8 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   return relay;
 }
 
-// What the ledger is needed for. A connection that is lost on the way is made again by the first round.
-// Another relay that starts at the same time makes tables, too: then one of both is told to try again.
+// Another relay that starts at the same time creates tables, too: then one of both gets kBusy and tries again. A
+// connection that is lost meanwhile is made again by the first round.
 Status Relay::open() {
   Status opened = open_once();
   for (int tries = 1; tries < kOpenTries && !opened.ok() && opened.error().code() == Code::kBusy; ++tries) {
@@ -129,7 +129,7 @@ Status Relay::recover() {
   std::string life = file_life(root_->deliveries());
   std::optional<std::string> former = WARREN_TRY(ledger_->find_value("file_life"));
   bool is_after_power_cut = former && *former != life;
-  keeps_bodies_ = false;  // of what recovery itself tells, since it drops them all in the end
+  keeps_bodies_ = false;  // for the reports of recovery itself, since it drops all bodies at its end
   WARREN_TRY(recover_read(is_after_power_cut));
   std::int64_t resumed = WARREN_TRY(resume(is_after_power_cut));
   WARREN_TRY(remove_orphans());
@@ -151,8 +151,8 @@ Status Relay::recover() {
   return Ok{};
 }
 
-// What was read may have vanished with the power, before its receiver got anywhere with it: then it is to be delivered
-// again. If there was no cut, it is made sure that it cannot happen any more.
+// A power cut may have removed a file that was read before its receiver did anything with it: then it is delivered
+// again. If there was no cut, the directories are synced, so that it cannot happen any more.
 Status Relay::recover_read(bool is_after_power_cut) {
   bodies_.clear();
   unneeded_bodies_.clear();
@@ -178,7 +178,7 @@ Status Relay::recover_read(bool is_after_power_cut) {
   return Ok{};
 }
 
-// All are published before anybody is told of one: what is told has newer names than every one of them.
+// All are published before any receipt is sent: receipts then have newer names than all of them.
 Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
   std::set<std::string> failing;
   for (DueFilter filter{.limit = kRecoverPage};;) {
@@ -193,16 +193,16 @@ Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
     if (page.empty()) break;
     filter.after = page.back().id;
     resumed += static_cast<std::int64_t>(page.size());
-    WARREN_TRY(settle_again(page));
+    WARREN_TRY(record_again(page));
   }
   return resumed;
 }
 
-// Renaming again what was renamed already does nothing: see Mailroom. What cannot be renamed is seen to by
-// settle_again(); later ones to the same recipient must not overtake it.
+// Renaming a file a second time does nothing: see Mailroom. Failures are handled by record_again(); later deliveries to
+// the same recipient must not overtake.
 //
 // Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
-// cut they may be lost or empty, so whatever the recipient does not have is staged anew.
+// cut they may be lost or empty, so every file that the recipient does not have is staged anew.
 Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut,
                             std::set<std::string>& failing) {
   for (const Delivery& delivery : page) {
@@ -219,8 +219,8 @@ Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_pow
   return Ok{};
 }
 
-// Whoever wanted a receipt gets it now: had it been sent before, the delivery would not be pending.
-Status Relay::settle_again(const std::vector<Delivery>& page) {
+// Receipts are sent now: had they been sent before, the delivery would not be pending.
+Status Relay::record_again(const std::vector<Delivery>& page) {
   for (const Delivery& delivery : page) publish_one(delivery);
   collect_fresh(Wait::kForAll);
   metrics_.add(Tally::kDelivered, changes_.size());
@@ -233,7 +233,7 @@ Status Relay::settle_again(const std::vector<Delivery>& page) {
   return Ok{};
 }
 
-// Staged by a round that never committed: nobody was told of them, and their senders' files are in the outboxes.
+// Staged by a round that never committed: nothing refers to them, and their senders' files are in the outboxes.
 Status Relay::remove_orphans() {
   std::vector<std::string> staged = WARREN_TRY(mailroom_.list_staged());
   for (const std::string& file : staged) {
@@ -323,7 +323,7 @@ std::int64_t Relay::wake_at_ns() const {
   return at;
 }
 
-// Who waited for an attachment to be hashed is asked again: senders by name, all else by "".
+// Resumes whatever waited for an attachment to be hashed: senders by name, everything else by "".
 void Relay::take_hashed() {
   for (const std::string& waiter : attachments_->take_hashed()) {
     if (!waiter.empty()) {
@@ -370,7 +370,7 @@ Status Relay::run(int stop) {
   pollfd stopping{stop, POLLIN, 0};
   while (::poll(&stopping, 1, 0) <= 0) {
     metrics_.set_busy_since(clock_.monotonic_ns());
-    supervisor_.poll();  // before events: what an agent sent last comes before the word of its end
+    supervisor_.poll();  // before events: an agent's last messages precede the report of its end
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) add_agents();
@@ -381,7 +381,7 @@ Status Relay::run(int stop) {
     if (!is_paused) paused_until_ns_ = 0;
     if (!is_paused && WARREN_TRY(round())) continue;
     if (!is_paused && !watcher_->has_backlog() && attachments_->sweep()) continue;
-    if (!is_paused && rest()) continue;
+    if (!is_paused && run_idle_work()) continue;
     metrics_.set_busy_since(0);
     WARREN_TRY(sleep(stop));
   }

@@ -1,9 +1,8 @@
 // The relay: takes messages from outboxes, records them in the ledger, and delivers them to inboxes.
 //
-// It works in rounds. A round plans what is to be done with the files that were found and with what happened since
-// (plan), writes the files for inboxes to tmp/deliveries and syncs them (stage), records all of it in one transaction
-// (commit), and renames them into the inboxes (publish). Killed anywhere, the next start goes on from the ledger.
-// docs/design/relay.md has the argument.
+// It works in rounds. A round decides about new files and about earlier deliveries (plan), writes the files for inboxes
+// to tmp/deliveries (stage), records everything in one transaction (commit), and renames the files into the inboxes
+// (publish). After a crash the next start continues from the ledger. docs/design/relay.md has the argument.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +40,9 @@
 
 namespace warren::relay {
 
-// How long news, such as "delivered", may wait for a round that records it along.
+// How long news of an earlier delivery, such as "delivered", waits for a round that has something else to record.
 inline constexpr std::int64_t kFlushNs = 20'000'000;
-inline constexpr std::size_t kNewsAtOnce = 16;  // for so much of it a round is worth while
+inline constexpr std::size_t kNewsAtOnce = 16;  // so many are worth a round of their own
 
 // A message of this round, from an agent or from the relay itself, and who gets it.
 struct Outgoing {
@@ -51,7 +50,7 @@ struct Outgoing {
   Message message;
   std::vector<Delivery> deliveries;
   std::int64_t discovered_ns = 0;  // monotonic; 0: before this start
-  std::string unsynced;            // what was staged without being synced, for the ledger
+  std::string unsynced;            // content that was staged without being synced, for the ledger
   bool is_arrival = false;         // recorded as one row, and entered later
 };
 
@@ -69,7 +68,7 @@ struct Restaged {
   std::string content;
 };
 
-// What a delivery that came from elsewhere, or waited, brings along.
+// The attachments of a delivery that came from another home, or waited.
 struct Attached {
   std::string message_id;
   std::vector<Attachment> attachments;
@@ -82,18 +81,18 @@ struct Subscription {
 };
 
 struct Plan {
-  std::optional<Transaction> transaction;  // begun by whatever part of the plan needs it first
+  std::optional<Transaction> transaction;  // begun by the first part of the plan that needs it
   std::vector<Candidate> candidates;
   std::vector<Outgoing> messages;
-  std::vector<Restaged> restaged;  // waited in the ledger, and go now
-  std::vector<Restaged> rerouted;  // the same, to agents of other homes
+  std::vector<Restaged> restaged;  // deliveries that waited in the ledger, and go now
+  std::vector<Restaged> rerouted;  // deliveries that waited, and now go to agents of other homes
   std::vector<Attached> attached;  // of those that are restaged, rerouted or stored
   std::vector<Delivery> retried;   // staged long ago
   bool has_more_retries = false;
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
   std::set<std::int64_t> read;  // deliveries among the changes
-  std::vector<Change> acks;     // by this one, and what it found dead; planned anew if it is abandoned
+  std::vector<Change> acks;     // of this round, with deliveries it found dead; planned anew if it is abandoned
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
@@ -104,7 +103,7 @@ struct Plan {
   std::size_t delivery_count = 0;
   Supervision supervision;                         // of agents that the relay starts
   std::unordered_map<std::int64_t, bool> entered;  // arrivals by stamp: whether as completed
-  bool drops_bodies = false;                       // that nobody needs any more
+  bool drops_bodies = false;                       // those in unneeded_bodies_
 
   bool is_empty() const;
   bool must_be_durable() const;  // before it is carried out
@@ -114,13 +113,13 @@ struct Plan {
 class Relay {
  public:
   // Locks the root (kBusy if a relay is up), repairs it, opens the ledger and recovers.
-  // `ledger` is the address of a PostgreSQL database, and is kept in config.json; "": what stands there. If that is
-  // away, run() waits for it first; what no waiting cures (a password, say) is an error at once.
+  // `ledger` is the address of a PostgreSQL database, and is kept in config.json; "": the one config.json names. If it
+  // is unavailable, run() waits for it first; an error that waiting does not cure (a wrong password) fails at once.
   static Result<std::unique_ptr<Relay>> start(const std::string& path, Clock& clock, LauncherOptions launch = {},
                                               const std::string& ledger = "");
   ~Relay();
 
-  // Serves until `stop` becomes readable. What was taken is finished first.
+  // Serves until `stop` becomes readable, and finishes the messages it has accepted.
   Status run(int stop);
 
   Metrics& metrics() { return metrics_; }       // for any thread
@@ -131,13 +130,13 @@ class Relay {
   Status open();
   Status open_once();
   bool is_open() const { return housekeeper_ != nullptr; }
-  Result<bool> wait_for_ledger(int stop);  // false: it is to stop
+  Result<bool> wait_for_ledger(int stop);  // false: `stop` became readable
   void note_ledger_away(const Error& why);
   Status recover();
   Status recover_read(bool is_after_power_cut);
-  Result<std::int64_t> resume(bool is_after_power_cut);  // what is pending; gives how many
+  Result<std::int64_t> resume(bool is_after_power_cut);  // pending deliveries; returns how many
   Status publish_again(const std::vector<Delivery>& page, bool is_after_power_cut, std::set<std::string>& failing);
-  Status settle_again(const std::vector<Delivery>& page);
+  Status record_again(const std::vector<Delivery>& page);
   Status remove_orphans();
   void add_agents();
   void add_agent(const std::string& name, std::int64_t now_us);
@@ -162,7 +161,7 @@ class Relay {
   bool will_come_again(std::string_view file, const Message& message) const;
   void recognise(Outgoing& outgoing);
 
-  // Planning: relay_plan.cc for files of outboxes, relay_progress.cc for everything else.
+  // Planning: relay_plan.cc for files in outboxes, relay_progress.cc for everything else.
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
@@ -196,9 +195,9 @@ class Relay {
   void tell(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
-  Share due_news(const Plan& plan) const;  // how much of what happened to earlier deliveries this round records
-  std::int64_t rest_ns() const;            // for how long there must be nothing else to do, before it is
-  // What the ledger knows, or will when arrivals are entered.
+  Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records
+  std::int64_t rest_ns() const;            // how long the relay must have been idle before it records them
+  // In the ledger, or among the arrivals that are not entered yet.
   Result<std::optional<MessageRow>> find_message(std::string_view id);
   Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
   Result<std::optional<Delivery>> find_to(std::string_view message_id, std::string_view recipient);
@@ -241,7 +240,7 @@ class Relay {
   void look_at_agents();
   bool has_mail(const std::string& agent) const;
 
-  // What several relays share: relay_shared.cc.
+  // Ledgers that several relays share: relay_shared.cc.
   void hear_news();
   Status refresh_ledger();
   Status recover_in_doubt();
@@ -265,12 +264,12 @@ class Relay {
   Status record_message(Outgoing& outgoing);
   Status record_changes(Plan& plan, const std::vector<Change>& changes);
   Status record_change(const Change& change);
-  Status settle(const Plan& plan, const std::vector<Change>& changes);
+  Status update_statuses(const Plan& plan, const std::vector<Change>& changes);
   Status record_rest(const Plan& plan);
   Result<std::size_t> drop_bodies(const Plan& plan);
   void publish(Plan& plan);
-  Status settle_syncs();
-  std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; gives those to try again
+  Status check_syncs();
+  std::vector<Filing> file(std::vector<Filing> filings);  // in the syncer's thread; returns those to try again
   void collect_fresh(Wait wait);
   void release_body(std::int64_t stamp);
   void publish_one(const Delivery& delivery);
@@ -281,7 +280,7 @@ class Relay {
   Status clear_doubt();
   void retry(Delivery delivery, std::string_view why);
 
-  // Telling how it goes, and resting: relay_observe.cc.
+  // Metrics, the log, and idle work: relay_observe.cc.
   void observe_round(const Plan& plan);
   void observe_messages(const Plan& plan);
   void observe_changes(const std::vector<Change>& changes);
@@ -291,7 +290,7 @@ class Relay {
   void observe_outboxes();
   void count_agents();
   void look_at_disk();
-  bool rest();  // nothing is to be done: a little housekeeping of the ledger. Whether there was some
+  bool run_idle_work();  // a little housekeeping of the ledger; false: nothing to do
   Status forget_finished(const std::vector<std::string>& ids);
 
   std::int64_t now_ms() { return clock_.now_us() / 1000; }
@@ -308,19 +307,19 @@ class Relay {
   Launcher launcher_;
   Supervisor supervisor_;
   std::unique_ptr<Ledger> ledger_;
-  std::uint64_t asked_ = 0;                   // for a sync
-  std::map<std::string, std::string> taken_;  // after a power cut: what was taken though the ledger does not know it
+  std::uint64_t asked_ = 0;                   // the last sync that was asked for
+  std::map<std::string, std::string> taken_;  // after a power cut: files in .done that the ledger does not know
   std::unique_ptr<Attachments> attachments_;
   std::unique_ptr<Watcher> watcher_;
   FreshDeliveries fresh_;
   Arrivals arrivals_;
   std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
   std::deque<std::int64_t> unneeded_bodies_;              // to be dropped by the next rounds
-  bool keeps_bodies_ = false;                             // whether small files need not be synced before the commit
+  bool keeps_bodies_ = false;                             // small files are not synced before the commit
   std::deque<Change> changes_;                            // to be recorded by the next rounds
-  bool is_awaited_ = false;                               // whether somebody is to be told of one of them
-  std::vector<LeftInbox> left_;                           // the same, of inboxes
-  std::vector<AgentRow> agent_changes_;                   // the same, of agents
+  bool is_awaited_ = false;                               // one of them is to be reported to an agent
+  std::vector<LeftInbox> left_;                           // files that left inboxes: the next rounds record them
+  std::vector<AgentRow> agent_changes_;                   // to be recorded by the next round
   std::set<std::string> to_release_;                      // agents (or Lead) whose waiting deliveries may go
   std::set<std::string> waiting_releases_;                // of these, the ones that wait for an attachment to be hashed
   std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
@@ -334,40 +333,40 @@ class Relay {
   std::int64_t busy_at_ns_ = 0;                         // monotonic: the end of the last round with anything new
   bool is_ending_ = false;                              // nothing new is taken
   std::int64_t paused_until_ns_ = 0;
-  std::int64_t dirs_until_ns_ = 0;                 // the same, of inboxes that stay open
+  std::int64_t dirs_until_ns_ = 0;                 // monotonic: how long open inboxes stay open
   std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
   std::set<std::string> idle_;                     // agents we made inactive ourselves
-  bool agents_doubtful_ = false;                   // the same of an earlier one, as to lives
-  bool is_doubtful_ = false;                       // whether the commit that failed just now may have happened
+  bool agents_doubtful_ = false;                   // a failed commit that changed lives may have happened
+  bool is_doubtful_ = false;                       // the commit that failed just now may have happened
   std::vector<std::string> doubtful_;              // staged for such commits
   int failures_ = 0;                               // rounds in a row that could not be carried out
   std::mt19937_64 random_;
-  std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked, whatever it told
+  std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked without a notification
   bool routed_wanted_ = false;
-  std::set<std::string> waiting_arrivals_;  // SENDER>RECIPIENT: what they wait for is being fetched
+  std::set<std::string> waiting_arrivals_;  // SENDER>RECIPIENT: their attachments are being fetched
   std::set<std::string> passed_over_;       // when routed deliveries were last claimed; recipients as well
   bool agents_stale_ = false;
   bool has_recovered_ = false;  // ever, in this process
   bool names_wanted_ = false;   // agents whose names could not be claimed yet
   bool must_recover_ = false;   // whether the last commit happened is not known
   std::int64_t agents_version_ = 0;
-  std::set<std::string> refused_names_;  // at home elsewhere; noted already
+  std::set<std::string> refused_names_;  // of agents at home elsewhere; logged already
   std::int64_t outboxes_at_ns_ = 0;      // when their files are counted again
-  std::int64_t forget_at_ns_ = 0;        // not before: gently
+  std::int64_t forget_at_ns_ = 0;        // monotonic: rows are not removed before
   Metrics metrics_;
   DiskWatch disk_;
-  std::unique_ptr<LedgerSyncer> syncer_;  // the last two: their threads use what is above
+  std::unique_ptr<LedgerSyncer> syncer_;  // the last two: their threads use the members above
   std::unique_ptr<Housekeeper> housekeeper_;
 };
 
 std::string text_in(const Json& payload, const char* key);  // of an operation; "" if there is none
 
-bool is_shortage(const Error& error);  // of descriptors or space: what failed is tried again, as it was
+bool is_shortage(const Error& error);  // of descriptors or space: the operation is repeated as it was
 
-// What stands in the inbox: the message, headed by who sent it and its id.
+// The content of a file in an inbox: the message with its sender and its id as the first headers.
 std::string render(const Message& message, std::string_view sender, std::string_view id);
 
-// The file's name: sorts by the stamp, and two messages never share one.
+// The name of a file in an inbox: sorts by the stamp, and is unique to the message.
 std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns);
 
 }  // namespace warren::relay

@@ -1,5 +1,5 @@
-// After a power cut. Files that were never synced may be in inboxes without their content; and of what happened last,
-// the directories may know what the ledger does not.
+// After a power cut. Files that were never synced may be in inboxes without their content; and the directories may have
+// later changes than the ledger.
 #include <ctime>
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::int64_t kUnsyncedNs = 120'000'000'000;  // longer ago than any system waits before it writes to the disk
+constexpr std::int64_t kUnsyncedNs = 120'000'000'000;  // longer than any system delays writes to the disk
 constexpr std::size_t kHashDigits = 16;
 
 // By recipient and message: the name of an inbox file ends with a hash of the message's id.
@@ -39,7 +39,7 @@ Status Relay::mend_inboxes() {
 
 Status Relay::mend_dir(const std::string& agent, const std::string& path, bool is_done) {
   Result<Fd> dir = open_below(root_->agents(), path, O_RDONLY | O_DIRECTORY);
-  if (!dir.ok()) return Ok{};  // add_agents() makes it, or says why not
+  if (!dir.ok()) return Ok{};  // add_agents() makes it, or logs why it cannot
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir->get()));
   for (const HostEntry& entry : entries) {
     bool is_recent = timestamp_of(entry.name).value_or(0) > newest_stamp_ns_ - kUnsyncedNs;
@@ -51,7 +51,7 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
     Result<ReadFile> read = read_below(dir->get(), entry.name, most + kRelayHeaders * kHeaderBytes);
     Result<Message> message =
         read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
-    // Not torn, and perhaps of a time when that was allowed.
+    // Not torn: a higher limit may have allowed it.
     bool is_too_large = !read.ok() && read.error().code() == Code::kTooLarge;
     if (delivery) {
       if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
@@ -99,7 +99,7 @@ Status Relay::restore(int dir, const Delivery& delivery, std::string_view conten
   return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
 }
 
-// Its content may be lost. Where it cannot be written, that is no reason to deliver it again.
+// The file may have lost its content. If it cannot be written, the message is not delivered again all the same.
 void Relay::restore_taken(const Delivery& delivery, std::string_view content) {
   Result<Fd> done =
       open_below(root_->agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);

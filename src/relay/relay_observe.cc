@@ -1,4 +1,4 @@
-// What a relay tells of its work: counters, and lines of the log. And what it does when there is nothing else to do.
+// The relay's metrics and log, and its idle work.
 #include <algorithm>
 
 #include "relay/relay.h"
@@ -97,7 +97,7 @@ void Relay::observe_requests(const Plan& plan) {
   }
 }
 
-// How long it took: for what is new since it was first seen, for what had failed since the ledger knows it. What waited
+// Latency of a new message counts from first sight, of a retried one from its row in the ledger. A message that waited
 // for its recipient to be active says nothing about the relay.
 void Relay::observe_published(const Delivery& delivery) {
   if (delivery.discovered_ns != 0) return metrics_.note_latency(clock_.monotonic_ns() - delivery.discovered_ns);
@@ -139,8 +139,8 @@ void Relay::look_at_disk() {
   if (is_low) housekeeper_->free_space();
 }
 
-bool Relay::rest() {
-  if (failures_ > 0) {  // what failed is no longer to be done
+bool Relay::run_idle_work() {
+  if (failures_ > 0) {  // nothing is left of what failed
     failures_ = 0;
     metrics_.set_failure(0, "");
     housekeeper_->note_change();

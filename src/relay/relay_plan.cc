@@ -1,4 +1,4 @@
-// What is to be done with the files found in outboxes.
+// Planning for files found in outboxes.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -66,7 +66,7 @@ Status Relay::plan_candidates(Plan& plan) {
   return Ok{};
 }
 
-// Each question to a ledger of our own that is asked outside of a transaction takes and drops locks.
+// In SQLite each query outside of a transaction takes and drops locks.
 Status Relay::begin_early(Plan& plan) {
   if (plan.transaction || ledger_->homes() != nullptr) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
@@ -74,8 +74,8 @@ Status Relay::begin_early(Plan& plan) {
   return Ok{};
 }
 
-// An error is one of a lack of something, not of the file: were only this file put off, later ones of its sender would
-// overtake it.
+// An error means a shortage, not a bad file. It fails the round: were only this file put off, later ones of its sender
+// would overtake it.
 Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
   Outgoing outgoing;
@@ -132,13 +132,13 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   return Ok{};
 }
 
-// The same id with the same bytes is the same message, come again after a crash; with others it is a mistake that its
-// sender hears of.
-// The limit may have been lowered since it was taken.
+// The limit may have been lowered since the message was taken.
 std::uint64_t Relay::bytes_max_of(const MessageRow& known) const {
   return std::max(known.size, config_.message_bytes_max);
 }
 
+// The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
+// which is reported to its sender.
 Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
   std::optional<MessageRow> known = WARREN_TRY(find_message(outgoing.row.id));
   if (!known) return false;
@@ -156,7 +156,7 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   nack(plan, candidate.agent, outgoing.row.id,
        Error(Code::kConflict, "another message had this name before; this one was not sent"));
   if (outgoing.row.checksum.empty()) return true;  // too large to be read, and so to be known again
-  Outgoing refused = outgoing;  // recorded under a name of its own: killed before it is filed, its sender is told once
+  Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
   refused.row.path += mark;
   refused.row.status = "completed";
@@ -204,7 +204,7 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
   }
   const AgentRow* sender = router_.find_agent(row.agent);
   if (sender != nullptr && sender->status == "inactive" && row.type != "status" &&
-      !supervisor_.has_ended(row.agent)) {  // whoever speaks is there
+      !supervisor_.has_ended(row.agent)) {  // an agent that sends is active
     AgentRow agent = *sender;
     agent.status = "active";
     router_.put_agent(agent);
@@ -220,7 +220,7 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
   plan.messages.push_back(std::move(outgoing));
 }
 
-// Recorded as failed, its sender told, and kept as a dead letter.
+// Recorded as failed, reported to its sender, and kept as a dead letter.
 void Relay::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
   outgoing.row.status = "failed";
   outgoing.row.error = why.message();
@@ -242,7 +242,7 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }
   for (Route& route : routes) {
-    bool must_wait = to_release_.contains(route.recipient);  // older ones go first
+    bool must_wait = to_release_.contains(route.recipient);  // older messages go first
     bool must_be_held = row.target == kLead && to_release_.contains(std::string(kLead));
     if (must_be_held) {
       route = {std::string(kLead), DeliveryState::kHeld};

@@ -1,4 +1,4 @@
-// What is to be done beside new files: what happened to earlier deliveries, who may have what waited, requests.
+// Planning for everything but new files: changes of earlier deliveries, deliveries that waited, requests.
 #include <unordered_map>
 
 #include <fcntl.h>
@@ -17,14 +17,14 @@ namespace {
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kInboxPage = 1024;
 constexpr std::size_t kLeftParts = 8;
-// Changes recorded by a round: a message that comes waits for less than a millisecond; or more where there are too
-// many.
+// Changes recorded by a round: few, so that a new message waits for less than a millisecond; or more where there are
+// too many.
 constexpr std::ptrdiff_t kSome = 32;
 constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
-// A message from the relay itself. Those are never answered, so that nothing goes round in circles.
+// A message from the relay itself. These are never answered, so that none goes round in circles.
 void Relay::tell(Plan& plan, std::string_view agent, Message message) {
   const AgentRow* known = router_.find_agent(agent);
   if (known == nullptr || known->status == "terminated") return;
@@ -83,13 +83,13 @@ Status Relay::plan_changes(Plan& plan, Share part) {
       note_receipt(plan, change.delivery, name_of(change.state), change.error);
     }
   }
-  if (!changes_.empty()) return Ok{};  // what left an inbox may be among those
+  if (!changes_.empty()) return Ok{};  // they may be about the same deliveries as left_
   WARREN_TRY(plan_left(plan));
   if (left_.empty()) is_awaited_ = false;
   return check_inbox(plan);
 }
 
-// Of what was delivered just now it is known already what becomes of it.
+// A file that was delivered just now need not be looked up in the ledger.
 void Relay::note_left(std::vector<LeftInbox> left) {
   if (left.empty()) return;
   if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
@@ -109,8 +109,8 @@ void Relay::note_left(std::vector<LeftInbox> left) {
   }
 }
 
-// What left an inbox was read. It may be recorded as pending still, by a change of this very round. A part of it, so
-// that no round takes long; more where there is more.
+// A file that left an inbox was read. Its delivery may still be pending, or delivered by a change of this very round.
+// Each round takes a part of them, so that none takes long; a larger one where there are more.
 Status Relay::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), std::max(2 * kNewsAtOnce, left_.size() / kLeftParts));
   std::unordered_map<std::string, std::size_t> delivered;
@@ -155,7 +155,7 @@ Status Relay::plan_left(Plan& plan) {
   return asked;
 }
 
-// One page of one inbox whose events may have been lost: what the ledger has as delivered and is not there was read.
+// One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
 Status Relay::check_inbox(Plan& plan) {
   if (inbox_checks_.empty()) return Ok{};
   auto check = inbox_checks_.begin();

@@ -34,7 +34,7 @@ Result<bool> Relay::round() {
   note_left(watcher_->take_left());
   collect_fresh(Wait::kNo);
   Plan plan;
-  Status planned = settle_syncs();
+  Status planned = check_syncs();
   if (planned.ok()) planned = refresh_ledger();
   if (planned.ok()) planned = clear_doubt();
   if (planned.ok()) planned = plan_waiting(plan);
@@ -48,7 +48,7 @@ Result<bool> Relay::round() {
   Share due = due_news(plan);
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && due != Share::kNone) planned = plan_changes(plan, due);
-  // What happened before is told before: no sender hears "acked" and then "delivered".
+  // Reports of earlier events go first: no sender gets "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
   bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty() &&
                             (!plan.changes.empty() || arrivals_.find(unneeded_bodies_.front()) == nullptr);
@@ -74,7 +74,7 @@ Result<bool> Relay::round() {
   return true;
 }
 
-// The more there is to enter, the shorter.
+// The more there is to enter, the shorter the wait.
 std::int64_t Relay::rest_ns() const {
   std::size_t count = std::min(changes_.size() + left_.size(), kNewsMost);
   bool can_wait = keeps_bodies_ && !is_awaited_ && arrivals_.bytes() < kArrivalBytesMost;
@@ -82,7 +82,7 @@ std::int64_t Relay::rest_ns() const {
   return can_wait ? most * static_cast<std::int64_t>(kNewsMost - count) / static_cast<std::int64_t>(kNewsMost) : 0;
 }
 
-// Entering what arrived costs as much as taking it, so in a rush it waits for a quiet moment: nobody else does.
+// Entering a message costs as much as taking it, so in a rush it waits for a quiet moment. Nothing waits for it.
 Relay::Share Relay::due_news(const Plan& plan) const {
   bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
                      plan.supervision.is_empty() && agent_changes_.empty() && inbox_checks_.empty();
@@ -143,7 +143,7 @@ Status Relay::record_message(Outgoing& outgoing) {
   return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
 }
 
-// An arrival is entered as what it has become, which is all there is to record; unless more happened to it than usual.
+// An arrival is entered in the state it has by now, and usually that is all there is to record.
 Status Relay::record_changes(Plan& plan, const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     std::int64_t stamp = stamp_of(change.delivery);
@@ -168,16 +168,16 @@ Status Relay::record_change(const Change& change) {
   return ledger_->set_state(change.delivery, change.state, change.error);
 }
 
-// Each message once, however many of its deliveries have moved on.
-Status Relay::settle(const Plan& plan, const std::vector<Change>& changes) {
-  std::unordered_set<std::string_view> settled;
+// Of each message once, however many of its deliveries have moved on.
+Status Relay::update_statuses(const Plan& plan, const std::vector<Change>& changes) {
+  std::unordered_set<std::string_view> updated;
   for (const Change& change : changes) {
     auto entered = plan.entered.find(stamp_of(change.delivery));
     if (entered != plan.entered.end() && entered->second) continue;
-    bool settles = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
-    if (change.is_retry || (!settles && !change.is_read_at_once)) continue;
-    if (settled.insert(change.delivery.message_id).second) {
-      WARREN_TRY(ledger_->settle_message(change.delivery.message_id));
+    bool may_be_last = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
+    if (change.is_retry || (!may_be_last && !change.is_read_at_once)) continue;
+    if (updated.insert(change.delivery.message_id).second) {
+      WARREN_TRY(ledger_->update_status(change.delivery.message_id));
     }
   }
   return Ok{};
@@ -200,8 +200,8 @@ Status Relay::record_rest(const Plan& plan) {
   return record_agents(plan);
 }
 
-// Rows are written while the staged files are synced, and committed when they are. The commit itself is synced behind
-// our back, unless more hangs on it than files that can be made again.
+// Rows are written while the staged files are synced, and committed after that. The commit itself is synced by another
+// thread, later, unless more depends on it than files that can be made again.
 Status Relay::commit(Plan& plan, SyncBatch& staged) {
   if (!plan.transaction) {
     auto transaction = WARREN_TRY(ledger_->begin());
@@ -211,8 +211,8 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   WARREN_TRY(record_changes(plan, plan.changes));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
   WARREN_TRY(record_changes(plan, plan.acks));
-  WARREN_TRY(settle(plan, plan.changes));
-  WARREN_TRY(settle(plan, plan.acks));
+  WARREN_TRY(update_statuses(plan, plan.changes));
+  WARREN_TRY(update_statuses(plan, plan.acks));
   std::size_t dropped = WARREN_TRY(drop_bodies(plan));
   WARREN_TRY(record_rest(plan));
   WARREN_TRY(mailroom_.syncs().wait(staged).within("staged files"));
@@ -223,11 +223,11 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   for (const auto& [stamp, is_over] : plan.entered) arrivals_.remove(stamp);
   if (!plan.must_be_durable()) return Ok{};
   asked_ = syncer_->ask();
-  syncer_->wait(asked_).ignore("it is committed: settle_syncs() sees to the rest");
+  syncer_->wait(asked_).ignore("it is committed: check_syncs() handles the failure");
   return Ok{};
 }
 
-// The row of an arrival is all there is of it, until it is entered.
+// Until an arrival is entered, its row is the only record of it.
 Result<std::size_t> Relay::drop_bodies(const Plan& plan) {
   std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
   std::size_t most = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
@@ -241,12 +241,12 @@ Result<std::size_t> Relay::drop_bodies(const Plan& plan) {
 }
 
 // A sync that failed: until everything is durable in another way, nothing new is taken.
-Status Relay::settle_syncs() {
+Status Relay::check_syncs() {
   std::optional<Error> failure = syncer_->failure();
   if (!failure) return Ok{};
   log_.note(Severity::kError, "ledger_sync_failed", {{"error", failure->message()}});
   WARREN_TRY(ledger_->engine().resync().within("sync the ledger"));
-  syncer_->settle();
+  syncer_->note_durable();
   return Ok{};
 }
 
@@ -265,8 +265,8 @@ std::vector<Filing> Relay::file(std::vector<Filing> filings) {
   return again;
 }
 
-// A commit that failed (its sync, say) may have reached the disk, and would count after a crash. So what it promised
-// stays staged until another commit has taken its place.
+// A commit that failed (at its sync, say) may have reached the disk, and would count after a crash. So its files stay
+// staged until another commit has taken its place in the log.
 Status Relay::clear_doubt() {
   if (doubtful_.empty() && !agents_doubtful_) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
@@ -324,16 +324,16 @@ void Relay::keep_failing(const Changes& changes) {
 
 void Relay::publish(Plan& plan) {
   for (const Change& change :
-       plan.changes) {  // not before it is recorded: without its file it would count as delivered
+       plan.changes) {  // after the commit: a pending delivery without its file would count as delivered
     if (change.state != DeliveryState::kDead) continue;
     mailroom_.unstage(change.delivery);
     release_body(stamp_of(change.delivery));
   }
   for (const Delivery& delivery : plan.retried) publish_one(delivery);
-  if (plan.has_more_retries) {  // they are older than what is new
+  if (plan.has_more_retries) {  // older than new messages
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
-  keep_failing(plan.changes);  // and so are those that were not recorded when it was looked who is to be tried
+  keep_failing(plan.changes);  // and so are those that were not recorded when retries were planned
   if (is_awaited_) keep_failing(changes_);
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (Outgoing& outgoing : plan.messages) {
@@ -357,7 +357,7 @@ void Relay::collect_fresh(Wait wait) {
     is_awaited_ = is_awaited_ || (one.fate != Fate::kGone && one.delivery.wants_receipt);
     switch (one.fate) {
       case Fate::kDelivered:
-        flush_at_ns_ = clock_.monotonic_ns();  // it rested long enough
+        flush_at_ns_ = clock_.monotonic_ns();  // it has waited long enough
         release_body(stamp_of(one.delivery));
         changes_.push_back({std::move(one.delivery)});
         break;
@@ -378,7 +378,7 @@ void Relay::release_body(std::int64_t stamp) {
   bodies_.erase(body);
 }
 
-// Nothing was recorded: everything is as before, and is tried again after a while.
+// Nothing was recorded: everything is put back, and is tried again after a while.
 void Relay::abandon(Plan plan, const Error& why) {
   plan.transaction.reset();
   routed_wanted_ = routed_wanted_ || ledger_->homes() != nullptr;

@@ -1,4 +1,4 @@
-// A ledger that several relays share: what they have for each other, and what happens when it is away.
+// A ledger that several relays share: deliveries between them, and how an unavailable ledger is handled.
 #include <algorithm>
 
 #include <poll.h>
@@ -67,8 +67,7 @@ void Relay::hear_news() {
   agents_stale_ = agents_stale_ || news->concerns_agents || is_due;
 }
 
-// First in every round. What the round then finds out is of one session: a connection that is lost on the way fails
-// the whole round.
+// First in every round. All answers in a round are of one session: a connection that is lost meanwhile fails the round.
 Status Relay::refresh_ledger() {
   if (ledger_->homes() == nullptr) return Ok{};
   if (ledger_->engine().is_lost()) {
@@ -83,7 +82,7 @@ Status Relay::refresh_ledger() {
   return Ok{};
 }
 
-// As after a restart: what happened is what the ledger says.
+// As after a restart: the ledger decides what happened.
 Status Relay::recover_in_doubt() {
   {  // waits until the commit in question is over
     auto transaction = WARREN_TRY(ledger_->begin());
@@ -99,7 +98,7 @@ Status Relay::recover_in_doubt() {
   return Ok{};
 }
 
-// Of our own agents we know more than the ledger.
+// For our own agents, our state is newer than the ledger's.
 Status Relay::reload_agents() {
   std::int64_t version = WARREN_TRY(ledger_->homes()->agents_version());
   if (version != agents_version_) {
@@ -195,7 +194,7 @@ Status Relay::plan_routed(Plan& plan) {
   return Ok{};
 }
 
-// An error is one of a lack of something, not of the message.
+// An error means a shortage, not a bad message.
 Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   Delivery& delivery = arrival.delivery;
   std::string sender = sender_of(delivery);
@@ -266,7 +265,7 @@ Result<Readiness> Relay::publish_attachments(const Message& message, const std::
   return leaves ? attachments_->publish(message, waiter) : Readiness::kReady;
 }
 
-// What is not delivered at once may be delivered by another home, which does not have the sender's file.
+// A delivery that is not made at once may be made by another home, which does not have the sender's file.
 Status Relay::record_body(Outgoing& outgoing) {
   bool is_needed = false;
   for (Delivery& delivery : outgoing.deliveries) {

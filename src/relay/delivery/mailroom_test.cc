@@ -88,7 +88,7 @@ TEST_F(MailroomTest, FilesAreReadOnlyIfTheyAreRegularAndSmallEnough) {
                read_below(root->agents(), "../config.json", 100).ok());
 }
 
-TEST(Ledger, ADeliveryMovesOnAndItsMessageIsSettled) {
+TEST(Ledger, ADeliveryMovesOnAndItsMessagesStatusFollows) {
   ::warren::testing::TempDir dir;
   ::warren::testing::FakeClock clock;
   auto ledger = std::move(Ledger::open(dir.file("ledger.db"), LedgerUse::kServe, clock)).value();
@@ -105,10 +105,10 @@ TEST(Ledger, ADeliveryMovesOnAndItsMessageIsSettled) {
   EXPECT_EQ(ledger->due({})->size(), 2U);
   EXPECT_EQ(*ledger->newest_inbox_ns(), 5);
   ASSERT_OK(ledger->set_state(to_b, DeliveryState::kDelivered));
-  ASSERT_OK(ledger->settle_message("a/1"));
+  ASSERT_OK(ledger->update_status("a/1"));
   EXPECT_EQ((*ledger->find_message("a/1"))->message.status, "processing");
   ASSERT_OK(ledger->bury(to_c, "gone"));
-  ASSERT_OK(ledger->settle_message("a/1"));
+  ASSERT_OK(ledger->update_status("a/1"));
   EXPECT_EQ((*ledger->find_message("a/1"))->message.status, "failed");
   EXPECT_EQ(ledger->list_dead(10)->front().reason, "gone");
   EXPECT_TRUE(*ledger->is_needed("a/1"));

@@ -176,7 +176,7 @@ Status Ledger::prepare_messages() {
       {&release_,
        "UPDATE deliveries SET recipient = ?2, state = 'pending', attempts = 0, next_at = 0, deadline = ?3, last_error ="
        " NULL, updated_at = ?4, inbox_name = ?5, home = ?6 WHERE id = ?1"},
-      {&settle_,
+      {&update_status_,
        "UPDATE messages SET processed_at = ?2, status = CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE"
        " d.message_id = ?1 AND d.state = 'dead') THEN 'failed' ELSE 'completed' END WHERE message_id = ?1 AND NOT"
        " EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = ?1 AND (d.state = 'pending' OR d.state = 'stored' OR"
@@ -230,7 +230,7 @@ Status Ledger::prepare_others() {
       {&operations_,
        "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL ORDER BY id LIMIT 256"},
       {&complete_, "UPDATE pending_operations SET completed_at = ?2 WHERE id = ?1"},
-      {&unsettled_,
+      {&wrong_statuses_,
        "SELECT message_id, status FROM messages m WHERE status IN ('processing', 'completed') AND (status ="
        " 'processing') <> EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.message_id AND d.state IN"
        " ('pending', 'stored', 'held', 'routed')) LIMIT 1000"},
@@ -343,8 +343,8 @@ Status Ledger::release(const Delivery& d) {
       .run();
 }
 
-// As settle_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
-Status Ledger::settle_message(std::string_view message_id) {
+// As update_status_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
+Status Ledger::update_status(std::string_view message_id) {
   if (homes_) {
     homes_->note_settled(message_id);
     return Ok{};

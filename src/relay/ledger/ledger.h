@@ -221,7 +221,7 @@ class Ledger {
   Status set_retry(const Delivery& delivery);
   Status release(const Delivery& delivery);  // pending again, for its recipient of now
   // A message is completed when no delivery of it is open, failed when one of them died.
-  Status settle_message(std::string_view message_id);
+  Status update_status(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
   Status bury_message(std::string_view message_id, std::string_view reason);
   Status close_dead_letter(std::int64_t id, std::string_view resolution);
@@ -272,7 +272,7 @@ class Ledger {
 
   // What SQLite finds wrong with the file itself; and messages whose status is not what their deliveries say.
   Result<std::vector<std::string>> check();
-  Status settle_all();
+  Status update_statuses();
   Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
 
   // Attachments: ledger_attachments.cc.
@@ -350,7 +350,7 @@ class Ledger {
   bool reads_arrivals_ = false;
   std::int64_t message_number_ = 0;  // the last that was given
   std::int64_t delivery_number_ = 0;
-  Statement add_message_, add_delivery_, set_state_, set_retry_, release_, settle_, add_dead_, close_dead_;
+  Statement add_message_, add_delivery_, set_state_, set_retry_, release_, update_status_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
       newest_;
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
@@ -358,7 +358,7 @@ class Ledger {
   Statement request_, operations_, complete_, find_value_, put_value_;
   Statement set_pid_, list_lives_, find_life_, next_life_, put_life_, home_of_life_;
   Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
-  Statement unsettled_, is_needed_, claim_routed_, reroute_;
+  Statement wrong_statuses_, is_needed_, claim_routed_, reroute_;
   Statement put_attachment_, remove_attachment_, find_attachment_, list_attachments_;
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,

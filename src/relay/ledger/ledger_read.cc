@@ -189,20 +189,20 @@ Result<std::optional<std::string>> Ledger::find_value(std::string_view key) {
 
 Result<std::vector<std::string>> Ledger::check() {
   std::vector<std::string> found = WARREN_TRY(db_->check());
-  Rows rows = unsettled_.rows();
+  Rows rows = wrong_statuses_.rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back(fmt::format("message {} is {}, but its deliveries say otherwise", rows.text(0), rows.text(1)));
   }
   return found;
 }
 
-Status Ledger::settle_all() {
+Status Ledger::update_statuses() {
   std::vector<std::string> ids;
   {
-    Rows rows = unsettled_.rows();
+    Rows rows = wrong_statuses_.rows();
     while (WARREN_TRY(rows.next())) ids.emplace_back(rows.text(0));
   }
-  for (const std::string& id : ids) WARREN_TRY(settle_message(id));
+  for (const std::string& id : ids) WARREN_TRY(update_status(id));
   return Ok{};
 }
 

@@ -30,7 +30,7 @@ Status Ledger::prepare_commit() {
   WARREN_TRY(homes_->before_commit());
   for (const std::string& id : homes_->settled()) {
     WARREN_TRY(homes_->lock_message(id));
-    WARREN_TRY(settle_.bind(1, id).bind(2, clock_.now_us()).run());
+    WARREN_TRY(update_status_.bind(1, id).bind(2, clock_.now_us()).run());
     WARREN_TRY(homes_->drop_body(id));
   }
   return Ok{};

@@ -13,7 +13,7 @@
 namespace warren::relay {
 namespace {
 
-// Senders sync on the same disk: what can wait for others should.
+// Senders sync on the same disk, and go first.
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr std::chrono::milliseconds kShortage{100};
 constexpr std::size_t kFilingsMax = 8192;
@@ -64,7 +64,7 @@ Status LedgerSyncer::wait(std::uint64_t number) { return wait_for(synced_, numbe
 
 Status LedgerSyncer::wait_filed(std::uint64_t number) { return wait_for(filed_, number); }
 
-void LedgerSyncer::settle() {
+void LedgerSyncer::note_durable() {
   std::unique_lock lock(mutex_);
   failure_.reset();
   synced_ = asked_;

@@ -1,5 +1,5 @@
-// Syncs the ledger behind the relay, in a thread of its own, and then takes senders' files out of their outboxes: the
-// commits of several rounds share a sync, no message waits for it, and what left its outbox is durable.
+// Syncs the ledger in a thread of its own, and then moves senders' files out of their outboxes: the commits of several
+// rounds share a sync, no message waits for it, and a message whose file left its outbox is durable.
 #pragma once
 
 #include <condition_variable>
@@ -28,21 +28,21 @@ struct Filing {
 class LedgerSyncer {
  public:
   using Sync = std::function<Status()>;
-  using File = std::function<std::vector<Filing>(std::vector<Filing>)>;  // gives those to try again
+  using File = std::function<std::vector<Filing>(std::vector<Filing>)>;  // returns those to try again
 
   LedgerSyncer(Sync sync, File file);  // both are called in its thread
-  ~LedgerSyncer();                     // what was asked for last may not be done
+  ~LedgerSyncer();                     // does not finish what was asked for
 
-  // Everything committed until now is to be synced, and then these are to be filed; the number of that. Waits while
-  // very many are.
+  // Asks to sync everything committed until now, and then to file these; returns the number of the request. Waits while
+  // very many files are queued.
   std::uint64_t ask(std::vector<Filing> filings = {});
   Status wait(std::uint64_t number);        // until it is synced
   Status wait_filed(std::uint64_t number);  // and filed
 
-  // A failed sync is not repeated: the system forgets what it could not write. Somebody else must make it durable, and
-  // says so.
+  // A failed sync is not repeated: the system forgets what it could not write. The caller makes it durable in another
+  // way, and then calls note_durable().
   std::optional<Error> failure() const;
-  void settle();
+  void note_durable();
 
   int fd() const { return wake_.get(); }  // readable when a sync failed
   void clear();
@@ -62,7 +62,7 @@ class LedgerSyncer {
   std::uint64_t filed_ = 0;
   std::vector<Filing> filings_;  // of those asked for and not yet filed
   std::optional<Error> failure_;
-  bool is_hurried_ = false;  // somebody waits
+  bool is_hurried_ = false;  // a caller waits
   bool is_ending_ = false;
   std::thread thread_;
 };

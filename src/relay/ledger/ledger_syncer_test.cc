@@ -65,7 +65,7 @@ TEST(LedgerSyncer, NothingIsFiledAfterAFailureUntilItIsSettled) {
   pollfd told{syncer.fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&told, 1, 10'000), 1);
   EXPECT_EQ(filed, 0);
-  syncer.settle();
+  syncer.note_durable();
   ASSERT_OK(syncer.wait_filed(number));
   EXPECT_EQ(filed, 1);
   EXPECT_FALSE(syncer.failure());

@@ -111,16 +111,16 @@ TEST_F(LedgerTest, AReleasedDeliveryIsPendingForItsRecipientOfNow) {
   EXPECT_EQ(found.deadline_ms, 77);
 }
 
-TEST_F(LedgerTest, AMessageIsSettledByItsDeliveries) {
+TEST_F(LedgerTest, AMessagesStatusFollowsItsDeliveries) {
   add_message("a/1");
   Delivery one = add("a/1", "b");
   Delivery two = add("a/1", "c", DeliveryState::kStored);
   ASSERT_OK(ledger->set_state(one, DeliveryState::kDelivered));
-  ASSERT_OK(ledger->settle_message("a/1"));
+  ASSERT_OK(ledger->update_status("a/1"));
   EXPECT_EQ(status("a/1"), "processing");
   EXPECT_TRUE(*ledger->is_needed("a/1"));
   ASSERT_OK(ledger->set_state(two, DeliveryState::kAcked));
-  ASSERT_OK(ledger->settle_message("a/1"));
+  ASSERT_OK(ledger->update_status("a/1"));
   EXPECT_EQ(status("a/1"), "completed");
   EXPECT_FALSE(*ledger->is_needed("a/1"));
 }
@@ -132,7 +132,7 @@ TEST_F(LedgerTest, StatusesThatDisagreeWithDeliveriesAreFoundAndSet) {
   ASSERT_OK(ledger->set_state(delivery, DeliveryState::kDelivered));
   ASSERT_EQ(ledger->check()->size(), 1U);
   EXPECT_NE(ledger->check()->front().find("a/1"), std::string::npos);
-  ASSERT_OK(ledger->settle_all());
+  ASSERT_OK(ledger->update_statuses());
   EXPECT_TRUE(ledger->check()->empty());
 }
 

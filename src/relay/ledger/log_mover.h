@@ -12,15 +12,15 @@
 
 namespace warren::relay {
 
-// Moving a log of 16 MiB takes 30 ms, in which it grows on. So that is done by a thread, with a connection of its own,
-// again and again until little is left. That little moves whoever commits, before it begins: then the log starts over.
+// Moving a log of 16 MiB takes 30 ms, in which it grows on. So a thread with a connection of its own moves it, again
+// and again until little is left. The next commit moves that rest before it begins: then the log starts over.
 class LogMover {
  public:
   explicit LogMover(std::string path) : path_(std::move(path)) {}
   ~LogMover();
 
   void start();      // unless it is at work, or waits for take_over()
-  bool take_over();  // true, once for each start: little is left, and it is for the caller to move
+  bool take_over();  // true, once for each start: little is left, and the caller moves it
   bool is_at_work() const { return state_ != State::kResting; }  // till then: the less is added, the less is left
 
  private:

@@ -76,10 +76,10 @@ Result<FsckReport> fsck(Root& root, Ledger& ledger, Repair repair, Depth depth) 
   FsckReport report;
   if (repair == Repair::kYes) WARREN_TRY(ledger.enter_all());
   report.problems = WARREN_TRY(ledger.check());
-  bool must_settle = !report.problems.empty() && repair == Repair::kYes;
-  if (must_settle) {
+  bool must_update = !report.problems.empty() && repair == Repair::kYes;
+  if (must_update) {
     auto transaction = WARREN_TRY(ledger.begin());
-    WARREN_TRY(ledger.settle_all());
+    WARREN_TRY(ledger.update_statuses());
     WARREN_TRY(transaction.commit());
     report.repaired.emplace_back("set message statuses from their deliveries");
   }

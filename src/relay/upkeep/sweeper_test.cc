@@ -49,7 +49,7 @@ class SweeperTest : public ::testing::Test {
     EXPECT_TRUE(ledger->add_delivery(delivery).ok());
     EXPECT_TRUE(state == DeliveryState::kDead ? ledger->bury(delivery, "why").ok()
                                               : ledger->set_state(delivery, state).ok());
-    EXPECT_TRUE(ledger->settle_message(row.id).ok());
+    EXPECT_TRUE(ledger->update_status(row.id).ok());
     return row.id;
   }
 
