@@ -36,7 +36,8 @@ class Git {
     Captured done = WARREN_TRY(run(words));
     if (done.status != 0)
       return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors, kWhitespace)));
-    return std::string(trimmed(done.output, kWhitespace));
+    if (done.output.ends_with('\n')) done.output.pop_back();  // only what git adds: the answer may be a path
+    return std::move(done.output);
   }
 
   Result<bool> succeeds(const std::vector<std::string>& words) {
@@ -148,7 +149,8 @@ Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vec
     if (is_written) WARREN_TRY(stream.put(*file.after));
     count += is_written ? 1 : 0;
   }
-  if (count == 0) return Error(Code::kInvalid, "nothing to commit: git ignores or does not track any of the changes");
+  if (count == 0)
+    return Error(Code::kInvalid, "nothing to commit: git ignores all of the changes or cannot store them");
   if (::lseek(script.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
   Captured done = WARREN_TRY(git.run({"fast-import", "--quiet", "--date-format=raw"}, script.get()));
   if (done.status != 0) return Error(Code::kIo, fmt::format("git fast-import: {}", trimmed(done.errors, kWhitespace)));

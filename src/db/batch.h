@@ -44,7 +44,8 @@ class Batch {
   // A change that is kept in memory, of about `bytes`, until the batch ends. If its transaction is not committed, the
   // batch is rolled back, as for a change that SQLite knows.
   void note_kept_back(std::uint64_t bytes);
-  // `changes` of SQLite's were kept back before: they do not count as changes of the running transaction.
+  // `changes` kept-back rows are now in SQLite. They were counted when they were kept, and are not changes of the
+  // running transaction.
   void note_written_back(std::int64_t changes) { kept_back_ -= changes; }
   std::int64_t kept_back() const { return kept_back_; }
   // Bytes given to SQLite directly.

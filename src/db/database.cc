@@ -378,7 +378,7 @@ Status Database::reserve(std::uint64_t bytes) {
   // Nearly full: a checkpoint lets the log reuse its space.
   WARREN_TRY(end_batch());
   WARREN_TRY(checkpoint());
-  batch_.drop_reservations();
+  batch_.drop_reservations();  // those without an open batch belong to changes that never began
   if (WARREN_TRY(attempt())) return Ok{};
   return Error(Code::kNoSpace, "the disk is full", "free some space; nothing was changed");
 }

@@ -31,8 +31,8 @@ class WalSignals {
 
   // For the other processes.
   bool is_batch_locked_elsewhere();
-  // False without a system call if this connection checked less than 200 µs ago: good enough for a read, which costs
-  // little more than the check itself.
+  // Checking is a system call, and a read from memory costs little more; so a read checks at most every 200 µs. Returns
+  // false without checking if this connection checked more recently.
   bool is_batch_locked_elsewhere_lately();
   // Waits until the other process has committed its batch. False on timeout: it hangs, or was stopped.
   bool knock_and_wait();

@@ -39,7 +39,7 @@ Result<Attributes> find_or_create(FileSystem& fs, std::string_view path, const O
 File::File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options)
     : fs_(fs), inode_(inode), path_(path), access_(options.access), append_(options.append) {}
 
-File::~File() { close().ignore("a caller that needs the error calls close"); }
+File::~File() { close().ignore("close cannot fail"); }
 
 Result<std::unique_ptr<File>> File::open(FileSystem& fs, std::string_view path, const OpenOptions& options) {
   bool may_change = options.create != Create::kNo || options.truncate == Truncate::kYes;

@@ -7,8 +7,7 @@
 // - Names are bytes (base/path.h check_name). A bad name is refused before anything changes.
 // - A failed call changes nothing.
 // - Times: creating, removing or renaming an entry updates mtime and ctime of its directory; changing a node updates
-// its
-//   ctime; writing updates mtime and ctime. Reading never writes, so atime changes only when it is set.
+//   its ctime; writing updates mtime and ctime. Reading never writes, so atime changes only when it is set.
 // - A new node in a setgid directory gets the directory's group, and a new directory there is setgid itself.
 // - There are no permission checks here: whoever holds a FileSystem may use it. The kernel checks for a mount
 //   (default_permissions); policy is a wrapper.

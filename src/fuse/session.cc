@@ -132,7 +132,7 @@ void Session::dispatch(Buffer& buffer, Bytes received) {
   switch (request->opcode()) {
     case FUSE_FORGET: return forget(*request);
     case FUSE_BATCH_FORGET: return forget_batch(*request);
-    case FUSE_INTERRUPT: return;  // no request takes long
+    case FUSE_INTERRUPT: return;  // no request waits for long
     default: break;
   }
   Handler handler = handler_of(request->opcode());

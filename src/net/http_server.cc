@@ -91,7 +91,7 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
   WARREN_TRY(check_ip(address.host));
   if (is_bracketed != (address.host.find(':') != host.npos)) {
     return Error(Code::kInvalid, fmt::format("{} is not a valid address to listen on", quote(text)),
-                 "put an IPv6 address in brackets, and no other");
+                 "write an IPv6 address in brackets, and other addresses without");
   }
   return address;
 }

@@ -77,6 +77,7 @@ std::optional<Worker::Job> Worker::next_job(std::unique_lock<std::mutex>& lock) 
     if (due != jobs_.end()) {
       Job job = std::move(due->job);
       jobs_.erase(due);
+      if (!jobs_.empty()) job_added_.notify_one();  // another thread watches over the rest meanwhile
       return job;
     }
     auto first =

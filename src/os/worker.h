@@ -36,8 +36,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // A job with a delay lets others pass until it is due. kLimit: no thread is running and none can be started; the job
-  // is dropped. While the worker stops, every new job is dropped.
+  // A job with a delay lets others pass until it is due, in real time. kLimit: no thread is running and none can be
+  // started; the job is dropped. While the worker stops, every new job is dropped.
   Status submit(Job job, std::chrono::nanoseconds delay = {});
 
   // Drops jobs that have not started and waits for those that have.

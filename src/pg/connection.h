@@ -44,7 +44,7 @@ class Reply {
   std::int64_t changed() const;  // rows that were inserted, updated or deleted
   bool is_null(int row, int column) const;
   std::string_view text(int row, int column) const;  // valid as long as the reply
-  std::int64_t integer(int row, int column) const;   // true counts as 1
+  std::int64_t integer(int row, int column) const;   // true counts as 1, anything that is not an integer as 0
   std::string bytes(int row, int column) const;      // for a bytea
   pg_result* get() const { return result_; }
 

@@ -99,21 +99,22 @@ Status Relay::check_name_to_spawn(const Plan& plan, const std::string& name, con
     return life.name == name && life.state != LifeState::kFailed;
   });
   if (is_planned || supervisor_.is_asked(name) || supervisor_.has_process(name)) {
-    return Error(Code::kExists, fmt::format("{} runs already", quote(name)));
+    return Error(Code::kExists, fmt::format("{} is already running", quote(name)));
   }
   bool leads = name == kLead || name == config_.lead;
   if (leads && supervisor_.depth_of(spawner) > 0) {
     return Error(Code::kDenied,
-                 fmt::format("{} leads, and is not started by an agent that was itself started", quote(name)));
+                 fmt::format("{} is the lead; an agent that was itself spawned cannot start it", quote(name)));
   }
   const AgentRow* agent = router_.find_agent(name);
   if (supervisor_.find(name) != nullptr) {
     if (may_command(spawner, name)) return Ok{};
     return Error(Code::kDenied,
-                 fmt::format("{} was started by another, and only who may release it may start it anew", quote(name)));
+                 fmt::format("{} was started by another agent; only an agent that may release it may start it again",
+                             quote(name)));
   }
   if (agent == nullptr || agent->status == "terminated") return Ok{};
-  return Error(Code::kExists, fmt::format("{} is an agent already, and was not started by the relay", quote(name)));
+  return Error(Code::kExists, fmt::format("{} already exists and was not started by the relay", quote(name)));
 }
 
 Status Relay::check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const {
@@ -165,7 +166,7 @@ Result<Child> Relay::start_agent(Life& life) {
 
 Status Relay::plan_start(Plan& plan, const Operation& operation) {
   const Life* asked = supervisor_.find_asked(message_of(operation));
-  if (asked == nullptr) return Error(Code::kNotFound, "nobody asks for it");
+  if (asked == nullptr) return Error(Code::kNotFound, "the spawn request no longer exists");
   Life life = *asked;
   Result<Child> child = start_agent(life);
   if (child.ok()) {
@@ -266,7 +267,7 @@ Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Rele
   const std::string& releaser = by.agent;
   if (!may_command(releaser, request.name)) {
     return denied(by.message_id, "release",
-                  fmt::format("only who leads, or one of those who started {}, may release it", quote(request.name)));
+                  fmt::format("only the lead and the agents that started {} may release it", quote(request.name)));
   }
   if (supervisor_.is_asked(request.name))
     return Error(Code::kBusy, fmt::format("{} is being started", quote(request.name)));
@@ -285,7 +286,7 @@ Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Rele
       plan.supervision.lives.push_back(*std::move(life));
       return Ok{};
     case LifeState::kReleasing: return Error(Code::kBusy, fmt::format("{} is being released", quote(request.name)));
-    default: return Error(Code::kNotFound, fmt::format("{} was released before", quote(request.name)));
+    default: return Error(Code::kNotFound, fmt::format("{} has already been released", quote(request.name)));
   }
 }
 
@@ -297,7 +298,7 @@ Status Relay::plan_continuity(Plan& plan, const Outgoing& outgoing) {
 
 Status Relay::plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request) {
   if (request.state.size() > config_.continuity.bytes_max) {
-    return Error(Code::kTooLarge, fmt::format("a state of {} bytes is more than the {} allowed", request.state.size(),
+    return Error(Code::kTooLarge, fmt::format("the state has {} bytes; the limit is {}", request.state.size(),
                                               config_.continuity.bytes_max));
   }
   SavedState state{outgoing.row.agent, 0, clock_.now_us(), std::move(request.state)};
@@ -363,9 +364,9 @@ Status Relay::check_token(const Outgoing& outgoing) {
   if (life == nullptr) return Ok{};
   const std::string* token = outgoing.message.find("TOKEN");
   if (token == nullptr && !config_.spawn.requires_token) return Ok{};
-  if (token == nullptr) return denied(outgoing, "there is no TOKEN, and this relay asks for one");
+  if (token == nullptr) return denied(outgoing, "TOKEN is missing; this relay requires it");
   if (sha256_hex(as_bytes(*token)) == life->token_sha256) return Ok{};
-  return denied(outgoing, fmt::format("TOKEN is not the one of {}", quote(outgoing.row.agent)));
+  return denied(outgoing, fmt::format("TOKEN does not belong to {}", quote(outgoing.row.agent)));
 }
 
 Status Relay::record_agents(const Plan& plan) {
@@ -449,7 +450,7 @@ bool Relay::has_mail(const std::string& agent) const {
   }
 }
 
-// Idle is not dead: only who leaves mail lying and sends nothing for so long counts as inactive, until it stirs.
+// Idle is not dead: an agent counts as inactive only if it leaves its mail unread and sends nothing for that long.
 void Relay::look_at_agents() {
   for (const std::string& name : supervisor_.list_running()) {
     supervisor_.note_superior(name, !find_superior(name).empty());

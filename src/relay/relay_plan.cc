@@ -154,13 +154,13 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   if (is_told) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
   nack(plan, candidate.agent, outgoing.row.id,
-       Error(Code::kConflict, "another message had this name before; this one was not sent"));
+       Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
   if (outgoing.row.checksum.empty()) return true;  // too large to be read, and so to be known again
   Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
   refused.row.path += mark;
   refused.row.status = "completed";
-  refused.row.error = "another message had its name before";
+  refused.row.error = "the file name was already used by another message";
   plan.ids.insert(std::move(id));
   plan.messages.push_back(std::move(refused));
   return true;
@@ -178,7 +178,7 @@ void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& wh
   Result<Fd> outbox = root_->open_outbox(candidate.agent);
   if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;
   std::string id = make_message_id(candidate.agent, stem_of(candidate.file));
-  nack(plan, candidate.agent, id, Error(Code::kDenied, "only regular files are taken; it was removed"));
+  nack(plan, candidate.agent, id, Error(Code::kDenied, "only regular files are accepted; the file was removed"));
 }
 
 void Relay::note_clock(const Candidate& candidate) {
@@ -235,7 +235,7 @@ void Relay::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
 Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
   const MessageRow& row = outgoing.row;
   if (!is_for_agents(row.type)) {
-    return Error(Code::kUnsupported, fmt::format("KIND {} is not for agents", quote(row.type)));
+    return Error(Code::kUnsupported, fmt::format("KIND {} cannot be sent to agents", quote(row.type)));
   }
   std::vector<Route> routes = WARREN_TRY(router_.resolve(row.target, row.agent));
   if ((row.type == "ack" || row.type == "nack") && !outgoing.message.reference.empty()) {
@@ -249,7 +249,7 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     } else if (route.state == DeliveryState::kStored || route.state == DeliveryState::kHeld) {
       bool is_held = route.state == DeliveryState::kHeld;
       Message told{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
-      told.body = is_held ? "no agent leads yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
+      told.body = is_held ? "there is no lead yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
       tell(plan, row.agent, std::move(told));
     } else if (must_wait) {
       route.state = DeliveryState::kStored;
@@ -273,7 +273,7 @@ Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
   if (kind == "spawn") return plan_spawn(plan, outgoing);
   if (kind == "release") return plan_release(plan, outgoing);
   if (kind == "continuity") return plan_continuity(plan, outgoing);
-  return Error(Code::kUnsupported, fmt::format("this relay does not offer KIND {}", quote(kind)));
+  return Error(Code::kUnsupported, fmt::format("this relay does not support KIND {}", quote(kind)));
 }
 
 Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
@@ -290,7 +290,7 @@ Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
 Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
   std::string_view word = first_word(outgoing.message.body);
   if (word != "active" && word != "inactive") {
-    return Error(Code::kInvalid, fmt::format("a status is active or inactive, not {}", quote(word)));
+    return Error(Code::kInvalid, fmt::format("the status must be active or inactive, not {}", quote(word)));
   }
   const AgentRow* known = router_.find_agent(outgoing.row.agent);
   if (known == nullptr) return Error(Code::kNotFound, "the agent is not registered");
@@ -309,7 +309,7 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
   std::optional<Delivery> found =
       WARREN_TRY(reference.find('/') == reference.npos ? find_in_inbox(agent, file) : find_to(reference, agent));
-  if (!found) return Error(Code::kNotFound, fmt::format("you were sent no message {}", quote(reference)));
+  if (!found) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
     release_body(stamp_of(*fresh));
     changes_.push_back({std::move(*fresh)});  // delivered before it is acknowledged

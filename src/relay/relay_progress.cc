@@ -325,11 +325,11 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
   }
   if (operation.type == "carry") {
     std::string hash = text_in(payload, "attachment");
-    if (!is_attachment_hash(hash)) return Error(Code::kInvalid, "no attachment is named");
+    if (!is_attachment_hash(hash)) return Error(Code::kInvalid, "the request names no attachment");
     return attachments_->publish_for_others(hash);
   }
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
-    return Error(Code::kInvalid, "no dead letter is named");
+    return Error(Code::kInvalid, "the request names no dead letter");
   }
   std::optional<DeadLetter> letter = WARREN_TRY(ledger_->find_dead(payload["dead_letter"].get<std::int64_t>()));
   if (!letter) return Error(Code::kNotFound, "there is no such dead letter");

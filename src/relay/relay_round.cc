@@ -303,7 +303,7 @@ void Relay::retry(Delivery delivery, std::string_view why) {
 
 // While an earlier delivery to a recipient is to be tried again, later ones wait with it: order is kept.
 void Relay::publish_one(const Delivery& delivery) {
-  if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier one");
+  if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier delivery");
   Status published = mailroom_.publish(delivery);
   if (published.ok()) {
     observe_published(delivery);

@@ -113,6 +113,9 @@ class Run {
   }
 
   Status resolve() {
+    if (options_.command.empty()) {
+      return Error(Code::kInvalid, "no command given, and a shell needs a terminal", "warren run -- COMMAND");
+    }
     std::error_code failed;
     cwd_ = std::filesystem::current_path(failed).string();
     if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
@@ -213,7 +216,7 @@ class Run {
                                              .process = {}}));
     return session_->add_process({.pid = ::getpid(),
                                   .is_owner = is_owner_,
-                                  .command = options_.process_label.empty() ? command : options_.process_label,
+                                  .command = options_.process_label.value_or(command),
                                   .started_at = now,
                                   .cwd = cwd_});
   }

@@ -35,8 +35,8 @@ struct RunOptions {
   bool passthrough = false;
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
-  std::vector<std::string> command;  // not empty
-  std::string process_label;         // how the session lists this run; empty: the whole command
+  std::vector<std::string> command;
+  std::optional<std::string> process_label;  // how the session lists this run; default: the whole command
 };
 
 enum class EnteredAs { kCreator, kResumer, kJoiner };

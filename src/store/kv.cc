@@ -14,9 +14,9 @@ namespace warren {
 namespace {
 
 // An expiry belongs to the write that set it: if the pair's updated_at differs, an AgentFS
-// program, which does not know expiries, has written the pair since. A list's range ends before ?2,
-// where the empty blob means "no end": every text sorts before every blob. A limit of SIZE_MAX
-// is bound as -1, which is SQLite's "no limit".
+// program, which does not know expiries, has written the pair since, and the expiry no longer applies. A list's range
+// ends before ?2, where the empty blob means "no end": every text sorts before every blob. A limit of SIZE_MAX is bound
+// as -1, which is SQLite's "no limit".
 constexpr Sql kExpired = "SELECT 1 FROM wr_kv_expiry WHERE key = ?1 AND set_at = ?2 AND expires_at_ms <= ?3";
 constexpr Sql kKeys =
     "SELECT p.key FROM kv_store p "
@@ -204,7 +204,7 @@ Status KeyValue::compare_and_set(std::string_view key, const std::optional<std::
   std::optional<std::string> value = WARREN_TRY(find(key));
   if (value != expected) {
     return Error(Code::kConflict, fmt::format("the value for {} is not the expected one", quote(key)),
-                 "read it again and decide again");
+                 "read the current value and try again");
   }
   WARREN_TRY(write(key, json, std::nullopt));
   return change.commit();

@@ -155,7 +155,7 @@ class GroupedFsTest : public ::testing::Test {
   std::unique_ptr<Store> store_ = open(OpenMode::kCreate, Commits::kGrouped);
 };
 
-TEST_F(GroupedFsTest, AChangeIsToldBeforeItReturnsAndOnce) {
+TEST_F(GroupedFsTest, AChangeIsAcknowledgedOnceBeforeItReturns) {
   Inode file = early().make_node(kRootInode, "f", {.mode = 0600}, {})->inode;
   int told = 0;
   ASSERT_OK(early().write(file, 0, as_bytes("text"), [&] { ++told; }));
@@ -167,7 +167,7 @@ TEST_F(GroupedFsTest, AChangeIsToldBeforeItReturnsAndOnce) {
   EXPECT_EQ(told, 3);
 }
 
-TEST_F(GroupedFsTest, ARefusedChangeIsNotTold) {
+TEST_F(GroupedFsTest, ARefusedChangeIsNotAcknowledged) {
   int told = 0;
   ASSERT_OK(fs().make_dir(kRootInode, "d", {.mode = 0700}));
   ASSERT_OK(write_file(fs(), "/d/f", as_bytes("x")));
@@ -183,7 +183,7 @@ TEST_F(GroupedFsTest, ARefusedChangeIsNotTold) {
   EXPECT_EQ(told, 0);
 }
 
-TEST_F(GroupedFsTest, WhereEachChangeIsCommittedAloneNothingIsToldEarly) {
+TEST_F(GroupedFsTest, WhereEachChangeIsCommittedAloneNothingIsAcknowledgedEarly) {
   store_.reset();
   store_ = open(OpenMode::kReadWrite, Commits::kEach);
   int told = 0;

@@ -130,7 +130,8 @@ bool Glob::accepts(const Token& token, unsigned char byte) const {
   return false;
 }
 
-// The order matters: a state is entered from those before it, and advanced, before it is kept.
+// The order matters: enter() stops at a state that is already set, so a state must be entered before `next[i] = true`
+// keeps it without the states that follow it.
 void Glob::step(const std::vector<bool>& states, unsigned char byte, std::vector<bool>& next) const {
   next.assign(states.size(), false);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -140,7 +141,7 @@ void Glob::step(const std::vector<bool>& states, unsigned char byte, std::vector
       case Kind::kStar:
       case Kind::kDeepStar: enter(next, i); break;
       case Kind::kDirs:
-        // Within a directory's name only its '/' can lead on.
+        // Within a directory's name, matching continues only after its '/'.
         if (byte == '/') enter(next, i + 1);
         next[i] = true;
         break;

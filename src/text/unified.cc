@@ -68,7 +68,7 @@ class Writer {
 
 std::string unified_hunks(std::string_view old_text, std::string_view new_text, const std::vector<Hunk>& hunks,
                           UnifiedOptions options) {
-  // Larger than any text, and small enough that sums do not overflow.
+  // No text has more lines than bytes, so this hides nothing, and sums do not overflow.
   std::size_t context = std::min(options.context, old_text.size());
   Writer writer(old_text, new_text, context);
   for (std::size_t begin = 0, end = 0; begin < hunks.size(); begin = end) {

@@ -370,16 +370,16 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "2\n")
 
     def test_as_branch(self):
-        overlaid.write(self.base / "sub/a", "1\n")
-        overlaid.write(self.base / "sub/gone", "1\n")
+        overlaid.write(self.base / " sub/a", "1\n")
+        overlaid.write(self.base / " sub/gone", "1\n")
         overlaid.write(self.base / ".gitignore", "*.log\n")
         overlaid.git("init", "-q", ".", cwd=self.base)
         for key, value in (("user.name", "T"), ("user.email", "t@example.org")):
             overlaid.git("config", key, value, cwd=self.base)
         overlaid.git("add", ".", cwd=self.base)
         overlaid.git("commit", "-qm", "first", cwd=self.base)
-        before = overlaid.snapshot(self.base / "sub")
-        top, self.w.base = self.base, self.base / "sub"
+        before = overlaid.snapshot(self.base / " sub")
+        top, self.w.base = self.base, self.base / " sub"  # a name that must not be trimmed
         self.w.init()
         self.write("/a", "2\n")
         self.fs("rm", "/gone")
@@ -387,11 +387,11 @@ class Apply(Case):
         self.write("/x.log", "ignored")
         self.w.warren("apply", "--as-branch", "agent", self.w.id)
         files = overlaid.git("ls-tree", "-r", "-z", "--name-only", "agent", cwd=top).split(b"\0")
-        self.assertEqual(files, [b".gitignore", b"sub/a", b"sub/n\xff\n\"w", b""])
-        self.assertEqual(overlaid.git("show", "agent:sub/a", cwd=top), b"2\n")
+        self.assertEqual(files, [b".gitignore", b" sub/a", b" sub/n\xff\n\"w", b""])
+        self.assertEqual(overlaid.git("show", "agent: sub/a", cwd=top), b"2\n")
         self.assertEqual(overlaid.git("status", "--porcelain", cwd=top), b"")
         self.assertEqual(overlaid.git("rev-parse", "agent^", cwd=top), overlaid.git("rev-parse", "HEAD", cwd=top))
-        self.assertEqual(overlaid.snapshot(top / "sub"), before)
+        self.assertEqual(overlaid.snapshot(top / " sub"), before)
         self.assertIn("already exists", self.w.fails("apply", "--as-branch", "agent", self.w.id))
         self.assertIn("is not a valid branch name", self.w.fails("apply", "--as-branch", "a..b", self.w.id))
 

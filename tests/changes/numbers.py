@@ -140,7 +140,7 @@ class Numbers:
         self.assertEqual(self.w.lines(), [])
 
     def give_number_of_both(self):
-        """The host replaces a and its twin by `other`."""
+        """The host replaces a and its twin; `other` gets their old inode number."""
         number = os.stat(self.base / "a").st_ino
         self.replace("a")
         self.replace("twin")

@@ -313,7 +313,7 @@ def run(options, plain, mount, lock):
 
 
 def is_wrong(world):
-    """Whether the unmounted agent is a single file. The comparison that follows shows the consequences."""
+    """Whether the unmounted agent's file is damaged: files left beside it, or fsck finds something. The comparison that follows shows the consequences."""
     if world.left_beside():
         print(f"left beside the agent's file: {world.left_beside()}")
     done = world.run("fsck", world.id)

@@ -325,7 +325,7 @@ class Places(RelayCase):
             (self.root / name).mkdir(parents=True)
         said = self.command("agents", code=1).stderr  # not up: nobody is going to make them
         self.assertIn("the relay's ledger has no tables yet", said)
-        self.assertIn("`warren relay up` makes them", said)
+        self.assertIn("`warren relay up` creates them", said)
         (self.root / "ledger.db").unlink()
         self.assertIn("there is no ledger at", self.command("agents", code=1).stderr)
         self.up()

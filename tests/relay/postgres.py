@@ -88,7 +88,7 @@ class OneRelay(RelayCase):
         other = subprocess.run([WARREN, "relay", "up", "--root", self.root, "--ledger", SERVER.url("another")],
                                capture_output=True, text=True)
         self.assertEqual(other.returncode, 1)
-        self.assertIn("another ledger already", other.stderr)
+        self.assertIn("already uses another ledger", other.stderr)
         for bad in ("postgres://warren:geheim@host:port:x/db", "mysql://warren:geheim@host/db",
                     SERVER.url("missing").replace("warren@", "warren:geheim@")):
             done = subprocess.run([WARREN, "relay", "up", "--root", self.dir / "other", "--ledger", bad],
@@ -105,7 +105,7 @@ class OneRelay(RelayCase):
         address, self.ledger = self.ledger, None
         self.up()
         self.kill(signal.SIGTERM)
-        self.assertIn("another ledger already", self.command("up", "--ledger", address, code=1).stderr)
+        self.assertIn("already uses another ledger", self.command("up", "--ledger", address, code=1).stderr)
 
     def test_a_database_without_tables_is_named_as_such(self):
         self.up()
@@ -114,7 +114,7 @@ class OneRelay(RelayCase):
         configure(self.root, {**config, "ledger": SERVER.new_database()})
         said = self.command("agents", code=1).stderr
         self.assertIn("the relay's ledger has no tables yet", said)
-        self.assertIn("`warren relay up` makes them", said)
+        self.assertIn("`warren relay up` creates them", said)
 
     def test_messages_wait_in_outboxes_while_the_server_is_away(self):
         self.up()

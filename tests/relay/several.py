@@ -332,7 +332,7 @@ class Releases(Several):
         self.assertEqual(self.on(self.left).statuses()["worker"], "terminated")
         self.ask(self.left, "boss", "release", "worker")
         self.wait(lambda: self.nacks(self.left, "boss"))
-        self.assertIn("released before", self.nacks(self.left, "boss")[0][1])
+        self.assertIn("has already been released", self.nacks(self.left, "boss")[0][1])
         self.ask(self.left, "boss", "release", "nobody")
         self.wait(lambda: len(self.nacks(self.left, "boss")) == 2)
         # One who moved is still who started it.

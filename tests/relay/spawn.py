@@ -283,7 +283,7 @@ class Release(SpawnCase):
         self.assertFalse(pathlib.Path(f"/proc/{pids[0]}").exists() and pathlib.Path(f"/proc/{pids[1]}").exists())
         gone = self.ask_release("alice", "worker")
         self.wait(lambda: self.told("alice", gone))
-        self.assertIn("released before", self.told("alice", gone)[0][3])
+        self.assertIn("has already been released", self.told("alice", gone)[0][3])
 
     def test_what_an_agent_leaves_running_ends_with_it(self):
         self.up()

@@ -13,8 +13,7 @@ void print_recovery(Output& err, const Recovery& recovery) {
     err.line("an apply of this agent was interrupted; it is finished now");
     return;
   }
-  err.print("an apply of this agent was interrupted and has been undone, the base is as it was before: {}\n",
-            err.name(recovery.reason));
+  err.print("an interrupted apply of this agent was undone ({})\n", err.name(recovery.reason));
   for (const std::string& path : recovery.left) {
     err.print("not restored, because something else is there now: {} (the old one is in {} in the base)\n",
               err.name(path), err.name(recovery.staging));

@@ -24,13 +24,13 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
   if (!args.has("yes")) {
     if (!is_terminal(context.input)) {
       return Error(Code::kInvalid,
-                   fmt::format("discarding {} needs --yes when standard input is not a terminal",
+                   fmt::format("dropping changes needs --yes when standard input is not a terminal ({})",
                                summary_text(summarise(changes))),
                    "`warren diff` shows the changes");
     }
     for (const TreeChange& change : changes) context.err.line(change_line(context.err, change));
-    bool is_wanted =
-        WARREN_TRY(ask_yes(context, fmt::format("Drop {} permanently?", summary_text(summarise(changes)))));
+    bool is_wanted = WARREN_TRY(
+        ask_yes(context, fmt::format("Drop these changes permanently ({})?", summary_text(summarise(changes)))));
     if (!is_wanted) {
       context.err.line("nothing was dropped");
       return Exit::kFailed;

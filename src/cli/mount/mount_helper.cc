@@ -59,7 +59,8 @@ Result<std::vector<std::string>> mount_words(std::span<const std::string> given)
     else if (!word.starts_with('-')) places.push_back(word);
     // -s, -n and -v only concern mount(8) itself.
   }
-  if (places.size() != 2) return Error(Code::kInvalid, "mount.warren needs exactly an agent file and a directory");
+  if (places.size() != 2)
+    return Error(Code::kInvalid, "mount.warren takes two arguments: an agent file and a directory");
   if (is_fake) return std::vector<std::string>();
   words.emplace_back("--");
   words.insert(words.end(), places.begin(), places.end());

@@ -2,7 +2,6 @@
 #include "cli/context.h"
 #include "cli/run/run_report.h"
 #include "os/terminal.h"
-#include "sandbox/enter.h"
 
 namespace warren::cli {
 namespace {
@@ -24,13 +23,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.passthrough = args.has("passthrough");
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
-  if (options.command.empty()) {
-    if (!is_terminal(context.input)) {
-      context.err.line("warren: no command given, and a shell needs a terminal\nhint: warren run -- COMMAND");
-      return static_cast<Exit>(kOwnFailure);
-    }
-    options.command = {shell_of_user()};
-  }
+  if (options.command.empty() && is_terminal(context.input)) options.command = {shell_of_user()};
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
 }
 

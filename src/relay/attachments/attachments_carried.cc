@@ -27,9 +27,10 @@ Result<Readiness> Attachments::publish(const Message& message, const std::string
   for (const Attachment& attachment : wanted) {
     AttachmentStore::Opened opened = WARREN_TRY(store_.open(attachment.hash));
     if (opened.identity.size > config_.attachment_carry_bytes_max) {
-      return Error(Code::kTooLarge, fmt::format("attachment {}: {} bytes exceed the limit of {} for another relay",
-                                                reference_of(attachment.hash), opened.identity.size,
-                                                config_.attachment_carry_bytes_max));
+      return Error(
+          Code::kTooLarge,
+          fmt::format("attachment {}: {} bytes exceed the limit of {} for attachments to another relay",
+                      reference_of(attachment.hash), opened.identity.size, config_.attachment_carry_bytes_max));
     }
     Readiness one = WARREN_TRY(publish_one(attachment.hash, waiter));
     if (one == Readiness::kWaits) all = one;

@@ -53,7 +53,7 @@ Result<std::vector<Route>> Router::resolve(std::string_view to, std::string_view
         if (route.ok() && name != sender) routes.push_back(*route);
       }
     }
-    if (routes.empty()) return Error(Code::kNotFound, fmt::format("nobody else subscribes to {}", quote(to)));
+    if (routes.empty()) return Error(Code::kNotFound, fmt::format("{} has no other subscribers", quote(to)));
     return routes;
   }
   if (to == kLead) {

@@ -128,14 +128,14 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
     .has_value();
     if (!exists && use != LedgerUse::kServe) {
       return Error(Code::kNotFound, fmt::format("there is no ledger at {}", quote(where)),
-                   "`warren relay up` makes one");
+                   "`warren relay up` creates one");
     }
     db = WARREN_TRY(open_sqlite(where, exists ? access : EngineUse::kCreate));
   }
   std::unique_ptr<Ledger> ledger(new Ledger(std::move(db), clock));
   if (use == LedgerUse::kServe) WARREN_TRY(ledger->create_tables_patiently());
   else if (!WARREN_TRY(ledger->db_->has_table("deliveries"))) {
-    return Error(Code::kNotFound, "the relay's ledger has no tables yet", "`warren relay up` makes them");
+    return Error(Code::kNotFound, "the relay's ledger has no tables yet", "`warren relay up` creates them");
   }
   WARREN_TRY(ledger->prepare_messages());
   WARREN_TRY(ledger->prepare_others());

@@ -49,12 +49,12 @@ Result<std::string> get_home(const Root& root, LedgerUse use) {
     return id;
   }
   if (!file.ok() && file.error().code() == Code::kNotFound) {
-    return Error(Code::kNotFound, "this root has not been served yet", "`warren relay up` does");
+    return Error(Code::kNotFound, "no relay has run in this root yet", "start one with `warren relay up`");
   }
   if (!file.ok()) return std::move(file).take_error().within("'.home'");
   std::string id = file->content.substr(0, file->content.find('\n'));
   bool is_right = !id.empty() && id.find_first_not_of("0123456789abcdef") == id.npos;
-  if (!is_right) return Error(Code::kCorrupt, "'.home' does not hold the id of a relay");
+  if (!is_right) return Error(Code::kCorrupt, "'.home' does not contain a valid relay id");
   return id;
 }
 
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Ledger>> open_ledger_of_relay(const Root& root, LedgerUse
     Result<std::unique_ptr<Ledger>> ledger = open_ledger(root, config, use, clock);
     bool is_made = ledger.ok() || ledger.error().code() != Code::kNotFound;
     if (is_made || !may_be_making) return ledger;
-    if (waited >= kMakingWaitMs) return Error(Code::kBusy, "the relay is only just starting", "try again");
+    if (waited >= kMakingWaitMs) return Error(Code::kBusy, "the relay is still starting", "try again");
     ::poll(nullptr, 0, kMakingStepMs);
   }
 }
@@ -89,7 +89,7 @@ Status set_ledger(const Root& root, const std::string& url) {
   bool has_file = WARREN_TRY(find_host_link(root.ledger_path()))
   .has_value();
   if (!config.ledger.empty() || has_file) {
-    return Error(Code::kConflict, fmt::format("the relay at {} has another ledger already", quote(root.path())),
+    return Error(Code::kConflict, fmt::format("the relay at {} already uses another ledger", quote(root.path())),
                  "start with a new root, or change 'ledger' in config.json if that ledger may be forgotten");
   }
   ReadFile file = WARREN_TRY(read_below(root.dir(), "config.json", kConfigFileBytes));

@@ -24,6 +24,11 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
+// Lines may end with CR LF.
+std::string_view trimmed_field(std::string_view text) {
+  return trimmed(text.substr(0, text.find_last_not_of(" \t\r") + 1));
+}
+
 struct Field {
   std::string_view key;
   std::string_view value;
@@ -33,7 +38,7 @@ Result<Field> split_field(std::string_view line) {
   std::size_t colon = line.find(':');
   if (colon == line.npos)
     return invalid_request(fmt::format("expected 'KEY: value', not {}", quote(line.substr(0, 80))));
-  return Field{trimmed(line.substr(0, colon), kWhitespace), trimmed(line.substr(colon + 1), kWhitespace)};
+  return Field{trimmed_field(line.substr(0, colon)), trimmed_field(line.substr(colon + 1))};
 }
 
 Status set_once(std::string& field, const Field& given) {
@@ -69,7 +74,7 @@ Result<std::string> take_prompt(std::string_view first, std::string_view& rest) 
 Status add_env(SpawnRequest& request, std::string_view list) {
   while (!list.empty()) {
     std::size_t end = std::min(list.find(','), list.size());
-    std::string_view pair = trimmed(list.substr(0, end), kWhitespace);
+    std::string_view pair = trimmed_field(list.substr(0, end));
     list.remove_prefix(std::min(end + 1, list.size()));
     std::size_t equals = pair.find('=');
     if (equals == pair.npos)
@@ -128,7 +133,7 @@ Result<SpawnRequest> parse_spawn_request(std::string_view body) {
   SpawnRequest request;
   while (!body.empty()) {
     std::string_view line = take_line(body);
-    if (trimmed(line, kWhitespace).empty()) continue;
+    if (trimmed_field(line).empty()) continue;
     Field field = WARREN_TRY(split_field(line));
     WARREN_TRY(take_spawn_field(request, field, body));
   }
@@ -150,7 +155,7 @@ Result<ReleaseRequest> parse_release_request(std::string_view body) {
   ReleaseRequest request;
   while (!body.empty()) {
     std::string_view line = take_line(body);
-    if (trimmed(line, kWhitespace).empty()) continue;
+    if (trimmed_field(line).empty()) continue;
     Field field = WARREN_TRY(split_field(line));
     if (is_same_header(field.key, "NAME")) {
       WARREN_TRY(set_once(request.name, field));
@@ -175,7 +180,7 @@ Result<ContinuityRequest> parse_continuity_request(const Message& message) {
   } else {
     while (!rest.empty()) {
       std::string_view line = take_line(rest);
-      if (trimmed(line, kWhitespace).empty()) break;
+      if (trimmed_field(line).empty()) break;
       Field field = WARREN_TRY(split_field(line));
       WARREN_TRY(take_continuity_field(request, has_action, field.key, field.value));
     }

@@ -49,7 +49,8 @@ TEST(SpawnRequest, AnInvalidRequestIsRefused) {
   for (std::string_view body :
        {"", "NAME: w\n", "CLI: c\n", "NAME: w\nCLI: c\nCLI: d\n", "NAME: w\nCLI: c\nX: y\n",
         "NAME: w\nCLI: c\nENV: A\n", "NAME: w\nCLI: c\nENV: 1A=b\n", "NAME: w\nCLI: c\nENV: A=1\nENV: A=2\n",
-        "NAME: .\nCLI: c\n", "no colon\nNAME: w\n", "NAME: w\nCLI: c\nPROMPT: a\nPROMPT: b\n"}) {
+        "NAME:\rw\nCLI: c\n", "\rNAME: w\nCLI: c\n", "NAME: .\nCLI: c\n", "no colon\nNAME: w\n",
+        "NAME: w\nCLI: c\nPROMPT: a\nPROMPT: b\n"}) {
     EXPECT_EQ(error_of(parse_spawn_request(body)), Code::kInvalid) << body;
   }
   using namespace std::string_view_literals;

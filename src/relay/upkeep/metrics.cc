@@ -213,7 +213,7 @@ Json stats_json(const Snapshot& snapshot) {
 std::vector<std::string> problems_of(const Snapshot& snapshot) {
   std::vector<std::string> problems;
   if (snapshot.failures > 0) {
-    problems.push_back(fmt::format("{} rounds failed in a row: {}", snapshot.failures, snapshot.failure));
+    problems.push_back(fmt::format("rounds are failing ({} in a row): {}", snapshot.failures, snapshot.failure));
   }
   if (snapshot.disk_is_low) {
     problems.push_back(fmt::format("the disk is nearly full: {:.1f} % used", snapshot.disk_used * 100));

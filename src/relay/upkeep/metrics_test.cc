@@ -62,7 +62,8 @@ TEST(Metrics, EveryProblemIsNamed) {
   EXPECT_THAT(problems_of(metrics.take()), ElementsAre());
   metrics.set_failure(3, "no space");
   metrics.set_disk(0.95, true);
-  EXPECT_THAT(problems_of(metrics.take()), ElementsAre("3 rounds failed in a row: no space", HasSubstr("95.0 %")));
+  EXPECT_THAT(problems_of(metrics.take()),
+              ElementsAre("rounds are failing (3 in a row): no space", HasSubstr("95.0 %")));
   metrics.set_failure(0, "");
   metrics.set_disk(0.5, false);
   EXPECT_THAT(problems_of(metrics.take()), ElementsAre());
