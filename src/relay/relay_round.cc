@@ -352,7 +352,7 @@ void Relay::publish(Plan& plan) {
 }
 
 void Relay::collect_fresh(Wait wait) {
-  for (Settled& one : fresh_.collect(wait)) {
+  for (FreshOutcome& one : fresh_.collect(wait)) {
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
     is_awaited_ = is_awaited_ || (one.fate != Fate::kGone && one.delivery.wants_receipt);
     switch (one.fate) {

@@ -1,4 +1,4 @@
-// What the ledger has as arrivals only: messages to one recipient of which it is not recorded yet what became of them.
+// An in-memory copy of the ledger's arrivals: messages to one recipient whose outcome is not recorded yet.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Arrival {
 class Arrivals {
  public:
   void add(MessageRow message, Delivery delivery);
-  void remove(std::int64_t stamp);  // it was entered
+  void remove(std::int64_t stamp);  // when it is entered
   void clear();
 
   const Arrival* find(std::int64_t stamp) const;

@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::int64_t kRestNs = 20'000'000;
 constexpr std::int64_t kReadNs = 2'000'000'000;
-constexpr std::int64_t kReadStepNs = 25'000'000;  // between a few recipients and the next: senders need the disk, too
+constexpr std::int64_t kReadStepNs = 25'000'000;  // pause between groups of recipients, since senders need the disk too
 constexpr std::size_t kReadDirs = 8;
-constexpr std::size_t kMost = 4096;        // beyond that they are synced sooner
+constexpr std::size_t kMost = 4096;        // above that, files are synced sooner
 constexpr std::size_t kFilesAtOnce = 128;  // descriptors: far below any usual limit
 constexpr std::size_t kBatchesAtOnce = 4;
 constexpr std::int64_t kShortageNs = 100'000'000;
 
-// Anything else is the receiver's doing: then it has seen the file.
+// Any other error was caused by the receiver, which has therefore seen the file.
 bool is_disk_trouble(const Error& error) { return error.code() == Code::kIo; }
 
 }  // namespace
@@ -71,22 +71,22 @@ bool FreshDeliveries::is_due(Wait wait) {
   return wait == Wait::kForAll || all_.size() > kMost || resting_.front().until_ns <= clock_.monotonic_ns();
 }
 
-std::vector<Settled> FreshDeliveries::collect(Wait wait) {
-  std::vector<Settled> over;
+std::vector<FreshOutcome> FreshDeliveries::collect(Wait wait) {
+  std::vector<FreshOutcome> outcomes;
   while (is_due(wait)) {
-    if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
-    if (!begin(wait, over)) break;
+    if (syncing_.size() == kBatchesAtOnce) end_oldest(outcomes);
+    if (!begin(wait, outcomes)) break;
   }
   bool is_read_due = !read_.empty() && (wait == Wait::kForAll || read_at_ns_ <= clock_.monotonic_ns());
   while (is_read_due && !read_.empty()) {
-    if (syncing_.size() == kBatchesAtOnce) end_oldest(over);
+    if (syncing_.size() == kBatchesAtOnce) end_oldest(outcomes);
     if (!begin_read() || wait == Wait::kNo) break;
   }
-  while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(over);
-  return over;
+  while (!syncing_.empty() && (wait == Wait::kForAll || syncs_.is_over(*syncing_.front().batch))) end_oldest(outcomes);
+  return outcomes;
 }
 
-// An inbox, or a `.done`, that cannot be opened is gone, or not ours: then so is what was in it.
+// An inbox or `.done` that cannot be opened is gone or not ours, and so are the files that were in it.
 bool FreshDeliveries::begin_read() {
   Syncing syncing;
   std::vector<Fd> dirs;
@@ -122,7 +122,7 @@ Result<Fd> FreshDeliveries::open(const Delivery& delivery, std::map<std::string,
   return file;
 }
 
-// Where it may have been put aside; best effort, since receivers need not have it.
+// Adds `.done`, where the receiver may have moved the file. Best effort: receivers need not have the directory.
 void FreshDeliveries::add_done(const std::string& recipient, std::map<std::string, Fd>& inboxes) const {
   std::string key = recipient + "/.done";
   auto inbox = inboxes.find(recipient);
@@ -131,7 +131,7 @@ void FreshDeliveries::add_done(const std::string& recipient, std::map<std::strin
   if (done.ok()) inboxes.emplace(std::move(key), std::move(done).take_value());
 }
 
-bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
+bool FreshDeliveries::begin(Wait wait, std::vector<FreshOutcome>& outcomes) {
   Syncing syncing;
   std::vector<Fd> files;
   std::map<std::string, Fd> inboxes;
@@ -158,10 +158,10 @@ bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
       continue;
     }
     if (is_disk_trouble(file.error())) {
-      over.push_back({std::move(delivery), Fate::kFailed, file.error()});
+      outcomes.push_back({std::move(delivery), Fate::kFailed, file.error()});
     } else {
       add_read(delivery);
-      over.push_back({std::move(delivery), Fate::kRead});
+      outcomes.push_back({std::move(delivery), Fate::kRead});
     }
     all_.erase(found);
   }
@@ -172,22 +172,23 @@ bool FreshDeliveries::begin(Wait wait, std::vector<Settled>& over) {
   return true;
 }
 
-void FreshDeliveries::end_oldest(std::vector<Settled>& over) {
+void FreshDeliveries::end_oldest(std::vector<FreshOutcome>& outcomes) {
   Syncing oldest = std::move(syncing_.front());
   syncing_.pop_front();
   Status synced = syncs_.wait(*oldest.batch);
   for (const std::string& key : oldest.keys) {
     auto found = all_.extract(key);
     Fate fate = synced.ok() ? Fate::kDelivered : Fate::kFailed;
-    if (found) over.push_back({std::move(found.mapped().delivery), fate, synced});
+    if (found) outcomes.push_back({std::move(found.mapped().delivery), fate, synced});
   }
   for (const std::string& key : oldest.left) {
     auto found = all_.extract(key);
-    if (found) over.push_back({std::move(found.mapped().delivery), synced.ok() ? Fate::kRead : Fate::kFailed, synced});
+    if (found)
+      outcomes.push_back({std::move(found.mapped().delivery), synced.ok() ? Fate::kRead : Fate::kFailed, synced});
   }
   for (auto& [recipient, stamps] : oldest.read) {
     for (std::int64_t stamp : stamps) {
-      if (synced.ok()) over.push_back({.delivery = {}, .fate = Fate::kGone, .stamp = stamp});
+      if (synced.ok()) outcomes.push_back({.delivery = {}, .fate = Fate::kGone, .stamp = stamp});
       else note_read(recipient, stamp);
     }
   }

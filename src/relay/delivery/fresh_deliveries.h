@@ -1,9 +1,8 @@
-// Deliveries whose files were renamed into inboxes a moment ago and may not be on the disk yet.
+// Deliveries whose files were just renamed into inboxes and may not be on the disk yet.
 //
-// Most of them are read within milliseconds. So a file is left alone for a little while; when it is still there then,
-// it is synced together with its inbox, and only now counts as delivered. Of those that were read, only the directories
-// are synced, once for all of some seconds: until then a power cut could make them vanish, although their receivers may
-// not have got anywhere with them.
+// Most files are read within milliseconds, so syncing is delayed. A file that is still in its inbox after 20 ms is
+// synced together with the inbox, and only then counts as delivered. For files that were read, only the directories are
+// synced, every few seconds: until then a power cut could remove the files before their receivers have processed them.
 #pragma once
 
 #include <cstddef>
@@ -28,22 +27,22 @@ namespace warren::relay {
 
 // How a fresh delivery ended.
 enum class Fate {
-  kDelivered,  // it is in the inbox, durably
+  kDelivered,  // its file is in the inbox, durably
   kRead,       // its file has left the inbox
-  kGone,       // and that is durable
-  kFailed,     // it could not be synced
+  kGone,       // its file has left the inbox, durably
+  kFailed,     // its file could not be synced
 };
 
-struct Settled {
+struct FreshOutcome {
   Delivery delivery;
   Fate fate = Fate::kDelivered;
   Status synced = Ok{};
-  std::int64_t stamp = 0;  // of one that is gone, which has no more than that
+  std::int64_t stamp = 0;  // set for kGone, instead of `delivery`
 };
 
 enum class Wait { kNo, kForAll };
 
-// Whether the ledger has the content, from which a file that vanished can be made again.
+// Whether the ledger has the content, so that a lost file can be written again.
 enum class Backed { kNo, kYes };
 
 // One thread.
@@ -53,15 +52,16 @@ class FreshDeliveries {
 
   void add(Delivery delivery, Backed backed);
   bool contains(std::string_view recipient, std::string_view inbox_name) const;
-  // It was acknowledged: no longer our concern.
+  // For a delivery that was acknowledged: stops tracking it.
   std::optional<Delivery> take(std::string_view recipient, std::string_view inbox_name);
-  // It was read: is over when that is durable. Not of one without backing: that counts as read only then.
+  // For a delivery that was read: collect() returns kGone when that is durable. Returns nothing for a delivery without
+  // backing, which counts as read only when that is durable.
   std::optional<Delivery> take_read(std::string_view recipient, std::string_view inbox_name);
   void add_read(const Delivery& delivery);
 
-  // Begins to sync what has rested long enough, and gives what is over.
-  std::vector<Settled> collect(Wait wait);
-  std::int64_t wake_at_ns() const;  // monotonic; the pool tells when syncs are over
+  // Starts syncing files that have rested long enough, and returns the deliveries that have ended.
+  std::vector<FreshOutcome> collect(Wait wait);
+  std::int64_t wake_at_ns() const;  // monotonic; the end of a sync is signalled by the pool's fd()
 
  private:
   using Stamps = std::map<std::string, std::vector<std::int64_t>>;  // by recipient
@@ -82,9 +82,9 @@ class FreshDeliveries {
 
   void note_read(const std::string& recipient, std::int64_t stamp);
   bool is_due(Wait wait);
-  bool begin(Wait wait, std::vector<Settled>& over);  // false: there are no descriptors
-  bool begin_read();                                  // the same
-  void end_oldest(std::vector<Settled>& over);
+  bool begin(Wait wait, std::vector<FreshOutcome>& outcomes);  // false: out of descriptors
+  bool begin_read();                                           // false: out of descriptors
+  void end_oldest(std::vector<FreshOutcome>& outcomes);
   Result<Fd> open(const Delivery& delivery, std::map<std::string, Fd>& inboxes) const;
   void add_done(const std::string& recipient, std::map<std::string, Fd>& inboxes) const;
 
@@ -92,10 +92,10 @@ class FreshDeliveries {
   SyncPool& syncs_;
   Clock& clock_;
   std::unordered_map<std::string, Fresh> all_;  // by staged_name()
-  std::deque<Resting> resting_;                 // oldest first; may name some that are gone from all_
+  std::deque<Resting> resting_;                 // oldest first; may contain keys that are no longer in all_
   std::deque<Syncing> syncing_;
   Stamps read_;
-  std::int64_t read_at_ns_ = INT64_MAX;  // when their directories are synced
+  std::int64_t read_at_ns_ = INT64_MAX;  // when the directories of read_ are synced
 };
 
 }  // namespace warren::relay

@@ -44,15 +44,15 @@ TEST_F(FreshDeliveriesTest, AFileIsLeftAloneForAWhileAndThenSynced) {
   EXPECT_TRUE(fresh.collect(Wait::kNo).empty());
   EXPECT_GT(fresh.wake_at_ns(), clock.monotonic_ns());
   clock.advance_ns(kLongNs);
-  fresh.collect(Wait::kNo);  // begins
+  fresh.collect(Wait::kNo);  // starts the sync
   publish(2);
-  std::vector<Settled> over = fresh.collect(Wait::kForAll);
-  ASSERT_EQ(over.size(), 2U);
-  for (const Settled& one : over) EXPECT_EQ(one.fate, Fate::kDelivered);
+  std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 2U);
+  for (const FreshOutcome& one : outcomes) EXPECT_EQ(one.fate, Fate::kDelivered);
   EXPECT_EQ(fresh.wake_at_ns(), INT64_MAX);
 }
 
-TEST_F(FreshDeliveriesTest, WhatWasTakenIsNotLookedAtAgain) {
+TEST_F(FreshDeliveriesTest, ATakenDeliveryIsNotTrackedAnyMore) {
   Delivery first = publish(1);
   Delivery second = publish(2);
   std::optional<Delivery> taken = fresh.take("bob", first.inbox_name);
@@ -61,49 +61,49 @@ TEST_F(FreshDeliveriesTest, WhatWasTakenIsNotLookedAtAgain) {
   EXPECT_FALSE(fresh.take("bob", first.inbox_name));
   EXPECT_FALSE(fresh.contains("bob", first.inbox_name));
   EXPECT_TRUE(fresh.contains("bob", second.inbox_name));
-  std::vector<Settled> over = fresh.collect(Wait::kForAll);
-  ASSERT_EQ(over.size(), 1U);
-  EXPECT_EQ(over.front().delivery.id, 2);
+  std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes.front().delivery.id, 2);
 }
 
-TEST_F(FreshDeliveriesTest, WhatLeftItsInboxUnseenWasRead) {
+TEST_F(FreshDeliveriesTest, AFileThatLeftItsInboxUnnoticedWasRead) {
   ASSERT_EQ(::unlink(inbox_file(publish(1)).c_str()), 0);
   Delivery changed = publish(2);
   ASSERT_EQ(::unlink(inbox_file(changed).c_str()), 0);
   ASSERT_EQ(::symlink("/nowhere", inbox_file(changed).c_str()), 0);
-  std::vector<Settled> over = fresh.collect(Wait::kForAll);
-  ASSERT_EQ(over.size(), 4U);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(over[i].fate, Fate::kRead);
-  for (int i = 2; i < 4; ++i) EXPECT_EQ(over[i].fate, Fate::kGone);
+  std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 4U);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(outcomes[i].fate, Fate::kRead);
+  for (int i = 2; i < 4; ++i) EXPECT_EQ(outcomes[i].fate, Fate::kGone);
 }
 
-TEST_F(FreshDeliveriesTest, ThatItWasReadIsMadeDurableSomeSecondsLater) {
+TEST_F(FreshDeliveriesTest, AReadIsMadeDurableSomeSecondsLater) {
   Delivery delivery = publish(1);
   ASSERT_EQ(::unlink(inbox_file(delivery).c_str()), 0);
   ASSERT_TRUE(fresh.take_read("bob", delivery.inbox_name));
   clock.advance_ns(kLongNs);
   EXPECT_TRUE(fresh.collect(Wait::kNo).empty());
   EXPECT_GT(fresh.wake_at_ns(), clock.monotonic_ns());
-  std::vector<Settled> over;
+  std::vector<FreshOutcome> outcomes;
   clock.advance_ns(kLongNs);
-  while (over.empty()) over = fresh.collect(Wait::kNo);
-  ASSERT_EQ(over.size(), 1U);
-  EXPECT_EQ(over.front().fate, Fate::kGone);
+  while (outcomes.empty()) outcomes = fresh.collect(Wait::kNo);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes.front().fate, Fate::kGone);
   EXPECT_EQ(fresh.wake_at_ns(), INT64_MAX);
 }
 
-TEST_F(FreshDeliveriesTest, WhatHasNoBackingCountsAsReadOnlyWhenThatIsDurable) {
+TEST_F(FreshDeliveriesTest, AFileWithoutBackingCountsAsReadOnlyWhenThatIsDurable) {
   Delivery delivery = publish(1, Backed::kNo);
   ASSERT_EQ(::unlink(inbox_file(delivery).c_str()), 0);
   EXPECT_FALSE(fresh.take_read("bob", delivery.inbox_name));
   EXPECT_TRUE(fresh.contains("bob", delivery.inbox_name));
-  std::vector<Settled> over = fresh.collect(Wait::kForAll);
-  ASSERT_EQ(over.size(), 1U);
-  EXPECT_EQ(over.front().fate, Fate::kRead);
+  std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes.front().fate, Fate::kRead);
   EXPECT_FALSE(fresh.contains("bob", delivery.inbox_name));
 }
 
-TEST_F(FreshDeliveriesTest, ThousandsAreSyncedInPieces) {
+TEST_F(FreshDeliveriesTest, ThousandsOfFilesAreSyncedInBatches) {
   for (int i = 0; i < 1000; ++i) publish(i);
   EXPECT_EQ(fresh.collect(Wait::kForAll).size(), 1000U);
 }

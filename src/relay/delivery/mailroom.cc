@@ -25,7 +25,7 @@ std::string staged_name(std::string_view inbox_name, std::string_view recipient)
   return fmt::format("{}.{}", inbox_name, recipient);
 }
 
-// Descriptors run out: what is open is finished with, and then it is tried once more.
+// When descriptors run out, syncs and closes the open files and tries once more.
 Result<Fd> Mailroom::open_sparingly(int dir, const std::string& relative, int flags) {
   Result<Fd> opened = open_below(dir, relative, flags);
   if (opened.ok() || opened.error().code() != Code::kLimit) return opened;
@@ -56,7 +56,7 @@ Status Mailroom::stage_unsynced(const Delivery& delivery, std::string_view conte
 std::shared_ptr<SyncBatch> Mailroom::begin_sync_staged() {
   std::vector<Fd> files = std::exchange(open_, {});
   std::vector<int> kept;
-  if (!files.empty()) kept.push_back(root_.deliveries());  // their names
+  if (!files.empty()) kept.push_back(root_.deliveries());  // for the names of the files
   return syncs_.begin(std::move(files), kept);
 }
 
@@ -88,7 +88,7 @@ Result<int> Mailroom::dir(const std::string& relative) {
   return dirs_.emplace(relative, std::move(opened)).first->second.get();
 }
 
-// A directory that is kept open may have been replaced since.
+// A cached directory may have been replaced since it was opened.
 Status Mailroom::publish(const Delivery& delivery) {
   if (dirs_.size() >= kDirsAtOnce) dirs_.clear();
   std::string path = fmt::format("agents/{}/inbox", delivery.recipient);
@@ -114,7 +114,7 @@ bool Mailroom::is_published(const Delivery& delivery, std::string_view content) 
 }
 
 Status Mailroom::archive(std::string_view agent, const std::string& file, const std::string& path) {
-  if (dirs_.size() + 2 > kDirsAtOnce) dirs_.clear();  // both are needed together
+  if (dirs_.size() + 2 > kDirsAtOnce) dirs_.clear();  // archive() needs two at the same time
   SplitParent target = split_parent(path);
   Result<int> there = dir(std::string(target.parent));
   if (!there.ok() && there.error().code() == Code::kNotFound) {

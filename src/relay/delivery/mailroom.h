@@ -1,9 +1,9 @@
 // Puts files into inboxes, each once.
 //
-// A file is first staged in tmp/deliveries; then the ledger's transaction says that it is to be delivered; then it is
-// renamed into the inbox. So when the relay was killed, a pending delivery whose staged file is gone has happened, even
-// if the receiver has taken it since, and one whose file is there has not. For this to hold after a power cut as well,
-// either the staged file is synced before the transaction, or the transaction has its content.
+// A file is first staged in tmp/deliveries; then a transaction of the ledger records the delivery as pending; then the
+// file is renamed into the inbox. So after the relay was killed, a pending delivery without a staged file was made,
+// even if the receiver has taken the file since; one with a staged file was not. For this to hold after a power cut as
+// well, either the staged file is synced before the transaction, or the transaction contains its content.
 #pragma once
 
 #include <map>
@@ -25,16 +25,17 @@ class Mailroom {
  public:
   explicit Mailroom(Root& root) : root_(root) {}
 
-  // Writes the file; durable after sync_staged(). Or never: then the ledger must have the content.
+  // Writes the file. stage(): durable after sync_staged(). stage_unsynced(): never synced, so the ledger must have the
+  // content.
   Status stage(const Delivery& delivery, std::string_view content);
   Status stage_unsynced(const Delivery& delivery, std::string_view content);
-  std::shared_ptr<SyncBatch> begin_sync_staged();  // does not wait: see syncs()
+  std::shared_ptr<SyncBatch> begin_sync_staged();  // does not wait; see syncs()
   Status sync_staged();
   void unstage(const Delivery& delivery);
 
-  // Renames into the inbox. kNotFound: the recipient's inbox is gone.
+  // Renames the staged file into the inbox. kNotFound: the recipient's inbox is gone.
   Status publish(const Delivery& delivery);
-  // Whether the recipient has exactly that, or has put it aside.
+  // Whether the file is in the recipient's inbox with exactly this content, or in `.done`.
   bool is_published(const Delivery& delivery, std::string_view content) const;
   SyncPool& syncs() { return syncs_; }
 
@@ -42,11 +43,11 @@ class Mailroom {
   Result<std::vector<std::string>> list_staged() const;  // file names in tmp/deliveries
   void remove_staged(const std::string& file);
 
-  // Takes a processed file out of the outbox, to `path` (archive/DATE/AGENT/FILE). Only the same bytes can stand there
-  // already: then it is removed.
+  // Moves a processed file from the outbox to `path` (archive/DATE/AGENT/FILE). If `path` exists, it has the same
+  // bytes, and the file in the outbox is removed.
   Status archive(std::string_view agent, const std::string& file, const std::string& path);
 
-  void forget_dirs() { dirs_.clear(); }  // else they stay open, up to some number
+  void forget_dirs() { dirs_.clear(); }  // otherwise they stay open, up to a limit
 
  private:
   Result<int> dir(const std::string& relative);

@@ -41,7 +41,7 @@ TEST_F(MailroomTest, AStagedFileAppearsInTheInboxOnceItIsPublished) {
   EXPECT_FALSE(mailroom.is_staged(delivery));
 }
 
-TEST_F(MailroomTest, PublishingAgainDoesNotBringBackWhatTheReceiverTook) {
+TEST_F(MailroomTest, PublishingAgainDoesNotBringBackAFileTheReceiverTook) {
   Mailroom mailroom(*root);
   ASSERT_OK(mailroom.stage(delivery, "hello"));
   ASSERT_OK(mailroom.sync_staged());
@@ -64,7 +64,7 @@ TEST_F(MailroomTest, AnInboxThatIsALinkIsNotWrittenThrough) {
   EXPECT_TRUE(mailroom.is_staged(delivery));
 }
 
-TEST_F(MailroomTest, TheRootIsMadePrivateAndLockedByOne) {
+TEST_F(MailroomTest, TheRootIsPrivateAndOnlyOneProcessLocksIt) {
   ASSERT_EQ(::chmod(root->path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod((root->path() + "/config.json").c_str(), 0644), 0);
   auto again = std::move(Root::open(root->path(), MakeRoot::kYes)).value();
@@ -75,7 +75,7 @@ TEST_F(MailroomTest, TheRootIsMadePrivateAndLockedByOne) {
   EXPECT_EQ(error_of(again->lock()), Code::kBusy);
 }
 
-TEST_F(MailroomTest, FilesAreReadOnlyIfTheyAreRegularAndSmallEnough) {
+TEST_F(MailroomTest, OnlyRegularFilesWithinTheSizeLimitAreRead) {
   std::string home = root->path() + "/agents/bob";
   ASSERT_EQ(::symlink("/etc/passwd", (home + "/link").c_str()), 0);
   ASSERT_EQ(::mkfifo((home + "/pipe").c_str(), 0600), 0);
@@ -118,7 +118,7 @@ TEST(Ledger, ADeliveryMovesOnAndItsMessagesStatusFollows) {
   EXPECT_FALSE(ledger->add_message(row).ok());
 }
 
-TEST(Ledger, ARetryIsDueAtItsTimeAndAlsoWhenTheClockWentBack) {
+TEST(Ledger, ARetryIsDueAtItsTimeOrWhenTheClockWasSetBack) {
   ::warren::testing::TempDir dir;
   ::warren::testing::FakeClock clock;
   auto ledger = std::move(Ledger::open(dir.file("ledger.db"), LedgerUse::kServe, clock)).value();

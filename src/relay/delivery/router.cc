@@ -29,7 +29,7 @@ Result<Route> Router::route_to(std::string_view name) const {
   if (agent == nullptr || agent->status == "terminated") {
     return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(name)));
   }
-  if (is_remote(*agent)) return Route{agent->name, DeliveryState::kRouted};  // its home knows whether it is active
+  if (is_remote(*agent)) return Route{agent->name, DeliveryState::kRouted};  // only its home knows whether it is active
   return Route{agent->name, agent->status == "active" ? DeliveryState::kPending : DeliveryState::kStored};
 }
 

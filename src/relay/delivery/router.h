@@ -1,4 +1,4 @@
-// Who gets a message: by TO, the agents there are, their subscriptions, and who leads.
+// Decides who gets a message, from TO, the known agents, their subscriptions and the lead.
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@ struct Route {
   DeliveryState state = DeliveryState::kPending;  // or kStored, kHeld, kRouted
 };
 
-// A copy of what the ledger has on agents and channels, for the one thread that routes.
+// A copy of the ledger's agents and channels, for the one thread that routes.
 class Router {
  public:
   explicit Router(std::string lead) : lead_(std::move(lead)) {}
 
-  // kNotFound: no such agent, or nobody subscribes. kInvalid: no name at all. Never empty.
+  // kNotFound: no such agent, or no subscribers. kInvalid: `to` is not a valid name. Never empty.
   Result<std::vector<Route>> resolve(std::string_view to, std::string_view sender) const;
 
-  // Agents of other homes are routed to theirs.
+  // Messages to agents of other homes are routed there.
   void set_home(std::string home) { home_ = std::move(home); }
   bool is_remote(const AgentRow& agent) const { return !agent.home.empty() && agent.home != home_; }
   bool is_remote(std::string_view name) const;
@@ -38,7 +38,7 @@ class Router {
   void subscribe(const std::string& channel, const std::string& agent) { channels_[channel].insert(agent); }
   void unsubscribe(const std::string& channel, const std::string& agent) { channels_[channel].erase(agent); }
 
-  // Who started it: the one who leads it, if nobody else does.
+  // The agent that started `agent`: its lead, if there is no other.
   void set_spawner(const std::string& agent, const std::string& spawner) { spawners_[agent] = spawner; }
 
   std::string find_lead() const;  // "" when nobody leads

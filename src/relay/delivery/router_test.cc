@@ -37,7 +37,7 @@ TEST_F(RouterTest, ADirectMessageGoesToItsAgentAndWaitsForAnInactiveOne) {
   EXPECT_EQ(error_of(router.resolve("../bob", "alice")), Code::kInvalid);
 }
 
-TEST_F(RouterTest, ABroadcastReachesActiveAgentsButTheSender) {
+TEST_F(RouterTest, ABroadcastReachesAllActiveAgentsExceptTheSender) {
   EXPECT_EQ(routes("*"), "bob:pending ");
   EXPECT_EQ(routes("*", "carol"), "alice:pending bob:pending ");
 }
@@ -50,7 +50,7 @@ TEST_F(RouterTest, AChannelReachesItsSubscribers) {
   EXPECT_EQ(routes("#news"), "carol:stored ");
 }
 
-TEST_F(RouterTest, LeadIsTheConfiguredAgentElseTheOneOfThatNameElseNobodyYet) {
+TEST_F(RouterTest, LeadIsTheConfiguredAgentOrElseTheAgentOfThatNameOrElseNobody) {
   EXPECT_EQ(routes("Lead"), "Lead:held ");
   router.put_agent({"Lead", 1, 0, "active"});
   EXPECT_EQ(routes("Lead"), "Lead:pending ");

@@ -14,11 +14,11 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kThreads = 8;  // more gave nothing
+constexpr std::size_t kThreads = 8;  // more did not help
 
-// All are on their way to the disk before the first is waited for: half the time for many files.
+// Starts writing all files before waiting for the first: halves the time for many files.
 void start_writing(std::span<const int> files) {
-  for (int file : files) ::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);  // advice: a directory has none
+  for (int file : files) ::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);  // only a hint; fails for directories
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Status SyncPool::sync(std::span<const int> files) {
   if (files.empty()) return Ok{};
   auto batch = std::make_shared<SyncBatch>();
   batch->numbers.assign(files.begin(), files.end());
-  add(batch, files.size() - 1);  // the caller is one
+  add(batch, files.size() - 1);  // the caller syncs as well
   return wait(*batch);
 }
 
@@ -66,7 +66,7 @@ void SyncPool::add(const std::shared_ptr<SyncBatch>& batch, std::size_t helpers)
       threads_.emplace_back([this] { work(); });
     }
   } catch (const std::system_error&) {
-    // No more threads to be had: those there are do it, or whoever waits.
+    // Cannot start another thread: the existing ones sync the files, or the caller of wait().
   }
   lock.unlock();
   for (std::size_t i = 0; i < woken; ++i) work_.notify_one();
@@ -86,7 +86,7 @@ bool SyncPool::sync_one(SyncBatch& batch, std::unique_lock<std::mutex>& lock) {
   batch.files.clear();
   if (batch.wakes) {
     std::uint64_t one = 1;
-    [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);  // full: it is readable anyway
+    [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);  // a full counter is readable anyway
   }
   if (waiting_ > 0) over_.notify_all();
   return true;

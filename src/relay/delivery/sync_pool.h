@@ -1,7 +1,7 @@
-// Syncing many files at once.
+// Syncs many files in parallel.
 //
-// One after another each file would wait for a journal commit of its own; together they share them (measured on ext4,
-// 64 files: 50 µs a file instead of 1,300). So threads do it, made when they are first needed and kept.
+// Synced one after another, each file would wait for its own journal commit; in parallel they share commits (measured
+// on ext4 with 64 files: 50 µs per file instead of 1,300). The threads are started when first needed, and kept.
 #pragma once
 
 #include <condition_variable>
@@ -18,41 +18,41 @@
 
 namespace warren::relay {
 
-// Files being synced. The files of begin() belong to it, and are closed when they are synced.
+// Files being synced. It owns the files given to begin(), and closes each after its sync.
 struct SyncBatch {
   std::vector<Fd> files;
   std::vector<int> numbers;
-  std::size_t next = 0;  // these four under the pool's mutex
+  std::size_t next = 0;  // this and the next three are guarded by the pool's mutex
   std::size_t unfinished = 0;
   int failed = 0;
-  bool wakes = false;  // the pool's fd(), when it is over
+  bool wakes = false;  // makes the pool's fd() readable when all are synced
 };
 
 // Thread-safe.
 class SyncPool {
  public:
   SyncPool();
-  ~SyncPool();  // waits for what was begun
+  ~SyncPool();  // waits for running syncs
 
-  Status sync(std::span<const int> files);  // of each; the first error
-  // Does not wait. The first are closed when they are synced; `kept` must stay open until then.
+  Status sync(std::span<const int> files);  // syncs all; returns the first error
+  // Does not wait. `files` are closed when they are synced; the caller keeps `kept` open until then.
   std::shared_ptr<SyncBatch> begin(std::vector<Fd> files, std::span<const int> kept = {});
   bool is_over(const SyncBatch& batch);
   Status wait(SyncBatch& batch);
 
-  int fd() const { return wake_.get(); }  // readable when something begun is over
-  void clear();                           // not readable any more
+  int fd() const { return wake_.get(); }  // readable when a batch of begin() is synced
+  void clear();                           // makes fd() unreadable again
 
  private:
   void add(const std::shared_ptr<SyncBatch>& batch, std::size_t helpers);
-  bool sync_one(SyncBatch& batch, std::unique_lock<std::mutex>& lock);  // whether there was one
+  bool sync_one(SyncBatch& batch, std::unique_lock<std::mutex>& lock);  // false: there was no file left
   void work();
 
   Fd wake_;
   std::mutex mutex_;
   std::condition_variable work_;                    // for idle threads
-  std::condition_variable over_;                    // for those that wait
-  std::deque<std::shared_ptr<SyncBatch>> batches_;  // with files nobody syncs yet
+  std::condition_variable over_;                    // for callers of wait()
+  std::deque<std::shared_ptr<SyncBatch>> batches_;  // with files that no thread has taken yet
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   std::size_t waiting_ = 0;

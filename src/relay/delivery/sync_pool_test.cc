@@ -33,7 +33,7 @@ class SyncPoolTest : public ::testing::Test {
   SyncPool pool;
 };
 
-TEST_F(SyncPoolTest, SyncsManyAndOneAndNone) {
+TEST_F(SyncPoolTest, SyncsManyFilesOrOneOrNone) {
   std::vector<Fd> files = make_files(40);
   std::vector<int> numbers;
   EXPECT_OK(pool.sync(numbers));
@@ -46,7 +46,7 @@ TEST_F(SyncPoolTest, SyncsManyAndOneAndNone) {
   EXPECT_OK(pool.sync(numbers));
 }
 
-TEST_F(SyncPoolTest, OneThatFailsFailsItsBatchAndNoOther) {
+TEST_F(SyncPoolTest, AFailedSyncFailsOnlyItsBatch) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   Fd reading(ends[0]);
@@ -60,7 +60,7 @@ TEST_F(SyncPoolTest, OneThatFailsFailsItsBatchAndNoOther) {
   EXPECT_OK(pool.wait(*begun));
 }
 
-TEST_F(SyncPoolTest, WhatIsBegunWakesAndClosesItsFiles) {
+TEST_F(SyncPoolTest, AStartedBatchWakesTheCallerAndClosesItsFiles) {
   std::vector<Fd> files = make_files(20);
   int number = files.front().get();
   auto batch = pool.begin(std::move(files));
@@ -73,7 +73,7 @@ TEST_F(SyncPoolTest, WhatIsBegunWakesAndClosesItsFiles) {
   EXPECT_FALSE(is_awake());
 }
 
-TEST_F(SyncPoolTest, EndsWithWorkUnderWay) {
+TEST_F(SyncPoolTest, EndsWhileSyncsAreRunning) {
   auto other = std::make_unique<SyncPool>();
   std::vector<std::shared_ptr<SyncBatch>> batches;
   for (int i = 0; i < 10; ++i) batches.push_back(other->begin(make_files(20)));

@@ -21,10 +21,10 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kPage = 65'536;      // names of one outbox kept from a look through it
+constexpr std::size_t kPage = 65'536;      // names of one outbox kept from a scan
 constexpr std::size_t kReady = 16'384;     // names of one outbox kept from events
-constexpr std::size_t kLeft = 65'536;      // names that left inboxes, until the owner asks
-constexpr std::size_t kTurn = 64;          // files of one agent before it is another's turn
+constexpr std::size_t kLeft = 65'536;      // names that left inboxes, until take_left()
+constexpr std::size_t kTurn = 64;          // files of one agent before the next agent's turn
 constexpr std::size_t kRemembered = 4096;  // leftovers and ill-named files
 constexpr std::int64_t kLeftoverNs = 30'000'000'000;
 constexpr std::int64_t kEmptyNs = 5'000'000'000;
@@ -35,7 +35,8 @@ constexpr std::uint32_t kAgentsEvents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN
 
 std::int64_t mtime_ns(const struct stat& info) { return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec; }
 
-// The first `count` message files of a directory by name, and whether there are more. Reads it once; keeps no more.
+// The first `count` message files of a directory by name, and whether there are more. Reads the directory once, and
+// keeps only that many names.
 struct Oldest {
   std::vector<std::string> names;
   bool has_more = false;
@@ -134,7 +135,7 @@ void Watcher::take_events() {
       on_event(raw.wd, raw.mask, raw.len > 0 ? name : std::string_view());
       at += sizeof raw + raw.len;
     }
-    // The kernel stops before an event that does not fit: with room for any, there was none.
+    // The kernel stops before an event that does not fit. If any event would have fitted, none is left.
     if (buffer.size() - static_cast<std::size_t>(got) >= sizeof(inotify_event) + NAME_MAX + 1) return;
   }
 }
@@ -163,7 +164,8 @@ void Watcher::on_event(int id, std::uint32_t mask, std::string_view name) {
       break;
   }
   if ((mask & IN_IGNORED) != 0) {
-    // It may be there again: then the owner adds it anew. Not at once, lest we make again what is being removed.
+    // The directory may exist again, and the owner then adds the agent again. Not at once: that would recreate
+    // directories that are just being removed.
     agents_changed_at_ns_ = std::min(agents_changed_at_ns_, clock_.monotonic_ns() + settle_ns());
     watches_.erase(found);
   }
@@ -208,8 +210,8 @@ void Watcher::note_rescan() {
   rescan_at_ns_ = clock_.monotonic_ns() + std::chrono::nanoseconds(config_.rescan).count();
 }
 
-// What is found may be half-written: it is offered after the settle time, if its size is then what it is now. (The
-// reader compares sizes; a file that was empty now is looked at again.)
+// Files found by a scan may be half-written: they are offered after the settle time if their size has not changed. (The
+// reader compares sizes; a file that was empty is checked again.)
 void Watcher::scan(const std::string& agent, Box& box) {
   box.needs_scan = false;
   Result<Fd> outbox = root_.open_outbox(agent);
@@ -219,7 +221,7 @@ void Watcher::scan(const std::string& agent, Box& box) {
     return;  // the next rescan tries again
   }
   for (const std::string& name : found->ill_named) on_outbox(agent, IN_CREATE, name);
-  // What was renamed here under our eyes has an event by now, and need not wait.
+  // Files that were renamed here while we watched have an event by now, and need not wait.
   take_events();
   std::set<std::string> known;
   for (const Item& item : box.ready) known.insert(item.file);
@@ -229,8 +231,8 @@ void Watcher::scan(const std::string& agent, Box& box) {
                               [&](const std::string& name) { return !known.contains(name); });
   box.needs_scan |= found->has_more;
   if (!has_news) return;
-  // Events were lost, so their order does not tell the whole: from here on the names do. One that came while the
-  // directory was read may be missing there, though a later one is not: its event tells of it.
+  // Events were lost, so the order is now that of the names. A file that arrived during the scan may be missing from it
+  // although a later one is not; its event adds it.
   std::set<std::string> seen(found->names.begin(), found->names.end());
   for (const std::string& name : known) {
     if (name < *seen.rbegin() && !seen.contains(name)) found->names.push_back(name);
@@ -245,7 +247,8 @@ void Watcher::scan(const std::string& agent, Box& box) {
   box.page_at_ns = now + settle_ns();
 }
 
-// An empty file is not begun yet; one that stays empty is no message, and its sender is to hear of it.
+// An empty file is waited for. One that stays empty is not a valid message: it is offered, so that its sender gets an
+// error.
 bool Watcher::is_growing(const Settling& one, const struct stat& info, std::int64_t now) {
   if (static_cast<std::uint64_t>(info.st_size) != one.size) return true;
   return info.st_size == 0 && now - one.first_seen_ns < kEmptyNs;
@@ -293,7 +296,7 @@ std::size_t Watcher::take_from(const std::string& agent, Box& box, std::size_t l
   while (taken < limit && (config_.rate_per_second == 0 || box.tokens >= 1)) {
     bool from_page = !box.page.empty();
     if (from_page && box.page_at_ns > clock_.monotonic_ns()) break;
-    if (!from_page && box.needs_scan) break;  // more stands in the outbox, and it is older
+    if (!from_page && box.needs_scan) break;  // the outbox has more files, and they are older
     std::deque<Item>& queue = from_page ? box.page : box.ready;
     if (queue.empty()) break;
     out.push_back({agent, std::move(queue.front().file), queue.front().is_complete, queue.front().first_seen_ns});

@@ -1,11 +1,11 @@
-// Finds message files in outboxes, and notices what leaves inboxes.
+// Finds message files in outboxes, and notices files that leave inboxes.
 //
 // A file renamed into an outbox is complete and is offered at once. One written in place is offered after the settle
-// time, counted from first sight on the monotonic clock, once its size stands still. Looking through the directories
-// is the safety net: when a watch is added, when the kernel dropped events, and every `rescan`.
+// time, counted from first sight on the monotonic clock, once its size no longer changes. As a safety net, directories
+// are scanned when a watch is added, when the kernel dropped events, and every `rescan`.
 //
-// Memory is bounded: of a large outbox a page of the oldest names is kept at a time, and events beyond a limit are
-// dropped in favour of another look.
+// Memory is bounded: of a large outbox one page of the oldest names is kept at a time, and events above a limit are
+// dropped and replaced by a scan.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace warren::relay {
 struct Candidate {
   std::string agent;
   std::string file;
-  bool is_complete = false;  // was renamed here; else it may still be growing
+  bool is_complete = false;  // was renamed here; otherwise it may still be growing
   std::int64_t first_seen_ns = 0;
 };
 
@@ -48,23 +48,23 @@ class Watcher {
 
   int fd() const { return inotify_.get(); }  // readable when something happened
 
-  // Makes and repairs the agent's directories, watches them, and looks through the outbox. Again is fine.
+  // Creates and repairs the agent's directories, watches them, and scans the outbox. May be repeated.
   Status add_agent(const std::string& name);
   void remove_agent(const std::string& name);
 
-  Status watch_lock();  // again when there is another
+  Status watch_lock();  // call again when .lock was replaced
 
   void take_events();
-  // Whether every agent's directories must be looked at again: then the owner adds them all.
+  // Whether all agents' directories must be scanned again; the owner then adds every agent again.
   bool rescan_is_due();
   void note_rescan();
 
-  // Up to `limit` files, from all agents in turn, each agent's in order. Agents over their rate wait.
+  // Returns up to `limit` files, from all agents in turn, in order for each agent. Agents over their rate wait.
   std::vector<Candidate> next(std::size_t limit);
-  void look_again(const Candidate& candidate);       // it is not complete yet
-  void put_back(const std::vector<Candidate>& all);  // nothing could be done with them now
+  void look_again(const Candidate& candidate);       // a file that is not complete yet
+  void put_back(const std::vector<Candidate>& all);  // they could not be processed now
 
-  // The same, and nothing of their agents is offered until resume(): order is kept.
+  // Puts the files back, and offers none of their agents' files until resume(), so that order is kept.
   void hold(const std::vector<Candidate>& all);
   void resume(const std::string& agent);
 
@@ -73,12 +73,12 @@ class Watcher {
   bool take_agents_changed();
   bool take_poke() { return std::exchange(poked_, false); }
 
-  // Leftovers of senders that died: removed once they were seen unchanged for 30 s.
+  // Removes drafts of senders that died: those seen unchanged for 30 s.
   void clean_pending(const std::string& agent);
 
   std::optional<std::int64_t> wake_at_ns() const;  // when next() may have something without an event
   std::uint64_t overflows() const { return overflows_; }
-  bool has_backlog() const;           // files that are ready, or were not looked for yet, wait in some outbox
+  bool has_backlog() const;           // an outbox has files that are ready, or was not scanned yet
   std::size_t count_waiting() const;  // files noticed and not offered yet
   bool has_work() const { return !busy_.empty(); }
 
@@ -94,7 +94,7 @@ class Watcher {
     std::uint64_t size;
   };
   struct Box {
-    std::deque<Item> page;  // of a look through the outbox: before what events tell
+    std::deque<Item> page;  // from a scan of the outbox; goes before `ready`
     std::int64_t page_at_ns = 0;
     std::deque<Item> ready;
     std::map<std::string, Settling> settling;
@@ -139,11 +139,11 @@ class Watcher {
   std::vector<LeftInbox> left_;
   std::set<std::string> inboxes_to_check_;
   std::map<std::string, Leftover> leftovers_;  // by agent/name
-  std::set<std::string> ill_named_;            // noted already
+  std::set<std::string> ill_named_;            // logged already
   std::int64_t rescan_at_ns_ = 0;
   std::uint64_t overflows_ = 0;
   bool agents_changed_ = false;
-  std::int64_t agents_changed_at_ns_ = INT64_MAX;  // when it will have
+  std::int64_t agents_changed_at_ns_ = INT64_MAX;  // when agents_changed_ is to be set
   bool poked_ = false;
 };
 

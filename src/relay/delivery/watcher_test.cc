@@ -25,7 +25,7 @@ class WatcherTest : public ::testing::Test {
   }
   void add(const std::string& name) {
     ASSERT_OK(watcher->add_agent(name));
-    EXPECT_TRUE(next().empty());  // the look through its empty outbox
+    EXPECT_TRUE(next().empty());  // scans the empty outbox
   }
   std::string outbox(const std::string& agent) { return root->path() + "/agents/" + agent + "/outbox/"; }
   std::string inbox(const std::string& agent) { return root->path() + "/agents/" + agent + "/inbox/"; }
@@ -57,7 +57,7 @@ class WatcherTest : public ::testing::Test {
   std::unique_ptr<Watcher> watcher;
 };
 
-TEST_F(WatcherTest, AFileRenamedIntoAnOutboxIsOfferedAtOnceAndOnce) {
+TEST_F(WatcherTest, AFileRenamedIntoAnOutboxIsOfferedImmediatelyAndOnce) {
   add("alice");
   send("alice", name(1));
   std::vector<Candidate> found = next();
@@ -69,7 +69,7 @@ TEST_F(WatcherTest, AFileRenamedIntoAnOutboxIsOfferedAtOnceAndOnce) {
   EXPECT_FALSE(watcher->has_backlog());
 }
 
-TEST_F(WatcherTest, RenamesAreOfferedInTheOrderTheyHappenedWhateverTheNames) {
+TEST_F(WatcherTest, RenamedFilesAreOfferedInTheOrderOfTheirRenames) {
   add("alice");
   for (int number : {3, 1, 2}) send("alice", name(number));
   EXPECT_EQ(files(), (Names{"alice/" + name(3), "alice/" + name(1), "alice/" + name(2)}));
@@ -92,7 +92,7 @@ TEST_F(WatcherTest, AFileWrittenInPlaceWaitsForTheSettleTimeAndAStableSize) {
   EXPECT_FALSE(found[0].is_complete);
 }
 
-TEST_F(WatcherTest, AnEmptyFileIsNotOfferedHoweverLong) {
+TEST_F(WatcherTest, AnEmptyFileIsNotOfferedForSeconds) {
   add("alice");
   write(outbox("alice") + name(1), "");
   for (int i = 0; i < 20; ++i) {
@@ -100,10 +100,10 @@ TEST_F(WatcherTest, AnEmptyFileIsNotOfferedHoweverLong) {
     EXPECT_TRUE(next().empty());
   }
   EXPECT_LE(*watcher->wake_at_ns(), clock.monotonic_ns() + 100 * kMs);
-  EXPECT_FALSE(watcher->has_backlog());  // one that is never filled must not keep others waiting
+  EXPECT_FALSE(watcher->has_backlog());  // a file that stays empty must not keep others waiting
 }
 
-TEST_F(WatcherTest, WallTimeThatJumpsDoesNotMatter) {
+TEST_F(WatcherTest, JumpsOfTheWallClockDoNotMatter) {
   add("alice");
   write(outbox("alice") + name(1), "TO: b\n\n");
   EXPECT_TRUE(next().empty());
@@ -116,7 +116,7 @@ TEST_F(WatcherTest, WallTimeThatJumpsDoesNotMatter) {
   EXPECT_EQ(next().size(), 1U);
 }
 
-TEST_F(WatcherTest, DraftsHiddenAndIllNamedFilesAndDirectoriesAreIgnored) {
+TEST_F(WatcherTest, DraftsHiddenFilesInvalidNamesAndDirectoriesAreIgnored) {
   add("alice");
   write(outbox("alice") + ".pending/" + name(1), "TO: b\n\n");
   write(outbox("alice") + "." + name(2), "x");
@@ -131,7 +131,7 @@ TEST_F(WatcherTest, DraftsHiddenAndIllNamedFilesAndDirectoriesAreIgnored) {
   EXPECT_NE(read_host_file(root->path() + "/relay.log", 1 << 20)->find("hello.msg"), std::string::npos);
 }
 
-TEST_F(WatcherTest, WhatStoodThereBeforeIsFoundInOrderOfNamesAfterTheSettleTime) {
+TEST_F(WatcherTest, ExistingFilesAreFoundInOrderOfNamesAfterTheSettleTime) {
   ASSERT_OK(root->make_agent("alice"));
   for (int number : {3, 1, 2}) send("alice", name(number));
   ASSERT_OK(watcher->add_agent("alice"));
@@ -165,10 +165,10 @@ TEST_F(WatcherTest, AnAgentOverItsRateWaitsAndOthersDoNot) {
   EXPECT_EQ(files(), (Names{"alice/" + name(10), "alice/" + name(11), "alice/" + name(12), "alice/" + name(13),
                             "alice/" + name(14)}));
   clock.advance_ns(std::int64_t{3600} * 1000 * kMs);
-  EXPECT_EQ(files().size(), 10U);  // what was not used is not saved up
+  EXPECT_EQ(files().size(), 10U);  // unused tokens do not add up
 }
 
-TEST_F(WatcherTest, WhatIsPutBackComesFirstAgain) {
+TEST_F(WatcherTest, FilesThatArePutBackAreOfferedFirst) {
   add("alice");
   for (int number = 0; number < 4; ++number) send("alice", name(number));
   std::vector<Candidate> found = next(2);
@@ -186,14 +186,14 @@ TEST_F(WatcherTest, AHeldOutboxOffersNothingUntilItIsResumedAndKeepsItsOrder) {
   send("bob", name(1));
   send("alice", name(3));
   EXPECT_EQ(files(), (Names{"bob/" + name(1)}));
-  EXPECT_GT(*watcher->wake_at_ns(), clock.monotonic_ns());  // nobody is woken for it
+  EXPECT_GT(*watcher->wake_at_ns(), clock.monotonic_ns());  // a held outbox wakes nobody
   EXPECT_TRUE(watcher->has_backlog());
   watcher->resume("alice");
   EXPECT_LE(*watcher->wake_at_ns(), clock.monotonic_ns());
   EXPECT_EQ(files(), (Names{"alice/" + name(0), "alice/" + name(1), "alice/" + name(2), "alice/" + name(3)}));
 }
 
-TEST_F(WatcherTest, WhatIsToBeLookedAtAgainIsAfterTheSettleTime) {
+TEST_F(WatcherTest, AnIncompleteFileIsOfferedAgainAfterTheSettleTime) {
   add("alice");
   send("alice", name(1));
   watcher->look_again(next().at(0));
@@ -204,7 +204,7 @@ TEST_F(WatcherTest, WhatIsToBeLookedAtAgainIsAfterTheSettleTime) {
   EXPECT_EQ(next().size(), 1U);
 }
 
-TEST_F(WatcherTest, WhatLeavesAnInboxIsNoticed) {
+TEST_F(WatcherTest, FilesThatLeaveAnInboxAreNoticed) {
   add("bob");
   for (int number : {1, 2, 3}) write(inbox("bob") + name(number), "x");
   write(inbox("bob") + "notes", "x");
@@ -220,7 +220,7 @@ TEST_F(WatcherTest, WhatLeavesAnInboxIsNoticed) {
   EXPECT_EQ(watcher->take_inboxes_to_check(), (std::set<std::string>{"bob"}));  // since it was added
 }
 
-TEST_F(WatcherTest, AgentsThatComeAndGoAndPokesAreNoticed) {
+TEST_F(WatcherTest, ChangesOfAgentsAndPokesAreNoticed) {
   EXPECT_FALSE(watcher->take_agents_changed());
   ASSERT_OK(root->make_agent("alice"));
   ASSERT_OK(root->poke());
@@ -231,7 +231,7 @@ TEST_F(WatcherTest, AgentsThatComeAndGoAndPokesAreNoticed) {
   EXPECT_FALSE(watcher->take_poke());
 }
 
-TEST_F(WatcherTest, AnOutboxThatWasReplacedIsWatchedOnceItIsAddedAgain) {
+TEST_F(WatcherTest, AReplacedOutboxIsWatchedOnceTheAgentIsAddedAgain) {
   add("alice");
   ASSERT_EQ(::rename(outbox("alice").c_str(), (root->path() + "/agents/alice/old").c_str()), 0);
   watcher->take_events();
@@ -252,7 +252,7 @@ TEST_F(WatcherTest, ARemovedAgentOffersNothing) {
   EXPECT_FALSE(watcher->has_backlog());
 }
 
-TEST_F(WatcherTest, WhenTheKernelDropsEventsDirectoriesAreRead) {
+TEST_F(WatcherTest, DirectoriesAreScannedWhenTheKernelDropsEvents) {
   add("alice");
   int limit = std::stoi(*read_host_file("/proc/sys/fs/inotify/max_queued_events", 100));
   constexpr int kExtra = 50;
@@ -273,7 +273,7 @@ TEST_F(WatcherTest, WhenTheKernelDropsEventsDirectoriesAreRead) {
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(limit + kExtra));
 }
 
-TEST_F(WatcherTest, LeftoversGoOnceTheyWereSeenUnchangedForHalfAMinute) {
+TEST_F(WatcherTest, LeftoversAreRemovedOnceSeenUnchangedForHalfAMinute) {
   add("alice");
   std::string draft = outbox("alice") + ".pending/" + name(1);
   write(draft, "TO");
@@ -282,7 +282,7 @@ TEST_F(WatcherTest, LeftoversGoOnceTheyWereSeenUnchangedForHalfAMinute) {
   watcher->clean_pending("alice");
   EXPECT_TRUE(find_host_file(draft)->has_value());
   timespec other[2] = {{1000, 0}, {1000, 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, draft.c_str(), other, 0), 0);  // its sender goes on
+  ASSERT_EQ(::utimensat(AT_FDCWD, draft.c_str(), other, 0), 0);  // its sender continues
   clock.advance_ns(2'000 * kMs);
   watcher->clean_pending("alice");
   clock.advance_ns(29'000 * kMs);
@@ -293,7 +293,7 @@ TEST_F(WatcherTest, LeftoversGoOnceTheyWereSeenUnchangedForHalfAMinute) {
   EXPECT_FALSE(find_host_file(draft)->has_value());
 }
 
-TEST_F(WatcherTest, ARescanIsDueAfterItsTime) {
+TEST_F(WatcherTest, ARescanIsDueAfterTheConfiguredTime) {
   EXPECT_FALSE(watcher->rescan_is_due());
   clock.advance_ns(30'001 * kMs);
   EXPECT_TRUE(watcher->rescan_is_due());

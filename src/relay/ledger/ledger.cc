@@ -346,7 +346,7 @@ Status Ledger::release(const Delivery& d) {
 // As update_status_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
 Status Ledger::update_status(std::string_view message_id) {
   if (homes_) {
-    homes_->note_settled(message_id);
+    homes_->note_status_update(message_id);
     return Ok{};
   }
   bool is_dead = false;

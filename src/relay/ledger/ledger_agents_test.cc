@@ -31,7 +31,7 @@ class LedgerAgentsTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger;
 };
 
-TEST_F(LedgerAgentsTest, ALifeComesBackAsItWasPut) {
+TEST_F(LedgerAgentsTest, ALifeIsReadBackAsItWasWritten) {
   Life put_in = life("w", 1, LifeState::kReleasing);
   put_in.spawner = "alice";
   put_in.depth = 2;
@@ -55,7 +55,7 @@ TEST_F(LedgerAgentsTest, ALifeComesBackAsItWasPut) {
   EXPECT_EQ(out.depth + out.asked_at_us + out.started_at_us + out.ended_at_us, 2 + 7 + 8 + 9);
 }
 
-TEST_F(LedgerAgentsTest, TheNewestLifeThatHadAProcessCountsAndWhatIsAskedFor) {
+TEST_F(LedgerAgentsTest, ListsTheNewestLifeThatHadAProcessAndAllThatAreAskedFor) {
   put(life("w", 1, LifeState::kExited));
   put(life("w", 2, LifeState::kRunning));
   put(life("w", 3, LifeState::kFailed));
@@ -69,7 +69,7 @@ TEST_F(LedgerAgentsTest, TheNewestLifeThatHadAProcessCountsAndWhatIsAskedFor) {
   EXPECT_EQ(ledger->next_life("new").take_value(), 1);
 }
 
-TEST_F(LedgerAgentsTest, StatesAreAnyBytesAndTheLastOnesAreKept) {
+TEST_F(LedgerAgentsTest, StatesMayBeAnyBytesAndTheLastOnesAreKept) {
   std::string bytes;
   for (int value = 0; value < 256; ++value) bytes += static_cast<char>(value);
   for (std::int64_t version = 1; version <= 5; ++version) {

@@ -37,7 +37,7 @@ class LedgerArrivalsTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger;
 };
 
-TEST_F(LedgerArrivalsTest, WhoLooksSeesWhatIsNotEnteredYet) {
+TEST_F(LedgerArrivalsTest, ReadersSeeArrivalsThatAreNotEnteredYet) {
   Arrival one = put(1);
   EXPECT_FALSE(ledger->find_message("a/1")->has_value()) << "the relay asks Arrivals";
   auto reader = open(LedgerUse::kRead);
@@ -58,7 +58,7 @@ TEST_F(LedgerArrivalsTest, WhoLooksSeesWhatIsNotEnteredYet) {
   EXPECT_EQ(reader->count()->deliveries["pending"], 1);
 }
 
-TEST_F(LedgerArrivalsTest, EnteredItIsThereOnceThoughItsContentStays) {
+TEST_F(LedgerArrivalsTest, AnEnteredArrivalIsListedOnceWhileItsContentStays) {
   Arrival one = put(1);
   one.delivery.state = DeliveryState::kRead;
   clock.advance_ns(5'000'000);
@@ -72,7 +72,7 @@ TEST_F(LedgerArrivalsTest, EnteredItIsThereOnceThoughItsContentStays) {
   EXPECT_FALSE(reader->count()->deliveries.contains("pending"));
 }
 
-TEST_F(LedgerArrivalsTest, ARestartEntersTheRestAsPendingInTheirOrder) {
+TEST_F(LedgerArrivalsTest, ARestartEntersTheRemainingArrivalsAsPendingInOrder) {
   Arrival first = put(1);
   Arrival second = put(2);
   Arrival third = put(3);
@@ -80,7 +80,7 @@ TEST_F(LedgerArrivalsTest, ARestartEntersTheRestAsPendingInTheirOrder) {
   ASSERT_OK(ledger->enter(second.message, second.delivery));
   ledger = open(LedgerUse::kServe);
   ASSERT_OK(ledger->enter_all());
-  ASSERT_OK(ledger->enter_all()) << "again is nothing";
+  ASSERT_OK(ledger->enter_all()) << "a second call does nothing";
   std::vector<Delivery> due = *ledger->due({});
   ASSERT_EQ(due.size(), 2U);
   EXPECT_EQ(due[0].id, first.delivery.id);
@@ -92,7 +92,7 @@ TEST_F(LedgerArrivalsTest, ARestartEntersTheRestAsPendingInTheirOrder) {
   EXPECT_FALSE(*ledger->find_body(first.delivery));
 }
 
-TEST_F(LedgerArrivalsTest, NumbersAreGivenOnceAlsoAfterReopening) {
+TEST_F(LedgerArrivalsTest, NumbersAreAssignedOnceEvenAfterReopening) {
   Arrival first = put(1);
   ledger = open(LedgerUse::kServe);
   MessageRow row{.id = "a/2", .agent = "a", .direction = "outbox", .path = "p", .status = "processing"};
@@ -104,7 +104,7 @@ TEST_F(LedgerArrivalsTest, NumbersAreGivenOnceAlsoAfterReopening) {
   ASSERT_OK(ledger->enter_all());
 }
 
-TEST_F(LedgerArrivalsTest, ALedgerOfBeforeHasNone) {
+TEST_F(LedgerArrivalsTest, AnOlderLedgerHasNoArrivals) {
   {
     auto db = std::move(open_sqlite(path, EngineUse::kWrite)).value();
     ASSERT_OK(db->execute("DROP VIEW every_message; DROP VIEW every_delivery; DROP TABLE arrivals"));
@@ -116,7 +116,7 @@ TEST_F(LedgerArrivalsTest, ALedgerOfBeforeHasNone) {
   EXPECT_OK(other->enter_all());
 }
 
-TEST(Arrivals, AreFoundByEveryNameUntilTheyAreEntered) {
+TEST(Arrivals, AreFoundByEachKeyUntilTheyAreEntered) {
   Arrivals arrivals;
   std::string file = "1000000000000000001-0123456789abcdef.msg";
   arrivals.add({.id = "a/1"}, {.id = 5, .message_id = "a/1", .recipient = "b", .inbox_name = file});

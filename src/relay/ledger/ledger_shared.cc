@@ -28,7 +28,7 @@ Result<Transaction> Ledger::begin() {
 Status Ledger::prepare_commit() {
   if (!homes_) return Ok{};
   WARREN_TRY(homes_->before_commit());
-  for (const std::string& id : homes_->settled()) {
+  for (const std::string& id : homes_->status_updates()) {
     WARREN_TRY(homes_->lock_message(id));
     WARREN_TRY(update_status_.bind(1, id).bind(2, clock_.now_us()).run());
     WARREN_TRY(homes_->drop_body(id));

@@ -12,7 +12,7 @@
 namespace warren::relay {
 namespace {
 
-TEST(LedgerSyncer, FilesAfterTheSyncAndInOrder) {
+TEST(LedgerSyncer, FilesAreFiledAfterTheSyncAndInOrder) {
   std::atomic<int> syncs = 0;
   std::vector<std::string> filed;
   LedgerSyncer syncer(
@@ -31,7 +31,7 @@ TEST(LedgerSyncer, FilesAfterTheSyncAndInOrder) {
   EXPECT_EQ(filed, (std::vector<std::string>{"1", "2", "3"}));
 }
 
-TEST(LedgerSyncer, CommitsThatCameDuringASyncShareTheNext) {
+TEST(LedgerSyncer, CommitsDuringASyncShareTheNextOne) {
   std::promise<void> gate;
   std::shared_future<void> open = gate.get_future().share();
   std::atomic<int> syncs = 0;
@@ -50,7 +50,7 @@ TEST(LedgerSyncer, CommitsThatCameDuringASyncShareTheNext) {
   EXPECT_EQ(syncs, 2);
 }
 
-TEST(LedgerSyncer, NothingIsFiledAfterAFailureUntilItIsSettled) {
+TEST(LedgerSyncer, NothingIsFiledAfterAFailureUntilEverythingIsDurable) {
   std::atomic<int> filed = 0;
   LedgerSyncer syncer([] { return Status(Error(Code::kIo, "the disk")); },
                       [&](std::vector<Filing> filings) {
@@ -71,7 +71,7 @@ TEST(LedgerSyncer, NothingIsFiledAfterAFailureUntilItIsSettled) {
   EXPECT_FALSE(syncer.failure());
 }
 
-TEST(LedgerSyncer, WhatCannotBeFiledForNowIsTriedAgain) {
+TEST(LedgerSyncer, AFilingThatFailsIsTriedAgain) {
   std::atomic<int> tries = 0;
   LedgerSyncer syncer([] { return Status(Ok{}); },
                       [&](std::vector<Filing> filings) { return ++tries < 3 ? filings : std::vector<Filing>(); });

@@ -34,7 +34,7 @@ class LedgerTest : public ::testing::Test {
   std::unique_ptr<Ledger> ledger;
 };
 
-TEST_F(LedgerTest, OnlyTheRelayMakesOne) {
+TEST_F(LedgerTest, OnlyTheRelayCreatesALedger) {
   EXPECT_EQ(error_of(Ledger::open(dir.file("other.db"), LedgerUse::kRead, clock)), Code::kNotFound);
   EXPECT_EQ(error_of(Ledger::open(dir.file("other.db"), LedgerUse::kRequest, clock)), Code::kNotFound);
   EXPECT_OK(Ledger::open(path, LedgerUse::kRead, clock));
@@ -42,7 +42,7 @@ TEST_F(LedgerTest, OnlyTheRelayMakesOne) {
   EXPECT_FALSE(Ledger::open(dir.file("text"), LedgerUse::kServe, clock).ok());
 }
 
-TEST_F(LedgerTest, AMessageComesBackAsItWasAlsoAfterReopening) {
+TEST_F(LedgerTest, AMessageIsReadBackAsItWasWrittenEvenAfterReopening) {
   MessageRow row{"a/1", "a", "outbox", "p", 1, 2, 3, "sum", "processing", "message", "b", 4, "why"};
   ASSERT_OK(ledger->add_message(row));
   ledger.reset();
@@ -55,7 +55,7 @@ TEST_F(LedgerTest, AMessageComesBackAsItWasAlsoAfterReopening) {
   EXPECT_FALSE(ledger->find_message("a/2")->has_value());
 }
 
-TEST_F(LedgerTest, WhatIsNotCommittedIsNotThere) {
+TEST_F(LedgerTest, UncommittedRowsAreNotFound) {
   {
     auto transaction = std::move(ledger->begin()).value();
     add_message("a/1");
@@ -63,7 +63,7 @@ TEST_F(LedgerTest, WhatIsNotCommittedIsNotThere) {
   EXPECT_FALSE(ledger->find_message("a/1")->has_value());
 }
 
-TEST_F(LedgerTest, AnIdAndARecipientGoTogetherOnce) {
+TEST_F(LedgerTest, ADeliveryAndItsInboxNameAreUniquePerRecipient) {
   add_message("a/1");
   add("a/1", "b");
   Delivery again{.message_id = "a/1", .recipient = "b", .inbox_name = "other.msg"};
@@ -72,7 +72,7 @@ TEST_F(LedgerTest, AnIdAndARecipientGoTogetherOnce) {
   EXPECT_FALSE(ledger->add_delivery(same_file).ok());
 }
 
-TEST_F(LedgerTest, DeliveriesAreFoundByEveryName) {
+TEST_F(LedgerTest, DeliveriesAreFoundByEachKey) {
   add_message("a/1");
   Delivery to_b = add("a/1", "b");
   Delivery to_c = add("a/1", "c", DeliveryState::kStored);
@@ -85,7 +85,7 @@ TEST_F(LedgerTest, DeliveriesAreFoundByEveryName) {
   EXPECT_TRUE(ledger->in_state("c", DeliveryState::kStored, to_c.id, 10)->empty());
 }
 
-TEST_F(LedgerTest, WhatIsDueComesInPagesInOrder) {
+TEST_F(LedgerTest, DueDeliveriesAreListedInPagesInOrder) {
   for (int i = 0; i < 10; ++i) add(fmt::format("a/{}", i), "b");
   DueFilter filter{.limit = 4};
   std::vector<std::string> seen;
@@ -100,7 +100,7 @@ TEST_F(LedgerTest, WhatIsDueComesInPagesInOrder) {
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST_F(LedgerTest, AReleasedDeliveryIsPendingForItsRecipientOfNow) {
+TEST_F(LedgerTest, AReleasedDeliveryIsPendingForItsCurrentRecipient) {
   Delivery held = add("a/1", "Lead", DeliveryState::kHeld);
   held.recipient = "boss";
   held.deadline_ms = 77;
@@ -136,7 +136,7 @@ TEST_F(LedgerTest, StatusesThatDisagreeWithDeliveriesAreFoundAndSet) {
   EXPECT_TRUE(ledger->check()->empty());
 }
 
-TEST_F(LedgerTest, AgentsAreKeptWithTheLatestTheyWereSeen) {
+TEST_F(LedgerTest, AgentsAreStoredWithTheTimeTheyWereLastSeen) {
   ASSERT_OK(ledger->put_agent({"b", 5, 9, "active"}));
   ASSERT_OK(ledger->put_agent({"a", 6, 0, "active"}));
   ASSERT_OK(ledger->put_agent({"b", 7, 3, "inactive"}));
@@ -173,7 +173,7 @@ TEST_F(LedgerTest, DeadLettersAreListedUntilTheyAreClosed) {
   EXPECT_TRUE(ledger->find_dead(letters[1].id)->has_value());
 }
 
-TEST_F(LedgerTest, RequestsOfOthersAreSeenAndCompletedOnce) {
+TEST_F(LedgerTest, RequestsFromOtherProcessesAreSeenAndCompletedOnce) {
   auto other = std::move(Ledger::open(path, LedgerUse::kRequest, clock)).value();
   ASSERT_OK(other->request("discard", "{}"));
   ASSERT_OK(other->request("collect", "{}"));

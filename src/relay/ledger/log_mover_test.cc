@@ -32,7 +32,7 @@ class LogMoverTest : public ::testing::Test {
   std::unique_ptr<Database> db;
 };
 
-TEST_F(LogMoverTest, TheLogStartsOverWhenTheRestWasMoved) {
+TEST_F(LogMoverTest, TheLogStartsOverAfterTheRestWasMoved) {
   LogMover mover(path);
   EXPECT_FALSE(mover.take_over());
   for (int round = 0; round < 3; ++round) {
@@ -40,23 +40,23 @@ TEST_F(LogMoverTest, TheLogStartsOverWhenTheRestWasMoved) {
     std::uint32_t before = db->log_pages();
     EXPECT_GT(before, 100U);
     mover.start();
-    mover.start();  // it is at work
+    mover.start();  // already running
     ASSERT_TRUE(wait_to_take_over(mover));
     EXPECT_FALSE(mover.take_over()) << "once for each start";
-    fill();  // more came
+    fill();  // a commit after the move
     ASSERT_OK(db->checkpoint());
     fill();
     EXPECT_LT(db->log_pages(), 50U);
   }
 }
 
-TEST_F(LogMoverTest, WhatItCannotOpenIsLeftToWhoeverTakesOver) {
+TEST_F(LogMoverTest, ADatabaseThatCannotBeOpenedIsLeftToTheCaller) {
   LogMover mover(dir.file("no/such.db"));
   mover.start();
   EXPECT_TRUE(wait_to_take_over(mover));
 }
 
-TEST_F(LogMoverTest, EndsAtAnyTime) {
+TEST_F(LogMoverTest, CanBeDestroyedAtAnyTime) {
   for (int i = 0; i < 20; ++i) {
     LogMover mover(path);
     fill();

@@ -120,7 +120,7 @@ Status Homes::before_commit() {
 
 void Homes::after_end() {
   woken_.clear();
-  settled_.clear();
+  status_updates_.clear();
   agents_changed_ = false;
 }
 

@@ -47,11 +47,11 @@ class Homes {
 
   void wake(std::string_view home) { woken_.insert(std::string(home)); }
   void note_agents_changed() { agents_changed_ = true; }
-  // Messages to settle before the commit. Their locks are taken last and in order of their ids, so that of two relays
-  // that settle the same messages one waits. Without the lock each could see the other's delivery as open, and neither
-  // would settle.
-  void note_settled(std::string_view message_id) { settled_.insert(std::string(message_id)); }
-  const std::set<std::string>& settled() const { return settled_; }
+  // Messages whose status is updated before the commit. Their locks are taken last and in order of their ids, so that
+  // of two relays that update the same messages one waits. Without the lock each could see the other's delivery as
+  // open, and neither would complete the message.
+  void note_status_update(std::string_view message_id) { status_updates_.insert(std::string(message_id)); }
+  const std::set<std::string>& status_updates() const { return status_updates_; }
   Status lock_message(std::string_view message_id);
   void note_newest_ns(std::int64_t stamp_ns) { newest_ns_ = stamp_ns; }
   Result<std::int64_t> newest_ns();  // newest timestamp of this home's inbox file names
@@ -79,7 +79,7 @@ class Homes {
   std::int64_t epoch_ = 0;
   bool is_fenced_ = false;
   std::set<std::string> woken_;
-  std::set<std::string> settled_;
+  std::set<std::string> status_updates_;
   bool agents_changed_ = false;
   std::int64_t newest_ns_ = 0;
   std::int64_t written_newest_ns_ = 0;
