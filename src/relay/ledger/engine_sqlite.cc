@@ -10,9 +10,9 @@ namespace warren::relay {
 namespace {
 
 // A round changes a few rows in each of a dozen trees: small pages make its commit small. Measured at 1,000 messages a
-// second, one a round: 32 KB written for each, and 79 with pages of 4 KiB.
+// second, one per round: 32 KB written for each, and 79 KB with pages of 4 KiB.
 constexpr std::uint32_t kPageBytes = 1024;
-// What a thousand agents need.
+// Enough for a thousand agents.
 constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20;
 constexpr std::uint32_t kLogPages = 16 * 1024;  // 16 MiB
 
@@ -53,7 +53,7 @@ class SqliteEngine final : public LedgerEngine {
     ::warren::Statement statement = WARREN_TRY(db_->prepare(sql));
     return Statement(std::make_unique<SqliteStatement>(*db_, std::move(statement)));
   }
-  // RETURNING would make a temporary table for each run: a third of what a message costs.
+  // RETURNING would create a temporary table for each run: a third of the cost of a message.
   Result<Statement> prepare_insert(Sql sql) override { return prepare(sql); }
   Status execute(Sql sql) override { return db_->execute(sql); }
   Result<bool> has_table(std::string_view name) override {
@@ -62,7 +62,7 @@ class SqliteEngine final : public LedgerEngine {
     return found.has_value();
   }
   Status begin() override {
-    if (mover_.take_over()) db_->checkpoint().ignore("the log grows on, and is moved later");
+    if (mover_.take_over()) db_->checkpoint().ignore("the log keeps growing, and is moved later");
     auto transaction = WARREN_TRY(::warren::Transaction::begin(*db_, Access::kWrite));
     transaction_.emplace(std::move(transaction));
     return Ok{};
@@ -73,7 +73,7 @@ class SqliteEngine final : public LedgerEngine {
   }
   Status commit_unsynced() override {
     Status done = transaction_->commit();
-    transaction_.reset();  // rolls back what failed
+    transaction_.reset();  // rolls back after a failure
     if (db_->log_pages() >= kLogPages) mover_.start();
     return done;
   }

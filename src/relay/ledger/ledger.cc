@@ -259,7 +259,7 @@ Status Ledger::prepare_shared() {
       {&reroute_,
        "UPDATE deliveries SET state = 'routed', home = ?2, attempts = 0, next_at = 0, deadline = ?3, last_error = NULL,"
        " updated_at = ?4 WHERE id = ?1"},
-      // In one: an agent that is registered just now must not be seen without its home, and so be taken for ours.
+      // One query: an agent that is just being registered must not be seen without its home and taken for ours.
       {&list_agents_,
        "SELECT name, registered_at, last_seen_at, status, coalesce(home, '') FROM agents LEFT JOIN agent_homes ON agent"
        " = name ORDER BY name"},
@@ -311,7 +311,7 @@ Status Ledger::add_delivery(Delivery& d) {
                  .bind(11, d.home.empty() ? home() : d.home)
                  .run_for(d.id));
   if (homes_ && d.state == DeliveryState::kRouted) homes_->wake(d.home);
-  if (homes_ && d.state == DeliveryState::kHeld) homes_->note_agents_changed();  // whoever leads looks for it
+  if (homes_ && d.state == DeliveryState::kHeld) homes_->note_agents_changed();  // so that the lead's home looks for it
   return Ok{};
 }
 
@@ -343,7 +343,8 @@ Status Ledger::release(const Delivery& d) {
       .run();
 }
 
-// As update_status_, for a ledger of our own: a subquery in an UPDATE would make a temporary table for each message.
+// A ledger that is not shared does without update_status_: a subquery in an UPDATE would create a temporary table for
+// each message.
 Status Ledger::update_status(std::string_view message_id) {
   if (homes_) {
     homes_->note_status_update(message_id);

@@ -1,9 +1,9 @@
-// The ledger: which messages there are, who is to have them, and how far each delivery is. It alone decides; what
-// stands in directories is made to agree with it after a crash.
+// The ledger: all messages, their recipients, and the state of each delivery. It is authoritative: after a crash the
+// directories are made to agree with it.
 //
-// Tables messages, agents, orchestrator_state and pending_operations are those of the relay's specification; beside
-// them deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
-// started), continuity, arrivals, and those of attachments. docs/design/relay.md.
+// Tables messages, agents, orchestrator_state and pending_operations are defined by the relay's specification. Added
+// are deliveries (one message may have many recipients), subscriptions, dead_letters, lives (of agents the relay
+// started), continuity, arrivals, and the tables of attachments. See docs/design/relay.md.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace warren::relay {
 
-// Stored as the words of name_of(). A delivery only moves on: pending, delivered, read, acked or nacked.
+// Stored as the words of name_of(). A delivery only moves forward: pending, delivered, read, acked or nacked.
 enum class DeliveryState {
   kPending,    // staged in tmp/deliveries, or already renamed from there
   kDelivered,  // in the inbox, durably
@@ -33,7 +33,7 @@ enum class DeliveryState {
   kAcked,
   kNacked,
   kStored,  // the recipient is inactive
-  kHeld,    // nobody leads yet
+  kHeld,    // there is no lead yet
   kDead,    // see dead_letters
   kRouted,  // for an agent of another home, whose relay has not taken it yet
 };
@@ -44,7 +44,7 @@ struct MessageRow {
   std::string id;         // sender/stem
   std::string agent;      // the sender
   std::string direction;  // outbox: from an agent; inbox: made by the relay
-  std::string path;       // below the root, once it is archived
+  std::string path;       // in the archive, relative to the root
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::uint64_t inode = 0;
@@ -54,8 +54,8 @@ struct MessageRow {
   std::string target;    // TO
   std::int64_t discovered_at_us = 0;
   std::string error;
-  std::int64_t number = 0;           // of its row, where it is given before the row is there; else 0
-  std::int64_t processed_at_us = 0;  // 0: it is under way
+  std::int64_t number = 0;           // of its row, if assigned before the row exists; otherwise 0
+  std::int64_t processed_at_us = 0;  // 0: still processing
 };
 
 struct Delivery {
@@ -63,17 +63,17 @@ struct Delivery {
   std::string message_id;
   std::string recipient;
   DeliveryState state = DeliveryState::kPending;
-  std::string inbox_name;  // the file's
+  std::string inbox_name;  // of the file
   bool wants_receipt = false;
   int attempts = 0;
   std::int64_t next_at_ms = 0;   // wall time
   std::int64_t deadline_ms = 0;  // wall time; 0: none
   std::string error;
-  std::int64_t discovered_ns = 0;  // monotonic; not stored, 0 for what was read from the ledger
-  std::string home;                // of a shared ledger: whose relay delivers it; "": the one that records it
+  std::int64_t discovered_ns = 0;  // monotonic; not stored, so 0 when read from the ledger
+  std::string home;                // in a shared ledger: the home that delivers it; "": the one that records it
 };
 
-std::int64_t stamp_of(const Delivery& delivery);  // of its inbox name: each message of a relay has another
+std::int64_t stamp_of(const Delivery& delivery);  // the one in its inbox name; unique to the message within a relay
 
 struct UnsyncedBody {
   std::int64_t stamp = 0;
@@ -90,25 +90,25 @@ struct AgentRow {
   std::int64_t registered_at_us = 0;
   std::int64_t last_seen_at_us = 0;
   std::string status;  // active, inactive, terminated
-  std::string home;    // of a shared ledger: whose relay serves it
+  std::string home;    // in a shared ledger: the home that serves it
 };
 
 // Stored as the words of name_of().
 enum class LifeState {
-  kAsked,      // recorded before anything is started
-  kRunning,    // its process is written down, and was let go after that
+  kAsked,      // recorded before the process is started
+  kRunning,    // its process is recorded, and its program was allowed to run after that
   kReleasing,  // to be ended
   kExited,     // ended by itself
-  kReleased,   // ended by us, for whoever asked
+  kReleased,   // ended by us, on request
   kFailed,     // never started
 };
 std::string_view name_of(LifeState state);
 
-// One run of an agent that the relay starts. An agent of the same name may have others, one after another.
+// One run of an agent that the relay starts. A name may have several lives, one after another.
 struct Life {
   std::string name;
   std::int64_t number = 1;
-  std::string message_id;  // that asked for it
+  std::string message_id;  // of the request
   std::string spawner;
   std::int64_t depth = 1;  // 1: its spawner was not started by us
   std::string cli;
@@ -117,7 +117,7 @@ struct Life {
   std::string token_sha256;
   LifeState state = LifeState::kAsked;
   std::string releaser;  // "": the relay itself
-  std::string outcome;   // how it ended, or why it will
+  std::string outcome;   // how it ended, or why it is being ended
   std::int64_t asked_at_us = 0;
   std::int64_t started_at_us = 0;
   std::int64_t ended_at_us = 0;
@@ -140,7 +140,7 @@ struct DeadLetter {
   std::int64_t died_at_us = 0;
 };
 
-// What someone asks of the relay through the ledger.
+// A request to the relay, made through the ledger.
 struct Operation {
   std::int64_t id = 0;
   std::string type;  // redeliver, discard
@@ -175,7 +175,7 @@ struct Finished {
   std::int64_t discovered_at_us = 0;
 };
 
-enum class LedgerUse { kServe, kRequest, kRead };  // the relay; who asks it for something; who looks
+enum class LedgerUse { kServe, kRequest, kRead };  // the relay; a command that requests something; a reader
 
 class Ledger;
 
@@ -194,24 +194,24 @@ class Transaction {
   Ledger* ledger_;
 };
 
-// One thread; between processes SQLite or PostgreSQL keeps order. Changes belong in a transaction of the caller, so
+// One thread; processes are isolated by SQLite or PostgreSQL. The caller makes changes in a transaction of its own, so
 // that many messages share one.
 class Ledger {
  public:
-  // A file, or postgres://…: then `home` is the relay it is opened for.
+  // `where` is a file, or postgres://…; `home`, the relay it is opened for, is used with the latter only.
   static Result<std::unique_ptr<Ledger>> open(const std::string& where, LedgerUse use, Clock& clock, Home home = {});
 
   Clock& clock() { return clock_; }
   Result<Transaction> begin();
 
-  // Of a ledger that several relays share, in ledger_shared.cc; else null, and the engine is never away.
+  // For a ledger that several relays share: ledger_shared.cc. Null for any other, whose engine is always available.
   Homes* homes() { return homes_.get(); }
   LedgerEngine& engine() { return *db_; }
-  // Deliveries for agents of this home, oldest first; nobody else gets them while the transaction lasts.
-  // `passed_over` are names between commas: of recipients, and of pairs SENDER>RECIPIENT.
+  // Deliveries for agents of this home, oldest first, locked until the end of the transaction. `passed_over` lists
+  // recipients and pairs SENDER>RECIPIENT, each between commas.
   Result<std::vector<RoutedDelivery>> claim_routed(std::string_view passed_over, std::size_t limit);
   Status reroute(const Delivery& delivery);  // to the delivery's home
-  // What will be asked by find_message() and find_in_inbox() soon: on a database far away, one round trip for all.
+  // Prefetches for find_message() and find_in_inbox(): with a remote database, one round trip for all of them.
   void expect_messages(const std::vector<std::string>& ids);
   void expect_in_inboxes(const std::vector<std::pair<std::string, std::string>>& files);  // agent and name
 
@@ -219,7 +219,7 @@ class Ledger {
   Status add_delivery(Delivery& delivery);  // sets its id
   Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
   Status set_retry(const Delivery& delivery);
-  Status release(const Delivery& delivery);  // pending again, for its recipient of now
+  Status release(const Delivery& delivery);  // pending again, for its current recipient
   // A message is completed when no delivery of it is open, failed when one of them died.
   Status update_status(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
@@ -231,26 +231,26 @@ class Ledger {
   Result<std::optional<Delivery>> find_in_inbox(std::string_view recipient, std::string_view inbox_name);
   Result<std::optional<Delivery>> find_to(std::string_view message_id, std::string_view recipient);
   Result<std::vector<Delivery>> list_deliveries(std::string_view message_id);
-  // Pending ones. In order of id, those behind `after`: pages, since there may be a million.
+  // Pending deliveries after `after`, in order of id. In pages, since there may be a million.
   Result<std::vector<Delivery>> due(const DueFilter& filter);
-  Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of those that failed and wait
+  Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of failed deliveries that wait for a retry
   Result<std::vector<Delivery>> in_state(std::string_view recipient, DeliveryState state, std::int64_t after,
                                          std::size_t limit);
-  Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever given
+  Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever assigned
 
   Result<std::vector<AgentRow>> list_agents();
   Status put_agent(const AgentRow& agent);
   Status touch_agent(std::string_view name);
   Status set_agent_pid(std::string_view name, std::int64_t pid);  // 0: none
-  // Every life that is asked for, and of each agent the newest of those that had a process.
+  // All lives that are asked for, and for each agent the newest life that had a process.
   Result<std::vector<Life>> list_lives();
   Result<std::optional<Life>> find_life(std::string_view message_id);
   Result<std::int64_t> next_life(std::string_view name);                        // its number
-  Result<std::optional<std::string>> find_home_of_life(std::string_view name);  // whose relay started it last
+  Result<std::optional<std::string>> find_home_of_life(std::string_view name);  // the home that started it last
   Status put_life(const Life& life);
-  // The newest, or the one of that version.
+  // The newest state, or the one with that version.
   Result<std::optional<SavedState>> find_state(std::string_view agent, std::optional<std::int64_t> version = {});
-  Result<std::int64_t> newest_version(std::string_view agent);  // 0: nothing was saved
+  Result<std::int64_t> newest_version(std::string_view agent);  // 0: none saved
   Status save_state(const SavedState& state, std::int64_t versions_kept);
   Result<std::map<std::string, std::set<std::string>>> list_subscriptions();  // channel → agents
   Status subscribe(std::string_view channel, std::string_view agent);
@@ -261,7 +261,7 @@ class Ledger {
   Result<std::vector<StoredMessage>> list_messages(const MessageFilter& filter);
   Result<Counts> count();
 
-  // By the relay that `agent` is at home with; without one, by this one.
+  // Adds an operation for the relay at the home of `agent`; without an agent, for this one.
   Status request(std::string_view type, std::string_view payload, std::string_view agent = {});
   Status request_at(std::string_view home, std::string_view type, std::string_view payload);
   Result<std::vector<Operation>> open_operations();
@@ -270,39 +270,39 @@ class Ledger {
   Result<std::optional<std::string>> find_value(std::string_view key);  // orchestrator_state
   Status put_value(std::string_view key, std::string_view value);
 
-  // What SQLite finds wrong with the file itself; and messages whose status is not what their deliveries say.
+  // Lists problems that SQLite finds in the file, and messages whose status does not match their deliveries.
   Result<std::vector<std::string>> check();
   Status update_statuses();
-  Result<bool> is_needed(std::string_view message_id);  // its file: by a delivery to come, or a dead letter
+  Result<bool> is_needed(std::string_view message_id);  // its file, by a future delivery or a dead letter
 
   // Attachments: ledger_attachments.cc.
   Status put_attachment(const AttachmentRow& attachment);  // is_referenced is not stored
   Status remove_attachment(std::string_view hash);
   Result<std::optional<AttachmentRow>> find_attachment(std::string_view hash);
   Result<std::vector<AttachmentRow>> list_attachments(std::string_view prefix);  // of the hash, two digits
-  Status add_reference(std::string_view hash, std::string_view message_id);      // again is fine
+  Status add_reference(std::string_view hash, std::string_view message_id);      // may be repeated
   Status remove_reference(const AttachmentReference& reference);
   Result<std::vector<AttachmentReference>> list_references(const AttachmentReference& after, std::size_t limit);
   Status shift_unreferenced(std::int64_t us);
-  Result<std::vector<std::string>> list_homes_with(std::string_view hash);  // others than this one, that have the file
+  Result<std::vector<std::string>> list_homes_with(std::string_view hash);  // other homes that have the file
 
-  // What was just taken: ledger_arrivals.cc. Not of a shared ledger. Only who looks (kRead) finds arrivals by the
-  // functions above before they are entered; the relay knows its own (`Arrivals`).
+  // Messages just taken: ledger_arrivals.cc. Not in a shared ledger. Before arrivals are entered, the functions above
+  // find them only for readers (kRead); the relay has its own copy (`Arrivals`).
   Status put_arrival(MessageRow& message, Delivery& delivery, std::string_view content);  // sets both numbers
   Status enter(MessageRow message, Delivery delivery);  // as completed, unless it is pending
   Status enter_all();                                   // as pending; in transactions of its own
-  // What is delivered without having been synced first; of an arrival that is there already.
-  Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries under that inbox name
+  // Contents of files that are delivered without being synced first. An arrival has its content already.
+  Status put_body(const Delivery& delivery, std::string_view content);  // for all deliveries with that inbox name
   Result<std::optional<std::string>> find_body(const Delivery& delivery);
   Result<std::vector<UnsyncedBody>> list_bodies(std::int64_t after, std::size_t limit);
   Status drop_body(std::int64_t stamp);
   Status drop_bodies();
 
-  // Retention, in ledger_sweep.cc. A message is finished when no delivery of it is open or unread, and no dead letter.
-  Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with most unread ones
-  Result<bool> has_needed_below(std::string_view directory);                     // files, as is_needed()
+  // Retention: ledger_sweep.cc. A message is finished when it has no open or unread delivery and no dead letter.
+  Result<std::map<std::string, std::int64_t>> count_waiting(std::size_t limit);  // agents with the most unread messages
+  Result<bool> has_needed_below(std::string_view directory);                     // files for which is_needed() holds
   Result<std::vector<Finished>> list_finished(std::int64_t before_us, std::int64_t from_us, std::size_t limit);
-  Result<bool> remove_finished(std::string_view message_id);  // with all that is known of it; false: it is not
+  Result<bool> remove_finished(std::string_view message_id);            // with its deliveries; false: not finished
   Status remove_operations(std::int64_t before_us, std::size_t limit);  // completed ones
 
   Status backup_to(const std::string& path) { return db_->backup_to(path); }
@@ -319,7 +319,7 @@ class Ledger {
   Status commit_unsynced();
   void rollback();
   const std::string& home() const { return homes_ ? homes_->id() : kNoHome; }
-  std::string scoped(std::string_view key) const;  // orchestrator_state is each home's own
+  std::string scoped(std::string_view key) const;  // each home has its own orchestrator_state
   struct Prepared {
     Statement* statement;
     Sql sql;
@@ -348,7 +348,7 @@ class Ledger {
   std::unique_ptr<Homes> homes_;
   bool keeps_arrivals_ = false;
   bool reads_arrivals_ = false;
-  std::int64_t message_number_ = 0;  // the last that was given
+  std::int64_t message_number_ = 0;  // the last one assigned
   std::int64_t delivery_number_ = 0;
   Statement add_message_, add_delivery_, set_state_, set_retry_, release_, update_status_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,

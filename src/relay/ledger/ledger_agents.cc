@@ -1,4 +1,4 @@
-// The ledger's part about agents that the relay starts: their lives, and the states they saved.
+// Agents that the relay starts: their lives, and the states they saved.
 #include <array>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kLifeStates = {"asked",  "running",  "releasing",
                                                          "exited", "released", "failed"};
 
-// A state may be any bytes and stands in hexadecimal digits: text is what every database of ours takes.
+// A state may be any bytes. It is stored as hexadecimal text, which both engines accept.
 constexpr Sql kAgentTables = R"(
 CREATE TABLE IF NOT EXISTS lives (
     name TEXT NOT NULL,
@@ -54,7 +54,7 @@ Result<LifeState> parse_life_state(std::string_view word) {
   for (std::size_t i = 0; i < kLifeStates.size(); ++i) {
     if (kLifeStates[i] == word) return static_cast<LifeState>(i);
   }
-  return Error(Code::kCorrupt, fmt::format("ledger: unknown state of a life {}", quote(word)));
+  return Error(Code::kCorrupt, fmt::format("ledger: unknown life state {}", quote(word)));
 }
 
 Result<Life> life_of(Rows& rows) {
@@ -85,7 +85,7 @@ Result<std::string> bytes_of_hex(std::string_view hex) {
   for (std::size_t at = 0; at + 1 < hex.size(); at += 2) {
     int high = digit_of(hex[at]);
     int low = digit_of(hex[at + 1]);
-    if (high < 0 || low < 0) return Error(Code::kCorrupt, "ledger: a saved state is not hexadecimal");
+    if (high < 0 || low < 0) return Error(Code::kCorrupt, "ledger: a saved state is not valid hexadecimal");
     out += static_cast<char>(high * 16 + low);
   }
   return out;

@@ -1,6 +1,6 @@
-// Messages just taken, each as one row. A message to one recipient stands here alone until it is known what became of
-// it, and is entered into `messages` and `deliveries` then, many at once: a row at the end of one table costs a tenth
-// of rows in a dozen trees. And contents of files that were not synced: from here they are made anew after a power cut.
+// Messages just taken, one row each. A message to one recipient is recorded only here until its outcome is known; then
+// it is entered into `messages` and `deliveries`, many at once: a row at the end of one table costs a tenth of rows in
+// a dozen trees. Also contents of files that were not synced, from which they are written again after a power cut.
 #include "relay/ledger/ledger.h"
 #include "relay/ledger/ledger_columns.h"
 #include "relay/protocol/names.h"
@@ -8,7 +8,7 @@
 namespace warren::relay {
 namespace {
 
-// Rows come and go at the end, so few pages change. One without a recipient has only the content.
+// Rows are added and removed at the end, so few pages change. A row without a recipient has only the content.
 constexpr Sql kArrivalTables = R"(
 CREATE TABLE IF NOT EXISTS arrivals (
     stamp INTEGER PRIMARY KEY,
@@ -75,7 +75,7 @@ Status Ledger::prepare_arrivals(LedgerUse use) {
       {&find_body_, "SELECT content FROM arrivals WHERE stamp = ?1"},
       {&drop_body_, "DELETE FROM arrivals WHERE stamp = ?1"},
       {&drop_bodies_, "DELETE FROM arrivals"},
-      // Numbers are given by us, since those of arrivals are given before their rows are there.
+      // We assign the ids, since those of arrivals are assigned before their rows exist.
       {&add_message_,
        "INSERT INTO messages(message_id, agent_name, direction, file_path, file_size, file_mtime_ns, file_inode,"
        " checksum, status, message_type, target, discovered_at, last_error, id, processed_at) VALUES"
@@ -102,7 +102,7 @@ Status Ledger::find_numbers() {
   return Ok{};
 }
 
-// Who only looks sees what is not entered yet, too.
+// Readers also see arrivals that are not entered yet.
 Status Ledger::prepare_reading() {
   reads_arrivals_ = true;
   const Prepared statements[] = {

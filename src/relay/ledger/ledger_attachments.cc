@@ -1,4 +1,4 @@
-// Which messages refer to which attachments, and what the files were when they were hashed.
+// References from messages to attachments, and the identity of each file when it was hashed.
 #include "relay/ledger/ledger.h"
 
 namespace warren::relay {
@@ -99,7 +99,7 @@ Result<std::optional<AttachmentRow>> Ledger::find_attachment(std::string_view ha
   return std::optional(attachment_of(rows));
 }
 
-// Digits come before 'g' in every collation, which cannot be said of all that follows '9'.
+// Digits sort before 'g' in every collation; not every character after '9' does.
 Result<std::vector<AttachmentRow>> Ledger::list_attachments(std::string_view prefix) {
   std::string end = std::string(prefix) + "g";
   std::vector<AttachmentRow> found;

@@ -1,7 +1,7 @@
-// What the ledger is written on: SQLite in a file, or PostgreSQL for several relays. One set of SQL for both.
+// The database under the ledger: SQLite in a file, or PostgreSQL for several relays. Both run the same SQL.
 //
-// That SQL keeps to what both understand: ?1 placeholders, ON CONFLICT … DO, RETURNING, whole numbers, text and bytes.
-// The tables are written in SQLite's words; the other engine translates them (postgres_ddl).
+// That SQL uses only features that both have: ?1 placeholders, ON CONFLICT … DO, RETURNING, integers, text and bytes.
+// Tables are defined in SQLite's dialect; postgres_ddl() translates them.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class EngineStatement {
   virtual void forget_ahead() {}
 };
 
-// The rows of one run. Views are good until the next row.
+// The rows of one run. Views are valid until the next row.
 class Rows {
  public:
   explicit Rows(EngineStatement& statement) : statement_(&statement) {}
@@ -57,8 +57,8 @@ class Rows {
   EngineStatement* statement_;
 };
 
-// What is bound is not copied and must live until the run is over; every run binds anew. A failed bind is reported by
-// the run.
+// Bound values are not copied and must live until the run has ended; every run needs its own binds. A failed bind is
+// reported by the run.
 class Statement {
  public:
   Statement() = default;
@@ -89,16 +89,16 @@ class Statement {
     return value ? bind(index, *value) : bind_null(index);
   }
 
-  // To the end, dropping rows. Within a transaction PostgreSQL may tell of a failure later, with the next rows or by
-  // commit().
+  // Runs to the end and discards rows. Within a transaction PostgreSQL may report a failure later, with the next rows
+  // or by commit().
   Status run() { return of_->run(nullptr); }
-  // Of an insert: `id` is set by the time commit() returns, and must live until then or until the rollback.
+  // For an insert: `id` is set by the time commit() returns, and must live until then or until the rollback.
   Status run_for(std::int64_t& id) { return of_->run(&id); }
   Rows rows() { return Rows(*of_); }
   Result<std::optional<std::int64_t>> find_integer();  // first column of the first row, if any
 
-  // Asks now for the rows that will be wanted with what is bound: many such questions cost one round trip. The answers
-  // are of now; forget_ahead() drops those that nobody wanted.
+  // Prefetches the rows for the bound values: many prefetches cost one round trip. The rows are as of now;
+  // forget_ahead() drops those that were not used.
   void look_ahead() { of_->look_ahead(); }
   void forget_ahead() { of_->forget_ahead(); }
 
@@ -106,10 +106,10 @@ class Statement {
   std::unique_ptr<EngineStatement> of_;
 };
 
-// What other relays told.
+// Notifications from other relays.
 struct News {
-  bool is_for_us = false;        // something waits for this relay
-  bool concerns_agents = false;  // agents, subscriptions or homes are not what they were
+  bool is_for_us = false;        // there is work for this relay
+  bool concerns_agents = false;  // agents, subscriptions or homes have changed
 };
 
 // One thread. Statements must not outlive it.
@@ -117,26 +117,26 @@ class LedgerEngine {
  public:
   virtual ~LedgerEngine() = default;
   virtual Result<Statement> prepare(Sql sql) = 0;
-  virtual Result<Statement> prepare_insert(Sql sql) = 0;  // of one row; run_for() gives its column `id`
+  virtual Result<Statement> prepare_insert(Sql sql) = 0;  // of one row; run_for() returns its column `id`
   virtual Status execute(Sql sql) = 0;                    // any number of statements, no values
   virtual Result<bool> has_table(std::string_view name) = 0;
   virtual Status begin() = 0;
   virtual Status commit() = 0;
-  // As commit(), but a power cut may still take it back, with all later ones, until sync() has been called since.
+  // Commits, but a power cut may still undo this commit and all later ones until the next sync().
   virtual Status commit_unsynced() { return commit(); }
   virtual Status sync() { return Ok{}; }    // any thread
-  virtual Status resync() { return Ok{}; }  // after sync() failed: writes to another place what may be lost
-  // It is moving its log, and what commits change meanwhile is left for the end, when a commit waits for it.
+  virtual Status resync() { return Ok{}; }  // after sync() failed: writes the data to another place
+  // The log is being moved. Changes committed meanwhile are moved last, and a commit waits for that.
   virtual bool is_moving() const { return false; }
   virtual void rollback() = 0;
-  virtual Status check_statements() { return Ok{}; }     // that all that were prepared make sense
-  virtual Result<std::vector<std::string>> check() = 0;  // what is wrong with the storage itself
+  virtual Status check_statements() { return Ok{}; }     // whether all prepared statements are valid
+  virtual Result<std::vector<std::string>> check() = 0;  // problems of the storage itself
   virtual Status backup_to(const std::string& path) = 0;
 
-  // Only what is shared by several relays can be away, and tells news.
+  // Only a shared engine can be unavailable, and has news.
   virtual bool is_shared() const { return false; }
   virtual bool is_lost() const { return false; }
-  virtual bool is_in_doubt() const { return false; }  // whether the last commit happened
+  virtual bool is_in_doubt() const { return false; }  // it is unknown whether the last commit happened
   virtual Status reconnect() { return Ok{}; }
   virtual int fd() const { return -1; }
   virtual Result<News> take_news() { return News{}; }
@@ -145,11 +145,11 @@ class LedgerEngine {
 enum class EngineUse { kCreate, kWrite, kRead };
 
 Result<std::unique_ptr<LedgerEngine>> open_sqlite(const std::string& path, EngineUse use);
-// `home` is the relay on whose channel it listens, or "" for nobody.
+// `home` is the relay on whose channel it listens; "": none.
 Result<std::unique_ptr<LedgerEngine>> open_postgres(const std::string& url, EngineUse use, const std::string& home);
 
-// SQLite's statements in PostgreSQL's words.
+// Translates SQLite's dialect to PostgreSQL's.
 std::string postgres_sql(std::string_view sql);  // ?1 and ? become $1
-std::string postgres_ddl(std::string_view sql);  // types of columns, too
+std::string postgres_ddl(std::string_view sql);  // column types as well
 
 }  // namespace warren::relay

@@ -1,4 +1,4 @@
-// What is asked of the ledger.
+// Queries of the ledger.
 #include <fmt/format.h>
 
 #include "relay/ledger/ledger.h"
@@ -191,7 +191,7 @@ Result<std::vector<std::string>> Ledger::check() {
   std::vector<std::string> found = WARREN_TRY(db_->check());
   Rows rows = wrong_statuses_.rows();
   while (WARREN_TRY(rows.next())) {
-    found.push_back(fmt::format("message {} is {}, but its deliveries say otherwise", rows.text(0), rows.text(1)));
+    found.push_back(fmt::format("message {} is {}, which does not match its deliveries", rows.text(0), rows.text(1)));
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// The ledger as several relays share it.
+// A ledger that several relays share.
 #include <fmt/format.h>
 
 #include "relay/ledger/ledger.h"
@@ -55,8 +55,7 @@ void Ledger::rollback() {
   if (homes_) homes_->after_end();
 }
 
-// The rounds of other relays hold locks on tables that are there already, in another order: one of both is told to try
-// again.
+// Rounds of other relays lock existing tables in a different order. Then one of the two gets kBusy and tries again.
 Status Ledger::create_tables_patiently() {
   Status made = create_tables();
   for (int tries = 1; tries < 20 && !made.ok() && made.error().code() == Code::kBusy; ++tries) made = create_tables();
@@ -71,7 +70,7 @@ Status Ledger::share(LedgerUse use, Home home) {
   return serve_home();
 }
 
-// A predecessor that stands still in a transaction is ended by the server after a while.
+// The server ends a predecessor that hangs in a transaction after a while.
 Status Ledger::serve_home() {
   Status served = Ok{};
   for (int tries = 0; tries < 4; ++tries) {
@@ -88,7 +87,7 @@ std::string Ledger::scoped(std::string_view key) const {
 }
 
 Result<std::vector<RoutedDelivery>> Ledger::claim_routed(std::string_view passed_over, std::size_t limit) {
-  constexpr int kContent = 10;  // behind the columns of a delivery
+  constexpr int kContent = 10;  // after the columns of a delivery
   std::vector<RoutedDelivery> found;
   Rows rows = claim_routed_.bind(1, home()).bind(2, std::uint64_t{limit}).bind(3, passed_over).rows();
   while (WARREN_TRY(rows.next())) {

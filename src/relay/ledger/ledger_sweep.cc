@@ -1,10 +1,10 @@
-// What the ledger may forget.
+// Removal of old rows from the ledger.
 #include "relay/ledger/ledger.h"
 #include "relay/ledger/ledger_columns.h"
 
 namespace warren::relay {
 
-// "Unread" counts as open here: a file in an inbox has a row as long as it stands there.
+// An unread delivery counts as open here: a file in an inbox has a row as long as it is there.
 #define WARREN_IS_FINISHED                                                                                            \
   "status IN ('completed', 'failed') AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id ="                 \
   " messages.message_id AND d.state IN ('pending', 'routed', 'stored', 'held', 'delivered')) AND NOT EXISTS (SELECT " \
@@ -15,7 +15,7 @@ Status Ledger::prepare_sweep() {
   const Prepared statements[] = {
       {&count_waiting_, "SELECT recipient, count(*) AS unread FROM deliveries WHERE " WARREN_UNREAD " GROUP BY"
                         " recipient ORDER BY unread DESC, recipient LIMIT ?1"},
-      // From what is open, which is little, to its files; the archive may hold millions.
+      // Starts from open deliveries, which are few; the archive may hold millions of files.
       {&needed_below_,
        "SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.state = 'pending' AND"
        " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM deliveries d JOIN messages m ON m.message_id = d.message_id"
@@ -25,7 +25,7 @@ Status Ledger::prepare_sweep() {
        " m.file_path LIKE ?1 UNION ALL SELECT 1 FROM dead_letters l JOIN messages m ON m.message_id = l.message_id "
        "WHERE l.closed_at IS"
        " NULL AND m.file_path LIKE ?1 LIMIT 1"},
-      // Not the newest delivery: the next name in an inbox must sort behind it, also after a restart.
+      // Not the newest delivery: the next inbox name must sort after it, even after a restart.
       {&list_finished_,
        "SELECT message_id, discovered_at FROM messages WHERE discovered_at < ?1 AND discovered_at >= ?2 AND"
        " coalesce(processed_at, discovered_at) < ?1 AND " WARREN_IS_FINISHED

@@ -13,7 +13,7 @@
 namespace warren::relay {
 namespace {
 
-// Senders sync on the same disk, and go first.
+// Leaves the disk to senders, whose syncs go first.
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr std::chrono::milliseconds kShortage{100};
 constexpr std::size_t kFilingsMax = 8192;
@@ -88,7 +88,7 @@ void LedgerSyncer::sync_and_file(std::unique_lock<std::mutex>& lock) {
       failure_ = synced.error();
       filings_.insert(filings_.begin(), filings.begin(), filings.end());
       std::uint64_t one = 1;
-      [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);  // full: it is readable anyway
+      [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);  // a full counter is readable anyway
       changed_.notify_all();
       return;
     }

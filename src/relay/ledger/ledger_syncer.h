@@ -17,7 +17,7 @@
 
 namespace warren::relay {
 
-// A processed file of an outbox, and where in the archive it goes.
+// A processed file of an outbox, and its path in the archive.
 struct Filing {
   std::string agent;
   std::string file;
@@ -31,7 +31,7 @@ class LedgerSyncer {
   using File = std::function<std::vector<Filing>(std::vector<Filing>)>;  // returns those to try again
 
   LedgerSyncer(Sync sync, File file);  // both are called in its thread
-  ~LedgerSyncer();                     // does not finish what was asked for
+  ~LedgerSyncer();                     // does not finish pending requests
 
   // Asks to sync everything committed until now, and then to file these; returns the number of the request. Waits while
   // very many files are queued.
@@ -39,8 +39,8 @@ class LedgerSyncer {
   Status wait(std::uint64_t number);        // until it is synced
   Status wait_filed(std::uint64_t number);  // and filed
 
-  // A failed sync is not repeated: the system forgets what it could not write. The caller makes it durable in another
-  // way, and then calls note_durable().
+  // A failed sync is not repeated: the kernel drops pages that it could not write. The caller makes the data durable in
+  // another way, and then calls note_durable().
   std::optional<Error> failure() const;
   void note_durable();
 
@@ -60,7 +60,7 @@ class LedgerSyncer {
   std::uint64_t asked_ = 0;
   std::uint64_t synced_ = 0;
   std::uint64_t filed_ = 0;
-  std::vector<Filing> filings_;  // of those asked for and not yet filed
+  std::vector<Filing> filings_;  // requested and not yet filed
   std::optional<Error> failure_;
   bool is_hurried_ = false;  // a caller waits
   bool is_ending_ = false;

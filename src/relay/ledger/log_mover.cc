@@ -5,7 +5,7 @@
 namespace warren::relay {
 namespace {
 
-constexpr int kPasses = 4;  // the first takes longest, and each moves what came during the one before
+constexpr int kPasses = 4;  // the first takes longest; each moves commits made during the one before
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void LogMover::start() {
   State resting = State::kResting;
   if (!state_.compare_exchange_strong(resting, State::kAsked)) return;
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
-  { std::unique_lock lock(mutex_); }  // it is not between looking and waiting
+  { std::unique_lock lock(mutex_); }  // the thread is not between its check and its wait
   changed_.notify_all();
 }
 
@@ -31,7 +31,7 @@ bool LogMover::take_over() {
   return state_.compare_exchange_strong(nearly_done, State::kResting);
 }
 
-// What fails here is tried again by whoever takes over, and reported there.
+// The caller of take_over() repeats a failed move, and reports the failure.
 void LogMover::move() {
   if (database_ == nullptr) {
     DatabaseOptions options{.durability = Durability::kProcess, .checkpoints = Checkpoints::kByOwner};

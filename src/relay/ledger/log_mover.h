@@ -1,4 +1,4 @@
-// Moves the log of a SQLite ledger into its file, beside the thread that commits.
+// Moves the log of a SQLite ledger into its file, in a separate thread from commits.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,18 @@
 
 namespace warren::relay {
 
-// Moving a log of 16 MiB takes 30 ms, in which it grows on. So a thread with a connection of its own moves it, again
-// and again until little is left. The next commit moves that rest before it begins: then the log starts over.
+// Moving a log of 16 MiB takes 30 ms, during which it keeps growing. So a thread with its own connection moves it
+// repeatedly until little is left. The next transaction moves the rest before it begins, and the log starts over.
 class LogMover {
  public:
   explicit LogMover(std::string path) : path_(std::move(path)) {}
   ~LogMover();
 
-  void start();      // unless it is at work, or waits for take_over()
-  bool take_over();  // true, once for each start: little is left, and the caller moves it
-  bool is_at_work() const { return state_ != State::kResting; }  // till then: the less is added, the less is left
+  void start();      // unless it is running, or waits for take_over()
+  bool take_over();  // true once for each start: little is left, which the caller moves
+  bool is_at_work() const {
+    return state_ != State::kResting;
+  }  // until take_over(); the less is committed meanwhile, the less is left
 
  private:
   enum class State { kResting, kAsked, kNearlyDone };
@@ -30,7 +32,7 @@ class LogMover {
   void move();
 
   std::string path_;
-  std::unique_ptr<Database> database_;  // of the thread
+  std::unique_ptr<Database> database_;  // used by the thread only
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_ending_ = false;

@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::uint64_t kConfigFileBytes = 1U << 20;
 constexpr std::uint64_t kHomeBytes = 64;
-// A relay makes its ledger within milliseconds, unless the machine is very busy.
+// A relay creates its ledger within milliseconds, unless the machine is very busy.
 constexpr int kMakingWaitMs = 10'000;
 constexpr int kMakingStepMs = 20;
 
-// Whole or not at all, and durable.
+// Atomic and durable.
 Status replace_file(const Root& root, std::string_view name, std::string_view content) {
   std::string draft = fmt::format("{}.new", name);
   ::unlinkat(root.dir(), draft.c_str(), 0);
@@ -72,8 +72,8 @@ Result<std::unique_ptr<Ledger>> open_ledger(const Root& root, const Config& conf
 
 Result<std::unique_ptr<Ledger>> open_ledger_of_relay(const Root& root, LedgerUse use, Clock& clock) {
   for (int waited = 0;; waited += kMakingStepMs) {
-    bool may_be_making = root.is_locked_by_other();  // before we look
-    Config config = WARREN_TRY(root.read_config());  // a relay that starts may write into it, too
+    bool may_be_making = root.is_locked_by_other();  // checked first: it may finish while we open
+    Config config = WARREN_TRY(root.read_config());  // a starting relay may change it
     Result<std::unique_ptr<Ledger>> ledger = open_ledger(root, config, use, clock);
     bool is_made = ledger.ok() || ledger.error().code() != Code::kNotFound;
     if (is_made || !may_be_making) return ledger;
@@ -90,7 +90,7 @@ Status set_ledger(const Root& root, const std::string& url) {
   .has_value();
   if (!config.ledger.empty() || has_file) {
     return Error(Code::kConflict, fmt::format("the relay at {} already uses another ledger", quote(root.path())),
-                 "start with a new root, or change 'ledger' in config.json if that ledger may be forgotten");
+                 "use a new root, or change 'ledger' in config.json to abandon the old ledger");
   }
   ReadFile file = WARREN_TRY(read_below(root.dir(), "config.json", kConfigFileBytes));
   Json json = WARREN_TRY(parse_json(file.content));
