@@ -93,7 +93,7 @@ Status Relay::open() {
 }
 
 Status Relay::open_once() {
-  syncer_.reset();  // all that uses a ledger which could not be opened whole
+  syncer_.reset();  // everything that uses a ledger which could not be opened completely
   attachments_.reset();
   ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
   syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
@@ -339,7 +339,7 @@ void Relay::take_hashed() {
 
 Status Relay::sleep(int stop) {
   std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
-  if (wake_at_ns() >= dirs_until_ns_) mailroom_.forget_dirs();  // over a nap they stay open
+  if (wake_at_ns() >= dirs_until_ns_) mailroom_.forget_dirs();  // they stay open over a short pause
   timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
   std::vector<pollfd> all{{stop, POLLIN, 0},
                           {watcher_->fd(), POLLIN, 0},

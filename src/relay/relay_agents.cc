@@ -1,4 +1,4 @@
-// Agents that the relay starts for others: KIND spawn, release and continuity, and what becomes of processes.
+// Agents that the relay starts for others: KIND spawn, release and continuity, and how their processes end.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -35,7 +35,7 @@ std::string message_of(const Operation& operation) {
   return payload.ok() ? text_in(*payload, "message") : "";
 }
 
-// As text that every ledger takes: what is not UTF-8 is escaped.
+// Text that every ledger accepts: bytes that are not UTF-8 are escaped.
 std::string text_of(std::string_view bytes) {
   std::string quoted = quote(bytes);
   return quoted.substr(1, quoted.size() - 2);
@@ -60,7 +60,7 @@ std::string text_in(const Json& payload, const char* key) {
 }
 
 Status Relay::recover_agents() {
-  ::signal(SIGCHLD, SIG_DFL);  // ignored, as some parents leave it, it would hide how children end
+  ::signal(SIGCHLD, SIG_DFL);  // if ignored, as inherited from some parents, it would hide how children end
   std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
   for (const Life& life : lives) {
     if (life.state != LifeState::kAsked) router_.set_spawner(life.name, life.spawner);
@@ -70,7 +70,7 @@ Status Relay::recover_agents() {
   return Ok{};
 }
 
-// Of this round, else as recorded.
+// The life as changed by this round, otherwise as recorded.
 std::optional<Life> Relay::find_life(const Plan& plan, std::string_view name) const {
   const std::vector<Life>& planned = plan.supervision.lives;
   for (auto at = planned.rbegin(); at != planned.rend(); ++at) {
@@ -93,7 +93,7 @@ bool Relay::may_command(const std::string& agent, const std::string& name) const
   return agent != name && (supervisor_.is_ancestor(agent, name) || router_.find_lead() == agent);
 }
 
-// A name stands for a mailbox: whoever gets to run a program under it reads what others send there.
+// A name stands for a mailbox: a program that runs under it reads the messages that others send there.
 Status Relay::check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const {
   bool is_planned = std::any_of(plan.supervision.lives.begin(), plan.supervision.lives.end(), [&](const Life& life) {
     return life.name == name && life.state != LifeState::kFailed;
@@ -123,7 +123,7 @@ Status Relay::check_spawn(const Plan& plan, const SpawnRequest& request, const s
   return supervisor_.check_limits(spawner, plan.supervision.lives);
 }
 
-// Only recorded here: it is started by the round after the one that has recorded it.
+// Only records the life; the next round starts it.
 Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
   const MessageRow& row = outgoing.row;
   SpawnRequest request = WARREN_TRY(parse_spawn_request(outgoing.message.body));
@@ -207,7 +207,7 @@ void Relay::tell_of_life(Plan& plan, const std::string& agent, const Life& life,
   tell(plan, agent, std::move(told));
 }
 
-// The nearest of those above it that is active.
+// The nearest active agent above it.
 std::string Relay::find_superior(const std::string& name) const {
   std::string above = supervisor_.find_spawner(name);
   for (int steps = 0; !above.empty() && steps < kChainSteps; ++steps) {
@@ -218,7 +218,8 @@ std::string Relay::find_superior(const std::string& name) const {
   return "";
 }
 
-// With all that it started: they would have nobody above them. Each is told, so that it can save what it knows.
+// Releases the agent with all agents that it started: they would have no spawner. Each is notified, so that it can save
+// its state.
 void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why) {
   std::vector<std::string> names = supervisor_.list_descendants(life.name);
   names.insert(names.begin(), life.name);
@@ -246,7 +247,7 @@ Status Relay::plan_release(Plan& plan, const Outgoing& outgoing) {
   return Ok{};
 }
 
-// The home whose relay started the agent, unless that is ours, or nobody's.
+// The home whose relay started the agent; none if that is ours, or if no relay did.
 Result<std::string> Relay::find_home_of_life(const std::string& name) {
   if (ledger_->homes() == nullptr || supervisor_.has_process(name) || supervisor_.is_asked(name)) return std::string();
   std::string home = WARREN_TRY(ledger_->find_home_of_life(name))
@@ -254,7 +255,7 @@ Result<std::string> Relay::find_home_of_life(const std::string& name) {
   return home == ledger_->homes()->id() ? "" : home;
 }
 
-// Asked of the relay of another home, by a message there; its sender is told from here.
+// A request from a message at another home; this relay answers its sender.
 Status Relay::plan_release_for(Plan& plan, const Json& payload) {
   Releaser releaser{text_in(payload, "releaser"), text_in(payload, "message")};
   Status done = release_here(plan, {text_in(payload, "name"), text_in(payload, "reason")}, releaser);
@@ -349,7 +350,7 @@ void Relay::plan_end(Plan& plan, const Ended& ended) {
   put_status(plan, life->name, was_released ? "terminated" : "inactive");
   std::string_view state = name_of(life->state);
   std::string superior = find_superior(life->name);
-  if (superior.empty()) superior = life->spawner;  // it finds the word when it comes back
+  if (superior.empty()) superior = life->spawner;  // it finds the report when it is active again
   tell_of_life(plan, superior, *life, state);
   if (!life->releaser.empty() && life->releaser != superior) tell_of_life(plan, life->releaser, *life, state);
   log_.note(Severity::kInfo, was_released ? "agent_released" : "agent_exited",
@@ -386,7 +387,7 @@ Status Relay::record_agents(const Plan& plan) {
   return Ok{};
 }
 
-// After a commit that may have happened: what the ledger says counts. Children of that round never left their gates.
+// After a commit that may have happened: the ledger decides. Children of that round never left their gates.
 Status Relay::look_up_agents() {
   if (!agents_doubtful_) return Ok{};
   std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
@@ -396,7 +397,7 @@ Status Relay::look_up_agents() {
   return Ok{};
 }
 
-// It is recorded: now it may happen.
+// After the commit: the recorded changes are carried out.
 void Relay::carry_out(Plan& plan) {
   Supervision& done = plan.supervision;
   supervisor_.apply(done.lives);
@@ -411,7 +412,7 @@ void Relay::carry_out(Plan& plan) {
   if (!done.intents.empty()) operations_wanted_ = true;
 }
 
-// For people and programs to look at; never read by us. Whatever an agent put in its place is replaced.
+// For people and other programs; the relay never reads it. Anything that an agent put in its place is replaced.
 void Relay::write_meta(const Life& life) {
   std::string draft = fmt::format("tmp/meta.{}", life.name);
   Result<Fd> home = open_below(root_->agents(), life.name, O_RDONLY | O_DIRECTORY);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kUnsyncedNs = 120'000'000'000;  // longer than any system delays writes to the disk
 constexpr std::size_t kHashDigits = 16;
 
-// By recipient and message: the name of an inbox file ends with a hash of the message's id.
+// Keyed by recipient and message: the name of an inbox file ends with a hash of the message's id.
 std::string taken_key(std::string_view recipient, std::string_view file) {
   std::string_view stem = stem_of(file);
   return fmt::format("{} {}", recipient, stem.substr(stem.size() - std::min(stem.size(), kHashDigits)));
@@ -99,7 +99,7 @@ Status Relay::restore(int dir, const Delivery& delivery, std::string_view conten
   return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
 }
 
-// The file may have lost its content. If it cannot be written, the message is not delivered again all the same.
+// The file may have lost its content. Even if it cannot be written, the message is not delivered again.
 void Relay::restore_taken(const Delivery& delivery, std::string_view content) {
   Result<Fd> done =
       open_below(root_->agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);

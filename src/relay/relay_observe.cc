@@ -140,7 +140,7 @@ void Relay::look_at_disk() {
 }
 
 bool Relay::run_idle_work() {
-  if (failures_ > 0) {  // nothing is left of what failed
+  if (failures_ > 0) {  // the failure is over
     failures_ = 0;
     metrics_.set_failure(0, "");
     housekeeper_->note_change();

@@ -55,7 +55,7 @@ Status Relay::plan_candidates(Plan& plan) {
     Status planned = begin_early(plan);
     plan.messages.reserve(plan.messages.size() + found.size());
     expect(found);
-    std::vector<Candidate> held;  // by a large attachment: all that their senders sent after it waits too
+    std::vector<Candidate> held;  // by a large attachment; their senders' later messages wait too
     for (Candidate& candidate : found) {
       if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
       (attachments_->is_waiting(candidate.agent) ? held : plan.candidates).push_back(std::move(candidate));
@@ -92,7 +92,7 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   row.status = "processing";
   row.discovered_at_us = clock_.now_us();
   outgoing.discovered_ns = candidate.first_seen_ns;
-  if (plan.ids.contains(row.id)) return Ok{};  // found twice: by an event and by looking
+  if (plan.ids.contains(row.id)) return Ok{};  // found twice: by an event and by a scan
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
     if (is_shortage(read.error())) return read.error();
@@ -155,7 +155,7 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   log_.audit("conflict", {{"message", outgoing.row.id}});
   nack(plan, candidate.agent, outgoing.row.id,
        Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
-  if (outgoing.row.checksum.empty()) return true;  // too large to be read, and so to be known again
+  if (outgoing.row.checksum.empty()) return true;  // too large to be read, so it cannot be compared
   Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
   refused.row.path += mark;

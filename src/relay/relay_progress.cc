@@ -24,7 +24,7 @@ constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
-// A message from the relay itself. These are never answered, so that none goes round in circles.
+// A message from the relay itself. These are never answered, so that there are no loops.
 void Relay::tell(Plan& plan, std::string_view agent, Message message) {
   const AgentRow* known = router_.find_agent(agent);
   if (known == nullptr || known->status == "terminated") return;
@@ -98,7 +98,7 @@ void Relay::note_left(std::vector<LeftInbox> left) {
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
       const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
-      bool can_wait = arrival != nullptr && !arrival->delivery.wants_receipt;  // if it was entered: who knows
+      bool can_wait = arrival != nullptr && !arrival->delivery.wants_receipt;  // unknown if it was entered
       is_awaited_ = is_awaited_ || !can_wait;
       left_.push_back(std::move(one));
       continue;
@@ -116,7 +116,7 @@ Status Relay::plan_left(Plan& plan) {
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
     const Change& change = plan.changes[i];
-    if (change.state == DeliveryState::kRead) plan.read.insert(change.delivery.id);  // of a round given up
+    if (change.state == DeliveryState::kRead) plan.read.insert(change.delivery.id);  // of an abandoned round
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
@@ -134,7 +134,7 @@ Status Relay::plan_left(Plan& plan) {
       change.is_read_at_once = true;
       continue;
     }
-    if (fresh_.contains(one.agent, one.file)) continue;  // found out when its inbox is synced
+    if (fresh_.contains(one.agent, one.file)) continue;  // noticed when its inbox is synced
     Result<std::optional<Delivery>> answer = find_in_inbox(one.agent, one.file);
     if (!answer.ok()) {
       asked = std::move(answer).take_error();
@@ -143,7 +143,8 @@ Status Relay::plan_left(Plan& plan) {
     std::optional<Delivery>& found = *answer;
     if (!found) continue;
     if (found->state != DeliveryState::kDelivered && found->state != DeliveryState::kPending) continue;
-    if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second) continue;  // told by event, and seen
+    if (mailroom_.is_staged(*found) || !plan.read.insert(found->id).second)
+      continue;  // reported by an event and by a check
     bool is_at_once = found->state == DeliveryState::kPending;
     if (is_at_once) fresh_.add_read(*found);
     if (found->wants_receipt && is_at_once) note_receipt(plan, *found, name_of(DeliveryState::kDelivered), "");
@@ -196,7 +197,7 @@ Result<Message> Relay::load(std::string_view message_id) {
   std::string name(split_parent(stored->path).name);
   std::string outbox = fmt::format("agents/{}/outbox/{}", stored->agent, name);
   Result<ReadFile> file = Error(Code::kNotFound, "");
-  for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved meanwhile
+  for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved between two tries
     if (!file.ok() && file.error().code() == Code::kNotFound) {
       file = read_below(root_->dir(), path, bytes_max_of(*stored));
     }
@@ -221,7 +222,7 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   if (ready.ok() && *ready == Readiness::kWaits) return ready;
   if (!ready.ok()) {
     if (ledger_->engine().is_lost() || is_shortage(ready.error()) || ready.error().code() == Code::kIo)
-      return ready;  // no fault of the message
+      return ready;  // not the message's fault
     message = ready.error();
   }
   if (!message.ok()) {
@@ -261,7 +262,7 @@ Status Relay::plan_waiting(Plan& plan) {
         delivery.recipient = recipient;
         if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
         waiting_releases_.insert(name);
-        found = kPage;  // and those behind it wait with it
+        found = kPage;  // those after it wait with it
         break;
       }
     }
@@ -275,7 +276,7 @@ Status Relay::plan_retries(Plan& plan) {
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
   plan.has_more_retries = plan.retried.size() == kPage;
-  std::unordered_set<std::int64_t> moved;  // since what the ledger has
+  std::unordered_set<std::int64_t> moved;  // since the ledger was read
   for (const Change& change : changes_) moved.insert(change.delivery.id);
   std::erase_if(plan.retried, [&](const Delivery& delivery) {
     return moved.contains(delivery.id) || fresh_.contains(delivery.recipient, delivery.inbox_name);
@@ -343,7 +344,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
   return ready;
 }
 
-// To the recipient it died on; a message that found none is routed anew.
+// Redelivers to the recipient of the dead letter; a message without a recipient is routed again.
 Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
     std::optional<Delivery> delivery = WARREN_TRY(find_to(letter.message_id, letter.recipient));

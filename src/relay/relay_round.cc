@@ -11,17 +11,17 @@ namespace {
 
 constexpr std::int64_t kBackoffMs = 100;
 constexpr std::int64_t kBackoffMaxMs = 30'000;
-constexpr int kBackoffSteps = 9;  // 100 ms doubled so often is above the most
+constexpr int kBackoffSteps = 9;  // 100 ms doubled this often exceeds the maximum
 constexpr std::size_t kAwaitedMost = 256;
 constexpr std::int64_t kFlushLateNs = 80'000'000;
-constexpr std::size_t kNewsMost = 8192;                // that wait for a quiet moment
-constexpr std::uint64_t kArrivalBytesMost = 16 << 20;  // the same, of the ledger
-constexpr std::int64_t kRestNs = 1'000'000;            // what counts as one, as long as few wait;
-constexpr std::int64_t kMovingRestNs = 20'000'000;     // and while the ledger's log is moved
+constexpr std::size_t kNewsMost = 8192;                // changes that wait for a quiet moment
+constexpr std::uint64_t kArrivalBytesMost = 16 << 20;  // bytes of arrivals that wait for a quiet moment
+constexpr std::int64_t kRestNs = 1'000'000;            // length of a quiet moment, as long as few changes wait;
+constexpr std::int64_t kMovingRestNs = 20'000'000;     // while the ledger's log is moved
 constexpr std::int64_t kDirsNs = 50'000'000;           // how long an inbox stays open while there is something to do
-constexpr std::size_t kBodiesAtOnce = 64;              // dropped by a round, so that none takes long;
-constexpr std::size_t kBodiesParts = 8;        // or this part of what is to be dropped, so that it does not grow
-constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
+constexpr std::size_t kBodiesAtOnce = 64;              // dropped by a round, so that it stays short;
+constexpr std::size_t kBodiesParts = 8;                // or this fraction of the queue, so that it does not grow
+constexpr std::size_t kBodyBytes = 16 * 1024;          // above that, a file is synced rather than kept in the ledger
 
 std::int64_t backoff_ms(int attempts, std::uint64_t random) {
   std::int64_t whole = std::min(kBackoffMaxMs, kBackoffMs << std::min(attempts, kBackoffSteps));
@@ -102,7 +102,7 @@ Relay::Share Relay::due_news(const Plan& plan) const {
   return plan.is_empty() ? Share::kSome : Share::kMore;
 }
 
-// Small files need not be synced: the ledger has what is in them until they are, or were read.
+// Small files need not be synced: the ledger has their content until they are synced or read.
 Status Relay::stage_message(Outgoing& outgoing) {
   bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
                                [](const Delivery& d) { return d.state == DeliveryState::kPending; });
@@ -143,7 +143,7 @@ Status Relay::record_message(Outgoing& outgoing) {
   return ledger_->bury_message(outgoing.row.id, outgoing.row.error);
 }
 
-// An arrival is entered in the state it has by now, and usually that is all there is to record.
+// An arrival is entered in its current state; usually there is nothing else to record.
 Status Relay::record_changes(Plan& plan, const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     std::int64_t stamp = stamp_of(change.delivery);
@@ -168,7 +168,7 @@ Status Relay::record_change(const Change& change) {
   return ledger_->set_state(change.delivery, change.state, change.error);
 }
 
-// Of each message once, however many of its deliveries have moved on.
+// Once for each message, however many of its deliveries have changed.
 Status Relay::update_statuses(const Plan& plan, const std::vector<Change>& changes) {
   std::unordered_set<std::string_view> updated;
   for (const Change& change : changes) {
@@ -333,7 +333,7 @@ void Relay::publish(Plan& plan) {
   if (plan.has_more_retries) {  // older than new messages
     for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
   }
-  keep_failing(plan.changes);  // and so are those that were not recorded when retries were planned
+  keep_failing(plan.changes);  // so are those that were not recorded when retries were planned
   if (is_awaited_) keep_failing(changes_);
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (Outgoing& outgoing : plan.messages) {
@@ -391,7 +391,7 @@ void Relay::abandon(Plan plan, const Error& why) {
   watcher_->put_back(plan.candidates);
   changes_.insert(changes_.begin(), std::make_move_iterator(plan.changes.begin()),
                   std::make_move_iterator(plan.changes.end()));
-  is_awaited_ = true;  // for all we know
+  is_awaited_ = true;  // it may be
   agent_changes_.insert(agent_changes_.begin(), plan.agents.begin(), plan.agents.end());
   to_release_.merge(plan.released);
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kNewsNs = 5'000'000'000;  // how long a lost notification may go unnoticed
 constexpr std::size_t kArrivals = 128;
-constexpr std::int64_t kAwayMs = 100;  // between tries to reach a ledger that was away at the start, doubled each time
+constexpr std::int64_t kAwayMs =
+    100;  // between tries to reach a ledger that was unavailable at the start, doubled each time
 constexpr std::int64_t kAwayMaxMs = 5000;
 constexpr int kAwaySteps = 6;
 
@@ -77,7 +78,7 @@ Status Relay::refresh_ledger() {
   }
   if (must_recover_) WARREN_TRY(recover_in_doubt().within("recover"));
   if (agents_stale_) WARREN_TRY(reload_agents());
-  // What is held for whoever leads is older than what is routed to them.
+  // Deliveries held for the lead are older than those routed to it.
   if (routed_wanted_ && !router_.find_lead().empty()) to_release_.insert(std::string(kLead));
   return Ok{};
 }
@@ -131,7 +132,7 @@ Result<bool> Relay::claim_name(const AgentRow& agent) {
   return is_ours;
 }
 
-// Whether an agent's directory here makes it ours: not when it is at home with another relay.
+// Whether an agent's directory here makes it ours: not if its home is another relay.
 Result<bool> Relay::claim_agent(const std::string& name, std::int64_t now_us) {
   Homes* homes = ledger_->homes();
   if (homes == nullptr) return true;
@@ -167,7 +168,8 @@ void Relay::expect(const std::vector<LeftInbox>& left, std::size_t count) {
   ledger_->expect_in_inboxes(files);
 }
 
-// Whose routed deliveries stay where they are: what waited here is older, or a file of an earlier one is on its way.
+// Recipients whose routed deliveries are not claimed yet: deliveries that wait here are older, or a file of an earlier
+// one is being fetched.
 std::set<std::string> Relay::list_passed_over() const {
   std::set<std::string> names = waiting_arrivals_;
   names.insert(to_release_.begin(), to_release_.end());
@@ -238,7 +240,8 @@ Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   return Ok{};
 }
 
-// Of a delivery that came from elsewhere or waited: here, or on their way to the recipient's home.
+// For a delivery that came from another home or waited: whether its attachments are here, or published for the
+// recipient's home.
 Result<Readiness> Relay::plan_attachments(Plan& plan, const Delivery& delivery, const Message& message) {
   std::vector<Attachment> attachments = WARREN_TRY(attachments_of(message));
   if (attachments.empty()) return Readiness::kReady;
@@ -252,13 +255,13 @@ Result<Readiness> Relay::plan_attachments(Plan& plan, const Delivery& delivery, 
   return Readiness::kReady;
 }
 
-// An attachment is a file of this relay's root: where a message leaves it, or may leave it once somebody leads, others
-// must be able to have it before the message is recorded.
+// An attachment is a file of this relay's root. If its message goes to another home, or may go there once there is a
+// lead, the file must be available to others before the message is recorded.
 Result<Readiness> Relay::publish_attachments(const Message& message, const std::string& sender,
                                              const std::string& waiter) {
   if (ledger_->homes() == nullptr || message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
   Result<std::vector<Route>> routes = router_.resolve(message.to, sender);
-  if (!routes.ok()) return Readiness::kReady;  // and it is refused
+  if (!routes.ok()) return Readiness::kReady;  // it will be refused
   bool leaves = std::any_of(routes->begin(), routes->end(), [](const Route& route) {
     return route.state == DeliveryState::kRouted || route.state == DeliveryState::kHeld;
   });

@@ -126,8 +126,8 @@ TEST_F(RelayTest, ADeliveryThatIsTriedAgainDoesNotWaitForAClockThatWasSetBack) {
   EXPECT_EQ(wait_for(1), std::vector<std::string>{"0"});
 }
 
-// A relay that was killed left more than it looks at at once: receipts for the first must not overtake the last.
-TEST_F(RelayTest, AStartDeliversEverythingBeforeItTellsOfIt) {
+// A killed relay left more than one page of deliveries: receipts for the first must not overtake the last.
+TEST_F(RelayTest, AStartDeliversEverythingBeforeItSendsReceipts) {
   constexpr int kCount = 700;
   {
     auto ledger = std::move(Ledger::open(root->ledger_path(), LedgerUse::kServe, clock)).value();
@@ -160,7 +160,7 @@ TEST_F(RelayTest, AStartDeliversEverythingBeforeItTellsOfIt) {
   EXPECT_TRUE(std::is_sorted(came.begin(), came.end()));
 }
 
-// What a receiver must not see: a later message without the ones before it, however large the inbox.
+// A receiver must not see a later message without the ones before it, however large the inbox.
 TEST_F(RelayTest, AListOfALargeInboxHasNoGapsWhileItGrows) {
   constexpr int kCount = 3000;
   std::string inbox = root->path() + "/agents/bob/inbox/";
