@@ -202,7 +202,7 @@ Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
 // the same recipient must not overtake.
 //
 // Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
-// cut they may be lost or empty, so every file that the recipient does not have is staged anew.
+// cut they may be lost or empty, so every file that the recipient does not have is staged again.
 Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut,
                             std::set<std::string>& failing) {
   for (const Delivery& delivery : page) {
@@ -393,7 +393,7 @@ void Relay::finish() {
   collect_fresh(Wait::kForAll);
   is_ending_ = true;
   for (int tries = 0; tries < kFinishRounds && has_news() && !ledger_->engine().is_lost(); ++tries) {
-    round().ignore("what is not recorded now is found again by the next start");
+    round().ignore("changes that are not recorded now are found again by the next start");
   }
   syncer_->wait_filed(asked_).ignore("files stay in their outboxes, and the next start finds that they were taken");
   log_.note(Severity::kInfo, "stopped", Json::object());

@@ -92,7 +92,7 @@ struct Plan {
   std::set<std::string> ids;    // of the messages
   std::vector<Change> changes;  // of earlier rounds
   std::set<std::int64_t> read;  // deliveries among the changes
-  std::vector<Change> acks;     // of this round, with deliveries it found dead; planned anew if it is abandoned
+  std::vector<Change> acks;     // of this round, with deliveries it found dead; planned again if it is abandoned
   std::vector<Filing> filings;
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
@@ -192,7 +192,7 @@ class Relay {
   Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
   Result<Readiness> restage(Plan& plan, Delivery delivery);
   void note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error);
-  void tell(Plan& plan, std::string_view agent, Message message);
+  void notify(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
   Result<Message> load(std::string_view message_id);
   Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records

@@ -198,13 +198,13 @@ void Relay::put_status(Plan& plan, const std::string& name, std::string_view sta
 }
 
 void Relay::tell_of_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state) {
-  Message told{.kind = "status", .reference = life.message_id};
-  told.others = {{"STATE", std::string(state)}, {"AGENT", life.name}, {"PID", std::to_string(life.process.pid)}};
+  Message notice{.kind = "status", .reference = life.message_id};
+  notice.others = {{"STATE", std::string(state)}, {"AGENT", life.name}, {"PID", std::to_string(life.process.pid)}};
   bool has_ended = life.ended_at_us != 0;
-  if (has_ended) told.others.push_back({"OUTCOME", life.outcome});
-  told.body = has_ended ? fmt::format("{} is {}: {}\n", life.name, state, life.outcome)
-                        : fmt::format("{} is {}\n", life.name, state);
-  tell(plan, agent, std::move(told));
+  if (has_ended) notice.others.push_back({"OUTCOME", life.outcome});
+  notice.body = has_ended ? fmt::format("{} is {}: {}\n", life.name, state, life.outcome)
+                          : fmt::format("{} is {}\n", life.name, state);
+  notify(plan, agent, std::move(notice));
 }
 
 // The nearest active agent above it.
@@ -229,9 +229,9 @@ void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std
     one->state = LifeState::kReleasing;
     one->releaser = releaser;
     one->outcome = text_of(why);
-    Message told{.kind = "status", .reference = one->message_id, .others = {{"STATE", "releasing"}}};
-    told.body = fmt::format("{}\n", why);
-    tell(plan, name, std::move(told));
+    Message notice{.kind = "status", .reference = one->message_id, .others = {{"STATE", "releasing"}}};
+    notice.body = fmt::format("{}\n", why);
+    notify(plan, name, std::move(notice));
     log_.note(Severity::kInfo, "agent_releasing", {{"agent", name}, {"by", releaser}, {"reason", why}});
     plan.supervision.lives.push_back(*std::move(one));
   }
@@ -308,9 +308,9 @@ Status Relay::plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest 
   for (const SavedState& earlier : plan.supervision.saves) {
     if (earlier.agent == state.agent) state.version = earlier.version + 1;
   }
-  Message told{.kind = "continuity", .reference = outgoing.row.id};
-  told.others = {{"STATE", "saved"}, {"VERSION", std::to_string(state.version)}};
-  tell(plan, state.agent, std::move(told));
+  Message notice{.kind = "continuity", .reference = outgoing.row.id};
+  notice.others = {{"STATE", "saved"}, {"VERSION", std::to_string(state.version)}};
+  notify(plan, state.agent, std::move(notice));
   plan.supervision.saves.push_back(std::move(state));
   return Ok{};
 }
@@ -321,11 +321,11 @@ Status Relay::plan_load(Plan& plan, const Outgoing& outgoing, const ContinuityRe
   for (const SavedState& saved : plan.supervision.saves) {
     if (saved.agent == agent && (!request.version || *request.version == saved.version)) state = saved;
   }
-  Message told{.kind = "continuity", .reference = outgoing.row.id};
-  told.others.push_back({"STATE", state ? "loaded" : "none"});
-  if (state) told.others.push_back({"VERSION", std::to_string(state->version)});
-  if (state) told.body = std::move(state->content);
-  tell(plan, agent, std::move(told));
+  Message notice{.kind = "continuity", .reference = outgoing.row.id};
+  notice.others.push_back({"STATE", state ? "loaded" : "none"});
+  if (state) notice.others.push_back({"VERSION", std::to_string(state->version)});
+  if (state) notice.body = std::move(state->content);
+  notify(plan, agent, std::move(notice));
   return Ok{};
 }
 
@@ -339,7 +339,7 @@ void Relay::plan_ends(Plan& plan) {
   plan.supervision.overdues = supervisor_.overdue().size();
 }
 
-// One that ended by itself may be started anew and then finds its mail; one that was released is gone.
+// One that ended by itself may be started again and then finds its messages; one that was released is gone.
 void Relay::plan_end(Plan& plan, const Ended& ended) {
   std::optional<Life> life = find_life(plan, ended.name);
   if (!life || !life->has_process()) return;

@@ -149,9 +149,9 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
   plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
   std::string id = outgoing.row.id + mark;
-  std::optional<MessageRow> told = WARREN_TRY(find_message(id));
-  bool is_told = told || plan.ids.contains(id);
-  if (is_told) return true;
+  std::optional<MessageRow> reported = WARREN_TRY(find_message(id));
+  bool is_reported = reported || plan.ids.contains(id);
+  if (is_reported) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
   nack(plan, candidate.agent, outgoing.row.id,
        Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
@@ -248,9 +248,9 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
       route = {std::string(kLead), DeliveryState::kHeld};
     } else if (route.state == DeliveryState::kStored || route.state == DeliveryState::kHeld) {
       bool is_held = route.state == DeliveryState::kHeld;
-      Message told{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
-      told.body = is_held ? "there is no lead yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
-      tell(plan, row.agent, std::move(told));
+      Message notice{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
+      notice.body = is_held ? "there is no lead yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
+      notify(plan, row.agent, std::move(notice));
     } else if (must_wait) {
       route.state = DeliveryState::kStored;
     }

@@ -25,7 +25,7 @@ constexpr std::ptrdiff_t kMore = 256;
 }  // namespace
 
 // A message from the relay itself. These are never answered, so that there are no loops.
-void Relay::tell(Plan& plan, std::string_view agent, Message message) {
+void Relay::notify(Plan& plan, std::string_view agent, Message message) {
   const AgentRow* known = router_.find_agent(agent);
   if (known == nullptr || known->status == "terminated") return;
   Outgoing outgoing;
@@ -52,7 +52,7 @@ void Relay::nack(Plan& plan, std::string_view agent, std::string_view reference,
   Message message{.kind = "nack", .reference = std::string(reference)};
   message.others.push_back({"ERROR", std::string(name_of(why.code()))});
   message.body = why.message() + "\n";
-  tell(plan, agent, std::move(message));
+  notify(plan, agent, std::move(message));
 }
 
 void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error) {
@@ -61,7 +61,7 @@ void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view 
   message.others.push_back({"STATE", std::string(state)});
   message.others.push_back({"RECIPIENT", delivery.recipient});
   message.body = error.empty() ? "" : fmt::format("{}\n", error);
-  tell(plan, sender, std::move(message));
+  notify(plan, sender, std::move(message));
 }
 
 Status Relay::plan_changes(Plan& plan, Share part) {

@@ -227,9 +227,9 @@ Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
     delivery.home = agent->home;
     plan.rerouted.push_back({std::move(delivery), *std::move(arrival.content)});
   } else if (agent->status == "inactive") {
-    Message told{.kind = "status", .reference = delivery.message_id, .others = {{"STATE", "stored"}}};
-    told.body = fmt::format("{} is inactive\n", quote(delivery.recipient));
-    tell(plan, sender, std::move(told));
+    Message notice{.kind = "status", .reference = delivery.message_id, .others = {{"STATE", "stored"}}};
+    notice.body = fmt::format("{} is inactive\n", quote(delivery.recipient));
+    notify(plan, sender, std::move(notice));
     plan.acks.push_back({std::move(delivery), DeliveryState::kStored});
   } else {
     delivery.state = DeliveryState::kPending;

@@ -21,9 +21,8 @@ class LogMover {
 
   void start();      // unless it is running, or waits for take_over()
   bool take_over();  // true once for each start: little is left, which the caller moves
-  bool is_at_work() const {
-    return state_ != State::kResting;
-  }  // until take_over(); the less is committed meanwhile, the less is left
+  // True until take_over(). The less is committed meanwhile, the less is left.
+  bool is_at_work() const { return state_ != State::kResting; }
 
  private:
   enum class State { kResting, kAsked, kNearlyDone };
