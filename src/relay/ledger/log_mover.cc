@@ -1,7 +1,5 @@
 #include "relay/ledger/log_mover.h"
 
-#include "os/turn.h"
-
 namespace warren::relay {
 namespace {
 
@@ -9,21 +7,14 @@ constexpr int kPasses = 4;  // the first takes longest; each moves commits made 
 
 }  // namespace
 
-LogMover::~LogMover() {
-  {
-    std::unique_lock lock(mutex_);
-    is_ending_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 void LogMover::start() {
   State resting = State::kResting;
   if (!state_.compare_exchange_strong(resting, State::kAsked)) return;
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
-  { std::unique_lock lock(mutex_); }  // the thread is not between its check and its wait
-  changed_.notify_all();
+  Status submitted = worker_.submit([this] {
+    move();
+    state_ = State::kNearlyDone;
+  });
+  if (!submitted.ok()) state_ = State::kNearlyDone;  // without a thread, the caller moves all of it
 }
 
 bool LogMover::take_over() {
@@ -41,19 +32,6 @@ void LogMover::move() {
   }
   for (int i = 0; i < kPasses; ++i) {
     if (!database_->checkpoint().ok()) return;
-  }
-}
-
-void LogMover::work() {
-  give_way();
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return is_ending_ || state_ == State::kAsked; });
-    if (is_ending_) return;
-    lock.unlock();
-    move();
-    state_ = State::kNearlyDone;
-    lock.lock();
   }
 }
 

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "db/database.h"
+#include "os/worker.h"
 
 namespace warren::relay {
 
@@ -17,7 +16,6 @@ namespace warren::relay {
 class LogMover {
  public:
   explicit LogMover(std::string path) : path_(std::move(path)) {}
-  ~LogMover();
 
   void start();      // unless it is running, or waits for take_over()
   bool take_over();  // true once for each start: little is left, which the caller moves
@@ -27,16 +25,12 @@ class LogMover {
  private:
   enum class State { kResting, kAsked, kNearlyDone };
 
-  void work();
   void move();
 
   std::string path_;
   std::unique_ptr<Database> database_;  // used by the thread only
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_ending_ = false;
   std::atomic<State> state_ = State::kResting;
-  std::thread thread_;
+  Worker worker_{{.priority = Worker::Priority::kLow}};
 };
 
 }  // namespace warren::relay
