@@ -64,7 +64,7 @@ class LedgerSyncer {
   std::optional<Error> failure_;
   bool is_hurried_ = false;  // a caller waits
   bool is_ending_ = false;
-  std::thread thread_;
+  std::thread thread_;  // not a Worker: it skips every pause while a caller waits, and Worker::wake() ends only one
 };
 
 }  // namespace warren::relay
