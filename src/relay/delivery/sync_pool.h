@@ -53,7 +53,7 @@ class SyncPool {
   std::condition_variable work_;                    // for idle threads
   std::condition_variable over_;                    // for callers of wait()
   std::deque<std::shared_ptr<SyncBatch>> batches_;  // with files that no thread has taken yet
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_;  // not a Worker: its surplus wake-ups cost a batch of 8 files 20 to 50 µs
   std::size_t idle_ = 0;
   std::size_t waiting_ = 0;
   bool is_ending_ = false;
