@@ -387,7 +387,7 @@ class Apply(Case):
         self.write("/x.log", "ignored")
         self.w.warren("apply", "--as-branch", "agent", self.w.id)
         files = overlaid.git("ls-tree", "-r", "-z", "--name-only", "agent", cwd=top).split(b"\0")
-        self.assertEqual(files, [b".gitignore", b" sub/a", b" sub/n\xff\n\"w", b""])
+        self.assertEqual(files, [b" sub/a", b" sub/n\xff\n\"w", b".gitignore", b""])
         self.assertEqual(overlaid.git("show", "agent: sub/a", cwd=top), b"2\n")
         self.assertEqual(overlaid.git("status", "--porcelain", cwd=top), b"")
         self.assertEqual(overlaid.git("rev-parse", "agent^", cwd=top), overlaid.git("rev-parse", "HEAD", cwd=top))

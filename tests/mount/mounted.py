@@ -47,17 +47,25 @@ def wait_for(condition, what, seconds=PATIENCE_SECONDS):
         time.sleep(0.01)
 
 
-def is_mounted(path):
-    """Reads the kernel's mount table, because a dead mount does not answer."""
+def mounts_at(path):
+    """The ids of the mounts on this path, by the kernel's mount table, because a dead mount does not answer."""
     wanted = str(path).encode()
-    return any(line.split()[4].decode("unicode_escape").encode("latin-1") == wanted
-               for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines())
+    lines = (line.split() for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines())
+    return [fields[0] for fields in lines if fields[4].decode("unicode_escape").encode("latin-1") == wanted]
+
+
+def is_mounted(path):
+    return bool(mounts_at(path))
 
 
 def answers(path):
-    """Whether a mount exists and its server is alive. Does not use stat, which the kernel may answer for a dead mount."""
+    """Whether a mount exists and its server is alive. Does not use stat, which the kernel may answer for a dead mount.
+
+    A mount that is replaced between two of these steps does not count: the plain directory would have answered for it.
+    """
     try:
-        return is_mounted(path) and os.statvfs(path) is not None
+        mounts = mounts_at(path)
+        return bool(mounts) and os.statvfs(path) is not None and mounts_at(path) == mounts
     except OSError:
         return False
 

@@ -314,7 +314,7 @@ class SmallDisk(Observe):
         except OSError:
             os.close(filler)
         self.process.send_signal(signal.SIGCONT)
-        self.wait(lambda: self.health_is(503) and "rounds fail" in self.get("/health", 503)[0], 60)
+        self.wait(lambda: self.health_is(503) and "rounds are failing" in self.get("/health", 503)[0], 60)
         self.assertGreaterEqual(self.metric("rounds_failed_total"), 1)
         os.unlink(self.disk / "filler")
         self.wait(lambda: self.health_is(200), 120)
