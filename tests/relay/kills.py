@@ -74,7 +74,10 @@ class Redelivery(Scenario):
 
     def prepare(self):
         if (self.case.root / "agents/ghost").exists():
-            shutil.rmtree(self.case.root / "agents/ghost")
+            # In one step: a relay that is just completing the directory must not find half of it.
+            gone = self.case.dir / f"ghost.{self.run}"
+            (self.case.root / "agents/ghost").rename(gone)
+            shutil.rmtree(gone)
         self.case.pump(lambda: self.case.agent_status("ghost") in (None, "terminated"))
         self.send("alice", f"TO: ghost\n\n{self.run}")
         self.case.pump(lambda: self.case.got.get("alice"))
