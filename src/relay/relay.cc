@@ -254,6 +254,7 @@ void Relay::add_agent(const std::string& name, std::int64_t now_us) {
   Status added = is_ours.ok() ? watcher_->add_agent(name) : Status(is_ours.error());
   if (!added.ok()) {
     log_.note(Severity::kError, "agent_failed", {{"agent", name}, {"error", added.error().message()}});
+    watcher_->rescan_soon_after(added.error());
     return;
   }
   const AgentRow* known = router_.find_agent(name);
@@ -270,6 +271,7 @@ void Relay::add_agents() {
   Result<std::vector<std::string>> names = root_->list_agents();
   if (!names.ok()) {
     log_.note(Severity::kError, "agents_unreadable", {{"error", names.error().message()}});
+    watcher_->rescan_soon_after(names.error());
     return;
   }
   std::int64_t now_us = clock_.now_us();

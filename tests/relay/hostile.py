@@ -417,7 +417,11 @@ class Places(RelayCase):
 class Shortage(RelayCase):
     def test_descriptors_run_out_and_the_order_stays(self):
         self.up()
-        idle = len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        counts = []  # it is idle when its threads have opened what they need
+        while len(counts) < 20 or len(set(counts[-20:])) > 1:
+            counts.append(len(os.listdir(f"/proc/{self.process.pid}/fd")))
+            time.sleep(0.1)
+        idle = counts[-1]
         self.kill()
         for limit in (idle + 5, idle + 8, idle + 16):
             self.root = self.dir / f"root{limit}"

@@ -28,6 +28,7 @@ constexpr std::size_t kTurn = 64;          // files of one agent before the next
 constexpr std::size_t kRemembered = 4096;  // leftovers and ill-named files
 constexpr std::int64_t kLeftoverNs = 30'000'000'000;
 constexpr std::int64_t kEmptyNs = 5'000'000'000;
+constexpr std::int64_t kRescanShortageNs = 1'000'000'000;  // how long a shortage of descriptors is waited out
 
 constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
 constexpr std::uint32_t kInboxEvents = IN_DELETE | IN_MOVED_FROM;
@@ -210,6 +211,10 @@ void Watcher::note_rescan() {
   rescan_at_ns_ = clock_.monotonic_ns() + std::chrono::nanoseconds(config_.rescan).count();
 }
 
+void Watcher::rescan_soon_after(const Error& why) {
+  if (why.code() == Code::kLimit) rescan_at_ns_ = std::min(rescan_at_ns_, clock_.monotonic_ns() + kRescanShortageNs);
+}
+
 // Files found by a scan may be half-written: they are offered after the settle time if their size has not changed. (The
 // reader compares sizes; a file that was empty is checked again.)
 void Watcher::scan(const std::string& agent, Box& box) {
@@ -218,7 +223,8 @@ void Watcher::scan(const std::string& agent, Box& box) {
   Result<Oldest> found = outbox.ok() ? list_oldest(outbox->get(), kPage) : Result<Oldest>(outbox.error());
   if (!found.ok()) {
     log_.note(Severity::kError, "scan_failed", {{"agent", agent}, {"error", found.error().message()}});
-    return;  // the next rescan tries again
+    rescan_soon_after(found.error());
+    return;
   }
   for (const std::string& name : found->ill_named) on_outbox(agent, IN_CREATE, name);
   // Files that were renamed here while we watched have an event by now, and need not wait.

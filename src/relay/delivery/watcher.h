@@ -58,6 +58,7 @@ class Watcher {
   // Whether all agents' directories must be scanned again; the owner then adds every agent again.
   bool rescan_is_due();
   void note_rescan();
+  void rescan_soon_after(const Error& why);  // if descriptors ran out; other errors wait for the next rescan
 
   // Returns up to `limit` files, from all agents in turn, in order for each agent. Agents over their rate wait.
   std::vector<Candidate> next(std::size_t limit);
