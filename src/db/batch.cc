@@ -17,6 +17,8 @@ namespace {
 // Pages that a change touches besides its data: a row, its entry, their indexes.
 constexpr std::uint64_t kReservedPerChange = 12'288;
 
+constexpr std::chrono::nanoseconds kRetryAfter = std::chrono::seconds(1);  // of a commit that failed
+
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 std::int64_t nanoseconds(SteadyTime time) {
@@ -25,45 +27,38 @@ std::int64_t nanoseconds(SteadyTime time) {
 
 }  // namespace
 
-void Batch::before_open() {
-  if (signals_ != nullptr) signals_->yield_to_knocks();
-}
-
 void Batch::opened() {
   is_open_ = true;
   bytes_ = 0;
   // Another mount shows our changes and must not lag: this batch ends with its first change.
   end_requested_ = signals_ != nullptr && signals_->has_listeners();
-  opened_ns_ = nanoseconds(std::chrono::steady_clock::now());
+  redo_.clear();
+  due_ns_ = nanoseconds(std::chrono::steady_clock::now() + limits::kBatchTime);
   if (signals_ != nullptr) signals_->lock_batch();
 }
 
 void Batch::closed() {
   is_open_ = false;
   drop_reservations();
-  opened_ns_ = 0;
+  redo_.clear();
+  failure_.reset();
+  due_ns_ = 0;
   if (signals_ != nullptr) signals_->unlock_batch();
 }
 
-void Batch::lost(const Error& why) {
-  closed();
-  if (!loss_) loss_ = why;
-}
-
-std::optional<Error> Batch::take_loss() {
-  std::optional<Error> why = std::move(loss_);
-  loss_.reset();
-  return why;
+void Batch::failed(const Error& why) {
+  failure_ = why;
+  end_requested_ = false;
+  due_ns_ = nanoseconds(std::chrono::steady_clock::now() + kRetryAfter);
 }
 
 bool Batch::is_due() const {
-  if (end_requested_ || bytes_ >= limits::kBatchBytes) return true;
-  std::int64_t age = nanoseconds(std::chrono::steady_clock::now()) - opened_ns_;
-  return age >= std::chrono::nanoseconds(limits::kBatchTime).count();
+  bool is_large = bytes_ >= limits::kBatchBytes && !failure_;
+  return end_requested_ || is_large || nanoseconds(std::chrono::steady_clock::now()) >= due_ns_;
 }
 
-std::optional<SteadyTime> Batch::opened_at() const {
-  std::int64_t at = opened_ns_;
+std::optional<SteadyTime> Batch::due_at() const {
+  std::int64_t at = due_ns_;
   if (at == 0) return std::nullopt;
   return SteadyTime(std::chrono::duration_cast<SteadyTime::duration>(std::chrono::nanoseconds(at)));
 }
@@ -78,10 +73,10 @@ void Batch::drop_reservations() {
   headroom_bytes_ = 0;
 }
 
-Result<bool> Batch::reserve(std::uint64_t bytes, const LogState& log, Statement& free_page_count) {
+Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count) {
   std::uint64_t needed = bytes + bytes / 8 + kReservedPerChange;
   if (reserved_bytes_ + needed > headroom_bytes_) {
-    headroom_bytes_ = WARREN_TRY(measure_headroom(log, free_page_count));
+    headroom_bytes_ = WARREN_TRY(measure_headroom(room, log, free_page_count));
     if (reserved_bytes_ + needed > headroom_bytes_) return false;
   }
   reserved_bytes_ += needed;
@@ -89,9 +84,9 @@ Result<bool> Batch::reserve(std::uint64_t bytes, const LogState& log, Statement&
 }
 
 // The bytes that the batch may reserve. Each is written to the log, which reuses the space it already has, and again
-// to the file at a checkpoint, which uses free pages first. The rest of the disk is left free for removals.
-Result<std::uint64_t> Batch::measure_headroom(const LogState& log, Statement& free_page_count) const {
-  constexpr std::int64_t kKeptFree = std::int64_t{1} << 20;
+// to the file at a checkpoint, which uses free pages first. Ordinary changes leave a part of the disk for removals.
+Result<std::uint64_t> Batch::measure_headroom(Room room, const LogState& log, Statement& free_page_count) const {
+  std::int64_t kept_free = room == Room::kUsual ? std::int64_t{1} << 20 : std::int64_t{128} << 10;
   constexpr std::int64_t kMost = std::int64_t{64} << 20;  // others fill the disk too: measure again after this much
   constexpr std::int64_t kFrameBytes = 24;                // before each page in the log
   struct statvfs disk {};
@@ -99,7 +94,7 @@ Result<std::uint64_t> Batch::measure_headroom(const LogState& log, Statement& fr
   int fd = signals_->wal_fd();
   if (::fstatvfs(fd, &disk) != 0 || ::fstat(fd, &log_file) != 0)
     return system_error(errno, "measure the free disk space");
-  auto available = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize) - kKeptFree;
+  auto available = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize) - kept_free;
   if (available > 4 * kMost) return static_cast<std::uint64_t>(kMost);
   std::optional<std::int64_t> free_pages = WARREN_TRY(free_page_count.find_integer());
   std::int64_t log_bytes = std::int64_t{log_file.st_blocks} * 512;

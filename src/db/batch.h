@@ -1,9 +1,10 @@
 // A batch: shared changes that are collected in one open SQLite transaction and committed together.
 //
 // Batch does the bookkeeping: whether a batch is open and when it is due, how much its callers keep in memory until it
-// ends, the disk space reserved for it, and why one was lost. It shows other processes through WalSignals that a batch
-// is open. It does not know Database, which owns it and begins, commits and rolls back the SQLite transaction. The
-// store reports rows that it keeps back, and its keeper ends batches in time. Why batches exist: docs/design/db.md.
+// ends, the disk space reserved for it, how to repeat it (Redo), and why it cannot be committed. It shows other
+// processes through WalSignals that a batch is open. It does not know Database, which owns it and begins, commits and
+// rolls back the SQLite transaction. The store reports rows that it keeps back, and its keeper ends batches in time.
+// Why batches exist: docs/design/db.md.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "db/redo.h"
 
 namespace warren {
 
@@ -25,7 +27,10 @@ struct LogState {
   bool is_checkpointed = false;  // all of them are in the database file too
 };
 
-// Used under the database's lock, except opened_at() and request_end().
+// Who may use the last mebibyte of the disk: changes that make room, so that a full disk can be emptied.
+enum class Room { kUsual, kLast };
+
+// Used under the database's lock, except due_at() and request_end().
 class Batch {
  public:
   // Signals may be null, as for a database in memory, and outlive the batch.
@@ -37,8 +42,8 @@ class Batch {
   // Large or old enough to be committed, or its end was requested.
   bool is_due() const;
 
-  // For the thread that ends batches in time.
-  std::optional<std::chrono::steady_clock::time_point> opened_at() const;
+  // For the thread that ends batches in time. nullopt if none is open.
+  std::optional<std::chrono::steady_clock::time_point> due_at() const;
   void request_end() { end_requested_ = true; }
 
   // A change that is kept in memory, of about `bytes`, until the batch ends. If its transaction is not committed, the
@@ -52,18 +57,22 @@ class Batch {
   void add_bytes(std::uint64_t bytes) { bytes_ += bytes; }
 
   // Reserves disk space for a change of about `bytes`, in the log and later in the file. False if the disk lacks it.
-  Result<bool> reserve(std::uint64_t bytes, const LogState& log, Statement& free_page_count);
+  Result<bool> reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count);
   void drop_reservations();
 
-  // For Database, around the SQLite transaction. before_open lets other processes go first.
-  void before_open();
+  // The statements run in the open batch.
+  Redo& redo() { return redo_; }
+  // Why the open batch could not be committed when that was last tried. Its changes are kept, and nothing new should be
+  // added.
+  const std::optional<Error>& failure() const { return failure_; }
+
+  // For Database, around the SQLite transaction.
   void opened();
   void closed();
-  void lost(const Error& why);
-  std::optional<Error> take_loss();  // the first since the last call
+  void failed(const Error& why);  // to commit; it stays open, and is due again a little later
 
  private:
-  Result<std::uint64_t> measure_headroom(const LogState& log, Statement& free_page_count) const;
+  Result<std::uint64_t> measure_headroom(Room room, const LogState& log, Statement& free_page_count) const;
 
   WalSignals* signals_ = nullptr;
   bool is_open_ = false;
@@ -71,8 +80,9 @@ class Batch {
   std::int64_t kept_back_ = 0;        // a running count: only differences matter
   std::uint64_t reserved_bytes_ = 0;  // by the open batch
   std::uint64_t headroom_bytes_ = 0;  // that it may reserve before the disk is measured again
-  std::optional<Error> loss_;
-  std::atomic<std::int64_t> opened_ns_ = 0;  // 0: none is open
+  Redo redo_;
+  std::optional<Error> failure_;
+  std::atomic<std::int64_t> due_ns_ = 0;  // 0: none is open
   std::atomic<bool> end_requested_ = false;
 };
 

@@ -1,6 +1,7 @@
 // Batch, alone and with Commits::kGrouped: when a batch ends, who sees its changes when, and how it is lost.
 #include "db/batch.h"
 
+#include <atomic>
 #include <thread>
 
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
+#include "base/no_wait.h"
 #include "db/database.h"
 #include "db/transaction.h"
 #include "os/watch.h"
@@ -35,15 +37,16 @@ TEST(Batch, IsDueWhenItIsLargeOrItsEndIsRequested) {
   EXPECT_FALSE(batch.is_private());
 }
 
-TEST(Batch, TheFirstLossIsReportedOnce) {
+TEST(Batch, AfterAFailedCommitItIsDueAgainLaterHoweverLargeItIs) {
   Batch batch;
-  for (Code code : {Code::kNoSpace, Code::kIo}) {
-    batch.opened();
-    batch.lost(Error(code, "lost"));
-    EXPECT_FALSE(batch.is_open());
-  }
-  EXPECT_EQ(batch.take_loss()->code(), Code::kNoSpace);
-  EXPECT_FALSE(batch.take_loss().has_value());
+  batch.opened();
+  batch.add_bytes(limits::kBatchBytes);
+  batch.failed(Error(Code::kNoSpace, "full"));
+  EXPECT_TRUE(batch.is_open());
+  EXPECT_FALSE(batch.is_due());
+  EXPECT_EQ(batch.failure()->code(), Code::kNoSpace);
+  batch.closed();
+  EXPECT_FALSE(batch.failure().has_value());
 }
 
 class Listener final : public TransactionObserver {
@@ -55,9 +58,11 @@ class Listener final : public TransactionObserver {
   void after_commit() override { ++commits; }
   void after_rollback() override { ++rollbacks; }
   void batch_opened() override { ++opened; }
+  void change_undone() override { ++undone; }
 
   bool fails = false;
   int commits = 0;
+  int undone = 0;
   int rollbacks = 0;
   int opened = 0;
 };
@@ -76,7 +81,7 @@ class BatchTest : public ::testing::Test {
   }
 
   Result<Transaction> begin(Access access) { return Transaction::begin(*database_, access); }
-  Status insert() { return database_->execute("INSERT INTO t VALUES (1)"); }
+  Status insert() { return database_->prepare("INSERT INTO t VALUES (1)").value().run(); }
 
   // One change, held back.
   Status write() {
@@ -88,6 +93,12 @@ class BatchTest : public ::testing::Test {
   // Without a transaction: does not wait for another connection's batch.
   std::int64_t count(Database& database) {
     return database.prepare("SELECT count(*) FROM t").value().find_integer().value().value();
+  }
+
+  // As our other threads see it.
+  std::int64_t count_shared() {
+    Transaction reading = begin(Access::kSharedRead).value();
+    return count(*database_);
   }
 
   TempDir directory_;
@@ -124,11 +135,11 @@ TEST_F(BatchTest, TheObserverIsNotifiedOfTheBatchNotOfEachChange) {
 }
 
 TEST_F(BatchTest, OnlyAnOpenBatchHasATime) {
-  EXPECT_FALSE(database_->batch().opened_at().has_value());
+  EXPECT_FALSE(database_->batch().due_at().has_value());
   ASSERT_OK(write());
-  EXPECT_TRUE(database_->batch().opened_at().has_value());
+  EXPECT_TRUE(database_->batch().due_at().has_value());
   ASSERT_OK(database_->end_batch());
-  EXPECT_FALSE(database_->batch().opened_at().has_value());
+  EXPECT_FALSE(database_->batch().due_at().has_value());
 }
 
 TEST_F(BatchTest, SyncEndsTheBatch) {
@@ -187,20 +198,22 @@ TEST_F(BatchTest, ARefusedSharedWriteLeavesTheBatch) {
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, AChangeThatWasDroppedRollsBackTheBatchAndSyncReportsItOnce) {
+TEST_F(BatchTest, AChangeThatWasDroppedIsTakenBackAlone) {
   ASSERT_OK(write());
   {
     Transaction dropped = begin(Access::kSharedWrite).value();
     ASSERT_OK(insert());
   }
-  EXPECT_FALSE(database_->batch().is_open());
-  EXPECT_EQ(count(*database_), 0);
-  EXPECT_EQ(listener_.rollbacks, 1);
-  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
+  EXPECT_TRUE(database_->batch().is_open());
+  EXPECT_EQ(count_shared(), 1);
+  EXPECT_EQ(listener_.undone, 1);
+  EXPECT_EQ(listener_.rollbacks, 0);
+  ASSERT_OK(write());
   EXPECT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 2);
 }
 
-TEST_F(BatchTest, AnInnerChangeThatWasDroppedRollsBackTheBatch) {
+TEST_F(BatchTest, AnInnerChangeThatWasDroppedTakesBackTheOuterOne) {
   ASSERT_OK(write());
   {
     Transaction outer = begin(Access::kSharedWrite).value();
@@ -210,48 +223,66 @@ TEST_F(BatchTest, AnInnerChangeThatWasDroppedRollsBackTheBatch) {
     }
     EXPECT_EQ(error_of(outer.commit()), Code::kIo);
   }
-  EXPECT_EQ(count(*database_), 0);
-  EXPECT_EQ(listener_.rollbacks, 1);
-  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
-}
-
-TEST_F(BatchTest, AfterALostBatchTheNextSucceeds) {
-  {
-    Transaction dropped = begin(Access::kSharedWrite).value();
-    ASSERT_OK(insert());
-  }
-  EXPECT_EQ(error_of(database_->sync()), Code::kIo);
-  ASSERT_OK(write());
-  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count_shared(), 1);
+  EXPECT_EQ(listener_.undone, 1);
+  EXPECT_OK(database_->sync());
   EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, ABatchThatCannotBeCommittedIsLostCompletely) {
+TEST_F(BatchTest, ABatchThatCannotBeCommittedIsKeptAndEverySyncReportsIt) {
   ASSERT_OK(write());
   listener_.fails = true;
-  EXPECT_EQ(error_of(database_->end_batch()), Code::kNoSpace);
-  EXPECT_EQ(count(*database_), 0);
-  EXPECT_EQ(listener_.rollbacks, 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(error_of(database_->sync()), Code::kNoSpace);
+  EXPECT_EQ(count_shared(), 1) << "our readers still see it";
+  EXPECT_EQ(count(*other_), 0);
+  EXPECT_EQ(listener_.rollbacks, 0);
+  EXPECT_EQ(error_of(database_->reserve(1)), Code::kNoSpace) << "nothing may be added";
+  EXPECT_OK(database_->reserve(1, Room::kLast)) << "but something may be removed";
   listener_.fails = false;
-  EXPECT_EQ(error_of(database_->sync()), Code::kNoSpace) << "the caller of sync is not the one who ended it";
-  ASSERT_OK(write());
   EXPECT_OK(database_->sync());
+  EXPECT_OK(database_->reserve(1));
+  EXPECT_EQ(count(*other_), 1);
 }
 
-TEST_F(BatchTest, ACommitThatFailsToEndTheBatchReturnsTheErrorAndRollsBackOnce) {
+TEST_F(BatchTest, AChangeIsDoneEvenIfTheBatchThatItEndsCannotBeCommitted) {
   ASSERT_OK(write());
   database_->batch().request_end();
   listener_.fails = true;
   {
     Transaction last = begin(Access::kSharedWrite).value();
     ASSERT_OK(insert());
-    EXPECT_EQ(error_of(last.commit()), Code::kNoSpace);
+    EXPECT_OK(last.commit());
   }
-  EXPECT_EQ(count(*database_), 0);
-  EXPECT_EQ(listener_.rollbacks, 1);
+  EXPECT_EQ(count_shared(), 2);
   listener_.fails = false;
-  ASSERT_OK(write());
-  EXPECT_TRUE(database_->batch().is_open());
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 2);
+}
+
+TEST_F(BatchTest, AWriterWaitsForAnotherProgramWithoutHoldingUpReaders) {
+  Transaction theirs = Transaction::begin(*other_, Access::kWrite).value();
+  std::atomic<bool> has_written = false;
+  std::thread writer([&] {
+    EXPECT_OK(write());
+    has_written = true;
+  });
+  for (int i = 0; i < 100; ++i) {
+    auto before = std::chrono::steady_clock::now();
+    EXPECT_EQ(count_shared(), 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_FALSE(has_written);
+  ASSERT_OK(theirs.commit());
+  writer.join();
+  EXPECT_EQ(count_shared(), 1);
+}
+
+TEST_F(BatchTest, AThreadThatMustNotWaitIsRefusedAtOnce) {
+  Transaction theirs = Transaction::begin(*other_, Access::kWrite).value();
+  NoWait no_wait;
+  EXPECT_EQ(error_of(write()), Code::kBusy);
+  EXPECT_TRUE(no_wait.was_hit());
 }
 
 TEST_F(BatchTest, AKeptBackRowCountsAsAChange) {
@@ -260,9 +291,8 @@ TEST_F(BatchTest, AKeptBackRowCountsAsAChange) {
     Transaction dropped = begin(Access::kSharedWrite).value();
     database_->batch().note_kept_back(10);
   }
-  EXPECT_FALSE(database_->batch().is_open());
-  EXPECT_EQ(count(*database_), 0);
-  EXPECT_EQ(listener_.rollbacks, 1);
+  EXPECT_EQ(listener_.undone, 1);
+  EXPECT_EQ(count_shared(), 1);
 }
 
 TEST_F(BatchTest, WritingBackAKeptRowIsNotAChangeOfTheRunningTransaction) {

@@ -178,7 +178,8 @@ Status Database::switch_to_wal(std::chrono::milliseconds wait) {
 
 Status Database::configure(const DatabaseOptions& options) {
   sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, static_cast<int>(options.busy_wait.count()));
+  busy_wait_ = options.busy_wait;
+  sqlite3_busy_timeout(handle_, static_cast<int>(busy_wait_.count()));
   // The file is untrusted input: no functions from its schema, no writes to the schema, no trust in views.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -270,6 +271,13 @@ Result<Statement> Database::prepare(UserSql sql) {
   return statement;
 }
 
+Result<Statement> Database::prepare_again(const std::string& sql) {
+  sqlite3_stmt* handle = nullptr;
+  int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()), 0, &handle, nullptr);
+  if (code != SQLITE_OK) return error(code, {});
+  return Statement(*this, handle);
+}
+
 Status Database::execute(Sql sql) {
   int code = sqlite3_exec(handle_, sql.text().data(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code, {});
@@ -350,7 +358,6 @@ Status Database::sync() {
   {
     auto guard = lock();
     WARREN_TRY(end_batch());
-    if (std::optional<Error> loss = batch_.take_loss()) return *std::move(loss);
   }
   return sync_log();
 }
@@ -366,20 +373,24 @@ Status Database::sync_log() {
   return Ok{};
 }
 
-Status Database::reserve(std::uint64_t bytes) {
+Status Database::reserve(std::uint64_t bytes, Room room) {
   if (!is_grouped() || signals_ == nullptr) return Ok{};
   auto guard = lock();
-  if (depth_ > 0) return Ok{};
+  // Within a transaction that is not shared there is no batch: SQLite reports a full disk before anything is promised.
+  if (depth_ > 0 && !batch_.is_open()) return Ok{};
+  if (batch_.failure() && room == Room::kUsual) return *batch_.failure();
   auto attempt = [&]() -> Result<bool> {
     LogState log{.page_bytes = page_bytes_, .pages = log_pages_, .is_checkpointed = log_is_checkpointed_};
-    return batch_.reserve(bytes, log, free_count_);
+    return batch_.reserve(bytes, room, log, free_count_);
   };
   if (WARREN_TRY(attempt())) return Ok{};
-  // Nearly full: a checkpoint lets the log reuse its space.
-  WARREN_TRY(end_batch());
-  WARREN_TRY(checkpoint());
-  batch_.drop_reservations();  // those without an open batch belong to changes that never began
-  if (WARREN_TRY(attempt())) return Ok{};
+  if (depth_ == 0) {
+    // Nearly full: a checkpoint lets the log reuse its space.
+    WARREN_TRY(end_batch());
+    WARREN_TRY(checkpoint());
+    batch_.drop_reservations();  // those without an open batch belong to changes that never began
+    if (WARREN_TRY(attempt())) return Ok{};
+  }
   return Error(Code::kNoSpace, "the disk is full", "free some space; nothing was changed");
 }
 

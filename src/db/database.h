@@ -72,6 +72,9 @@ struct DatabaseSize {
 
 // Notified of the outermost write transactions of a connection. before_commit may still write; if it fails,
 // the transaction is rolled back. after_rollback is called only if rows had been changed.
+//
+// In a batch, each shared write is a change: it begins, and then it is done or undone. To undo it, the database takes
+// back its statements, and the observer restores what it keeps in memory.
 class TransactionObserver {
  public:
   virtual ~TransactionObserver() = default;
@@ -79,6 +82,9 @@ class TransactionObserver {
   virtual void after_commit() = 0;
   virtual void after_rollback() = 0;
   virtual void batch_opened() {}
+  virtual void change_began() {}
+  virtual void change_done() {}
+  virtual void change_undone() {}
 };
 
 // Thread-safe where lock() is held: one thread at a time uses the connection. The lock is held
@@ -122,8 +128,7 @@ class Database {
   Result<DatabaseSize> size();
 
   // Makes every commit survive a power cut, whatever the durability. O(unsynced data). With grouped commits it
-  // commits the open batch first, and returns once why an earlier batch was lost. The lock is not held while the
-  // disk works.
+  // commits the open batch first, and fails as long as that fails. The lock is not held while the disk works.
   Status sync();
 
   // Only the disk's part of sync(), for commits made so far. Needs no lock.
@@ -132,12 +137,13 @@ class Database {
   bool is_grouped() const { return commits_ == Commits::kGrouped; }
   Batch& batch() { return batch_; }
   const Batch& batch() const { return batch_; }
-  // Commits the open batch, if there is one and no transaction is running.
+  // Commits the open batch, if there is one and no transaction is running. If that fails, the batch stays open with all
+  // of its changes, and the commit is tried again.
   Status end_batch();
-  // Call before a shared write that adds about `bytes`. kNoSpace if the disk lacks room for it, in the log or later
-  // in the file; earlier changes are kept. A batch lost for lack of space would lose changes that were reported as
-  // done.
-  Status reserve(std::uint64_t bytes);
+  // Call before a shared write that adds about `bytes`, or within it before its first change. kNoSpace if the disk
+  // lacks room for it, in the log or later in the file; while the open batch cannot be committed, the reason for that.
+  // Earlier changes are kept.
+  Status reserve(std::uint64_t bytes, Room room = Room::kUsual);
 
   // From now on every commit of another Warren process touches the -wal file (os/watch.h) once the commit is
   // visible. Other programs do not touch it.
@@ -167,12 +173,19 @@ class Database {
   void map_log_index();
   CommitMark read_log_index() const;
   bool is_batch_elsewhere(Access access);
-  Status begin(Statement& statement);
+  Status begin_to_read();
+  Status begin_to_write();  // kBusy at once if another connection writes
   Status begin_shared_read();
   Status begin_deferred();
   Status open_batch();
   Status commit_batch();
-  void lose_batch(const Error& why);
+  void undo_change();
+  Status restore_batch();
+  Status begin_and_repeat();
+  Status begin_again();
+  Status repeat_statements(bool others_wrote);
+  Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
+  void lose_batch();
   Status copy_to(const std::string& path);
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'
@@ -191,8 +204,11 @@ class Database {
   std::uint64_t transaction_number_ = 0;
   std::uint32_t seen_version_ = 0;
   std::uint64_t foreign_epoch_ = 0;
-  bool broken_ = false;               // an inner one failed after changing rows, or was rolled back by SQLite
-  bool failed_batch_commit_ = false;  // its commit lost the batch; its destructor has nothing to roll back
+  bool broken_ = false;        // an inner one failed after changing rows, or was rolled back by SQLite
+  bool lost_batch_ = false;    // its commit lost the batch; its destructor has nothing to roll back
+  std::size_t change_at_ = 0;  // in a batch: how many statements had run when the change began
+  bool is_repeating_ = false;  // the statements of a batch
+  std::optional<std::chrono::steady_clock::time_point> yields_until_;  // to processes that knock, before the next batch
 
   // A shared read that has not run a statement: SQLite's transaction begins with the first one. Only while the log's
   // index, which every commit changes, is what it was when SQLite last read the file.
@@ -204,6 +220,7 @@ class Database {
   Commits commits_ = Commits::kEach;
   std::unique_ptr<WalSignals> signals_;  // null without a -wal file
   Batch batch_;
+  std::chrono::milliseconds busy_wait_ = limits::kBusyWait;
   std::int64_t page_bytes_ = 4096;
   bool log_is_checkpointed_ = false;  // no batch was committed since a checkpoint that copied every page
   std::atomic<bool> log_name_is_synced_ = false;

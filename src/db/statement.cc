@@ -49,8 +49,12 @@ std::string_view Rows::column_name(int column) const {
   return name == nullptr ? std::string_view() : name;
 }
 
-Statement::Statement(Statement&& other) noexcept
-    : database_(other.database_), handle_(std::exchange(other.handle_, nullptr)), failed_bind_(other.failed_bind_) {}
+Statement::Statement(Database& database, sqlite3_stmt* handle)
+    : database_(&database),
+      handle_(handle),
+      is_repeatable_(database.is_grouped() && handle != nullptr && sqlite3_stmt_readonly(handle) == 0) {}
+
+Statement::Statement(Statement&& other) noexcept { *this = std::move(other); }
 
 Statement& Statement::operator=(Statement&& other) noexcept {
   if (this != &other) {
@@ -58,6 +62,10 @@ Statement& Statement::operator=(Statement&& other) noexcept {
     database_ = other.database_;
     handle_ = std::exchange(other.handle_, nullptr);
     failed_bind_ = other.failed_bind_;
+    is_repeatable_ = other.is_repeatable_;
+    is_noted_ = other.is_noted_;
+    redo_sql_ = other.redo_sql_;
+    values_ = std::move(other.values_);
   }
   return *this;
 }
@@ -69,22 +77,58 @@ Statement& Statement::note(int code) {
   return *this;
 }
 
-Statement& Statement::bind(int index, std::int64_t value) { return note(sqlite3_bind_int64(handle_, index, value)); }
+Statement& Statement::note_value(int index, BoundValue value) {
+  auto at = static_cast<std::size_t>(index);
+  if (values_.size() < at) values_.resize(at);
+  values_[at - 1] = value;
+  return *this;
+}
 
-Statement& Statement::bind(int index, double value) { return note(sqlite3_bind_double(handle_, index, value)); }
+Statement& Statement::bind(int index, std::int64_t value) {
+  if (is_repeatable_) note_value(index, value);
+  return note(sqlite3_bind_int64(handle_, index, value));
+}
+
+Statement& Statement::bind(int index, double value) {
+  if (is_repeatable_) note_value(index, value);
+  return note(sqlite3_bind_double(handle_, index, value));
+}
 
 Statement& Statement::bind(int index, std::string_view text) {
   // A null pointer would bind NULL, but an empty text is a value.
   const char* data = text.data() == nullptr ? "" : text.data();
+  if (is_repeatable_) note_value(index, text);
   return note(sqlite3_bind_text64(handle_, index, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
 Statement& Statement::bind(int index, Bytes blob) {
+  if (is_repeatable_) note_value(index, blob);
   if (blob.empty()) return note(sqlite3_bind_zeroblob(handle_, index, 0));
   return note(sqlite3_bind_blob64(handle_, index, blob.data(), blob.size(), SQLITE_STATIC));
 }
 
-Statement& Statement::bind_null(int index) { return note(sqlite3_bind_null(handle_, index)); }
+Statement& Statement::bind_null(int index) {
+  if (is_repeatable_) note_value(index, std::monostate());
+  return note(sqlite3_bind_null(handle_, index));
+}
+
+void Statement::bind_again(int index, const Redo::Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) bind(index, *number);
+  else if (const auto* real = std::get_if<double>(&value)) bind(index, *real);
+  else if (const auto* text = std::get_if<Redo::Text>(&value)) bind(index, std::string_view(text->text));
+  else if (const auto* blob = std::get_if<Redo::Blob>(&value)) bind(index, as_bytes(blob->bytes));
+  else bind_null(index);
+}
+
+// With its first row a statement has made all of its changes.
+void Statement::note_for_redo(RedoOutcome outcome, std::int64_t changes_before) {
+  if (is_noted_ || !database_->batch_.is_open() || database_->is_repeating_) return;
+  is_noted_ = true;
+  std::int64_t changes = sqlite3_total_changes64(database_->handle_) - changes_before;
+  Redo& redo = database_->batch_.redo();
+  if (!redo_sql_) redo_sql_ = redo.index_of(sqlite3_sql(handle_));
+  redo.add(*redo_sql_, values_, outcome, changes);
+}
 
 Result<bool> Statement::step() {
   if (failed_bind_ != SQLITE_OK) {
@@ -92,15 +136,21 @@ Result<bool> Statement::step() {
     return database_->error(code, "bind a value");
   }
   if (database_->deferred_) WARREN_TRY(database_->begin_deferred());
+  std::int64_t changes_before = is_repeatable_ ? sqlite3_total_changes64(database_->handle_) : 0;
   int code = sqlite3_step(handle_);
+  if (is_repeatable_ && (code == SQLITE_ROW || code == SQLITE_DONE)) note_for_redo(RedoOutcome::kDone, changes_before);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   Error error = database_->error(code, {});
+  if (is_repeatable_ && (code & 0xff) == SQLITE_CONSTRAINT) note_for_redo(RedoOutcome::kConflict, changes_before);
   reset();
   return error;
 }
 
-void Statement::reset() { sqlite3_reset(handle_); }
+void Statement::reset() {
+  sqlite3_reset(handle_);
+  is_noted_ = false;
+}
 
 Status Statement::run() {
   Rows all = rows();

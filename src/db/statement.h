@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "db/redo.h"
 
 struct sqlite3_stmt;
 
@@ -78,14 +80,22 @@ class Statement {
  private:
   friend class Database;
   friend class Rows;
-  Statement(Database& database, sqlite3_stmt* handle) : database_(&database), handle_(handle) {}
+  Statement(Database& database, sqlite3_stmt* handle);
   Statement& note(int code);
+  Statement& note_value(int index, BoundValue value);
+  void bind_again(int index, const Redo::Value& value);
   Result<bool> step();
+  void note_for_redo(RedoOutcome outcome, std::int64_t changes_before);
   void reset();
 
   Database* database_ = nullptr;
   sqlite3_stmt* handle_ = nullptr;
   int failed_bind_ = 0;
+  // For a statement that writes, on a connection that has batches (see Redo).
+  bool is_repeatable_ = false;
+  bool is_noted_ = false;  // by the run under way
+  std::optional<std::uint32_t> redo_sql_;
+  std::vector<BoundValue> values_;
 };
 
 }  // namespace warren

@@ -1,7 +1,15 @@
 // Transaction, and the part of Database that begins and ends SQLite's transactions.
 #include "db/transaction.h"
 
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
 #include <utility>
+
+#include <sqlite3.h>
+
+#include "base/no_wait.h"
 
 #include "db/wal_signals.h"
 
@@ -9,6 +17,8 @@ namespace warren {
 namespace {
 
 Error failed_in_part() { return {Code::kIo, "part of the change failed, so all of it was rolled back"}; }
+
+constexpr std::chrono::milliseconds kYieldTime{100};  // for which other processes go first
 
 bool is_write(Access access) { return access == Access::kWrite || access == Access::kSharedWrite; }
 
@@ -19,25 +29,40 @@ bool Database::is_batch_elsewhere(Access access) {
   return is_write(access) ? signals_->is_batch_locked_elsewhere() : signals_->is_batch_locked_elsewhere_lately();
 }
 
-// Begins a transaction of SQLite's, after asking a process that has a batch open to commit it.
-Status Database::begin(Statement& statement) {
-  bool waits = is_batch_elsewhere(&statement == &begin_write_ ? Access::kWrite : Access::kRead);
-  if (waits) signals_->knock_and_wait();  // on timeout SQLite waits in its own way and returns its own error
-  Status begun = statement.run();
+// A process that has a batch open is asked to commit it first.
+Status Database::begin_to_read() {
+  bool waits = is_batch_elsewhere(Access::kRead);
+  if (waits) signals_->knock_and_wait();  // on timeout the last committed state is read
+  Status begun = begin_read_.run();
   if (waits) signals_->stop_knocking();
   return begun;
 }
 
+Status Database::begin_to_write() {
+  if (is_batch_elsewhere(Access::kWrite)) {
+    signals_->knock();
+    return Error(Code::kBusy, "another process is writing to the agent file");
+  }
+  sqlite3_busy_timeout(handle_, 0);  // the caller waits, without the lock
+  Status begun = begin_write_.run();
+  sqlite3_busy_timeout(handle_, static_cast<int>(busy_wait_.count()));
+  return begun;
+}
+
 Status Database::begin_shared_read() {
-  if (log_index_ == nullptr) return begin(begin_read_);
+  if (log_index_ == nullptr) return begin_to_read();
   // Read before SQLite reads it: a commit in between is seen now, and makes the next shared read look again.
   CommitMark now = read_log_index();
   if (now == seen_index_) {
     deferred_ = true;
     return Ok{};
   }
-  WARREN_TRY(begin(begin_read_));
-  WARREN_TRY(look_.find_integer());  // SQLite reads the file's state only at the first statement
+  WARREN_TRY(begin_to_read());
+  auto state = look_.find_integer();  // SQLite reads the file's state only at the first statement
+  if (!state.ok()) {
+    rollback_.run().ignore("nothing was changed, and the error that matters is the first");
+    return state.error();
+  }
   seen_index_ = now;
   return Ok{};
 }
@@ -54,8 +79,14 @@ Status Database::look() {
 }
 
 Status Database::open_batch() {
-  batch_.before_open();
-  WARREN_TRY(begin(begin_write_));
+  if (signals_ != nullptr && signals_->is_knocked()) {
+    // Others go first, but not for ever.
+    auto now = std::chrono::steady_clock::now();
+    if (!yields_until_) yields_until_ = now + kYieldTime;
+    if (now < *yields_until_) return Error(Code::kBusy, "another process is about to write to the agent file");
+  }
+  yields_until_.reset();
+  WARREN_TRY(begin_to_write());
   batch_.opened();
   if (observer_ != nullptr) observer_->batch_opened();
   return Ok{};
@@ -68,11 +99,12 @@ Status Database::end_batch() {
   writing_ = true;
   Status done = commit_batch();
   depth_ = 0;
-  failed_batch_commit_ = false;
+  lost_batch_ = false;
   return done;
 }
 
-// Within the outermost transaction of the batch.
+// Within the outermost transaction of the batch. On failure the batch is still open, with all of its changes, unless it
+// could not even be restored.
 Status Database::commit_batch() {
   auto attempt = [this]() -> Status {
     if (observer_ != nullptr) WARREN_TRY(observer_->before_commit());
@@ -81,8 +113,13 @@ Status Database::commit_batch() {
   };
   Status done = attempt();
   if (!done.ok()) {
-    lose_batch(done.error());
-    failed_batch_commit_ = true;
+    Status restored = restore_batch();
+    if (!restored.ok()) {
+      lose_batch();
+      lost_batch_ = true;
+      return done;
+    }
+    batch_.failed(done.error());
     return done;
   }
   seen_version_ = version();
@@ -93,9 +130,78 @@ Status Database::commit_batch() {
   return Ok{};
 }
 
-void Database::lose_batch(const Error& why) {
-  rollback_.run().ignore("the transaction is over either way");
-  batch_.lost(why);
+// The state after the statements in redo(), whatever SQLite has done meanwhile. Rows that the observer keeps back are
+// its own.
+Status Database::restore_batch() {
+  is_repeating_ = true;
+  Status restored = begin_and_repeat();
+  is_repeating_ = false;
+  return restored;
+}
+
+Status Database::begin_and_repeat() {
+  // Only a commit changes it, and until now nobody else could commit.
+  std::optional<CommitMark> before;
+  if (log_index_ != nullptr) before = read_log_index();
+  if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
+  WARREN_TRY(begin_again());
+  WARREN_TRY(look_.find_integer());
+  bool others_wrote = !before || *before != read_log_index();
+  if (others_wrote) ++transaction_number_;  // what was read in this batch may be out of date
+  else seen_version_ = version();           // SQLite's own count moves with a rollback, too
+  return repeat_statements(others_wrote);
+}
+
+// Usually at once: others have knocked at most, and wait until our batch is committed. Holds the lock, because the
+// state that readers would see lacks the batch.
+Status Database::begin_again() {
+  auto until = std::chrono::steady_clock::now() + busy_wait_;
+  for (;;) {
+    sqlite3_busy_timeout(handle_, 0);
+    Status begun = begin_write_.run();
+    sqlite3_busy_timeout(handle_, static_cast<int>(busy_wait_.count()));
+    if (begun.ok() || begun.error().code() != Code::kBusy || std::chrono::steady_clock::now() >= until) return begun;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// If another connection has written between the failure and now, the statements may have other effects. That is fine
+// if each of them changes as many rows as the first time: then the other changes were elsewhere.
+Status Database::repeat_statements(bool others_wrote) {
+  const Redo& redo = batch_.redo();
+  std::map<std::uint32_t, Statement> prepared;
+  for (const Redo::Step& step : redo.steps()) {
+    auto known = prepared.find(step.sql);
+    if (known == prepared.end()) {
+      known = prepared.emplace(step.sql, WARREN_TRY(prepare_again(redo.sql(step.sql)))).first;
+    }
+    Statement& statement = known->second;
+    for (std::size_t i = 0; i < step.values.size(); ++i) statement.bind_again(static_cast<int>(i) + 1, step.values[i]);
+    std::int64_t changes_before = sqlite3_total_changes64(handle_);
+    Status done = statement.run();
+    bool is_conflict = !done.ok() && done.error().code() == Code::kConflict;
+    if (!done.ok() && !is_conflict) return done;
+    bool is_same = is_conflict == (step.outcome == RedoOutcome::kConflict);
+    if (others_wrote && sqlite3_total_changes64(handle_) - changes_before != step.changes) is_same = false;
+    if (!is_same) return Error(Code::kConflict, "another program has changed the same rows meanwhile");
+  }
+  return Ok{};
+}
+
+// A change of a batch failed after its first write: takes back that change alone.
+void Database::undo_change() {
+  Status undone = Ok{};
+  if (batch_.redo().size() != change_at_ || was_rolled_back()) {
+    batch_.redo().shorten(change_at_);
+    undone = restore_batch();
+  }
+  if (!undone.ok()) return lose_batch();
+  if (observer_ != nullptr) observer_->change_undone();
+}
+
+void Database::lose_batch() {
+  if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
+  batch_.closed();
   if (observer_ != nullptr) observer_->after_rollback();
 }
 
@@ -121,19 +227,43 @@ Status Transaction::begin_outermost(Database& database, Access access) {
     } else if (shares) {
       WARREN_TRY(database.begin_shared_read());
     } else {
-      WARREN_TRY(database.begin(is_write(access) ? database.begin_write_ : database.begin_read_));
+      WARREN_TRY(is_write(access) ? database.begin_to_write() : database.begin_to_read());
     }
     ++database.transaction_number_;
   }
   database.writing_ = is_write(access);
   database.broken_ = false;
+  if (database.batch_.is_open() && is_write(access)) {
+    database.change_at_ = database.batch_.redo().size();
+    if (database.observer_ != nullptr) database.observer_->change_began();
+  }
   return Ok{};
+}
+
+// Waits for other writers without the lock, so that our readers do not wait.
+Status Transaction::begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock) {
+  auto until = std::chrono::steady_clock::now() + database.busy_wait_;
+  std::chrono::microseconds pause{50};
+  constexpr std::chrono::microseconds kLongestPause{5000};
+  for (;;) {
+    Status begun = begin_outermost(database, access);
+    bool waits = !begun.ok() && begun.error().code() == Code::kBusy && is_write(access) &&
+                 std::chrono::steady_clock::now() < until && !NoWait::forbids_waiting();
+    if (!waits) {
+      if (database.signals_) database.signals_->stop_knocking();
+      return begun;
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+    lock.lock();
+  }
 }
 
 Result<Transaction> Transaction::begin(Database& database, Access access) {
   auto lock = database.lock();
   if (database.depth_ == 0) {
-    WARREN_TRY(begin_outermost(database, access));
+    WARREN_TRY(begin_patiently(database, access, lock));
   } else if (is_write(access) && !database.writing_) {
     return Error(Code::kInternal, "a write was begun inside a read");
   } else if (is_write(access) && (database.broken_ || database.was_rolled_back())) {
@@ -157,8 +287,11 @@ Status Transaction::commit() {
 Status Transaction::commit_outermost() {
   Database& database = *database_;
   if (database.batch_.is_open()) {
-    if (database.writing_ && database.batch_.is_due()) return database.commit_batch();
-    return Ok{};
+    if (!database.writing_) return Ok{};
+    if (database.observer_ != nullptr) database.observer_->change_done();
+    if (!database.batch_.is_due()) return Ok{};
+    Status done = database.commit_batch();
+    return database.lost_batch_ ? done : Ok{};  // otherwise the change is kept, and committed later
   }
   if (std::exchange(database.deferred_, false)) return Ok{};
   if (database.writing_ && database.observer_ != nullptr) WARREN_TRY(database.observer_->before_commit());
@@ -166,6 +299,7 @@ Status Transaction::commit_outermost() {
   WARREN_TRY(database.commit_.run());
   if (database.writing_) {
     database.seen_version_ = database.version();
+    database.log_is_checkpointed_ = false;
     if (database.signals_) database.signals_->notify_listeners();
     if (database.observer_ != nullptr) database.observer_->after_commit();
   }
@@ -182,10 +316,18 @@ Transaction::~Transaction() {
     return;
   }
   if (database.batch_.is_open()) {
-    if (writes() && (changed || database.broken_)) database.lose_batch(failed_in_part());
+    bool is_change = writes() && (changed || database.broken_);
+    if (is_change) {
+      database.undo_change();
+    } else if (database.was_rolled_back()) {
+      Status restored = database.restore_batch();
+      if (!restored.ok()) database.lose_batch();
+    } else if (writes() && database.observer_ != nullptr) {
+      database.observer_->change_done();
+    }
     return;
   }
-  if (std::exchange(database.failed_batch_commit_, false)) return;
+  if (std::exchange(database.lost_batch_, false)) return;
   if (std::exchange(database.deferred_, false)) return;
   // Fails if SQLite has rolled back by itself (a full disk, say).
   database.rollback_.run().ignore("the transaction is over either way");

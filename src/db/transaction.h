@@ -34,6 +34,7 @@ class Transaction {
 
  private:
   Transaction(Database& database, std::unique_lock<std::recursive_mutex> lock, Access access);
+  static Status begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock);
   static Status begin_outermost(Database& database, Access access);
   bool writes() const { return access_ == Access::kWrite || access_ == Access::kSharedWrite; }
   Status commit_outermost();

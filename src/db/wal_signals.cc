@@ -15,7 +15,6 @@ constexpr off_t kListenByte = kBatchByte + 2;
 
 constexpr std::chrono::microseconds kStep{50};
 constexpr std::chrono::milliseconds kKnockTimeout{1000};  // ten times what a batch may last
-constexpr std::chrono::milliseconds kYieldTimeout{100};
 
 // These locks belong to the open file description, not the process: two connections of one process are separate.
 bool set_lock(int fd, short kind, off_t byte) {
@@ -48,12 +47,7 @@ void WalSignals::lock_batch() { set_lock(wal_.get(), F_WRLCK, kBatchByte); }
 
 void WalSignals::unlock_batch() { set_lock(wal_.get(), F_UNLCK, kBatchByte); }
 
-void WalSignals::yield_to_knocks() {
-  for (auto waited = std::chrono::microseconds(0); waited < kYieldTimeout; waited += kStep) {
-    if (!is_locked_by_other(wal_.get(), kKnockByte)) return;
-    std::this_thread::sleep_for(kStep);
-  }
-}
+bool WalSignals::is_knocked() { return is_locked_by_other(wal_.get(), kKnockByte); }
 
 bool WalSignals::is_batch_locked_elsewhere() {
   checked_at_ = std::chrono::steady_clock::now();
@@ -68,10 +62,14 @@ bool WalSignals::is_batch_locked_elsewhere_lately() {
   return is_locked_by_other(wal_.get(), kBatchByte);
 }
 
-bool WalSignals::knock_and_wait() {
-  set_lock(wal_.get(), F_RDLCK, kKnockByte);
+void WalSignals::knock() {
+  if (!is_knocking_) set_lock(wal_.get(), F_RDLCK, kKnockByte);
   is_knocking_ = true;
   ::futimens(wal_.get(), nullptr);  // wakes the other process's file watch
+}
+
+bool WalSignals::knock_and_wait() {
+  knock();
   for (auto waited = std::chrono::microseconds(0); waited < kKnockTimeout; waited += kStep) {
     if (!is_locked_by_other(wal_.get(), kBatchByte)) return true;
     std::this_thread::sleep_for(kStep);

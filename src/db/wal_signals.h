@@ -26,14 +26,14 @@ class WalSignals {
   // For the process that has the batch.
   void lock_batch();
   void unlock_batch();
-  // Lets waiting processes go first: returns when nobody knocks, or after a time limit.
-  void yield_to_knocks();
+  bool is_knocked();  // another process waits for its turn
 
   // For the other processes.
   bool is_batch_locked_elsewhere();
   // Checking is a system call, and a read from memory costs little more; so a read checks at most every 200 µs. Returns
   // false without checking if this connection checked more recently.
   bool is_batch_locked_elsewhere_lately();
+  void knock();
   // Waits until the other process has committed its batch. False on timeout: it hangs, or was stopped.
   bool knock_and_wait();
   void stop_knocking();

@@ -44,7 +44,9 @@ TEST_F(WalSignalsTest, AKnockWaitsUntilTheBatchIsUnlocked) {
   EXPECT_TRUE(theirs_->knock_and_wait());
   theirs_->stop_knocking();
   owner.join();
-  ours_->yield_to_knocks();  // returns: nobody knocks any more
+  EXPECT_FALSE(ours_->is_knocked());
+  theirs_->knock();
+  EXPECT_TRUE(ours_->is_knocked());
 }
 
 TEST_F(WalSignalsTest, OnlyOthersCountAsListeners) {

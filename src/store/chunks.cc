@@ -15,8 +15,8 @@ constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
 
 }  // namespace
 
-Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema) {
-  std::unique_ptr<Chunks> chunks(new Chunks(db, schema.chunk_bytes));
+Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema, UndoLog& undo) {
+  std::unique_ptr<Chunks> chunks(new Chunks(db, schema.chunk_bytes, undo));
   chunks->get_ = WARREN_TRY(db.prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index = ?"));
   chunks->range_ =
       WARREN_TRY(db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
@@ -61,10 +61,28 @@ const Chunks::Kept* Chunks::find_kept(Inode node, std::uint64_t index) {
 
 void Chunks::erase_kept(Inode node, std::uint64_t index) {
   KeptFile* file = find_kept(node);
-  if (file != nullptr && file->erase(index) != 0 && file->empty()) kept_.erase(node);
+  if (file == nullptr || !file->contains(index)) return;
+  remember_for_undo(node, index);
+  file->erase(index);
+  if (file->empty()) kept_.erase(node);
+}
+
+// Before a kept chunk changes, or stops being kept.
+void Chunks::remember_for_undo(Inode node, std::uint64_t index) {
+  if (!undo_.is_active()) return;
+  const Kept* kept = find_kept(node, index);
+  if (kept == nullptr) {
+    undo_.add([this, node, index] { erase_kept(node, index); });
+    return;
+  }
+  undo_.add([this, node, index, before = *kept] {
+    kept_[node].insert_or_assign(index, before);
+    kept_queue_.push(node, index);
+  });
 }
 
 Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
+  remember_for_undo(node, index);
   auto [kept, is_first] = kept_[node].try_emplace(index);
   if (is_first) {
     kept_queue_.push(node, index);
@@ -76,21 +94,16 @@ Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   return Ok{};
 }
 
-Status Chunks::write_back(Inode node, KeptFile& file) {
+// A chunk is no longer kept as soon as SQLite has it.
+Status Chunks::write_back(Inode node) {
   return write_back_kept(database_, [&]() -> Status {
-    for (const auto& [index, kept] : file) {
-      WARREN_TRY(store(node, index, as_bytes(kept.data), kept.is_new));
+    while (KeptFile* file = find_kept(node)) {
+      auto first = file->begin();
+      WARREN_TRY(store(node, first->first, as_bytes(first->second.data), first->second.is_new));
+      erase_kept(node, first->first);
     }
     return Ok{};
   });
-}
-
-Status Chunks::write_back(Inode node) {
-  KeptFile* file = find_kept(node);
-  if (file == nullptr) return Ok{};
-  WARREN_TRY(write_back(node, *file));
-  kept_.erase(node);
-  return Ok{};
 }
 
 Status Chunks::write_back() {
@@ -98,8 +111,7 @@ Status Chunks::write_back() {
   ordered.reserve(kept_.size());
   for (const auto& [node, file] : kept_) ordered.push_back(node);
   std::sort(ordered.begin(), ordered.end());
-  for (Inode node : ordered) WARREN_TRY(write_back(node, kept_[node]));
-  kept_.clear();
+  for (Inode node : ordered) WARREN_TRY(write_back(node));
   kept_queue_.clear();
   last_chunks_.clear();
   return Ok{};
@@ -350,7 +362,7 @@ Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std
 }
 
 Status Chunks::erase(Inode node) {
-  kept_.erase(node);
+  while (KeptFile* file = find_kept(node)) erase_kept(node, file->begin()->first);
   last_chunks_.erase(node);
   return erase_.bind(1, node.value).run();
 }

@@ -18,6 +18,7 @@
 #include "db/database.h"
 #include "fs/types.h"
 #include "store/schema.h"
+#include "store/undo_log.h"
 #include "store/write_back.h"
 
 namespace warren {
@@ -28,7 +29,7 @@ namespace warren {
 // appending a line does not write a row each time. Every function here sees them.
 class Chunks {
  public:
-  static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema);
+  static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema, UndoLog& undo);
 
   // Fills all of `out`, which must lie within the file.
   Status read(Inode node, std::uint64_t offset, MutableBytes out);
@@ -56,6 +57,7 @@ class Chunks {
     kept_queue_.clear();
     last_chunks_.clear();
   }
+  void forget_cache() { last_chunks_.clear(); }  // after a change was undone
 
   // The first data, or the first hole, at or after `offset`, whatever the file's size.
   Result<std::optional<std::uint64_t>> find_data(Inode node, std::uint64_t offset);
@@ -70,7 +72,8 @@ class Chunks {
   using KeptFile = std::map<std::uint64_t, Kept>;    // by index
   using ChunkKey = std::pair<Inode, std::uint64_t>;  // node and index
 
-  Chunks(Database& database, std::uint32_t chunk_bytes) : database_(database), chunk_bytes_(chunk_bytes) {}
+  Chunks(Database& database, std::uint32_t chunk_bytes, UndoLog& undo)
+      : database_(database), chunk_bytes_(chunk_bytes), undo_(undo) {}
 
   Result<bool> load(Inode node, std::uint64_t index);  // into buffer_; false if there is none
   Status put(Inode node, std::uint64_t index, Bytes data);
@@ -80,7 +83,7 @@ class Chunks {
   KeptFile* find_kept(Inode node);
   const Kept* find_kept(Inode node, std::uint64_t index);
   void erase_kept(Inode node, std::uint64_t index);
-  Status write_back(Inode node, KeptFile& file);
+  void remember_for_undo(Inode node, std::uint64_t index);
   Status write_back(Inode node);
   Status write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data);
   Status fill_short_tail(Inode node, std::uint64_t first_index);
@@ -90,6 +93,7 @@ class Chunks {
 
   Database& database_;
   std::uint64_t chunk_bytes_;
+  UndoLog& undo_;
   std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
   bool keeps_ = false;                        // of the write under way
   WriteBackQueue<ChunkKey> kept_queue_{kSettledAfter};

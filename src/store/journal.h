@@ -6,6 +6,7 @@
 // newest limits::kJournalRows rows are kept; for a reader further behind, everything may have changed too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,6 +66,14 @@ class Journal {
     last_noted_ = 0;
   }
 
+  // The notes of the running change are dropped if it is undone.
+  void begin_change() { before_change_ = {pending_.size(), last_noted_, overflowed_}; }
+  void undo_change() {
+    pending_.resize(std::min(pending_.size(), before_change_.bytes));
+    last_noted_ = before_change_.last_noted;
+    overflowed_ = before_change_.overflowed;
+  }
+
   // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
   Result<std::int64_t> last_seq();
@@ -82,6 +91,11 @@ class Journal {
   std::string pending_;
   std::size_t last_noted_ = 0;  // where the newest record in pending_ begins, to drop repetitions
   bool overflowed_ = false;
+  struct {
+    std::size_t bytes = 0;
+    std::size_t last_noted = 0;
+    bool overflowed = false;
+  } before_change_;
   Statement insert_;
   Statement trim_;
   Statement select_;

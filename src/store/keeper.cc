@@ -126,7 +126,7 @@ void Keeper::make_room() {
     checkpoint_ended_.wait_for(lock, kRoomWait, [&] { return checkpoints_ != before || ending_; });
   }
   // Little was added while we waited; the end of the batch checkpoints that, and the log restarts.
-  database_.end_batch().ignore("the batch remembers the error, and the next sync returns it");
+  database_.end_batch().ignore("the batch stays open and is tried again; sync returns the error");
 }
 
 bool Keeper::wants_idle_checkpoint() const {
@@ -143,8 +143,8 @@ int Keeper::wait_milliseconds() const {
   if (has_work_) at_most(1);  // threads that wait for the lock get a turn in between
   if (look_again_ > 0) at_most(look_again_);
   if (std::int64_t since = unsynced_since_; since != 0) at_most(since + kSyncMilliseconds - now_milliseconds());
-  if (auto since = database_.batch().opened_at()) {
-    auto left = *since + limits::kBatchTime - std::chrono::steady_clock::now();
+  if (auto due = database_.batch().due_at()) {
+    auto left = *due - std::chrono::steady_clock::now();
     at_most(std::chrono::ceil<std::chrono::milliseconds>(left).count());
   } else if (wants_idle_checkpoint()) {
     at_most(kIdleMilliseconds);
@@ -159,11 +159,11 @@ void Keeper::keep() {
     eventfd_t ignored = 0;
     ::eventfd_read(wake_.get(), &ignored);
     FileWatch::Happened happened = watch_.take();
-    auto since = database_.batch().opened_at();
-    bool is_late = since && std::chrono::steady_clock::now() - *since >= limits::kBatchTime;
-    if (since && (is_late || happened.touched)) {
+    auto due = database_.batch().due_at();
+    bool is_late = due && std::chrono::steady_clock::now() >= *due;
+    if (due && (is_late || happened.touched)) {
       database_.batch().request_end();  // the thread that holds the lock now may do it first
-      database_.end_batch().ignore("the batch remembers the error, and the next sync returns it");
+      database_.end_batch().ignore("the batch stays open and is tried again; sync returns the error");
     }
     if (has_work_.exchange(false)) {
       Result<bool> more = work_();
@@ -179,7 +179,7 @@ void Keeper::keep() {
     }
     if (happened.written) look_again_ = kFirstLookMilliseconds;
     else if (looks_again) look_again_ = look_again_ < kLastLookMilliseconds ? look_again_ * 2 : 0;
-    if (ready == 0 && !since && !looks_again && wants_idle_checkpoint()) {
+    if (ready == 0 && !due && !looks_again && wants_idle_checkpoint()) {
       idle_checkpoint_of_ = database_.log_pages();
       ask_for(wants_checkpoint_);
     }

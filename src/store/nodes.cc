@@ -74,9 +74,10 @@ Statement& bind_node(Statement& statement, const Attributes& node) {
 
 }  // namespace
 
-Result<std::unique_ptr<Nodes>> Nodes::open(Database& database, const Schema& schema) {
+Result<std::unique_ptr<Nodes>> Nodes::open(Database& database, const Schema& schema, UndoLog& undo) {
   auto nodes = std::make_unique<Nodes>();
   nodes->database_ = &database;
+  nodes->undo_ = &undo;
   WARREN_TRY(nodes->prepare(database, schema));
   return nodes;
 }
@@ -151,13 +152,47 @@ Status Nodes::refresh() {
 }
 
 void Nodes::forget_rows() {
-  cache_.clear();
+  forget_cache();
   kept_.clear();
   kept_entries_.clear();
   kept_queue_.clear();
   kept_entry_queue_.clear();
-  node_count_.reset();
   numbered_transaction_ = 0;
+}
+
+void Nodes::forget_cache() {
+  cache_.clear();
+  node_count_.reset();
+}
+
+// Before a kept row changes, or stops being kept.
+void Nodes::remember_for_undo(Inode node) {
+  if (!undo_->is_active()) return;
+  auto kept = kept_.find(node);
+  if (kept == kept_.end()) {
+    undo_->add([this, node] { kept_.erase(node); });
+    return;
+  }
+  undo_->add([this, node, before = kept->second] {
+    kept_.insert_or_assign(node, before);
+    kept_queue_.push(node);
+  });
+}
+
+void Nodes::remember_for_undo(Inode parent, std::string_view name) {
+  if (!undo_->is_active()) return;
+  const KeptEntry* kept = find_kept_entry(parent, name);
+  if (kept == nullptr) {
+    undo_->add([this, parent, key = std::string(name)] {
+      auto dir = kept_entries_.find(parent);
+      if (dir != kept_entries_.end()) dir->second.erase(key);
+    });
+    return;
+  }
+  undo_->add([this, parent, key = std::string(name), before = *kept] {
+    kept_entries_[parent].insert_or_assign(key, before);
+    kept_entry_queue_.push(parent, key);
+  });
 }
 
 Result<std::optional<Attributes>> Nodes::find(Inode node) {
@@ -219,6 +254,7 @@ Result<Inode> Nodes::take_inode() {
 constexpr std::uint64_t kNodeRowBytes = 2048;
 
 Status Nodes::keep(const Attributes& node) {
+  remember_for_undo(node.inode);
   auto [kept, is_first] = kept_.try_emplace(node.inode);
   if (is_first) kept_queue_.push(node.inode);
   kept->second.row = node;
@@ -277,7 +313,10 @@ Status Nodes::erase(const Attributes& node) {
   cache_.erase(node.inode);
   auto kept = kept_.find(node.inode);
   bool is_stored = kept == kept_.end() || !kept->second.is_new;
-  if (kept != kept_.end()) kept_.erase(kept);
+  if (kept != kept_.end()) {
+    remember_for_undo(node.inode);
+    kept_.erase(kept);
+  }
   if (node.is_symlink()) WARREN_TRY(erase_target_.bind(1, node.inode.value).run());
   if (!is_stored) {
     database_->batch().note_kept_back(0);
@@ -293,15 +332,20 @@ Status Nodes::write_back() {
 
 Status Nodes::write_back_nodes() {
   if (kept_.empty()) return Ok{};
-  std::vector<const Kept*> ordered;  // by number, as in the file
+  std::vector<Inode> ordered;  // by number, as in the file
   ordered.reserve(kept_.size());
-  for (const auto& [inode, kept] : kept_) ordered.push_back(&kept);
-  std::sort(ordered.begin(), ordered.end(), [](const Kept* a, const Kept* b) { return a->row.inode < b->row.inode; });
+  for (const auto& [inode, kept] : kept_) ordered.push_back(inode);
+  std::sort(ordered.begin(), ordered.end());
+  // A row is no longer kept as soon as SQLite has it: an error in between leaves neither of them out nor in twice.
   WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
-    for (const Kept* kept : ordered) WARREN_TRY(write_back_node(*kept));
+    for (Inode node : ordered) {
+      auto kept = kept_.find(node);
+      WARREN_TRY(write_back_node(kept->second));
+      remember_for_undo(node);
+      kept_.erase(kept);
+    }
     return Ok{};
   }));
-  kept_.clear();
   kept_queue_.clear();
   return Ok{};
 }
@@ -322,7 +366,10 @@ Result<bool> Nodes::write_back_one_node() {
     return kept == kept_.end() ? nullptr : &kept->second;
   };
   auto write = [this](Inode, const Kept& kept) { return write_back_node(kept); };
-  auto erase = [this](Inode node) { kept_.erase(node); };
+  auto erase = [this](Inode node) {
+    remember_for_undo(node);
+    kept_.erase(node);
+  };
   return kept_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
@@ -331,7 +378,10 @@ Result<bool> Nodes::write_back_one_entry() {
   auto write = [this](const EntryKey& key, const KeptEntry& entry) {
     return write_back_entry(key.first, key.second, entry);
   };
-  auto erase = [this](const EntryKey& key) { kept_entries_.at(key.first).erase(key.second); };
+  auto erase = [this](const EntryKey& key) {
+    remember_for_undo(key.first, key.second);
+    kept_entries_.at(key.first).erase(key.second);
+  };
   return kept_entry_queue_.write_back_one(*database_, changes_, find, write, erase);
 }
 
@@ -344,6 +394,7 @@ const Nodes::KeptEntry* Nodes::find_kept_entry(Inode parent, std::string_view na
 
 // `is_stored` applies if the entry was not kept before.
 Status Nodes::keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored) {
+  remember_for_undo(parent, name);
   KeptDirectory& entries = kept_entries_[parent];
   auto kept = entries.find(name);
   if (kept == entries.end()) {
@@ -370,7 +421,12 @@ Status Nodes::write_back_entries(Inode parent) {
   auto dir = kept_entries_.find(parent);
   if (dir == kept_entries_.end()) return Ok{};
   WARREN_TRY(write_back_kept(*database_, [&]() -> Status {
-    for (const auto& [name, entry] : dir->second) WARREN_TRY(write_back_entry(parent, name, entry));
+    while (!dir->second.empty()) {
+      auto entry = dir->second.begin();
+      WARREN_TRY(write_back_entry(parent, entry->first, entry->second));
+      remember_for_undo(parent, entry->first);
+      dir->second.erase(entry);
+    }
     return Ok{};
   }));
   kept_entries_.erase(dir);

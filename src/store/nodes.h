@@ -16,6 +16,7 @@
 #include "fs/types.h"
 #include "store/node_cache.h"
 #include "store/schema.h"
+#include "store/undo_log.h"
 #include "store/write_back.h"
 
 namespace warren {
@@ -30,7 +31,7 @@ namespace warren {
 // one entry, and one that is removed before then costs nothing. Every function here sees the kept rows.
 class Nodes {
  public:
-  static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema);
+  static Result<std::unique_ptr<Nodes>> open(Database& database, const Schema& schema, UndoLog& undo);
 
   // `nlink` is as stored.
   Result<std::optional<Attributes>> find(Inode node);
@@ -66,7 +67,8 @@ class Nodes {
   Status write_back();
   // Writes back one row or entry that has not changed lately. False if there is none.
   Result<bool> write_back_one();
-  void forget_rows();  // also after a rollback
+  void forget_rows();   // also after a rollback
+  void forget_cache();  // after a change was undone
 
  private:
   Status prepare(Database& database, const Schema& schema);
@@ -74,6 +76,8 @@ class Nodes {
   Statement& list_statement(DirDetail detail);
   Result<Inode> take_inode();
   Status keep(const Attributes& node);
+  void remember_for_undo(Inode node);
+  void remember_for_undo(Inode parent, std::string_view name);
   Status keep_entry(Inode parent, std::string_view name, std::optional<Inode> now, bool is_stored);
   Status write_back_nodes();
   Result<bool> write_back_one_node();
@@ -103,6 +107,7 @@ class Nodes {
   static constexpr std::uint64_t kSettledAfter = 64;
 
   Database* database_ = nullptr;
+  UndoLog* undo_ = nullptr;
   NodeCache cache_;
   std::unordered_map<Inode, KeptDirectory> kept_entries_;  // by parent; only while a batch is open
   std::unordered_map<Inode, Kept> kept_;                   // only while a batch is open

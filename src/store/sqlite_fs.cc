@@ -26,8 +26,8 @@ SqliteFs::SqliteFs(Store& store) : store_(store), database_(store.database()), c
 
 Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
   std::unique_ptr<SqliteFs> fs(new SqliteFs(store));
-  fs->nodes_ = WARREN_TRY(Nodes::open(store.database(), store.schema()));
-  fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema()));
+  fs->nodes_ = WARREN_TRY(Nodes::open(store.database(), store.schema(), store.undo()));
+  fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema(), store.undo()));
   fs->xattrs_ = WARREN_TRY(Xattrs::open(store.database(), store.schema()));
   if (!store.is_read_only()) fs->orphans_ = WARREN_TRY(Orphans::open(store.database()));
   return fs;
@@ -188,10 +188,10 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
 
 Status SqliteFs::collect(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
-  nameless_.erase(node);
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  erase_nameless(nameless_, node);
   if (!row) return Ok{};
-  if (unlisted_.erase(node) == 0) WARREN_TRY(orphans_->erase(node));
+  if (erase_nameless(unlisted_, node) == 0) WARREN_TRY(orphans_->erase(node));
   WARREN_TRY(erase_node(*row));
   return scope.commit();
 }
@@ -213,8 +213,8 @@ Status SqliteFs::keep_nameless(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_row(node));
   WARREN_TRY(orphans_->keep(node));
-  unlisted_.erase(node);
-  nameless_.erase(node);
+  erase_nameless(unlisted_, node);
+  erase_nameless(nameless_, node);
   return scope.commit();
 }
 
@@ -256,9 +256,22 @@ bool SqliteFs::run_idle_work() {
   return did.ok() && *did;
 }
 
+void SqliteFs::add_nameless(std::unordered_set<Inode>& nodes, Inode node) {
+  bool is_new = nodes.insert(node).second;
+  if (is_new && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.erase(node); });
+}
+
+std::size_t SqliteFs::erase_nameless(std::unordered_set<Inode>& nodes, Inode node) {
+  std::size_t erased = nodes.erase(node);
+  if (erased != 0 && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.insert(node); });
+  return erased;
+}
+
 Status SqliteFs::before_commit() {
-  for (Inode node : unlisted_) WARREN_TRY(orphans_->add(node));
-  unlisted_.clear();
+  while (!unlisted_.empty()) {
+    WARREN_TRY(orphans_->add(*unlisted_.begin()));
+    unlisted_.erase(unlisted_.begin());
+  }
   WARREN_TRY(chunks_->write_back());
   return nodes_->write_back();
 }
@@ -272,6 +285,12 @@ void SqliteFs::after_rollback() {
     to_collect_.erase(node);  // the rollback restored its name
   }
   newly_nameless_.clear();
+}
+
+void SqliteFs::after_undo() {
+  nodes_->forget_cache();
+  chunks_->forget_cache();
+  directories_.clear();
 }
 
 Result<std::vector<Inode>> SqliteFs::list_abandoned() {

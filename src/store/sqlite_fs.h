@@ -125,6 +125,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Status before_commit();
   void after_commit() { newly_nameless_.clear(); }
   void after_rollback();
+  void after_undo();  // of a change in a batch
 
  private:
   friend class SqliteDirStream;
@@ -167,6 +168,8 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
 
   Result<Attributes> insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode, Owner owner,
                                  std::uint64_t rdev, std::uint64_t size, const AcknowledgeNode& acknowledge);
+  void add_nameless(std::unordered_set<Inode>& nodes, Inode node);
+  std::size_t erase_nameless(std::unordered_set<Inode>& nodes, Inode node);
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);

@@ -235,9 +235,9 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
     store_.journal()->note_attributes(node.inode);
     if (left > 0) return Ok{};
     // In a batch it is listed only if it still exists when the batch ends; usually it does not.
-    if (database_.batch().is_open()) unlisted_.insert(node.inode);
+    if (database_.batch().is_open()) add_nameless(unlisted_, node.inode);
     else WARREN_TRY(orphans_->add(node.inode));
-    nameless_.insert(node.inode);
+    add_nameless(nameless_, node.inode);
     newly_nameless_.push_back(node.inode);
     return Ok{};
   }

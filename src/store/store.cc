@@ -181,6 +181,20 @@ void Store::batch_opened() {
   if (keeper_) keeper_->batch_opened();
 }
 
+void Store::change_began() {
+  undo_.begin();
+  journal_->begin_change();
+  usage_->begin_change();
+}
+
+void Store::change_undone() {
+  ++rollbacks_;
+  undo_.undo();
+  journal_->undo_change();
+  usage_->undo_change();
+  fs_->after_undo();
+}
+
 Status Store::listen(ChangeListener* listener) {
   if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
   keeper_->listen(listener);
@@ -189,6 +203,7 @@ Status Store::listen(ChangeListener* listener) {
 
 void Store::after_rollback() {
   ++rollbacks_;
+  undo_.end();
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();

@@ -16,6 +16,7 @@
 #include "fs/change_listener.h"
 #include "store/journal.h"
 #include "store/schema.h"
+#include "store/undo_log.h"
 
 namespace warren {
 
@@ -57,6 +58,7 @@ class Store final : private TransactionObserver {
 
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
+  UndoLog& undo() { return undo_; }
 
   // How often rows were rolled back: a cache of rows is out of date when it changes.
   std::uint64_t rollbacks() const { return rollbacks_; }
@@ -76,9 +78,13 @@ class Store final : private TransactionObserver {
   void after_commit() override;
   void after_rollback() override;
   void batch_opened() override;
+  void change_began() override;
+  void change_done() override { undo_.end(); }
+  void change_undone() override;
 
   Clock& clock_;
-  std::uint64_t rollbacks_ = 0;         // under the database's lock
+  std::uint64_t rollbacks_ = 0;  // under the database's lock
+  UndoLog undo_;
   std::unique_ptr<Database> database_;  // declared before everything that has statements of it
   Schema schema_;
   std::unique_ptr<Journal> journal_;

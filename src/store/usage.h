@@ -47,6 +47,13 @@ class Usage {
     dirty_ = false;
   }
 
+  // What the running change of a batch has charged is given back if it is undone.
+  void begin_change() { before_change_ = {used_, dirty_}; }
+  void undo_change() {
+    used_ = before_change_.used;
+    dirty_ = before_change_.dirty;
+  }
+
   Result<Quota> quota();
   Status set_quota(const Quota& quota);  // counts current use; a quota below it is allowed
   Result<UsedSpace> used();              // as counted for the quota; zeros without one
@@ -69,6 +76,10 @@ class Usage {
   std::uint64_t foreign_epoch_ = 0;  // of the file when they were loaded
   Quota quota_;
   UsedSpace used_;
+  struct {
+    UsedSpace used;
+    bool dirty = false;
+  } before_change_;
   Statement get_;
   Statement put_;
   Statement remove_;
