@@ -39,16 +39,6 @@ std::uint64_t seed_of_process() {
 
 }  // namespace
 
-bool Plan::must_be_durable() const {
-  return !supervision.is_empty() || !operations.empty() || !closed.empty() || !restaged.empty();
-}
-
-bool Plan::is_empty() const {
-  return messages.empty() && restaged.empty() && rerouted.empty() && retried.empty() && changes.empty() &&
-         acks.empty() && filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() &&
-         operations.empty() && supervision.is_empty();
-}
-
 Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch)
     : root_(std::move(root)),
       config_(std::move(config)),

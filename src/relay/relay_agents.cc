@@ -54,11 +54,6 @@ Json meta_of(const Life& life) {
 
 }  // namespace
 
-std::string text_in(const Json& payload, const char* key) {
-  bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
-  return is_text ? payload[key].get<std::string>() : "";
-}
-
 Status Relay::recover_agents() {
   ::signal(SIGCHLD, SIG_DFL);  // if ignored, as inherited from some parents, it would hide how children end
   std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());

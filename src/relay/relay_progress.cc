@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "relay/relay.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "relay/relay.h"
 

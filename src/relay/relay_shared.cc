@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/attachment.h"
 #include "relay/protocol/names.h"
 #include "relay/relay.h"

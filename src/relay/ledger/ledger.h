@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "os/process.h"
 #include "relay/ledger/ledger_engine.h"
@@ -146,6 +147,7 @@ struct Operation {
   std::string type;  // redeliver, discard
   std::string payload;
 };
+std::string text_in(const Json& payload, const char* key);  // "" if there is none
 
 struct MessageFilter {
   std::int64_t before_id = INT64_MAX;
