@@ -12,7 +12,7 @@
 #include "crypto/digest.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
@@ -33,13 +33,13 @@ bool is_for_agents(std::string_view kind) {
 
 }  // namespace
 
-Status Relay::plan_candidates(Plan& plan) {
+Status Rounds::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
     std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) break;
     Status planned = begin_early(plan);
     plan.messages.reserve(plan.messages.size() + found.size());
-    expect(found);
+    records_.expect(found);
     std::vector<Candidate> held;  // by a large attachment; their senders' later messages wait too
     for (Candidate& candidate : found) {
       if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
@@ -52,7 +52,7 @@ Status Relay::plan_candidates(Plan& plan) {
 }
 
 // In SQLite each query outside of a transaction takes and drops locks.
-Status Relay::begin_early(Plan& plan) {
+Status Rounds::begin_early(Plan& plan) {
   if (plan.transaction || ledger_->homes() != nullptr) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
   plan.transaction.emplace(std::move(transaction));
@@ -61,15 +61,15 @@ Status Relay::begin_early(Plan& plan) {
 
 // An error means a shortage, not a bad file. It fails the round: were only this file put off, later ones of its sender
 // would overtake it.
-Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
+Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
   Outgoing outgoing;
   MessageRow& row = outgoing.row;
   row.id = make_message_id(candidate.agent, stem_of(candidate.file));
-  Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
+  Result<ReadFile> read = read_below(root_.agents(), relative, config_.message_bytes_max);
   if (!read.ok() && read.error().code() == Code::kTooLarge) {
-    std::optional<MessageRow> known = WARREN_TRY(find_message(row.id));
-    if (known) read = read_below(root_->agents(), relative, bytes_max_of(*known));
+    std::optional<MessageRow> known = WARREN_TRY(records_.find_message(row.id));
+    if (known) read = read_below(root_.agents(), relative, records_.bytes_max_of(*known));
   }
   row.agent = candidate.agent;
   row.direction = "outbox";
@@ -117,15 +117,10 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   return Ok{};
 }
 
-// The limit may have been lowered since the message was taken.
-std::uint64_t Relay::bytes_max_of(const MessageRow& known) const {
-  return std::max(known.size, config_.message_bytes_max);
-}
-
 // The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
 // which is reported to its sender.
-Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
-  std::optional<MessageRow> known = WARREN_TRY(find_message(outgoing.row.id));
+Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
+  std::optional<MessageRow> known = WARREN_TRY(records_.find_message(outgoing.row.id));
   if (!known) return false;
   if (known->checksum == outgoing.row.checksum) {
     plan.filings.push_back({candidate.agent, candidate.file, known->path});
@@ -134,12 +129,12 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
   plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
   std::string id = outgoing.row.id + mark;
-  std::optional<MessageRow> reported = WARREN_TRY(find_message(id));
+  std::optional<MessageRow> reported = WARREN_TRY(records_.find_message(id));
   bool is_reported = reported || plan.ids.contains(id);
   if (is_reported) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
-  nack(plan, candidate.agent, outgoing.row.id,
-       Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
+  notices_.nack(plan, candidate.agent, outgoing.row.id,
+                Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
   if (outgoing.row.checksum.empty()) return true;  // too large to be read, so it cannot be compared
   Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
@@ -151,22 +146,23 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   return true;
 }
 
-void Relay::look_again(const Candidate& candidate, const Error& why) {
+void Rounds::look_again(const Candidate& candidate, const Error& why) {
   log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
   watcher_->look_again(candidate);
 }
 
 // Not a file we read: a link, a pipe, a directory, or one we may not open.
-void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
+void Rounds::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
   if (why.code() == Code::kIo) return look_again(candidate, why);  // the disk: not the file's fault
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
-  Result<Fd> outbox = root_->open_outbox(candidate.agent);
+  Result<Fd> outbox = root_.open_outbox(candidate.agent);
   if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;
   std::string id = make_message_id(candidate.agent, stem_of(candidate.file));
-  nack(plan, candidate.agent, id, Error(Code::kDenied, "only regular files are accepted; the file was removed"));
+  notices_.nack(plan, candidate.agent, id,
+                Error(Code::kDenied, "only regular files are accepted; the file was removed"));
 }
 
-void Relay::note_clock(const Candidate& candidate) {
+void Rounds::note_clock(const Candidate& candidate) {
   std::int64_t sent = timestamp_of(candidate.file).value_or(0);
   std::int64_t& newest = newest_sent_ns_[candidate.agent];
   if (sent < newest) {
@@ -175,7 +171,7 @@ void Relay::note_clock(const Candidate& candidate) {
   newest = sent;
 }
 
-void Relay::plan_message(Plan& plan, Outgoing outgoing) {
+void Rounds::plan_message(Plan& plan, Outgoing outgoing) {
   MessageRow& row = outgoing.row;
   row.type = outgoing.message.kind;
   row.target = outgoing.message.to;
@@ -206,18 +202,18 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
 }
 
 // Recorded as failed, reported to its sender, and kept as a dead letter.
-void Relay::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
+void Rounds::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
   outgoing.row.status = "failed";
   outgoing.row.error = why.message();
   outgoing.deliveries.clear();
-  nack(plan, outgoing.row.agent, outgoing.row.id, why);
+  notices_.nack(plan, outgoing.row.agent, outgoing.row.id, why);
   log_.note(Severity::kWarning, "refused", {{"message", outgoing.row.id}, {"error", why.message()}});
   plan.filings.push_back({outgoing.row.agent, std::string(split_parent(outgoing.row.path).name), outgoing.row.path});
   plan.ids.insert(outgoing.row.id);
   plan.messages.push_back(std::move(outgoing));
 }
 
-Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
+Status Rounds::plan_routes(Plan& plan, Outgoing& outgoing) {
   const MessageRow& row = outgoing.row;
   if (!is_for_agents(row.type)) {
     return Error(Code::kUnsupported, fmt::format("KIND {} cannot be sent to agents", quote(row.type)));
@@ -235,7 +231,7 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
       bool is_held = route.state == DeliveryState::kHeld;
       Message notice{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
       notice.body = is_held ? "there is no lead yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
-      notify(plan, row.agent, std::move(notice));
+      notices_.notify(plan, row.agent, std::move(notice));
     } else if (must_wait) {
       route.state = DeliveryState::kStored;
     }
@@ -250,7 +246,7 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
   return Ok{};
 }
 
-Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
+Status Rounds::plan_request(Plan& plan, Outgoing& outgoing) {
   const std::string& kind = outgoing.row.type;
   if (kind == "subscribe" || kind == "unsubscribe") return plan_subscription(plan, outgoing);
   if (kind == "ack" || kind == "nack") return plan_ack(plan, outgoing);
@@ -261,7 +257,7 @@ Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
   return Error(Code::kUnsupported, fmt::format("this relay does not support KIND {}", quote(kind)));
 }
 
-Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_subscription(Plan& plan, const Outgoing& outgoing) {
   const std::string* header = outgoing.message.find("CHANNEL");
   std::string_view channel = header != nullptr ? std::string_view(*header) : first_word(outgoing.message.body);
   if (channel.starts_with('#')) channel.remove_prefix(1);
@@ -272,7 +268,7 @@ Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
   return Ok{};
 }
 
-Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_status(Plan& plan, const Outgoing& outgoing) {
   std::string_view word = first_word(outgoing.message.body);
   if (word != "active" && word != "inactive") {
     return Error(Code::kInvalid, fmt::format("the status must be active or inactive, not {}", quote(word)));
@@ -288,12 +284,12 @@ Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
 }
 
 // REFERENCE is the name of a file that was in the sender's inbox, or a message's id.
-Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_ack(Plan& plan, const Outgoing& outgoing) {
   const std::string& reference = outgoing.message.reference;
   const std::string& agent = outgoing.row.agent;
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
-  std::optional<Delivery> found =
-      WARREN_TRY(reference.find('/') == reference.npos ? find_in_inbox(agent, file) : find_to(reference, agent));
+  std::optional<Delivery> found = WARREN_TRY(
+      reference.find('/') == reference.npos ? records_.find_in_inbox(agent, file) : records_.find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
     release_body(stamp_of(*fresh));
@@ -302,20 +298,20 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
   bool is_ack = outgoing.row.type == "ack";
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
   if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
-    note_receipt(plan, *found, is_ack ? "acked" : "nacked", reason);
+    notices_.report(plan, *found, is_ack ? "acked" : "nacked", reason);
   }
   plan.acks.push_back({*found, is_ack ? DeliveryState::kAcked : DeliveryState::kNacked, reason});
   return Ok{};
 }
 
 // Urgent messages go first; of one sender, those of the same priority stay in order. Names sort as messages go.
-void Relay::assign_names(Plan& plan) {
+void Rounds::assign_names(Plan& plan) {
   auto is_before = [](const Outgoing& a, const Outgoing& b) { return a.message.priority < b.message.priority; };
   bool is_sorted = std::is_sorted(plan.messages.begin(), plan.messages.end(), is_before);
   if (!is_sorted) std::stable_sort(plan.messages.begin(), plan.messages.end(), is_before);
   for (Outgoing& outgoing : plan.messages) {
     if (outgoing.deliveries.empty()) continue;
-    std::int64_t stamp = next_stamp_ns();
+    std::int64_t stamp = stamps_.next_ns();
     if (outgoing.row.direction == "inbox") {
       outgoing.row.id = make_message_id(kOrchestrator, make_message_stem(stamp, random_()));
       outgoing.deliveries.front().message_id = outgoing.row.id;
@@ -325,7 +321,7 @@ void Relay::assign_names(Plan& plan) {
       delivery.inbox_name = name;
       delivery.discovered_ns = outgoing.discovered_ns;
     }
-    if (!taken_.empty()) recognise(outgoing);
+    repair_.recognise(outgoing);
     if (outgoing.row.direction == "inbox") {
       outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
     }
