@@ -40,12 +40,12 @@ Status Rounds::plan_candidates(Plan& plan) {
     Status planned = begin_early(plan);
     plan.messages.reserve(plan.messages.size() + found.size());
     records_.expect(found);
-    std::vector<Candidate> held;  // by a large attachment; their senders' later messages wait too
+    std::vector<Candidate> paused;  // by a large attachment; their senders' later messages wait too
     for (Candidate& candidate : found) {
       if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
-      (attachments_->is_waiting(candidate.agent) ? held : plan.candidates).push_back(std::move(candidate));
+      (attachments_->is_waiting(candidate.agent) ? paused : plan.candidates).push_back(std::move(candidate));
     }
-    watcher_->hold(held);
+    watcher_->pause(paused);
     WARREN_TRY(std::move(planned));
   }
   return Ok{};
@@ -175,9 +175,9 @@ void Rounds::plan_message(Plan& plan, Outgoing outgoing) {
   MessageRow& row = outgoing.row;
   row.type = outgoing.message.kind;
   row.target = outgoing.message.to;
-  Status genuine = check_token(outgoing);
+  Status genuine = lives_.check_token(outgoing);
   if (!genuine.ok()) return refuse(plan, std::move(outgoing), genuine.error());
-  note_active(row.agent);
+  registry_.note_active(row.agent);
   std::int64_t& touched_us = touched_us_[row.agent];
   if (std::abs(row.discovered_at_us - touched_us) > kTouchUs) {
     plan.seen.insert(row.agent);
@@ -189,7 +189,7 @@ void Rounds::plan_message(Plan& plan, Outgoing outgoing) {
     AgentRow agent = *sender;
     agent.status = "active";
     router_.put_agent(agent);
-    to_release_.insert(agent.name);
+    waiting_.add(agent.name);
     plan.agents.push_back(std::move(agent));
   }
   Status planned = row.target == kOrchestrator ? plan_request(plan, outgoing) : plan_routes(plan, outgoing);
@@ -223,8 +223,8 @@ Status Rounds::plan_routes(Plan& plan, Outgoing& outgoing) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }
   for (Route& route : routes) {
-    bool must_wait = to_release_.contains(route.recipient);  // older messages go first
-    bool must_be_held = row.target == kLead && to_release_.contains(std::string(kLead));
+    bool must_wait = waiting_.contains(route.recipient);  // older messages go first
+    bool must_be_held = row.target == kLead && waiting_.contains(std::string(kLead));
     if (must_be_held) {
       route = {std::string(kLead), DeliveryState::kHeld};
     } else if (route.state == DeliveryState::kStored || route.state == DeliveryState::kHeld) {
@@ -251,9 +251,9 @@ Status Rounds::plan_request(Plan& plan, Outgoing& outgoing) {
   if (kind == "subscribe" || kind == "unsubscribe") return plan_subscription(plan, outgoing);
   if (kind == "ack" || kind == "nack") return plan_ack(plan, outgoing);
   if (kind == "status") return plan_status(plan, outgoing);
-  if (kind == "spawn") return plan_spawn(plan, outgoing);
-  if (kind == "release") return plan_release(plan, outgoing);
-  if (kind == "continuity") return plan_continuity(plan, outgoing);
+  if (kind == "spawn") return lives_.plan_spawn(plan, outgoing);
+  if (kind == "release") return lives_.plan_release(plan, outgoing);
+  if (kind == "continuity") return continuity_.plan(plan, outgoing);
   return Error(Code::kUnsupported, fmt::format("this relay does not support KIND {}", quote(kind)));
 }
 
@@ -276,7 +276,7 @@ Status Rounds::plan_status(Plan& plan, const Outgoing& outgoing) {
   const AgentRow* known = router_.find_agent(outgoing.row.agent);
   if (known == nullptr) return Error(Code::kNotFound, "the agent is not registered");
   AgentRow agent = *known;
-  if (agent.status != "active" && word == "active") to_release_.insert(agent.name);
+  if (agent.status != "active" && word == "active") waiting_.add(agent.name);
   agent.status = word;
   router_.put_agent(agent);
   plan.agents.push_back(std::move(agent));

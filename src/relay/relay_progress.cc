@@ -26,7 +26,7 @@ constexpr std::ptrdiff_t kMore = 256;
 }  // namespace
 
 Status Rounds::plan_changes(Plan& plan, Share part) {
-  std::vector<AgentRow> agents = std::exchange(agent_changes_, {});
+  std::vector<AgentRow> agents = registry_.take_changes();
   plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
   std::ptrdiff_t count = std::ssize(changes_);
   std::ptrdiff_t more = std::max(kMore, 2 * std::ssize(plan.messages));  // so that they become fewer
@@ -55,7 +55,7 @@ void Rounds::note_left(std::vector<LeftInbox> left) {
   if (left.empty()) return;
   if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   for (LeftInbox& one : left) {
-    note_active(one.agent);
+    registry_.note_active(one.agent);
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
       const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
@@ -168,9 +168,9 @@ Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
 
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
 Status Rounds::plan_waiting(Plan& plan) {
-  plan.released = to_release_;
+  plan.released = waiting_.names();
   for (const std::string& name : plan.released) {
-    if (waiting_releases_.contains(name)) continue;
+    if (waiting_.is_paused(name)) continue;
     std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
@@ -182,12 +182,12 @@ Status Rounds::plan_waiting(Plan& plan) {
       for (Delivery& delivery : stored) {
         delivery.recipient = recipient;
         if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
-        waiting_releases_.insert(name);
+        waiting_.pause(name);
         found = kPage;  // those after it wait with it
         break;
       }
     }
-    if (found < kPage) to_release_.erase(name);
+    if (found < kPage) waiting_.remove(name);
   }
   return Ok{};
 }
@@ -217,7 +217,7 @@ Status Rounds::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   for (const Operation& operation : operations) {
-    if (operation.type == "spawn" && !is_asked_here(operation)) continue;
+    if (operation.type == "spawn" && !lives_.is_asked_here(operation)) continue;
     Result<Readiness> done = plan_operation(plan, operation);
     if (done.ok() && *done == Readiness::kWaits) continue;
     if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
@@ -233,7 +233,7 @@ Status Rounds::plan_operations(Plan& plan) {
 
 Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation) {
   if (operation.type == "spawn") {
-    WARREN_TRY(plan_start(plan, operation));
+    WARREN_TRY(lives_.plan_start(plan, operation));
     return Readiness::kReady;
   }
   Json payload = WARREN_TRY(parse_json(operation.payload));
@@ -242,7 +242,7 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
     return Readiness::kReady;
   }
   if (operation.type == "release") {
-    WARREN_TRY(plan_release_for(plan, payload));
+    WARREN_TRY(lives_.plan_release_for(plan, payload));
     return Readiness::kReady;
   }
   if (operation.type == "carry") {

@@ -43,7 +43,7 @@ Result<bool> Rounds::round() {
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
   if (planned.ok() && !is_ending_) planned = plan_candidates(plan);
-  if (planned.ok()) plan_ends(plan);
+  if (planned.ok()) lives_.plan_ends(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
   Share due = due_news(plan);
@@ -68,7 +68,8 @@ Result<bool> Rounds::round() {
     return true;
   }
   failures_ = 0;
-  carry_out(plan);
+  if (!plan.supervision.intents.empty()) operations_wanted_ = true;
+  lives_.carry_out(plan);
   upkeep_.note_round(plan);
   publish(plan);
   if (is_new) busy_at_ns_ = clock_.monotonic_ns();
@@ -86,7 +87,7 @@ std::int64_t Rounds::rest_ns() const {
 // Entering a message costs as much as taking it, so in a rush it waits for a quiet moment. Nothing waits for it.
 Rounds::Share Rounds::due_news(const Plan& plan) const {
   bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
-                     plan.supervision.is_empty() && agent_changes_.empty() && inbox_checks_.empty();
+                     plan.supervision.is_empty() && !registry_.has_changes() && inbox_checks_.empty();
   if (!is_ordinary || is_ending_) return Share::kAll;
   std::size_t count = changes_.size() + left_.size();
   std::int64_t now = clock_.monotonic_ns();
@@ -185,7 +186,7 @@ Status Rounds::update_statuses(const Plan& plan, const std::vector<Change>& chan
 }
 
 Status Rounds::record_rest(const Plan& plan) {
-  for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->release(restaged.delivery));
+  for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->set_pending(restaged.delivery));
   for (const Restaged& rerouted : plan.rerouted) {
     WARREN_TRY(ledger_->homes()->put_body(rerouted.delivery.message_id, rerouted.content));
     WARREN_TRY(ledger_->reroute(rerouted.delivery));
@@ -198,12 +199,12 @@ Status Rounds::record_rest(const Plan& plan) {
   }
   for (const auto& [id, how] : plan.closed) WARREN_TRY(ledger_->close_dead_letter(id, how));
   for (std::int64_t id : plan.operations) WARREN_TRY(ledger_->complete_operation(id));
-  return record_agents(plan);
+  return lives_.record(plan);
 }
 
 // Rows are written while the staged files are synced, and committed after that. The commit itself is synced by another
 // thread, later, unless more depends on it than files that can be made again.
-Status Rounds::commit(Plan& plan, SyncBatch& staged) {
+Status Rounds::commit(Plan& plan, SyncRequest& staged) {
   if (!plan.transaction) {
     auto transaction = WARREN_TRY(ledger_->begin());
     plan.transaction.emplace(std::move(transaction));
@@ -254,13 +255,16 @@ Status Rounds::check_syncs() {
 // A commit that failed (at its sync, say) may have reached the disk, and would count after a crash. So its files stay
 // staged until another commit has taken its place in the log.
 Status Rounds::clear_doubt() {
-  if (doubtful_.empty() && !agents_doubtful_) return Ok{};
+  if (doubtful_.empty() && !lives_.is_doubtful()) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
   WARREN_TRY(ledger_->put_value("given_up_at", std::to_string(clock_.now_us())));
   WARREN_TRY(transaction.commit());
   for (const std::string& file : doubtful_) mailroom_.remove_staged(file);
   doubtful_.clear();
-  return look_up_agents();
+  if (!lives_.is_doubtful()) return Ok{};
+  WARREN_TRY(lives_.reconcile());
+  operations_wanted_ = true;
+  return Ok{};
 }
 
 void Rounds::withdraw(const Delivery& delivery) {
@@ -372,14 +376,14 @@ void Rounds::abandon(Plan plan, const Error& why) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }
   for (const Restaged& restaged : plan.restaged) withdraw(restaged.delivery);
-  agents_doubtful_ = agents_doubtful_ || (is_doubtful_ && !plan.supervision.is_empty());
+  if (is_doubtful_ && !plan.supervision.is_empty()) lives_.note_doubt();
   is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
   changes_.insert(changes_.begin(), std::make_move_iterator(plan.changes.begin()),
                   std::make_move_iterator(plan.changes.end()));
   is_awaited_ = true;  // it may be
-  agent_changes_.insert(agent_changes_.begin(), plan.agents.begin(), plan.agents.end());
-  to_release_.merge(plan.released);
+  registry_.put_back(plan.agents);
+  waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;

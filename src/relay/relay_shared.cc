@@ -34,12 +34,13 @@ void Rounds::hear_news() {
   bool is_due = clock_.monotonic_ns() >= news_at_ns_;
   if (is_due || news_at_ns_ == INT64_MAX) news_at_ns_ = clock_.monotonic_ns() + kNewsNs;
   if (!news.ok()) {
-    agents_stale_ = routed_wanted_ = true;
+    registry_.note_stale();
+    routed_wanted_ = true;
     return;
   }
   routed_wanted_ = routed_wanted_ || news->is_for_us || is_due;
   operations_wanted_ = operations_wanted_ || news->is_for_us || is_due;
-  agents_stale_ = agents_stale_ || news->concerns_agents || is_due;
+  if (news->concerns_agents || is_due) registry_.note_stale();
 }
 
 // First in every round. All answers in a round are of one session: a connection that is lost meanwhile fails the round.
@@ -48,12 +49,13 @@ Status Rounds::refresh_ledger() {
   if (ledger_->engine().is_lost()) {
     WARREN_TRY(ledger_->engine().reconnect());
     log_.note(Severity::kInfo, "ledger_is_back");
-    agents_stale_ = routed_wanted_ = operations_wanted_ = true;
+    registry_.note_stale();
+    routed_wanted_ = operations_wanted_ = true;
   }
   if (must_recover_) WARREN_TRY(recover_in_doubt().within("recover"));
-  if (agents_stale_) WARREN_TRY(reload_agents());
+  if (registry_.is_stale()) WARREN_TRY(registry_.reload());
   // Deliveries held for the lead are older than those routed to it.
-  if (routed_wanted_ && !router_.find_lead().empty()) to_release_.insert(std::string(kLead));
+  if (routed_wanted_ && !router_.find_lead().empty()) waiting_.add(std::string(kLead));
   return Ok{};
 }
 
@@ -73,67 +75,12 @@ Status Rounds::recover_in_doubt() {
   return Ok{};
 }
 
-// For our own agents, our state is newer than the ledger's.
-Status Rounds::reload_agents() {
-  std::int64_t version = WARREN_TRY(ledger_->homes()->agents_version());
-  if (version != agents_version_) {
-    std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
-    auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
-    for (const AgentRow& agent : agents) {
-      const AgentRow* known = router_.find_agent(agent.name);
-      bool was_ours = known != nullptr && !router_.is_remote(*known);
-      bool is_ours = !router_.is_remote(agent);
-      if (was_ours && is_ours) continue;
-      if (was_ours) watcher_->remove_agent(agent.name);
-      bool may_be_free = refused_names_.contains(agent.name) && (is_ours || agent.status == "terminated");
-      names_wanted_ = names_wanted_ || is_ours || may_be_free;
-      if (is_ours) to_release_.insert(agent.name);
-      router_.put_agent(agent);
-    }
-    router_.set_subscriptions(std::move(subscriptions));
-    agents_version_ = version;
-  }
-  agents_stale_ = false;
-  if (std::exchange(names_wanted_, false)) add_agents();
-  return Ok{};
-}
-
-Result<bool> Rounds::claim_name(const AgentRow& agent) {
-  auto transaction = WARREN_TRY(ledger_->begin());
-  bool is_ours = WARREN_TRY(ledger_->homes()->claim(agent.name));
-  if (is_ours) WARREN_TRY(ledger_->put_agent(agent));
-  WARREN_TRY(transaction.commit());
-  return is_ours;
-}
-
-// Whether an agent's directory here makes it ours: not if its home is another relay.
-Result<bool> Rounds::claim_agent(const std::string& name, std::int64_t now_us) {
-  Homes* homes = ledger_->homes();
-  if (homes == nullptr) return true;
-  const AgentRow* known = router_.find_agent(name);
-  bool is_there = known != nullptr && known->status != "terminated";
-  bool is_known_here = known != nullptr && !router_.is_remote(*known);
-  if (is_known_here && (is_there || supervisor_.was_released(name))) return true;
-  AgentRow agent{name, now_us, 0, "active", homes->id()};
-  Result<bool> claimed = is_there ? Result<bool>(false) : claim_name(agent);
-  if (!claimed.ok()) names_wanted_ = true;  // once the ledger is back
-  if (!WARREN_TRY(std::move(claimed))) {
-    if (refused_names_.insert(name).second) log_.audit("name_is_taken", {{"agent", name}});
-    return false;
-  }
-  refused_names_.erase(name);
-  router_.put_agent(agent);
-  to_release_.insert(name);
-  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
-  return true;
-}
-
 // Recipients whose routed deliveries are not claimed yet: deliveries that wait here are older, or a file of an earlier
 // one is being fetched.
 std::set<std::string> Rounds::list_passed_over() const {
   std::set<std::string> names = waiting_arrivals_;
-  names.insert(to_release_.begin(), to_release_.end());
-  if (to_release_.contains(std::string(kLead)) && !router_.find_lead().empty()) names.insert(router_.find_lead());
+  names.insert(waiting_.names().begin(), waiting_.names().end());
+  if (waiting_.contains(std::string(kLead)) && !router_.find_lead().empty()) names.insert(router_.find_lead());
   return names;
 }
 

@@ -55,8 +55,10 @@ Rounds::Rounds(const Environment& all, LauncherOptions launch, Opened opened)
       notices_(all_),
       repair_(all_, records_, mailroom_, stamps_),
       upkeep_(all_, records_, *watcher_),
-      launcher_(root_, config_.spawn, std::move(launch)),
       supervisor_(config_.spawn, clock_),
+      registry_(all_, *watcher_, supervisor_, waiting_),
+      lives_(all_, std::move(launch), {records_, notices_, registry_, supervisor_}),
+      continuity_(all_, notices_),
       fresh_(root_, mailroom_.syncs(), clock_),
       random_(seed_of_process()),
       archivist_(root_, log_),
@@ -83,11 +85,11 @@ Status Rounds::recover() {
   std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
   for (const AgentRow& agent : agents) {
     router_.put_agent(agent);
-    if (agent.status == "active") to_release_.insert(agent.name);  // it may have become so just before a crash
+    if (agent.status == "active") waiting_.add(agent.name);  // it may have become so just before a crash
   }
   auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
   router_.set_subscriptions(std::move(subscriptions));
-  WARREN_TRY(recover_agents());
+  WARREN_TRY(lives_.recover(must_recover_));
   arrivals_.clear();
   WARREN_TRY(ledger_->enter_all());
   std::int64_t newest = WARREN_TRY(ledger_->newest_inbox_ns());
@@ -110,8 +112,9 @@ Status Rounds::recover() {
   WARREN_TRY(ledger_->drop_bodies());
   WARREN_TRY(transaction.commit());
   keeps_bodies_ = ledger_->homes() == nullptr;
-  routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
-  add_agents();
+  routed_wanted_ = ledger_->homes() != nullptr;
+  if (routed_wanted_) registry_.note_stale();
+  registry_.add_all();
   log_.note(Severity::kInfo, std::exchange(has_recovered_, true) ? "recovered" : "started",
             {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
   return Ok{};
@@ -214,56 +217,13 @@ Status Rounds::remove_orphans() {
   return Ok{};
 }
 
-void Rounds::add_agent(const std::string& name, std::int64_t now_us) {
-  Result<bool> is_ours = claim_agent(name, now_us);
-  if (is_ours.ok() && !*is_ours) return;
-  Status added = is_ours.ok() ? watcher_->add_agent(name) : Status(is_ours.error());
-  if (!added.ok()) {
-    log_.note(Severity::kError, "agent_failed", {{"agent", name}, {"error", added.error().message()}});
-    watcher_->rescan_soon_after(added.error());
-    return;
-  }
-  const AgentRow* known = router_.find_agent(name);
-  if (known != nullptr && (known->status != "terminated" || supervisor_.was_released(name))) return;
-  AgentRow agent{name, now_us, 0, "active"};
-  router_.put_agent(agent);
-  agent_changes_.push_back(std::move(agent));
-  to_release_.insert(name);
-  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
-}
-
-// An agent is registered by its directory, and terminated by removing it.
-void Rounds::add_agents() {
-  Result<std::vector<std::string>> names = root_.list_agents();
-  if (!names.ok()) {
-    log_.note(Severity::kError, "agents_unreadable", {{"error", names.error().message()}});
-    watcher_->rescan_soon_after(names.error());
-    return;
-  }
-  std::int64_t now_us = clock_.now_us();
-  for (const std::string& name : *names) add_agent(name, now_us);
-  std::set<std::string> there(names->begin(), names->end());
-  std::vector<AgentRow> gone;
-  for (const auto& [name, agent] : router_.agents()) {
-    if (!there.contains(name) && agent.status != "terminated" && !router_.is_remote(agent)) gone.push_back(agent);
-  }
-  for (AgentRow& agent : gone) {
-    agent.status = "terminated";
-    router_.put_agent(agent);
-    watcher_->remove_agent(agent.name);
-    supervisor_.note_overdue(agent.name, "its directory was removed");
-    log_.note(Severity::kInfo, "agent_terminated", {{"agent", agent.name}});
-    agent_changes_.push_back(agent);
-  }
-  if (!router_.find_lead().empty()) to_release_.insert(std::string(kLead));
-}
-
 void Rounds::rescan() {
   watcher_->note_rescan();
   upkeep_.check_disk();
-  add_agents();
+  registry_.add_all();
   for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
-  look_at_agents();
+  lives_.watch_superiors();
+  registry_.note_inactive();
 }
 
 std::string Rounds::archive_path(std::string_view agent, std::string_view file) {
@@ -280,8 +240,8 @@ std::int64_t Rounds::wake_at_ns() const {
   }
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   at = std::min(at, upkeep_.wake_at_ns());
-  if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
-  if (routed_wanted_ || agents_stale_ || must_recover_) at = 0;
+  if (waiting_.has_work() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
+  if (routed_wanted_ || registry_.is_stale() || must_recover_) at = 0;
   return at;
 }
 
@@ -292,7 +252,7 @@ void Rounds::take_hashed() {
       watcher_->resume(waiter);
       continue;
     }
-    waiting_releases_.clear();
+    waiting_.resume_all();
     waiting_arrivals_.clear();
     operations_wanted_ = true;
     routed_wanted_ = ledger_->homes() != nullptr;
@@ -334,7 +294,7 @@ Status Rounds::run(int stop) {
     supervisor_.poll();  // before events: an agent's last messages precede the report of its end
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
-    if (watcher_->take_agents_changed()) add_agents();
+    if (watcher_->take_agents_changed()) registry_.add_all();
     if (watcher_->take_poke()) on_poke();
     take_hashed();
     hear_news();

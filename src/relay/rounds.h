@@ -29,8 +29,10 @@
 #include "relay/delivery/mailroom.h"
 #include "relay/delivery/notices.h"
 #include "relay/delivery/records.h"
+#include "relay/delivery/registry.h"
 #include "relay/delivery/router.h"
 #include "relay/delivery/stamps.h"
+#include "relay/delivery/waiting_recipients.h"
 #include "relay/delivery/watcher.h"
 #include "relay/ledger/ledger.h"
 #include "relay/ledger/ledger_syncer.h"
@@ -39,7 +41,9 @@
 #include "relay/root/config.h"
 #include "relay/root/log.h"
 #include "relay/root/root.h"
+#include "relay/spawn/continuity.h"
 #include "relay/spawn/launcher.h"
+#include "relay/spawn/lives.h"
 #include "relay/spawn/supervisor.h"
 #include "relay/upkeep/upkeep.h"
 
@@ -73,8 +77,6 @@ class Rounds {
   Status publish_again(const std::vector<Delivery>& page, bool is_after_power_cut, std::set<std::string>& failing);
   Status record_again(const std::vector<Delivery>& page);
   Status remove_orphans();
-  void add_agents();
-  void add_agent(const std::string& name, std::int64_t now_us);
   void rescan();
   void on_poke();
   Result<bool> round();  // whether there was something to do
@@ -82,7 +84,7 @@ class Rounds {
   void take_hashed();
   Status sleep(int stop);
   bool has_news() const {
-    return !changes_.empty() || !left_.empty() || !agent_changes_.empty() || !supervisor_.ends().empty() ||
+    return !changes_.empty() || !left_.empty() || registry_.has_changes() || !supervisor_.ends().empty() ||
            !unneeded_bodies_.empty();
   }
   std::int64_t wake_at_ns() const;
@@ -118,51 +120,10 @@ class Rounds {
   Result<Readiness> restage(Plan& plan, Delivery delivery);
   Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records
   std::int64_t rest_ns() const;            // how long the relay must have been idle before it records them
-  // Agents: relay_agents.cc.
-  Status recover_agents();
-  Status plan_spawn(Plan& plan, const Outgoing& outgoing);
-  Status check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const;
-  Status check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const;
-  bool is_asked_here(const Operation& operation) const;
-  Status plan_start(Plan& plan, const Operation& operation);
-  Result<Child> start_agent(Life& life);
-  Status plan_release(Plan& plan, const Outgoing& outgoing);
-  Result<std::string> find_home_of_life(const std::string& name);
-  Status plan_release_for(Plan& plan, const Json& payload);
-  struct Releaser {
-    std::string agent;
-    std::string message_id;  // that asks for it
-  };
-  Status release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by);
-  void release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why);
-  Status plan_continuity(Plan& plan, const Outgoing& outgoing);
-  Status plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request);
-  Status plan_load(Plan& plan, const Outgoing& outgoing, const ContinuityRequest& request);
-  void plan_ends(Plan& plan);
-  void plan_end(Plan& plan, const Ended& ended);
-  std::optional<Life> find_life(const Plan& plan, std::string_view name) const;
-  void put_status(Plan& plan, const std::string& agent, std::string_view status);
-  void tell_of_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state);
-  bool may_command(const std::string& agent, const std::string& name) const;
-  std::string find_superior(const std::string& name) const;
-  Status check_token(const Outgoing& outgoing);
-  Error denied(const Outgoing& outgoing, std::string why);
-  Error denied(std::string_view message_id, std::string_view kind, std::string why);
-  Status record_agents(const Plan& plan);
-  Status look_up_agents();
-  void carry_out(Plan& plan);
-  void write_meta(const Life& life);
-  void note_active(const std::string& agent);
-  void look_at_agents();
-  bool has_mail(const std::string& agent) const;
-
   // Ledgers that several relays share: relay_shared.cc.
   void hear_news();
   Status refresh_ledger();
   Status recover_in_doubt();
-  Status reload_agents();
-  Result<bool> claim_agent(const std::string& name, std::int64_t now_us);
-  Result<bool> claim_name(const AgentRow& agent);
   Status plan_routed(Plan& plan);
   Status plan_arrival(Plan& plan, RoutedDelivery arrival);
   Result<Readiness> plan_attachments(Plan& plan, const Delivery& delivery, const Message& message);
@@ -174,7 +135,7 @@ class Rounds {
   // Carrying out: relay_round.cc.
   Status stage(Plan& plan);
   Status stage_message(Outgoing& outgoing);
-  Status commit(Plan& plan, SyncBatch& staged);
+  Status commit(Plan& plan, SyncRequest& staged);
   Status record_message(Outgoing& outgoing);
   Status record_changes(Plan& plan, const std::vector<Change>& changes);
   Status record_change(const Change& change);
@@ -215,8 +176,11 @@ class Rounds {
   Notices notices_;
   InboxRepair repair_;
   Upkeep upkeep_;
-  Launcher launcher_;
   Supervisor supervisor_;
+  WaitingRecipients waiting_;
+  Registry registry_;
+  Lives lives_;
+  Continuity continuity_;
   std::uint64_t asked_ = 0;  // the last sync that was asked for
   FreshDeliveries fresh_;
   std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
@@ -225,9 +189,6 @@ class Rounds {
   std::deque<Change> changes_;                            // to be recorded by the next rounds
   bool is_awaited_ = false;                               // one of them is to be reported to an agent
   std::vector<LeftInbox> left_;                           // files that left inboxes: the next rounds record them
-  std::vector<AgentRow> agent_changes_;                   // to be recorded by the next round
-  std::set<std::string> to_release_;                      // agents (or Lead) whose waiting deliveries may go
-  std::set<std::string> waiting_releases_;                // of these, the ones that wait for an attachment to be hashed
   std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
@@ -238,25 +199,18 @@ class Rounds {
   std::int64_t busy_at_ns_ = 0;                         // monotonic: the end of the last round with anything new
   bool is_ending_ = false;                              // nothing new is taken
   std::int64_t paused_until_ns_ = 0;
-  std::int64_t dirs_until_ns_ = 0;                 // monotonic: how long open inboxes stay open
-  std::map<std::string, std::int64_t> active_ns_;  // agent → when it last sent or took something (monotonic)
-  std::set<std::string> idle_;                     // agents we made inactive ourselves
-  bool agents_doubtful_ = false;                   // a failed commit that changed lives may have happened
-  bool is_doubtful_ = false;                       // the commit that failed just now may have happened
-  std::vector<std::string> doubtful_;              // staged for such commits
-  int failures_ = 0;                               // rounds in a row that could not be carried out
+  std::int64_t dirs_until_ns_ = 0;     // monotonic: how long open inboxes stay open
+  bool is_doubtful_ = false;           // the commit that failed just now may have happened
+  std::vector<std::string> doubtful_;  // staged for such commits
+  int failures_ = 0;                   // rounds in a row that could not be carried out
   std::mt19937_64 random_;
   std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked without a notification
   bool routed_wanted_ = false;
   std::set<std::string> waiting_arrivals_;  // SENDER>RECIPIENT: their attachments are being fetched
   std::set<std::string> passed_over_;       // when routed deliveries were last claimed; recipients as well
-  bool agents_stale_ = false;
-  bool has_recovered_ = false;  // ever, in this process
-  bool names_wanted_ = false;   // agents whose names could not be claimed yet
-  bool must_recover_ = false;   // whether the last commit happened is not known
-  std::int64_t agents_version_ = 0;
-  std::set<std::string> refused_names_;  // of agents at home elsewhere; logged already
-  Archivist archivist_;                  // used by the thread of the next one
+  bool has_recovered_ = false;              // ever, in this process
+  bool must_recover_ = false;               // whether the last commit happened is not known
+  Archivist archivist_;                     // used by the thread of the next one
   LedgerSyncer syncer_;
 };
 
