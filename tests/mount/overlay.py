@@ -69,6 +69,18 @@ class Overlay(unittest.TestCase):
             time.sleep(0.01)
         self.assertEqual(function(), wanted)
 
+    def test_a_log_of_the_base_continues_after_what_others_appended(self):
+        for name in ("README", "large"):
+            expected = (self.base / name).read_bytes()
+            with open(self.mount / name, "ab", buffering=0) as log:
+                for turn in range(6):
+                    self.world.warren("fs", self.world.id, "append", f"/{name}", f"theirs {turn}\n")
+                    log.write(f"ours {turn}\n".encode())
+                    expected += f"theirs {turn}\nours {turn}\n".encode()
+            self.soon((self.mount / name).read_bytes, expected)
+            self.assertEqual(self.world.warren("fs", self.world.id, "cat", f"/{name}"), expected)
+        self.remount()
+
     def test_the_base_shows_as_it_is_and_reading_stores_nothing(self):
         self.assertEqual(tree(self.mount), self.before)
         self.world.umount(self.mount)
