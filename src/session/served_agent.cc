@@ -69,11 +69,11 @@ std::string passthrough_warning(const std::string& problem) {
 
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
   auto served = std::make_unique<ServedAgent>();
-  // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
+  // Between fsyncs a filesystem need not be durable, unless that was requested; the kernel asks when a program does.
   AgentOptions how{.id_or_path = options.agent_path,
                    .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-                   .durability = Durability::kProcess,
-                   .commits = Commits::kGrouped};
+                   .durability = options.sync ? Durability::kPower : Durability::kProcess,
+                   .commits = options.sync ? Commits::kEach : Commits::kGrouped};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
   if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
     WARREN_TRY(check_outside(options.dir, overlay->base_path));

@@ -22,6 +22,7 @@ struct ServeOptions {
   MountFor audience = MountFor::kOwner;
   bool read_only = false;
   bool no_exec = false;
+  bool sync = false;  // every change is durable when its call returns
   bool auto_unmount = false;
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
