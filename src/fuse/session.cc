@@ -203,7 +203,10 @@ Session::Handler Session::handler_of(std::uint32_t opcode) {
 }
 
 Status Session::init(const Request& request, Buffer&) {
-  const auto* in = WARREN_TRY(request.body<fuse_init_in>());
+  // Kernels before 5.17 send the first four fields only, those before 7.6 of the protocol fewer.
+  fuse_init_in known{};
+  std::memcpy(&known, request.rest().data(), std::min(sizeof known, request.rest().size()));
+  const fuse_init_in* in = &known;
   if (in->major != FUSE_KERNEL_VERSION || in->minor < 31) {
     channel_.refuse(request, EPROTO);
     return Ok{};

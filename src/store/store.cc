@@ -195,6 +195,7 @@ void Store::after_rollback() {
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();
+  kv_->after_rollback();
   if (keeper_) keeper_->everything_changed();
 }
 
