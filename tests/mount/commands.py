@@ -299,6 +299,16 @@ class Running(Commands):
 
 
 class AsMountHelper(Commands):
+    def test_a_mount_that_was_started_without_standard_descriptors_works(self):
+        point = self.world.point()
+        done = subprocess.run(["sh", "-c", 'exec 0<&- 1>&- 2>&-; exec "$0" mount -a "$1" "$2"', mounted.program(),
+                               self.world.file, point], timeout=60)
+        self.assertEqual(done.returncode, 0)
+        (point / "f").write_text("content")
+        self.assertEqual((point / "f").read_text(), "content")
+        self.world.umount(point)
+        self.world.fsck()
+
     def test_it_accepts_what_mount_passes(self):
         point = self.world.point()
         self.assertEqual(self.run_as("mount.warren", self.world.file, point, "-n", "-o",
