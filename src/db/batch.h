@@ -37,8 +37,6 @@ class Batch {
   void set_signals(WalSignals* signals) { signals_ = signals; }
 
   bool is_open() const { return is_open_; }
-  // Open, and no other process waits for the changes in it.
-  bool is_private() const { return is_open_ && !end_requested_; }
   // Large or old enough to be committed, or its end was requested.
   bool is_due() const;
 

@@ -27,14 +27,12 @@ constexpr int kPatienceMs = 30'000;  // only a bug waits this long
 TEST(Batch, IsDueWhenItIsLargeOrItsEndIsRequested) {
   Batch batch;
   batch.opened();
-  EXPECT_TRUE(batch.is_private());
   batch.add_bytes(limits::kBatchBytes);
   EXPECT_TRUE(batch.is_due());
   batch.closed();
   batch.opened();
   batch.request_end();
   EXPECT_TRUE(batch.is_due());
-  EXPECT_FALSE(batch.is_private());
 }
 
 TEST(Batch, AfterAFailedCommitItIsDueAgainLaterHoweverLargeItIs) {

@@ -25,7 +25,6 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "fs/change_listener.h"
-#include "fs/early_changes.h"
 #include "fs/types.h"
 #include "os/fd.h"
 
@@ -121,10 +120,6 @@ class FileSystem {
   virtual Status remove_xattr(Inode node, std::string_view name) = 0;  // kNoData
 
   virtual Result<FileSystemStats> stats() = 0;
-
-  // The changes in a form that acknowledges early, for a caller that need not wait for all of the work; null if not
-  // supported.
-  virtual EarlyChanges* early_changes() { return nullptr; }
 
   // Does a few microseconds of pending work, for a caller that would otherwise idle. False if there is none, or if it
   // would have to wait.

@@ -11,12 +11,14 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 
+#include "base/no_wait.h"
 #include "os/error.h"
 
 namespace warren {
 namespace {
 
 constexpr int kWorkers = 3;
+constexpr int kWaiters = 2;
 // A request that moves more bytes than this goes to a worker.
 constexpr std::size_t kInlineBytes = std::size_t{128} << 10;
 
@@ -42,17 +44,17 @@ void wake_up(int) {}
 
 Session::Session(FileSystem& fs, Fd device, const SessionOptions& options, std::function<void()> when_ready)
     : fs_(fs),
-      late_(fs),
-      early_(fs.early_changes() != nullptr ? *fs.early_changes() : late_),
       channel_(std::move(device)),
       options_(options),
       when_ready_(std::move(when_ready)),
       kernel_nodes_(fs),
-      workers_(std::make_unique<Workers>(kWorkers)) {}
+      workers_(std::make_unique<Workers>(kWorkers)),
+      waiters_(std::make_unique<Workers>(kWaiters)) {}
 
 Session::~Session() {
   fs_.listen(nullptr).ignore("there is no listener any more");
   workers_.reset();
+  waiters_.reset();
 }
 
 Status Session::serve() {
@@ -66,7 +68,9 @@ Status Session::serve() {
   Status outcome = serve_requests();
   serving_ = false;
   fs_.listen(nullptr).ignore("there is no listener any more");
+  end_notices();
   workers_ = std::make_unique<Workers>(0);  // running tasks finish before anything is closed
+  waiters_ = std::make_unique<Workers>(0);
   channel_.close();
   return outcome;
 }
@@ -86,6 +90,7 @@ Status Session::serve_requests() {
 void Session::stop() {
   // While requests are still answered: a notice in progress may wait for a page that one of them fills.
   fs_.listen(nullptr).ignore("there is no listener any more");
+  end_notices();
   stopping_ = true;
   // Repeatedly: the signal may arrive just before the read starts.
   while (serving_) {
@@ -130,27 +135,45 @@ void Session::dispatch(Buffer& buffer, Bytes received) {
   std::optional<Request> request = Request::parse(received);
   if (!request) return;
   switch (request->opcode()) {
-    case FUSE_FORGET: return forget(*request);
-    case FUSE_BATCH_FORGET: return forget_batch(*request);
+    case FUSE_FORGET:
+    case FUSE_BATCH_FORGET: {
+      NoWait no_wait;  // what cannot be removed now is removed later
+      return request->opcode() == FUSE_FORGET ? forget(*request) : forget_batch(*request);
+    }
     case FUSE_INTERRUPT: return;  // no request waits for long
     default: break;
   }
   Handler handler = handler_of(request->opcode());
-  if (!is_slow(*request)) {
-    Buffer scratch = buffers_.take();
-    handle(handler, *request, scratch);
-    buffers_.give_back(std::move(scratch));
-    return;
-  }
-  // The buffer moves along with the request; this thread reads the next one into another buffer.
+  if (is_slow(*request)) return pass_on(*workers_, handler, *request, buffer);
+  Buffer scratch = buffers_.take();
+  bool is_handled = handle_without_waiting(handler, *request, scratch);
+  buffers_.give_back(std::move(scratch));
+  if (!is_handled) pass_on(*waiters_, handler, *request, buffer);
+}
+
+// The buffer moves along with the request; this thread reads the next one into another buffer.
+void Session::pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer) {
   auto taken = std::make_shared<Buffer>(std::move(buffer));  // shared only because std::function must be copyable
   buffer = buffers_.take();
-  workers_->run([this, handler, taken, slow = *request] {
+  workers.run([this, handler, taken, slow = request] {
     Buffer scratch = buffers_.take();
     handle(handler, slow, scratch);
     buffers_.give_back(std::move(scratch));
     buffers_.give_back(std::move(*taken));
   });
+}
+
+// False if it would have to wait for another process's transaction; nothing is changed or answered then.
+bool Session::handle_without_waiting(Handler handler, const Request& request, Buffer& scratch) {
+  if (handler == nullptr) {
+    channel_.refuse(request, ENOSYS);
+    return true;
+  }
+  NoWait no_wait;
+  Status done = (this->*handler)(request, scratch);
+  if (!done.ok() && no_wait.was_hit()) return false;
+  if (!done.ok()) channel_.refuse(request, errno_of(done.error().code()));
+  return true;
 }
 
 void Session::handle(Handler handler, const Request& request, Buffer& scratch) {
@@ -201,7 +224,10 @@ Session::Handler Session::handler_of(std::uint32_t opcode) {
 }
 
 Status Session::init(const Request& request, Buffer&) {
-  const auto* in = WARREN_TRY(request.body<fuse_init_in>());
+  // Kernels before 5.17 send the first four fields only, those before 7.6 of the protocol fewer.
+  fuse_init_in known{};
+  std::memcpy(&known, request.rest().data(), std::min(sizeof known, request.rest().size()));
+  const fuse_init_in* in = &known;
   if (in->major != FUSE_KERNEL_VERSION || in->minor < 31) {
     channel_.refuse(request, EPROTO);
     return Ok{};
@@ -321,32 +347,13 @@ Status Session::answer_entry(const Request& request, const Attributes& attribute
   return Ok{};
 }
 
-// The kernel's next request is answered by this thread, or takes the filesystem's lock: in either case it finds the
-// node.
-Status Session::answer_made(const Request& request,
-                            const std::function<Result<Attributes>(const AcknowledgeNode&)>& make) {
-  bool is_answered = false;
-  Result<Attributes> made = make([&](const Attributes& node) {
-    is_answered = true;
-    send_entry(request, node);
-  });
-  if (!is_answered) {
-    Attributes node = WARREN_TRY(std::move(made));
-    return answer_entry(request, node);
-  }
-  if (made.ok()) kernel_nodes_.add(made->inode).ignore("the node was just made");
-  return Ok{};  // a failure after the acknowledgement fails the batch; the next fsync reports it
+Status Session::answer_made(const Request& request, const Result<Attributes>& made) {
+  if (!made.ok()) return made.error();
+  return answer_entry(request, *made);
 }
 
-Status Session::answer_done(const Request& request, Bytes answer,
-                            const std::function<Status(const Acknowledge&)>& change) {
-  bool is_answered = false;
-  Status done = change([&] {
-    is_answered = true;
-    channel_.answer(request, answer);
-  });
-  if (is_answered) return Ok{};  // as above
-  WARREN_TRY(done);
+Status Session::answer_done(const Request& request, Bytes answer, Status done) {
+  WARREN_TRY(std::move(done));
   channel_.answer(request, answer);
   return Ok{};
 }
@@ -372,6 +379,23 @@ void Session::node_changed(Inode node) {
   fuse_notify_inval_inode_out out{};
   out.ino = node.value;
   channel_.notify(Notice::kInode, bytes_of(out));
+}
+
+void Session::notify_later(Inode node) {
+  std::lock_guard guard(notices_mutex_);
+  if (notices_ended_) return;
+  if (!notices_) notices_ = std::make_unique<Workers>(1);
+  notices_->run([this, node] { node_changed(node); });
+}
+
+void Session::end_notices() {
+  std::unique_ptr<Workers> ending;
+  {
+    std::lock_guard guard(notices_mutex_);
+    notices_ended_ = true;
+    ending = std::move(notices_);
+  }
+  ending.reset();  // sends the remaining ones, without the lock: a request may be waiting for it
 }
 
 void Session::everything_changed() {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -18,7 +19,6 @@
 #include "base/result.h"
 #include "fs/change_listener.h"
 #include "fs/file_system.h"
-#include "fs/late_changes.h"
 #include "fuse/buffers.h"
 #include "fuse/channel.h"
 #include "fuse/kernel_nodes.h"
@@ -68,6 +68,8 @@ class Session final : private ChangeListener {
   bool is_slow(const Request& request);
   bool may_wait_for_readers(const Request& request);
   void begin_passthrough();
+  void pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer);
+  bool handle_without_waiting(Handler handler, const Request& request, Buffer& scratch);
   void handle(Handler handler, const Request& request, Buffer& scratch);
 
   // Session and mount.
@@ -111,6 +113,7 @@ class Session final : private ChangeListener {
   Status release(const Request& request, Buffer& scratch);
   Status read(const Request& request, Buffer& scratch);
   Status write(const Request& request, Buffer& scratch);
+  Status append(const Request& request, std::uint64_t expected_offset, Bytes data);
   Status sync(const Request& request, Buffer& scratch);
   Status sync_dir(const Request& request, Buffer& scratch);
   Status sync_all(const Request& request, Buffer& scratch);
@@ -122,19 +125,20 @@ class Session final : private ChangeListener {
   void send_entry(const Request& request, const Attributes& attributes);
   Status answer_entry(const Request& request, const Attributes& attributes);
   void answer_attributes(const Request& request, const Attributes& attributes);
-  // If the filesystem acknowledges early, the rest of its work is done while the program continues.
-  Status answer_made(const Request& request, const std::function<Result<Attributes>(const AcknowledgeNode&)>& make);
-  Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Acknowledge&)>& change);
+  Status answer_made(const Request& request, const Result<Attributes>& made);
+  Status answer_done(const Request& request, Bytes answer, Status done);
   void fill(fuse_attr& out, const Attributes& attributes) const;
   void fill(fuse_entry_out& out, const Attributes& attributes) const;
+
+  // Sends the notice from a thread that answers no requests: it may wait for a page that one of them fills.
+  void notify_later(Inode node);
+  void end_notices();
 
   void entry_changed(Inode parent, std::string_view name) override;
   void node_changed(Inode node) override;
   void everything_changed() override;
 
   FileSystem& fs_;
-  LateChanges late_;  // used if the filesystem has no early changes
-  EarlyChanges& early_;
   Channel channel_;
   SessionOptions options_;
   std::function<void()> when_ready_;
@@ -149,6 +153,10 @@ class Session final : private ChangeListener {
   std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used only by the serving thread
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Workers> waiters_;  // for requests that wait for another process's transaction
+  std::mutex notices_mutex_;
+  bool notices_ended_ = false;        // under notices_mutex_
+  std::unique_ptr<Workers> notices_;  // one thread, from the first notify_later on; under notices_mutex_
 
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> serving_ = false;

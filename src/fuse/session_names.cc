@@ -37,9 +37,7 @@ Status Session::mknod(const Request& request, Buffer&) {
   Bytes rest = request.after<fuse_mknod_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
   NewNode node{.mode = in->mode, .owner = owner_of(request), .rdev = in->rdev};
-  return answer_made(request, [&](const AcknowledgeNode& acknowledge) {
-    return early_.make_node(request.inode(), name, node, acknowledge);
-  });
+  return answer_made(request, fs_.make_node(request.inode(), name, node));
 }
 
 Status Session::mkdir(const Request& request, Buffer&) {
@@ -47,42 +45,33 @@ Status Session::mkdir(const Request& request, Buffer&) {
   Bytes rest = request.after<fuse_mkdir_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
   NewNode node{.mode = in->mode & 07777, .owner = owner_of(request)};
-  return answer_made(request, [&](const AcknowledgeNode& acknowledge) {
-    return early_.make_dir(request.inode(), name, node, acknowledge);
-  });
+  return answer_made(request, fs_.make_dir(request.inode(), name, node));
 }
 
 Status Session::symlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
   std::string_view target = WARREN_TRY(take_name(rest));
-  return answer_made(request, [&](const AcknowledgeNode& acknowledge) {
-    return early_.make_symlink(request.inode(), name, target, owner_of(request), acknowledge);
-  });
+  return answer_made(request, fs_.make_symlink(request.inode(), name, target, owner_of(request)));
 }
 
 Status Session::link(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_link_in>());
   Bytes rest = request.after<fuse_link_in>();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_made(request, [&](const AcknowledgeNode& acknowledge) {
-    return early_.link(Inode{in->oldnodeid}, request.inode(), name, acknowledge);
-  });
+  return answer_made(request, fs_.link(Inode{in->oldnodeid}, request.inode(), name));
 }
 
 Status Session::unlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {},
-                     [&](const Acknowledge& acknowledge) { return early_.unlink(request.inode(), name, acknowledge); });
+  return answer_done(request, {}, fs_.unlink(request.inode(), name));
 }
 
 Status Session::rmdir(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {}, [&](const Acknowledge& acknowledge) {
-    return early_.remove_dir(request.inode(), name, acknowledge);
-  });
+  return answer_done(request, {}, fs_.remove_dir(request.inode(), name));
 }
 
 Status Session::rename(const Request& request, Buffer&) {
@@ -102,9 +91,7 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
   if (flags == RENAME_NOREPLACE) mode = RenameMode::kNoReplace;
   else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
   else if (flags != 0) return Error(Code::kInvalid, "unknown rename flags");
-  return answer_done(request, {}, [&](const Acknowledge& acknowledge) {
-    return early_.rename(request.inode(), name, Inode{new_parent}, new_name, mode, acknowledge);
-  });
+  return answer_done(request, {}, fs_.rename(request.inode(), name, Inode{new_parent}, new_name, mode));
 }
 
 Status Session::open_dir(const Request& request, Buffer&) {

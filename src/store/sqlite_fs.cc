@@ -35,21 +35,14 @@ Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
 
 Result<Transaction> SqliteFs::read_scope() { return Transaction::begin(database_, Access::kSharedRead); }
 
-Result<Transaction> SqliteFs::write_scope() { return Transaction::begin(database_, Access::kSharedWrite); }
-
-// Not if each change is committed on its own, nor while another process waits for the batch: it must see every change
-// that was acknowledged.
-void SqliteFs::acknowledge_early(const Acknowledge& acknowledge) const {
-  if (acknowledge && database_.batch().is_private()) acknowledge();
-}
-
-void SqliteFs::acknowledge_early(const AcknowledgeNode& acknowledge, const Attributes& node) const {
-  if (acknowledge && database_.batch().is_private()) acknowledge(node);
+Result<Transaction> SqliteFs::write_scope() {
+  WARREN_TRY(database_.reserve(0, Room::kLast));
+  return Transaction::begin(database_, Access::kSharedWrite);
 }
 
 Result<Transaction> SqliteFs::growth_scope(std::uint64_t bytes) {
   WARREN_TRY(database_.reserve(bytes));
-  return write_scope();
+  return Transaction::begin(database_, Access::kSharedWrite);
 }
 
 Result<std::unique_ptr<Unit>> SqliteFs::begin(UnitAccess access) {
@@ -178,12 +171,17 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   retained_.erase(kept);
   if (!nameless_.contains(node)) return;
   Result<Attributes> row = get_attributes(node);
-  if (database_.is_grouped() && row.ok() && row->size > limits::kShrinkBytes) {
+  guard.unlock();  // while it waits for another process's transaction
+  bool is_large = row.ok() && row->size > limits::kShrinkBytes;
+  if (database_.is_grouped() && (is_large || !collect(node).ok())) {
+    guard.lock();
     to_collect_.insert(node);
     store_.has_work();
     return;
   }
-  collect(node).ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
+  if (!database_.is_grouped()) {
+    collect(node).ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
+  }
 }
 
 Status SqliteFs::collect(Inode node) {
@@ -230,9 +228,11 @@ Result<bool> SqliteFs::collect_some() {
   auto guard = database_.lock();
   if (to_collect_.empty()) return false;
   Inode node = *to_collect_.begin();
+  guard.unlock();  // while it waits for another process's transaction
   if (WARREN_TRY(shrink_step(node, 0))) return true;
-  to_collect_.erase(node);
   WARREN_TRY(collect(node));
+  guard.lock();
+  to_collect_.erase(node);
   return !to_collect_.empty();
 }
 

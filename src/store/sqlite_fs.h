@@ -29,37 +29,25 @@ namespace warren {
 
 class Store;
 
-class SqliteFs final : public FileSystem, public EarlyChanges {
+class SqliteFs final : public FileSystem {
  public:
   static Result<std::unique_ptr<SqliteFs>> open(Store& store);
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
 
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
-  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override {
-    return make_node(parent, name, node, {});
-  }
-  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override {
-    return make_dir(parent, name, node, {});
-  }
-  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override {
-    return make_symlink(parent, name, target, owner, {});
-  }
-  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override {
-    return link(node, new_parent, new_name, {});
-  }
-  Status unlink(Inode parent, std::string_view name) override { return unlink(parent, name, {}); }
-  Status remove_dir(Inode parent, std::string_view name) override { return remove_dir(parent, name, {}); }
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
+  Status unlink(Inode parent, std::string_view name) override;
+  Status remove_dir(Inode parent, std::string_view name) override;
   Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
-                RenameMode mode) override {
-    return rename(parent, name, new_parent, new_name, mode, {});
-  }
+                RenameMode mode) override;
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
 
   Result<Attributes> get_attributes(Inode node) override;
-  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override {
-    return set_attributes(node, changes, {});
-  }
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
   Result<std::string> read_link(Inode node) override;
 
   Status retain(Inode node) override;
@@ -69,7 +57,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   void release(Inode node) override { forget(node, 1); }
 
   Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override;
-  Status write(Inode node, std::uint64_t offset, Bytes data) override { return write(node, offset, data, {}); }
+  Status write(Inode node, std::uint64_t offset, Bytes data) override;
   Result<std::uint64_t> append(Inode node, Bytes data) override;
   Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) override;
   Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) override;
@@ -84,23 +72,6 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Status remove_xattr(Inode node, std::string_view name) override;
 
   Result<FileSystemStats> stats() override;
-
-  EarlyChanges* early_changes() override { return this; }
-  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node,
-                               const AcknowledgeNode& acknowledge) override;
-  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node,
-                              const AcknowledgeNode& acknowledge) override;
-  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner,
-                                  const AcknowledgeNode& acknowledge) override;
-  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name,
-                          const AcknowledgeNode& acknowledge) override;
-  Status unlink(Inode parent, std::string_view name, const Acknowledge& acknowledge) override;
-  Status remove_dir(Inode parent, std::string_view name, const Acknowledge& acknowledge) override;
-  Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name, RenameMode mode,
-                const Acknowledge& acknowledge) override;
-  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes,
-                                    const AcknowledgeNode& acknowledge) override;
-  Status write(Inode node, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge) override;
 
   Status listen(ChangeListener* listener) override;
   bool run_idle_work() override;
@@ -145,7 +116,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
 
   explicit SqliteFs(Store& store);
   Result<Transaction> read_scope();
-  Result<Transaction> write_scope();  // for changes that take no space
+  Result<Transaction> write_scope();  // for changes that take little or no space
   Result<Transaction> growth_scope(std::uint64_t bytes);
 
   // Rows, with the errors the interface promises.
@@ -163,11 +134,8 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   void shift_subdirectories(Inode parent, int by);
   Result<bool> is_within(Inode dir, Inode ancestor);
 
-  void acknowledge_early(const Acknowledge& acknowledge) const;
-  void acknowledge_early(const AcknowledgeNode& acknowledge, const Attributes& node) const;
-
   Result<Attributes> insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode, Owner owner,
-                                 std::uint64_t rdev, std::uint64_t size, const AcknowledgeNode& acknowledge);
+                                 std::uint64_t rdev, std::uint64_t size);
   void add_nameless(std::unordered_set<Inode>& nodes, Inode node);
   std::size_t erase_nameless(std::unordered_set<Inode>& nodes, Inode node);
   Status check_new_name(const Attributes& parent, std::string_view name);
@@ -182,7 +150,7 @@ class SqliteFs final : public FileSystem, public EarlyChanges {
   Status check_replaceable(const Attributes& old_entry, const Attributes& new_entry);
 
   Result<Attributes> check_changes(Inode node, const AttributeChanges& changes);
-  Status write_row(Attributes& row, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge = {});
+  Status write_row(Attributes& row, std::uint64_t offset, Bytes data);
   Status resize_row(Attributes& row, std::uint64_t size);
   Result<bool> shrink_step(Inode node, std::uint64_t size);
   Status shrink_in_steps(Inode node, std::uint64_t size);

@@ -44,10 +44,9 @@ Status SqliteFs::charge_size(const Attributes& row, std::uint64_t new_size) {
   return store_.usage().charge(static_cast<std::int64_t>(new_size) - static_cast<std::int64_t>(row.size), 0);
 }
 
-Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge) {
+Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
   std::uint64_t new_size = std::max(row.size, offset + data.size());
   WARREN_TRY(charge_size(row, new_size));
-  acknowledge_early(acknowledge);
   WARREN_TRY(chunks_->write(row.inode, row.size, offset, data));
   row.size = new_size;
   row.mtime = clock_.now();
@@ -57,17 +56,18 @@ Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data, co
   return Ok{};
 }
 
-Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data, const Acknowledge& acknowledge) {
+Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
   if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   if (data.empty()) return Ok{};
   WARREN_TRY(check_extent(offset, data.size()));
-  WARREN_TRY(write_row(row, offset, data, acknowledge));
+  WARREN_TRY(write_row(row, offset, data));
   return scope.commit();
 }
 
 Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
+  if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   std::uint64_t offset = row.size;
@@ -113,8 +113,7 @@ Result<Attributes> SqliteFs::check_changes(Inode node, const AttributeChanges& c
   return row;
 }
 
-Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes,
-                                            const AcknowledgeNode& acknowledge) {
+Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& changes) {
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
   if (changes.size && database_.is_grouped()) {
@@ -135,7 +134,6 @@ Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& 
   if (changes.mtime) row.mtime = changes.mtime->at.value_or(now);
   row.ctime = now;
   Attributes result = WARREN_TRY(shown(row));
-  acknowledge_early(acknowledge, result);
   WARREN_TRY(nodes_->update(row));
   store_.journal()->note_attributes(node);
   WARREN_TRY(scope.commit());

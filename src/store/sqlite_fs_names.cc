@@ -99,8 +99,7 @@ Status SqliteFs::check_new_name(const Attributes& parent, std::string_view name)
 }
 
 Result<Attributes> SqliteFs::insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode,
-                                         Owner owner, std::uint64_t rdev, std::uint64_t size,
-                                         const AcknowledgeNode& acknowledge) {
+                                         Owner owner, std::uint64_t rdev, std::uint64_t size) {
   WARREN_TRY(check_new_name(parent, name));
   WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(size), 1));
   Timestamp now = clock_.now();
@@ -120,56 +119,52 @@ Result<Attributes> SqliteFs::insert_node(const Attributes& parent, std::string_v
   node.inode = WARREN_TRY(nodes_->insert(node));
   Attributes made = node;
   if (node.is_directory()) made.nlink = 2;
-  acknowledge_early(acknowledge, made);
   WARREN_TRY(nodes_->insert_entry(parent.inode, name, node.inode));
   WARREN_TRY(nodes_->touch(parent.inode, now));
   store_.journal()->note_entry(parent.inode, name);
   return made;
 }
 
-Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, const NewNode& node,
-                                       const AcknowledgeNode& acknowledge) {
+Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
   if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("a node of type {:o} cannot be created", type));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   std::uint64_t rdev = type == S_IFCHR || type == S_IFBLK ? node.rdev : 0;
-  Attributes made =
-      WARREN_TRY(insert_node(dir, name, type | (node.mode & kPermissions), node.owner, rdev, 0, acknowledge));
+  Attributes made = WARREN_TRY(insert_node(dir, name, type | (node.mode & kPermissions), node.owner, rdev, 0));
   WARREN_TRY(scope.commit());
   return made;
 }
 
 Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
-  auto guard = database_.lock();  // so that nobody removes it between creation and retaining
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
+  // In one transaction, so that nobody removes it before it is retained.
+  Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
+  WARREN_TRY(scope.commit());
   ++retained_[made.inode];
   return made;
 }
 
-Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node,
-                                      const AcknowledgeNode& acknowledge) {
+Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
-  Attributes made =
-      WARREN_TRY(insert_node(dir, name, S_IFDIR | (node.mode & kPermissions), node.owner, 0, 0, acknowledge));
+  Attributes made = WARREN_TRY(insert_node(dir, name, S_IFDIR | (node.mode & kPermissions), node.owner, 0, 0));
   facts(made.inode) = {.parent = parent, .subdirectories = 0};
   shift_subdirectories(parent, 1);
   WARREN_TRY(scope.commit());
   return made;
 }
 
-Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner,
-                                          const AcknowledgeNode& acknowledge) {
+Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_link_target(target));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
-  Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size(), acknowledge));
+  Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size()));
   WARREN_TRY(nodes_->set_target(made.inode, target));
   WARREN_TRY(scope.commit());
   return made;
@@ -197,8 +192,7 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
   return node.inode;
 }
 
-Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name,
-                                  const AcknowledgeNode& acknowledge) {
+Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
@@ -212,7 +206,6 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   Timestamp now = clock_.now();
   ++row.nlink;
   row.ctime = now;
-  acknowledge_early(acknowledge, row);
   WARREN_TRY(nodes_->update(row));
   WARREN_TRY(nodes_->insert_entry(new_parent, new_name, node));
   WARREN_TRY(nodes_->touch(new_parent, now));
@@ -274,20 +267,19 @@ Status SqliteFs::remove_name(Inode parent, std::string_view name, const Attribut
   return drop_link(entry, now);
 }
 
-Status SqliteFs::unlink(Inode parent, std::string_view name, const Acknowledge& acknowledge) {
+Status SqliteFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
   Attributes entry = WARREN_TRY(get_entry(parent, name));
   if (entry.is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
-  acknowledge_early(acknowledge);
   Timestamp now = clock_.now();
   WARREN_TRY(remove_name(parent, name, entry, now));
   WARREN_TRY(nodes_->touch(parent, now));
   return scope.commit();
 }
 
-Status SqliteFs::remove_dir(Inode parent, std::string_view name, const Acknowledge& acknowledge) {
+Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
@@ -298,7 +290,6 @@ Status SqliteFs::remove_dir(Inode parent, std::string_view name, const Acknowled
   if (WARREN_TRY(nodes_->has_entries(entry.inode))) {
     return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(name)));
   }
-  acknowledge_early(acknowledge);
   Timestamp now = clock_.now();
   WARREN_TRY(remove_name(parent, name, entry, now));
   WARREN_TRY(nodes_->touch(parent, now));
@@ -317,7 +308,7 @@ Status SqliteFs::check_replaceable(const Attributes& old_entry, const Attributes
 }
 
 Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
-                        RenameMode mode, const Acknowledge& acknowledge) {
+                        RenameMode mode) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_name(new_name));
   Transaction scope = WARREN_TRY(write_scope());
@@ -339,11 +330,9 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
     if (new_entry->is_directory() && WARREN_TRY(is_within(parent, new_entry->inode))) {
       return Error(Code::kInvalid, "a directory cannot move into itself");
     }
-    acknowledge_early(acknowledge);
     WARREN_TRY(exchange(parent, name, old_entry, new_parent, new_name, *new_entry));
   } else {
     if (new_entry) WARREN_TRY(check_replaceable(old_entry, *new_entry));
-    acknowledge_early(acknowledge);
     WARREN_TRY(replace(parent, name, old_entry, new_parent, new_name, new_entry));
   }
   return scope.commit();

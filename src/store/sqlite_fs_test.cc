@@ -140,7 +140,7 @@ TEST_F(SqliteFsTest, MoreFilesThanTheCacheHoldsAreAllFound) {
   EXPECT_EQ(error_of(stat(one_->fs(), "/7")), Code::kNotFound);
 }
 
-// As a mount does: changes are kept back and acknowledged early.
+// As a mount does: changes are kept back.
 class GroupedFsTest : public ::testing::Test {
  protected:
   std::unique_ptr<Store> open(OpenMode mode, Commits commits) {
@@ -148,48 +148,11 @@ class GroupedFsTest : public ::testing::Test {
     return Store::open(dir_.file("a.db"), options, clock_).value();
   }
   FileSystem& fs() { return store_->fs(); }
-  EarlyChanges& early() { return *fs().early_changes(); }
 
   testing::TempDir dir_;
   testing::FakeClock clock_;
   std::unique_ptr<Store> store_ = open(OpenMode::kCreate, Commits::kGrouped);
 };
-
-TEST_F(GroupedFsTest, AChangeIsAcknowledgedOnceBeforeItReturns) {
-  Inode file = early().make_node(kRootInode, "f", {.mode = 0600}, {})->inode;
-  int told = 0;
-  ASSERT_OK(early().write(file, 0, as_bytes("text"), [&] { ++told; }));
-  EXPECT_EQ(told, 1);
-  ASSERT_OK(early().rename(kRootInode, "f", kRootInode, "g", RenameMode::kReplace, [&] { ++told; }));
-  EXPECT_EQ(told, 2);
-  EXPECT_EQ(*read_file(fs(), "/g"), "text");
-  ASSERT_OK(early().unlink(kRootInode, "g", [&] { ++told; }));
-  EXPECT_EQ(told, 3);
-}
-
-TEST_F(GroupedFsTest, ARefusedChangeIsNotAcknowledged) {
-  int told = 0;
-  ASSERT_OK(fs().make_dir(kRootInode, "d", {.mode = 0700}));
-  ASSERT_OK(write_file(fs(), "/d/f", as_bytes("x")));
-  auto tell = [&] { ++told; };
-  auto tell_node = [&](const Attributes&) { ++told; };
-  EXPECT_EQ(error_of(early().make_node(kRootInode, "d", {.mode = 0600}, tell_node)), Code::kExists);
-  EXPECT_EQ(error_of(early().unlink(kRootInode, "d", tell)), Code::kIsDirectory);
-  EXPECT_EQ(error_of(early().remove_dir(kRootInode, "d", tell)), Code::kNotEmpty);
-  EXPECT_EQ(error_of(early().rename(kRootInode, "none", kRootInode, "g", RenameMode::kReplace, tell)), Code::kNotFound);
-  ASSERT_OK(store_->usage().set_quota({.bytes = 10, .inodes = {}}));
-  Inode file = stat(fs(), "/d/f")->inode;
-  EXPECT_EQ(error_of(early().write(file, 0, as_bytes("eleven bytes"), tell)), Code::kNoSpace);
-  EXPECT_EQ(told, 0);
-}
-
-TEST_F(GroupedFsTest, WhereEachChangeIsCommittedAloneNothingIsAcknowledgedEarly) {
-  store_.reset();
-  store_ = open(OpenMode::kReadWrite, Commits::kEach);
-  int told = 0;
-  ASSERT_OK(early().make_dir(kRootInode, "d", {.mode = 0700}, [&](const Attributes&) { ++told; }));
-  EXPECT_EQ(told, 0);
-}
 
 TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
   std::string content(4096, 'x');

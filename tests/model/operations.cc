@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "fs/late_changes.h"
 
 namespace warren::testing {
 namespace {
@@ -17,44 +16,27 @@ std::string failure(const Result<T>& result) {
   return fmt::format("fails: {}", name_of(result.error().code()));
 }
 
-Outcome told(const Status& status) { return {.text = status.ok() ? "ok" : failure(status)}; }
+Outcome described(const Status& status) { return {.text = status.ok() ? "ok" : failure(status)}; }
 
-Outcome told(const Result<Attributes>& result) {
+Outcome described(const Result<Attributes>& result) {
   if (!result.ok()) return {.text = failure(result)};
   return {.text = describe(*result), .node = *result};
 }
 
-Outcome told(const Result<std::uint64_t>& result) {
+Outcome described(const Result<std::uint64_t>& result) {
   return {.text = result.ok() ? std::to_string(*result) : failure(result)};
 }
 
-Outcome told(const Result<std::string>& result) {
+Outcome described(const Result<std::string>& result) {
   if (!result.ok()) return {.text = failure(result)};
   return {.text = fmt::format("{} bytes, hash {:x}", result->size(), std::hash<std::string>{}(*result))};
 }
 
-Outcome told(const Result<std::vector<std::string>>& result) {
+Outcome described(const Result<std::vector<std::string>>& result) {
   if (!result.ok()) return {.text = failure(result)};
   std::string text;
   for (const std::string& each : *result) text += quote(each) + " ";
   return {.text = text};
-}
-
-// An early acknowledgement must equal the final result.
-Outcome heard(const std::function<Result<Attributes>(const AcknowledgeNode&)>& change) {
-  std::optional<Attributes> early;
-  Outcome outcome = told(change([&](const Attributes& node) { early = node; }));
-  if (!early) return outcome;
-  std::string said = describe(*early);
-  if (outcome.text.compare(said) != 0) outcome.text += ", but told before: " + said;
-  return outcome;
-}
-
-Outcome heard(const std::function<Status(const Acknowledge&)>& change) {
-  int times = 0;
-  Outcome outcome = told(change([&] { ++times; }));
-  if (times > 1 || (times == 1 && outcome.text != "ok")) outcome.text += ", but told before that it is done";
-  return outcome;
 }
 
 Result<std::vector<std::string>> list(FileSystem& fs, Inode dir, std::size_t page_size) {
@@ -149,45 +131,35 @@ std::string describe(const Operation& of) {
 }
 
 Outcome apply(FileSystem& fs, const Operation& of, Inode node, Inode other) {
-  LateChanges late(fs);
-  EarlyChanges& changes = fs.early_changes() != nullptr ? *fs.early_changes() : late;
   switch (of.call) {
-    case Call::kLookup: return told(fs.lookup(node, of.name));
-    case Call::kMakeNode:
-      return heard([&](const AcknowledgeNode& t) { return changes.make_node(node, of.name, of.new_node, t); });
-    case Call::kMakeDir:
-      return heard([&](const AcknowledgeNode& t) { return changes.make_dir(node, of.name, of.new_node, t); });
-    case Call::kMakeSymlink:
-      return heard(
-          [&](const AcknowledgeNode& t) { return changes.make_symlink(node, of.name, of.data, of.new_node.owner, t); });
-    case Call::kCreate: return told(fs.create(node, of.name, of.new_node));
-    case Call::kLink: return heard([&](const AcknowledgeNode& t) { return changes.link(node, other, of.name, t); });
-    case Call::kUnlink: return heard([&](const Acknowledge& t) { return changes.unlink(node, of.name, t); });
-    case Call::kRemoveDir: return heard([&](const Acknowledge& t) { return changes.remove_dir(node, of.name, t); });
-    case Call::kRename:
-      return heard(
-          [&](const Acknowledge& t) { return changes.rename(node, of.name, other, of.other_name, of.rename_mode, t); });
-    case Call::kList: return told(list(fs, node, of.length));
-    case Call::kGetAttributes: return told(fs.get_attributes(node));
-    case Call::kSetAttributes:
-      return heard([&](const AcknowledgeNode& t) { return changes.set_attributes(node, of.changes, t); });
-    case Call::kReadLink: return told(fs.read_link(node));
-    case Call::kRetain: return told(fs.retain(node));
+    case Call::kLookup: return described(fs.lookup(node, of.name));
+    case Call::kMakeNode: return described(fs.make_node(node, of.name, of.new_node));
+    case Call::kMakeDir: return described(fs.make_dir(node, of.name, of.new_node));
+    case Call::kMakeSymlink: return described(fs.make_symlink(node, of.name, of.data, of.new_node.owner));
+    case Call::kCreate: return described(fs.create(node, of.name, of.new_node));
+    case Call::kLink: return described(fs.link(node, other, of.name));
+    case Call::kUnlink: return described(fs.unlink(node, of.name));
+    case Call::kRemoveDir: return described(fs.remove_dir(node, of.name));
+    case Call::kRename: return described(fs.rename(node, of.name, other, of.other_name, of.rename_mode));
+    case Call::kList: return described(list(fs, node, of.length));
+    case Call::kGetAttributes: return described(fs.get_attributes(node));
+    case Call::kSetAttributes: return described(fs.set_attributes(node, of.changes));
+    case Call::kReadLink: return described(fs.read_link(node));
+    case Call::kRetain: return described(fs.retain(node));
     case Call::kForget: fs.forget(node, of.length); return {.text = "done"};
-    case Call::kOpen: return told(fs.open(node));
-    case Call::kRead: return told(read(fs, node, of.offset, of.length));
-    case Call::kWrite:
-      return heard([&](const Acknowledge& t) { return changes.write(node, of.offset, as_bytes(of.data), t); });
-    case Call::kAppend: return told(fs.append(node, as_bytes(of.data)));
-    case Call::kAllocate: return told(fs.allocate(node, of.allocate_mode, of.offset, of.length));
-    case Call::kSeekData: return told(fs.seek_data(node, of.offset));
-    case Call::kSeekHole: return told(fs.seek_hole(node, of.offset));
-    case Call::kCopyRange: return told(fs.copy_range(node, of.offset, other, of.other_offset, of.length));
-    case Call::kSync: return told(fs.sync(node));
-    case Call::kGetXattr: return told(fs.get_xattr(node, of.name));
-    case Call::kListXattrs: return told(fs.list_xattrs(node));
-    case Call::kSetXattr: return told(fs.set_xattr(node, of.name, as_bytes(of.data), of.xattr_mode));
-    case Call::kRemoveXattr: return told(fs.remove_xattr(node, of.name));
+    case Call::kOpen: return described(fs.open(node));
+    case Call::kRead: return described(read(fs, node, of.offset, of.length));
+    case Call::kWrite: return described(fs.write(node, of.offset, as_bytes(of.data)));
+    case Call::kAppend: return described(fs.append(node, as_bytes(of.data)));
+    case Call::kAllocate: return described(fs.allocate(node, of.allocate_mode, of.offset, of.length));
+    case Call::kSeekData: return described(fs.seek_data(node, of.offset));
+    case Call::kSeekHole: return described(fs.seek_hole(node, of.offset));
+    case Call::kCopyRange: return described(fs.copy_range(node, of.offset, other, of.other_offset, of.length));
+    case Call::kSync: return described(fs.sync(node));
+    case Call::kGetXattr: return described(fs.get_xattr(node, of.name));
+    case Call::kListXattrs: return described(fs.list_xattrs(node));
+    case Call::kSetXattr: return described(fs.set_xattr(node, of.name, as_bytes(of.data), of.xattr_mode));
+    case Call::kRemoveXattr: return described(fs.remove_xattr(node, of.name));
     case Call::kBegin:
     case Call::kEnd: break;
   }

@@ -1,0 +1,101 @@
+// A disk that fails while a store for a mount has changes that it acknowledged and has not stored.
+#include <gtest/gtest.h>
+
+#include "db/faulty_vfs_testing.h"
+#include "fs/list_dir.h"
+#include "fs/path_ops.h"
+#include "store/sqlite_fs.h"
+#include "store/store.h"
+#include "store/transaction_unit.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::DiskCall;
+using testing::DiskFault;
+using testing::error_of;
+using testing::FakeClock;
+using testing::FaultLasts;
+using testing::FaultyVfs;
+using testing::TempDir;
+
+class GroupedFaultTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK(Store::open(path_, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock_));
+    store_ = Store::open(path_, {.durability = Durability::kProcess, .commits = Commits::kGrouped, .vfs = disk_.name()},
+                         clock_)
+                 .value();
+  }
+  FileSystem& fs() { return store_->fs(); }
+  Inode make(std::string_view name, std::string_view content) {
+    Inode file = fs().make_node(kRootInode, name, {.mode = 0600})->inode;
+    EXPECT_OK(fs().write(file, 0, as_bytes(content)));
+    return file;
+  }
+
+  TempDir dir_;
+  std::string path_ = dir_.file("a.db");
+  FakeClock clock_;
+  FaultyVfs disk_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(GroupedFaultTest, WhatWasDoneStaysUntilTheDiskTakesItAndEverySyncReportsTheFailure) {
+  for (DiskFault fault : {DiskFault::kNoSpace, DiskFault::kIo}) {
+    std::string name = fault == DiskFault::kIo ? "io" : "full";
+    disk_.heal();
+    Inode before = make(name + "-before", "stored");
+    ASSERT_OK(fs().sync(before));
+    disk_.fail({.call = DiskCall::kWrite, .fault = fault, .lasts = FaultLasts::kFromThenOn});
+    Inode file = make(name, std::string(200'000, 'x'));
+    ASSERT_OK(fs().unlink(kRootInode, name + "-before"));
+    ASSERT_OK(fs().make_symlink(kRootInode, name + "-link", "target", {}));
+    Code expected = fault == DiskFault::kIo ? Code::kIo : Code::kNoSpace;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(error_of(fs().sync(file)), expected);
+      EXPECT_EQ(read_file(fs(), "/" + name)->size(), 200'000U);
+      EXPECT_EQ(*fs().read_link(fs().lookup(kRootInode, name + "-link")->inode), "target");
+      EXPECT_EQ(error_of(stat(fs(), "/" + name + "-before")), Code::kNotFound);
+    }
+    EXPECT_EQ(error_of(fs().write(file, 0, as_bytes("more"))), expected) << "nothing is added to a full disk";
+    disk_.heal();
+    ASSERT_OK(fs().sync(file));
+    EXPECT_OK(fs().write(file, 0, as_bytes("more")));
+    auto other = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).value();
+    EXPECT_EQ(read_file(other->fs(), "/" + name)->size(), 200'000U);
+    EXPECT_EQ(error_of(stat(other->fs(), "/" + name + "-before")), Code::kNotFound);
+  }
+}
+
+// Every read of a change may fail, wherever it is: the change is refused then, and those before it stay.
+TEST_F(GroupedFaultTest, AChangeThatFailsHalfWayIsTakenBackAlone) {
+  ASSERT_OK(fs().make_dir(kRootInode, "d", {.mode = 0700}));
+  Inode dir = fs().lookup(kRootInode, "d")->inode;
+  Inode file = make("f", std::string(100'000, 'a'));
+  ASSERT_OK(fs().sync(file));
+  Inode earlier = make("earlier", "kept");
+  {
+    // A unit that is dropped after it has changed rows and content, some kept in memory, some in SQLite.
+    auto unit = TransactionUnit::begin(store_->database(), Access::kSharedWrite).value();
+    ASSERT_OK(fs().rename(kRootInode, "f", dir, "g", RenameMode::kReplace));
+    ASSERT_OK(fs().write(file, 50'000, as_bytes(std::string(90'000, 'b'))));
+    ASSERT_OK(fs().write(earlier, 0, as_bytes("lost")));
+    ASSERT_OK(fs().unlink(kRootInode, "earlier"));
+    ASSERT_OK(fs().make_symlink(dir, "link", "target", {}));
+    EXPECT_EQ(list_names(fs(), dir)->size(), 2U);
+  }
+  EXPECT_EQ(*read_file(fs(), "/f"), std::string(100'000, 'a'));
+  EXPECT_EQ(*read_file(fs(), "/earlier"), "kept");
+  EXPECT_TRUE(list_names(fs(), dir)->empty());
+  ASSERT_OK(fs().sync(file));
+  auto other = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).value();
+  EXPECT_EQ(*read_file(other->fs(), "/earlier"), "kept");
+  EXPECT_TRUE(list_names(other->fs(), dir)->empty());
+}
+
+}  // namespace
+}  // namespace warren
