@@ -97,13 +97,14 @@ struct Plan {
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
   std::vector<std::pair<std::int64_t, std::string>> closed;  // dead letters, and how
-  std::vector<std::int64_t> operations;                      // done by this round
+  std::vector<OperationEnd> operations;                      // done by this round
   std::set<std::string> released;                            // whose waiting deliveries were looked at
   std::set<std::string> seen;                                // agents that sent something
   std::size_t delivery_count = 0;
   Supervision supervision;                         // of agents that the relay starts
   std::unordered_map<std::int64_t, bool> entered;  // arrivals by stamp: whether as completed
   bool drops_bodies = false;                       // those in unneeded_bodies_
+  bool is_trial = false;                           // of one operation, and nothing else
 
   bool is_empty() const;
   bool must_be_durable() const;  // before it is carried out
@@ -162,6 +163,7 @@ class Relay {
   void recognise(Outgoing& outgoing);
 
   // Planning: relay_plan.cc for files in outboxes, relay_progress.cc for everything else.
+  Status plan_new(Plan& plan);  // everything but changes of earlier deliveries
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
@@ -189,8 +191,13 @@ class Relay {
   Status plan_operations(Plan& plan);
   // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
   Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
+  Result<Readiness> plan_letter(Plan& plan, const Operation& operation, std::int64_t letter);
   Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
   Result<Readiness> restage(Plan& plan, Delivery delivery);
+  Result<Readiness> restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient);
+  std::string agent_for(const std::string& recipient) const;
+  void give_up(Plan& plan, const Operation& operation, const std::string& why);
+  void suspect(const Plan& plan, const Error& why);
   void note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error);
   void notify(Plan& plan, std::string_view agent, Message message);
   void nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why);
@@ -209,6 +216,7 @@ class Relay {
   Status check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const;
   bool is_asked_here(const Operation& operation) const;
   Status plan_start(Plan& plan, const Operation& operation);
+  void note_start_failed(Plan& plan, Life life, const Error& why);
   Result<Child> start_agent(Life& life);
   Status plan_release(Plan& plan, const Outgoing& outgoing);
   Result<std::string> find_home_of_life(const std::string& name);
@@ -325,6 +333,8 @@ class Relay {
   std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
+  std::set<std::int64_t> suspects_;               // operations of a round that failed: each is tried alone
+  std::map<std::int64_t, std::string> given_up_;  // operations that failed alone, and why
   std::int64_t newest_stamp_ns_ = 0;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
@@ -360,6 +370,7 @@ class Relay {
 };
 
 std::string text_in(const Json& payload, const char* key);  // of an operation; "" if there is none
+std::string message_of(const Operation& operation);         // the id of the message that requests it
 
 bool is_shortage(const Error& error);  // of descriptors or space: the operation is repeated as it was
 

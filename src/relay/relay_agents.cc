@@ -30,11 +30,6 @@ Result<std::string> make_token() {
   return hex_of(bytes);
 }
 
-std::string message_of(const Operation& operation) {
-  Result<Json> payload = parse_json(operation.payload);
-  return payload.ok() ? text_in(*payload, "message") : "";
-}
-
 // Text that every ledger accepts: bytes that are not UTF-8 are escaped.
 std::string text_of(std::string_view bytes) {
   std::string quoted = quote(bytes);
@@ -57,6 +52,11 @@ Json meta_of(const Life& life) {
 std::string text_in(const Json& payload, const char* key) {
   bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
   return is_text ? payload[key].get<std::string>() : "";
+}
+
+std::string message_of(const Operation& operation) {
+  Result<Json> payload = parse_json(operation.payload);
+  return payload.ok() ? text_in(*payload, "message") : "";
 }
 
 Status Relay::recover_agents() {
@@ -175,15 +175,20 @@ Status Relay::plan_start(Plan& plan, const Operation& operation) {
     tell_of_life(plan, life.spawner, life, "spawned");
     log_.note(Severity::kInfo, "agent_spawned",
               {{"agent", life.name}, {"spawner", life.spawner}, {"cli", life.cli}, {"pid", life.process.pid}});
+    plan.supervision.lives.push_back(std::move(life));
   } else {
-    life.state = LifeState::kFailed;
-    life.outcome = child.error().message();
-    life.ended_at_us = clock_.now_us();
-    nack(plan, life.spawner, life.message_id, child.error());
-    log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
+    note_start_failed(plan, std::move(life), child.error());
   }
-  plan.supervision.lives.push_back(std::move(life));
   return Ok{};
+}
+
+void Relay::note_start_failed(Plan& plan, Life life, const Error& why) {
+  life.state = LifeState::kFailed;
+  life.outcome = why.message();
+  life.ended_at_us = clock_.now_us();
+  nack(plan, life.spawner, life.message_id, why);
+  log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
+  plan.supervision.lives.push_back(std::move(life));
 }
 
 void Relay::put_status(Plan& plan, const std::string& name, std::string_view status) {

@@ -21,6 +21,10 @@ void Relay::observe_round(const Plan& plan) {
   observe_changes(plan.changes);
   observe_changes(plan.acks);
   observe_requests(plan);
+  for (const OperationEnd& one : plan.operations) {
+    given_up_.erase(one.id);
+    if (!one.error.empty()) metrics_.add(Tally::kOperationsFailed);
+  }
   if (!plan.agents.empty()) count_agents();
   if (clock_.monotonic_ns() >= outboxes_at_ns_) observe_outboxes();
   housekeeper_->note_change();

@@ -87,7 +87,7 @@ class Redelivery(Scenario):
         self.letter = self.case.query("SELECT id FROM dead_letters WHERE closed_at IS NULL")[0][0]
 
     def steps(self):
-        self.case.command("dead", "redeliver", str(self.letter))
+        self.case.command("dead", "redeliver", str(self.letter), "--no-wait")
         self.wanted = {"ghost": [("alice", str(self.run))]}
         yield lambda: self.case.query("SELECT id FROM dead_letters WHERE closed_at IS NULL") == []
 

@@ -14,10 +14,13 @@
 
 namespace warren::cli {
 
-std::vector<Command> make_relay_servers();     // up, down, status, tail
-std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
+std::vector<Command> make_relay_servers();   // up, down, status, tail
+std::vector<Command> make_relay_messages();  // send, broadcast, inbox, ack, nack, channels
+// Until the letter's delivery was made, or waits for its recipient. Fails if it died again.
+Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay::DeadLetter& letter,
+                           std::int64_t until_ns);
 std::vector<Command> make_relay_agents();      // agents, spawn, release
-std::vector<Command> make_relay_caretakers();  // dead, archive, backup, adopt, fsck
+std::vector<Command> make_relay_caretakers();  // dead, operations, archive, backup, adopt, fsck
 
 Command make_relay_top();
 

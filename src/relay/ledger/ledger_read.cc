@@ -161,6 +161,8 @@ Result<Counts> Ledger::count() {
   while (WARREN_TRY(rows.next())) counts.deliveries[std::string(rows.text(0))] = rows.integer(1);
   counts.dead_letters = WARREN_TRY(count_dead_.find_integer())
   .value_or(0);
+  if (has_operation_errors_) counts.failed_operations = WARREN_TRY(count_failed_.find_integer())
+  .value_or(0);
   if (!reads_arrivals_) return counts;
   std::int64_t arrivals = WARREN_TRY(count_arrivals_.find_integer())
   .value_or(0);
@@ -169,15 +171,6 @@ Result<Counts> Ledger::count() {
     counts.deliveries["pending"] += arrivals;
   }
   return counts;
-}
-
-Result<std::vector<Operation>> Ledger::open_operations() {
-  std::vector<Operation> found;
-  Rows rows = (homes_ ? operations_.bind(1, home()) : operations_).rows();
-  while (WARREN_TRY(rows.next())) {
-    found.push_back({rows.integer(0), std::string(rows.text(1)), std::string(rows.text(2))});
-  }
-  return found;
 }
 
 Result<std::optional<std::string>> Ledger::find_value(std::string_view key) {
