@@ -103,6 +103,11 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
     else drop_strange(plan, candidate, read.error());
     return Ok{};
   }
+  Sighting seen{read->facts.size, read->facts.mtime_ns};
+  if (!candidate.is_complete && seen != candidate.seen) {  // it is being written
+    watcher_->look_again(candidate);
+    return Ok{};
+  }
   row.size = read->facts.size;
   row.mtime_ns = read->facts.mtime_ns;
   row.inode = read->facts.inode;
