@@ -177,7 +177,7 @@ class Relay {
   Status plan_routes(Plan& plan, Outgoing& outgoing);
   void refuse(Plan& plan, Outgoing outgoing, const Error& why);
   void look_again(const Candidate& candidate, const Error& why);
-  void drop_strange(Plan& plan, const Candidate& candidate, const Error& why);
+  Status plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& candidate, const Error& why);
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
 

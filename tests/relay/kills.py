@@ -103,6 +103,21 @@ class Refused(Scenario):
         self.case.assertEqual(letters, [(1,)])
 
 
+class Strange(Scenario):
+    """Not a file that can be read: a link. It is answered once, and moved aside, not deleted."""
+
+    def steps(self):
+        self.name = f"{1_706_123_456_789_000_000 + self.run}-a1b2c3d4"
+        os.symlink("/etc/hostname", self.case.root / f"agents/alice/outbox/{self.name}.msg")
+        self.wanted = {"alice": {f"alice/{self.name}": ["denied"]}}
+        yield lambda: self.case.got.get("alice")
+
+    def after(self):
+        moved = list(self.case.root.glob(f"archive/*/alice/{self.name}.msg.strange"))
+        self.case.assertEqual([os.readlink(one) for one in moved], ["/etc/hostname"])
+        self.case.assertFalse(os.path.lexists(self.case.root / f"agents/alice/outbox/{self.name}.msg"))
+
+
 class Conflict(Scenario):
     """Other bytes under the name of an earlier message."""
 
@@ -256,6 +271,9 @@ class Kills(RelayCase):
 
     def test_a_refused_message(self):
         self.try_all(Refused)
+
+    def test_a_strange_file(self):
+        self.try_all(Strange)
 
     def test_a_conflict(self):
         self.try_all(Conflict)
