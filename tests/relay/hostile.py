@@ -418,7 +418,7 @@ class Places(RelayCase):
                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent)
         self.process = as_nobody("up")
         self.wait(lambda: self.log_events("started"), 60)
-        with as_nobody("send", "nobody", "x", "--from", "alice") as sending:
+        with as_nobody("send", "nobody", "x", "--from", "alice", "--register") as sending:
             self.assertEqual(sending.wait(), 0, sending.stderr.read())
         self.wait(lambda: self.inbox("alice"))
         self.kill(signal.SIGTERM)

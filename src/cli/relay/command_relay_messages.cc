@@ -109,7 +109,7 @@ Result<std::string> read_body(Context& context) {
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::move(to)};
   message.kind = args.get("kind");
   message.thread = args.find("thread").value_or("");
@@ -246,13 +246,8 @@ Result<Exit> run_channels(Context& context, const Arguments& args) {
 }
 
 std::vector<Option> send_options() {
-  return {
-      {.name = "from",
-       .letter = 'f',
-       .value = "NAME",
-       .help = "the sending agent",
-       .fallback = "Operator",
-       .environment = "AGENT_RELAY_NAME"},
+  std::vector<Option> options = relay_sender_options("the sending agent");
+  std::vector<Option> own = {
       {.name = "kind",
        .value = "KIND",
        .help = "message, ack, nack, status, subscribe, unsubscribe",
@@ -274,6 +269,8 @@ std::vector<Option> send_options() {
        .choices = {"delivered", "read", "acked"}},
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
       json_option()};
+  options.insert(options.end(), own.begin(), own.end());
+  return options;
 }
 
 }  // namespace
