@@ -55,6 +55,10 @@ class Performer {
   }
 
   Status sync() {
+    for (const std::string& path : changed_) {
+      bool is_synced = WARREN_TRY(sync_node(path));
+      if (!is_synced) return sync_all(base_, intent_);
+    }
     for (const std::string& dir : touched_) {
       Status done = base_.sync_dir(dir);
       bool is_gone =
@@ -134,6 +138,7 @@ class Performer {
     std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
     if (!there || there->st_ino != step.old_node.inode) return interfered(step.path);
     WARREN_TRY(base_.set_metadata(step.path, to));
+    changed_.insert(step.path);
     return Ok{};
   }
 
@@ -145,8 +150,8 @@ class Performer {
     bool is_same = ::fstat(target.get(), &info) == 0 && info.st_ino == step.old_node.inode;
     if (!is_same) return interfered(step.path);
     WARREN_TRY(copy_host_content(source.get(), target.get()).within(quote(step.path)));
-    if (::fsync(target.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(step.path)));
     WARREN_TRY(base_.set_metadata(step.path, metadata));
+    if (::fsync(target.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(step.path)));
     return Ok{};
   }
 
@@ -188,14 +193,33 @@ class Performer {
   Result<bool> undo_metadata(const Step& step) {
     std::optional<struct stat> there = WARREN_TRY(base_.find(step.path));
     if (!there || there->st_ino != step.old_node.inode) return true;
-    WARREN_TRY(base_.set_metadata(step.path, step.before));
+    WARREN_TRY(set_metadata(step, step.before));
+    return true;
+  }
+
+  // Syncing its directory does not sync a node's own mode, owner and attributes. Returns false for a node that cannot
+  // be opened for that: its mode forbids it, or it is a link or a device.
+  Result<bool> sync_node(const std::string& path) {
+    std::optional<struct stat> info = WARREN_TRY(base_.find(path));
+    if (!info) return true;
+    if (S_ISDIR(info->st_mode)) {
+      Status done = base_.sync_dir(path);
+      if (!done.ok() && done.error().code() == Code::kDenied) return false;
+      WARREN_TRY(std::move(done));
+      return true;
+    }
+    if (!S_ISREG(info->st_mode)) return false;
+    Result<Fd> node = base_.open_file(path, O_RDONLY);
+    if (!node.ok()) return false;
+    if (::fsync(node->get()) != 0) return system_error(errno, fmt::format("sync {}", quote(path)));
     return true;
   }
 
   HostTree& base_;
   const Intent& intent_;
   std::unordered_map<std::uint64_t, const Step*> put_in_;  // by slot
-  std::set<std::string> touched_;
+  std::set<std::string> touched_;                          // directories whose entries changed
+  std::set<std::string> changed_;                          // nodes whose metadata was set
 };
 
 // With more steps than this, one sync of the whole filesystem is cheaper.

@@ -9,8 +9,9 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
@@ -25,48 +26,8 @@ constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
-// A message from the relay itself. These are never answered, so that there are no loops.
-void Relay::notify(Plan& plan, std::string_view agent, Message message) {
-  const AgentRow* known = router_.find_agent(agent);
-  if (known == nullptr || known->status == "terminated") return;
-  Outgoing outgoing;
-  outgoing.message = std::move(message);
-  outgoing.message.to = agent;
-  outgoing.row.agent = kOrchestrator;
-  outgoing.row.direction = "inbox";
-  outgoing.row.status = "processing";
-  outgoing.row.type = outgoing.message.kind;
-  outgoing.row.target = agent;
-  outgoing.row.size = outgoing.message.body.size();
-  outgoing.row.discovered_at_us = clock_.now_us();
-  outgoing.discovered_ns = clock_.monotonic_ns();
-  Delivery delivery;
-  delivery.recipient = agent;
-  if (router_.is_remote(*known)) delivery.state = DeliveryState::kRouted;
-  delivery.deadline_ms = now_ms() + config_.deadline.count();
-  outgoing.deliveries.push_back(std::move(delivery));
-  ++plan.delivery_count;
-  plan.messages.push_back(std::move(outgoing));
-}
-
-void Relay::nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why) {
-  Message message{.kind = "nack", .reference = std::string(reference)};
-  message.others.push_back({"ERROR", std::string(name_of(why.code()))});
-  message.body = why.message() + "\n";
-  notify(plan, agent, std::move(message));
-}
-
-void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error) {
-  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
-  Message message{.kind = "status", .reference = delivery.message_id};
-  message.others.push_back({"STATE", std::string(state)});
-  message.others.push_back({"RECIPIENT", delivery.recipient});
-  message.body = error.empty() ? "" : fmt::format("{}\n", error);
-  notify(plan, sender, std::move(message));
-}
-
-Status Relay::plan_changes(Plan& plan, Share part) {
-  std::vector<AgentRow> agents = std::exchange(agent_changes_, {});
+Status Rounds::plan_changes(Plan& plan, Share part) {
+  std::vector<AgentRow> agents = registry_.take_changes();
   plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
   std::ptrdiff_t count = std::ssize(changes_);
   std::ptrdiff_t more = std::max(kMore, 2 * std::ssize(plan.messages));  // so that they become fewer
@@ -78,10 +39,10 @@ Status Relay::plan_changes(Plan& plan, Share part) {
     if (change.is_retry) continue;
     if (change.state == DeliveryState::kDead) {
       std::string sender = change.delivery.message_id.substr(0, change.delivery.message_id.find('/'));
-      nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
+      notices_.nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
     } else if (change.delivery.wants_receipt) {
-      if (change.is_read_at_once) note_receipt(plan, change.delivery, name_of(DeliveryState::kDelivered), "");
-      note_receipt(plan, change.delivery, name_of(change.state), change.error);
+      if (change.is_read_at_once) notices_.report(plan, change.delivery, name_of(DeliveryState::kDelivered), "");
+      notices_.report(plan, change.delivery, name_of(change.state), change.error);
     }
   }
   if (!changes_.empty()) return Ok{};  // they may be about the same deliveries as left_
@@ -91,11 +52,11 @@ Status Relay::plan_changes(Plan& plan, Share part) {
 }
 
 // A file that was delivered just now need not be looked up in the ledger.
-void Relay::note_left(std::vector<LeftInbox> left) {
+void Rounds::note_left(std::vector<LeftInbox> left) {
   if (left.empty()) return;
   if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   for (LeftInbox& one : left) {
-    note_active(one.agent);
+    registry_.note_active(one.agent);
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
       const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
@@ -112,7 +73,7 @@ void Relay::note_left(std::vector<LeftInbox> left) {
 
 // A file that left an inbox was read. Its delivery may still be pending, or delivered by a change of this very round.
 // Each round takes a part of them, so that none takes long; a larger one where there are more.
-Status Relay::plan_left(Plan& plan) {
+Status Rounds::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), std::max(2 * kNewsAtOnce, left_.size() / kLeftParts));
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
@@ -121,7 +82,7 @@ Status Relay::plan_left(Plan& plan) {
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
-  expect(left_, count);
+  records_.expect(left_, count);
   std::size_t looked = 0;
   Status asked = Ok{};
   for (; looked < count; ++looked) {
@@ -130,13 +91,13 @@ Status Relay::plan_left(Plan& plan) {
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
       if (!plan.read.insert(change.delivery.id).second) continue;
-      if (change.delivery.wants_receipt) note_receipt(plan, change.delivery, name_of(DeliveryState::kRead), "");
+      if (change.delivery.wants_receipt) notices_.report(plan, change.delivery, name_of(DeliveryState::kRead), "");
       change.state = DeliveryState::kRead;
       change.is_read_at_once = true;
       continue;
     }
     if (fresh_.contains(one.agent, one.file)) continue;  // noticed when its inbox is synced
-    Result<std::optional<Delivery>> answer = find_in_inbox(one.agent, one.file);
+    Result<std::optional<Delivery>> answer = records_.find_in_inbox(one.agent, one.file);
     if (!answer.ok()) {
       asked = std::move(answer).take_error();
       break;
@@ -148,8 +109,8 @@ Status Relay::plan_left(Plan& plan) {
       continue;  // reported by an event and by a check
     bool is_at_once = found->state == DeliveryState::kPending;
     if (is_at_once) fresh_.add_read(*found);
-    if (found->wants_receipt && is_at_once) note_receipt(plan, *found, name_of(DeliveryState::kDelivered), "");
-    if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
+    if (found->wants_receipt && is_at_once) notices_.report(plan, *found, name_of(DeliveryState::kDelivered), "");
+    if (found->wants_receipt) notices_.report(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back(
         {.delivery = std::move(*found), .state = DeliveryState::kRead, .error = "", .is_read_at_once = is_at_once});
   }
@@ -158,11 +119,11 @@ Status Relay::plan_left(Plan& plan) {
 }
 
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
-Status Relay::check_inbox(Plan& plan) {
+Status Rounds::check_inbox(Plan& plan) {
   if (inbox_checks_.empty()) return Ok{};
   auto check = inbox_checks_.begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
-  Result<Fd> inbox = root_->open_inbox(check->first);
+  Result<Fd> inbox = root_.open_inbox(check->first);
   if (!inbox.ok() || page.empty()) {
     inbox_checks_.erase(check);
     return Ok{};
@@ -175,48 +136,8 @@ Status Relay::check_inbox(Plan& plan) {
   return plan_left(plan);
 }
 
-Result<std::optional<MessageRow>> Relay::find_message(std::string_view id) {
-  if (const Arrival* arrival = arrivals_.find_message(id)) return std::optional(arrival->message);
-  std::optional<StoredMessage> found = WARREN_TRY(ledger_->find_message(id));
-  return found ? std::optional(std::move(found->message)) : std::nullopt;
-}
-
-Result<std::optional<Delivery>> Relay::find_in_inbox(std::string_view recipient, std::string_view inbox_name) {
-  if (const Arrival* arrival = arrivals_.find_in_inbox(recipient, inbox_name)) return std::optional(arrival->delivery);
-  return ledger_->find_in_inbox(recipient, inbox_name);
-}
-
-Result<std::optional<Delivery>> Relay::find_to(std::string_view message_id, std::string_view recipient) {
-  const Arrival* arrival = arrivals_.find_message(message_id);
-  bool is_it = arrival != nullptr && arrival->delivery.recipient == recipient;
-  return is_it ? std::optional(arrival->delivery) : ledger_->find_to(message_id, recipient);
-}
-
-Result<Message> Relay::load(std::string_view message_id) {
-  std::optional<MessageRow> stored = WARREN_TRY(find_message(message_id));
-  if (!stored) return Error(Code::kNotFound, "file_disappeared");
-  std::string name(split_parent(stored->path).name);
-  std::string outbox = fmt::format("agents/{}/outbox/{}", stored->agent, name);
-  Result<ReadFile> file = Error(Code::kNotFound, "");
-  for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved between two tries
-    if (!file.ok() && file.error().code() == Code::kNotFound) {
-      file = read_below(root_->dir(), path, bytes_max_of(*stored));
-    }
-  }
-  if (!file.ok() && is_shortage(file.error())) return file.error();
-  if (!file.ok() && ledger_->homes() != nullptr) {  // it came through another home
-    std::optional<std::string> body = WARREN_TRY(ledger_->homes()->find_body(message_id));
-    if (body) return parse_message(*body, kHeaderCount + kRelayHeaders);
-  }
-  if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
-  if (sha256_hex(as_bytes(file->content)) != stored->checksum) {
-    return Error(Code::kCorrupt, "the file was changed after it was accepted");
-  }
-  return parse_message(file->content);
-}
-
-Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
-  Message message = WARREN_TRY(load(delivery.message_id));
+Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
+  Message message = WARREN_TRY(records_.load(delivery.message_id));
   if (WARREN_TRY(plan_attachments(plan, delivery, message)) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   delivery.state = DeliveryState::kPending;
@@ -227,13 +148,13 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
     plan.rerouted.push_back({std::move(delivery), std::move(content)});
     return Readiness::kReady;
   }
-  if (ledger_->homes() != nullptr) delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
+  if (ledger_->homes() != nullptr) delivery.inbox_name = inbox_name(delivery.message_id, stamps_.next_ns());
   plan.restaged.push_back({std::move(delivery), std::move(content)});
   return Readiness::kReady;
 }
 
 // An error means a shortage, not a bad message.
-Result<Readiness> Relay::restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient) {
+Result<Readiness> Rounds::restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient) {
   Delivery now = delivery;
   now.recipient = recipient;
   Result<Readiness> restaged = restage(plan, std::move(now));
@@ -241,20 +162,20 @@ Result<Readiness> Relay::restage_or_bury(Plan& plan, const Delivery& delivery, c
   const Error& why = restaged.error();
   if (ledger_->engine().is_lost() || is_shortage(why) || why.code() == Code::kIo) return why;
   plan.acks.push_back({delivery, DeliveryState::kDead, why.message()});
-  nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
+  notices_.nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
   return Readiness::kReady;
 }
 
 // A delivery for the lead names it only once there is one.
-std::string Relay::agent_for(const std::string& recipient) const {
+std::string Rounds::agent_for(const std::string& recipient) const {
   return recipient == kLead && !router_.find_lead().empty() ? router_.find_lead() : recipient;
 }
 
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
-Status Relay::plan_waiting(Plan& plan) {
-  plan.released = to_release_;
+Status Rounds::plan_waiting(Plan& plan) {
+  plan.released = waiting_.names();
   for (const std::string& name : plan.released) {
-    if (waiting_releases_.contains(name)) continue;
+    if (waiting_.is_paused(name)) continue;
     std::string recipient = agent_for(name);
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
@@ -265,17 +186,17 @@ Status Relay::plan_waiting(Plan& plan) {
       stored.insert(stored.end(), held.begin(), held.end());
       for (const Delivery& delivery : stored) {
         if (WARREN_TRY(restage_or_bury(plan, delivery, recipient)) == Readiness::kReady) continue;
-        waiting_releases_.insert(name);
+        waiting_.pause(name);
         found = kPage;  // those after it wait with it
         break;
       }
     }
-    if (found < kPage) to_release_.erase(name);
+    if (found < kPage) waiting_.remove(name);
   }
   return Ok{};
 }
 
-Status Relay::plan_retries(Plan& plan) {
+Status Rounds::plan_retries(Plan& plan) {
   if (clock_.monotonic_ns() < retry_at_ns_) return Ok{};
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
@@ -298,7 +219,7 @@ Status Relay::plan_retries(Plan& plan) {
 
 // A round with an operation that cannot be recorded fails as a whole, and would do so for ever. So the operations of a
 // failed round are tried alone, one per round, and one that fails again is given up.
-Status Relay::plan_operations(Plan& plan) {
+Status Rounds::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   if (plan.is_trial) {
@@ -312,7 +233,7 @@ Status Relay::plan_operations(Plan& plan) {
       give_up(plan, operation, known->second);
       continue;
     }
-    if (operation.type == "spawn" && !is_asked_here(operation)) continue;
+    if (operation.type == "spawn" && !lives_.is_asked_here(operation)) continue;
     Result<Readiness> done = plan_operation(plan, operation);
     if (done.ok() && *done == Readiness::kWaits) continue;
     if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
@@ -323,17 +244,16 @@ Status Relay::plan_operations(Plan& plan) {
   return Ok{};
 }
 
-void Relay::give_up(Plan& plan, const Operation& operation, const std::string& why) {
+void Rounds::give_up(Plan& plan, const Operation& operation, const std::string& why) {
   log_.note(Severity::kWarning, "operation_failed",
             {{"type", operation.type}, {"payload", operation.payload}, {"error", why}});
-  const Life* asked = operation.type == "spawn" ? supervisor_.find_asked(message_of(operation)) : nullptr;
-  if (asked != nullptr) note_start_failed(plan, *asked, Error(Code::kInternal, why));
+  if (operation.type == "spawn") lives_.give_up_start(plan, operation, Error(Code::kInternal, why));
   plan.operations.push_back({operation.id, why});
 }
 
 // After a failed round: which of its operations may be the cause. A lack of space, of descriptors or of the database
 // says nothing about them.
-void Relay::suspect(const Plan& plan, const Error& why) {
+void Rounds::suspect(const Plan& plan, const Error& why) {
   bool is_about_plan = !is_shortage(why) && why.code() != Code::kIo && why.code() != Code::kBusy &&
                        why.code() != Code::kUnavailable && !ledger_->engine().is_lost();
   for (const OperationEnd& one : plan.operations) {
@@ -344,9 +264,9 @@ void Relay::suspect(const Plan& plan, const Error& why) {
   }
 }
 
-Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) {
+Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation) {
   if (operation.type == "spawn") {
-    WARREN_TRY(plan_start(plan, operation));
+    WARREN_TRY(lives_.plan_start(plan, operation));
     return Readiness::kReady;
   }
   Json payload = WARREN_TRY(parse_json(operation.payload));
@@ -355,7 +275,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
     return Readiness::kReady;
   }
   if (operation.type == "release") {
-    WARREN_TRY(plan_release_for(plan, payload));
+    WARREN_TRY(lives_.plan_release_for(plan, payload));
     return Readiness::kReady;
   }
   if (operation.type == "carry") {
@@ -369,7 +289,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
   return plan_letter(plan, operation, payload["dead_letter"].get<std::int64_t>());
 }
 
-Result<Readiness> Relay::plan_letter(Plan& plan, const Operation& operation, std::int64_t id) {
+Result<Readiness> Rounds::plan_letter(Plan& plan, const Operation& operation, std::int64_t id) {
   std::optional<DeadLetter> letter = WARREN_TRY(ledger_->find_dead(id));
   if (!letter) return ledger_->no_letter(id);
   bool is_closed =
@@ -386,9 +306,9 @@ Result<Readiness> Relay::plan_letter(Plan& plan, const Operation& operation, std
 }
 
 // Redelivers to the recipient of the dead letter; a message without a recipient is routed again.
-Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
+Result<Readiness> Rounds::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
-    std::optional<Delivery> delivery = WARREN_TRY(find_to(letter.message_id, letter.recipient));
+    std::optional<Delivery> delivery = WARREN_TRY(records_.find_to(letter.message_id, letter.recipient));
     if (!delivery || delivery->state != DeliveryState::kDead) {
       return Error(Code::kNotFound, fmt::format("there is no failed delivery to {}", quote(letter.recipient)));
     }
@@ -399,7 +319,7 @@ Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
     }
     return restage(plan, std::move(*delivery));
   }
-  Message message = WARREN_TRY(load(letter.message_id));
+  Message message = WARREN_TRY(records_.load(letter.message_id));
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   if (WARREN_TRY(publish_attachments(message, sender, "")) == Readiness::kWaits) return Readiness::kWaits;

@@ -178,16 +178,28 @@ class Run {
                       .has_network = options_.has_network};
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
-      if (options_.base) WARREN_TRY(check_base(asked.base));
+      WARREN_TRY(check_base(asked.base));
     }
     return make_plan(asked);
   }
 
+  // An existing session belongs to its base: a command that is started in another project does not mean that one.
   Status check_base(const std::string& base) const {
-    std::string asked = WARREN_TRY(canonical_host_path(*options_.base).within("--base"));
-    if (asked == base) return Ok{};
+    if (options_.base) {
+      std::string asked = WARREN_TRY(canonical_host_path(*options_.base).within("--base"));
+      if (asked == base) return Ok{};
+      return Error(
+          Code::kInvalid,
+          fmt::format("the base of session {} is {}, not {}", quote(session_->id()), quote(base), quote(asked)),
+          "give another --session ID to work on the other directory");
+    }
+    std::string here = WARREN_TRY(canonical_host_path(cwd_));
+    if (is_within(here, base)) return Ok{};
     return Error(Code::kInvalid,
-                 fmt::format("the base of session {} is {}, not {}", quote(session_->id()), quote(base), quote(asked)));
+                 fmt::format("the base of session {} is {}, but this command was started in {}", quote(session_->id()),
+                             quote(base), quote(here)),
+                 fmt::format("to work on {}, change to it or give --base; to work here, give another --session ID",
+                             quote(base)));
   }
 
   // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
@@ -201,8 +213,7 @@ class Run {
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --no-network, --no-default-allows and --passthrough");
     }
-    if (options_.base) return check_base(joined_->base());
-    return Ok{};
+    return check_base(joined_->base());
   }
 
   Status record_process() {

@@ -345,6 +345,16 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "".join(agents[:15] + ["host\n"] + agents[16:]))
         self.assertEqual(self.w.lines(), ["M f /b"])
 
+    def test_a_changed_mode_alone_is_synced(self):
+        self.fill(a="1", d__x="2")
+        self.w.change(lambda p: (os.chmod(p + "/a", 0o600), os.chmod(p + "/d", 0o700)))
+        log = self.w.root / "trace"
+        subprocess.run(["strace", "-f", "-y", "-o", log, "-e", "trace=fsync,syncfs", mounted.program(), "apply", self.w.id],
+                       cwd=self.w.home, check=True, capture_output=True, timeout=60)
+        synced = log.read_text()
+        for name in ("a", "d"):
+            self.assertRegex(synced, f"fsync\\([0-9]+<{self.base}/{name}>", synced)
+
     def test_a_new_set_user_id_bit_needs_force(self):
         self.fill(a="1")
         self.w.change(lambda p: os.chmod(p + "/a", 0o4755))

@@ -249,8 +249,23 @@ class Commands:
 
     def test_a_session_is_resumed_on_its_own_base(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
-        self.assertEqual(self.ok("--session", "s", "--", "sh", "-c", "pwd; cat f", cwd="/"), f"{self.world.base}\none\n")
+        script = ("--session", "s", "--", "sh", "-c", "pwd")
+        self.assertEqual(self.ok(*script, cwd=self.world.base / "dir").splitlines()[0], str(self.world.base / "dir"))
+        named = ("--base", self.world.base, "--session", "s", "--", "sh", "-c", "pwd; cat f")
+        self.assertEqual(self.ok(*named, cwd="/"), f"{self.world.base}\none\n")
         self.fails("--session", "s", "--base", self.world.canary, "--", "true", says="the base of session 's' is")
+
+    def test_a_session_of_another_project_is_refused(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
+        other = self.world.root / "other"
+        other.mkdir()
+        says = f"the base of session 's' is '{self.world.base}', but this command was started in '{other}'"
+        self.fails("--session", "s", "--", "sh", "-c", "echo two > f", cwd=other, says=says)
+        self.assertEqual(self.ok("--session", "s", "--", "cat", "f"), "one\n")
+        running = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo up; read line", stdin=subprocess.PIPE, text=True)
+        self.assertEqual(running.stdout.readline().strip(), "up")
+        self.fails("--session", "s", "--", "true", cwd=other, says=says)  # nor may it join
+        running.communicate("\n", timeout=60)
 
     def test_every_command_finds_a_session_by_its_id(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > made")

@@ -173,6 +173,11 @@ Result<Counts> Ledger::count() {
   return counts;
 }
 
+std::string text_in(const Json& payload, const char* key) {
+  bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
+  return is_text ? payload[key].get<std::string>() : "";
+}
+
 Result<std::optional<std::string>> Ledger::find_value(std::string_view key) {
   std::string name = scoped(key);
   Rows rows = find_value_.bind(1, name).rows();
