@@ -90,7 +90,7 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
   if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), flags) != 0) {
     return system_error(errno, fmt::format("rename {} to {}", quote(draft), quote(path)));
   }
-  return Ok{};
+  return sync_host_dir(std::string(directory_of(path)));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ const std::string& Agent::path() const { return state_->agent->store().path(); }
 Status Agent::backup(const std::string& path) { return state_->agent->store().backup_to(path); }
 
 struct Unit::State {
-  Transaction transaction;
+  std::unique_ptr<warren::Unit> unit;
 };
 
 Unit::Unit(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -71,14 +71,15 @@ Unit::Unit(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Unit::~Unit() = default;
 
 Result<std::unique_ptr<Unit>> Agent::begin_unit() {
-  Transaction transaction = WARREN_TRY(state_->agent->store().begin_write());
-  auto state = std::make_unique<Unit::State>(Unit::State{std::move(transaction)});
+  // Through the filesystem, whose lock comes before the database's (docs/design/fs.md).
+  std::unique_ptr<warren::Unit> unit = WARREN_TRY(state_->agent->fs().begin(UnitAccess::kWrite));
+  auto state = std::make_unique<Unit::State>(Unit::State{std::move(unit)});
   return std::unique_ptr<Unit>(new Unit(std::move(state)));
 }
 
 Status Unit::commit() {
   if (!state_) return Error(Code::kInvalid, "this unit has already been committed");
-  Status done = state_->transaction.commit();
+  Status done = state_->unit->commit();
   state_.reset();
   return done;
 }

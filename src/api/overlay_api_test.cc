@@ -1,9 +1,11 @@
 // The public API on an agent with a base: users see the merged tree.
 #include <warren/v1/agent.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -46,6 +48,36 @@ TEST(OverlayApi, FilesOfTheBaseAreReadAndChangedWithoutWritingToTheBase) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "of the base");
   EXPECT_TRUE(std::filesystem::exists(base + "/d/x"));
   EXPECT_FALSE(std::filesystem::exists(base + "/new"));
+}
+
+// A unit and a reader take the same locks in the same order; otherwise this hangs.
+TEST(OverlayApi, AUnitAndAReaderOnAnotherThreadDoNotWaitForEachOther) {
+  testing::TempDir dir;
+  SystemClock clock;
+  std::string base = dir.file("base");
+  std::filesystem::create_directories(base);
+  std::ofstream(base + "/f") << "of the base";
+  std::string path = dir.file("a.db");
+  {
+    auto store = Store::open(path, {.mode = OpenMode::kCreate}, clock).value();
+    ASSERT_OK(make_overlay(*store, base));
+  }
+  auto agent = v1::Agent::open({.path = path, .durability = v1::Durability::kProcess}).value();
+  std::atomic<bool> done = false;
+  std::thread reader([&] {
+    while (!done) EXPECT_OK(agent->files().read_file("/f"));
+  });
+  for (int i = 0; i < 300; ++i) {
+    auto unit = agent->begin_unit().value();
+    ASSERT_OK(agent->kv().set("n", std::to_string(i)));
+    ASSERT_OK(agent->files().write_file("/f", std::to_string(i)));
+    if (i % 3 == 0) continue;  // rolled back
+    ASSERT_OK(unit->commit());
+  }
+  done = true;
+  reader.join();
+  EXPECT_EQ(agent->files().read_file("/f").value(), "299");
+  EXPECT_EQ(agent->kv().get("n").value(), "299");
 }
 
 }  // namespace

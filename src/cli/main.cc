@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+
 #include "base/clock.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -27,6 +29,10 @@ constexpr int kMountFailed = 32;
 int main(int count, char** words) {
   using namespace warren;
   using namespace warren::cli;
+  // A descriptor that we open must not become a standard one, which is replaced in children and closed by nobody.
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) return static_cast<int>(Exit::kFailed);
+  }
   // A closed pipe is handled as a write error, so that the agent is closed properly first.
   std::signal(SIGPIPE, SIG_IGN);
 

@@ -78,10 +78,6 @@ int note_log_pages(void* count, sqlite3*, const char*, int pages) {
   return SQLITE_OK;
 }
 
-void remove_database(const std::string& path) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) ::unlink((path + suffix).c_str());
-}
-
 // Whether the text after a statement is more than blanks, semicolons and comments.
 bool holds_a_statement(sqlite3* handle, std::string_view text) {
   while (!text.empty()) {
@@ -115,6 +111,8 @@ Request request_to_read(const std::string& path) {
 Request request_for(const std::string& path, OpenMode mode) {
   if (path == ":memory:") return {path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
   if (mode == OpenMode::kReadOnly) return request_to_read(path);
+  if (mode == OpenMode::kImmutable)
+    return {uri_of(path, "?mode=ro&immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI};
   int create = mode == OpenMode::kCreate ? SQLITE_OPEN_CREATE : 0;
   return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | create};
 }
@@ -143,7 +141,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   sqlite3* handle = nullptr;
   Request request = request_for(path, options.mode);
   std::unique_ptr<WalVfs> vfs;
-  if (!in_memory && options.mode != OpenMode::kReadOnly) {
+  bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
+  if (!in_memory && !read_only) {
     CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
     vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
   }
@@ -152,7 +151,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
   std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
-  database->read_only_ = !in_memory && options.mode == OpenMode::kReadOnly;
+  database->read_only_ = !in_memory && read_only;
   if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
     // SQLite would open it for reading, and leave files behind that it may not remove.
     return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
@@ -189,12 +188,16 @@ Status Database::configure(const DatabaseOptions& options) {
     if (code != SQLITE_OK) return error(code, {});
     return Ok{};
   };
-  if (options.mode == OpenMode::kCreate) WARREN_TRY(pragma(fmt::format("PRAGMA page_size={}", options.page_bytes)));
+  bool is_new = options.mode == OpenMode::kCreate || options.mode == OpenMode::kDraft;
+  if (is_new) WARREN_TRY(pragma(fmt::format("PRAGMA page_size={}", options.page_bytes)));
   WARREN_TRY(pragma(fmt::format("PRAGMA cache_size=-{}", options.cache_bytes / 1024)));
   WARREN_TRY(pragma("PRAGMA temp_store=MEMORY"));
   if (read_only_) {
     // query_only forbids temporary tables too. Without it, the caller's SQL must not write.
     if (options.temp_tables == TempTables::kNo) WARREN_TRY(pragma("PRAGMA query_only=1"));
+  } else if (options.mode == OpenMode::kDraft) {
+    WARREN_TRY(pragma("PRAGMA journal_mode=OFF"));
+    WARREN_TRY(pragma("PRAGMA synchronous=FULL"));
   } else {
     WARREN_TRY(switch_to_wal(options.busy_wait));
     // Every commit then syncs the log, and WalVfs decides by our durability whether that reaches the disk.
@@ -398,29 +401,10 @@ Result<std::uint32_t> Database::checkpoint() {
   return static_cast<std::uint32_t>(std::max(moved, 0));
 }
 
-Status Database::backup_to(const std::string& path) {
+Status Database::empty_log() {
   auto guard = lock();
-  if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would contain changes that are not committed yet");
-  if (exists(path)) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
-  std::string partial = path + ".partial";
-  remove_database(partial);
-  Status copied = copy_to(partial);
-  if (copied.ok()) copied = publish_host_file(partial, path);
-  if (!copied.ok()) remove_database(partial);
-  return copied;
-}
-
-Status Database::copy_to(const std::string& path) {
-  std::optional<std::int64_t> page_bytes = WARREN_TRY(page_size_.find_integer());
-  // SQLite cannot change the page size of a copy that is in WAL mode already: create it with ours.
-  DatabaseOptions options{.mode = OpenMode::kCreate};
-  if (page_bytes) options.page_bytes = static_cast<std::uint32_t>(*page_bytes);
-  std::unique_ptr<Database> copy = WARREN_TRY(open(path, options));
-  sqlite3_backup* backup = sqlite3_backup_init(copy->handle_, "main", handle_, "main");
-  if (backup == nullptr) return copy->error(sqlite3_errcode(copy->handle_), "back up");
-  int code = sqlite3_backup_step(backup, -1);
-  sqlite3_backup_finish(backup);
-  if (code != SQLITE_DONE) return copy->error(code, "back up");
+  int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code != SQLITE_OK) return error(code, "checkpoint");
   return Ok{};
 }
 

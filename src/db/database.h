@@ -33,6 +33,8 @@ enum class OpenMode {
   kReadOnly,
   kReadWrite,  // must exist
   kCreate,     // must not exist
+  kDraft,      // an empty file that nobody else uses: without a log, so after an error it is worthless
+  kImmutable,  // for reading; nobody writes to it, and it has no log. Creates no files beside it
 };
 
 // What a commit survives. In both cases a commit is all or nothing.
@@ -49,6 +51,9 @@ enum class Commits {
 // Whether a reader may create temporary tables, which are not stored in the file.
 enum class TempTables { kNo, kYes };
 enum class Checkpoints { kByCommits, kByOwner };  // kByOwner: only by checkpoint(); log_pages() shows when
+
+// What a backup is made of. A damaged database is copied as it is, before a repair.
+enum class CopyOf { kSound, kDamaged };
 
 struct DatabaseOptions {
   OpenMode mode = OpenMode::kReadWrite;
@@ -149,10 +154,14 @@ class Database {
   // Copies pages from the log to the file, as far as possible without waiting for other connections; returns how many
   // pages of the log are in the file now.
   Result<std::uint32_t> checkpoint();
+  // Copies all of the log to the file and empties it, so that the file alone is complete: before it is renamed, since
+  // closing does not report an error. Waits for other connections; kBusy if they do not finish.
+  Status empty_log();
 
-  // Copies the whole database, while others use it, to `path`, which must not exist. The copy
-  // appears under that name only when it is complete. Not within a write transaction (kBusy).
-  Status backup_to(const std::string& path);
+  // Copies the whole database, while others use it, to `path`, which must not exist. The copy appears under that name
+  // only when it is complete, on the disk and checked. Not within a write transaction (kBusy), nor while another
+  // process is writing a copy of the same name (kBusy). kCorrupt if the content is damaged, unless that is expected.
+  Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound);
 
   void observe(TransactionObserver* observer) { observer_ = observer; }
 
@@ -173,7 +182,7 @@ class Database {
   Status open_batch();
   Status commit_batch();
   void lose_batch(const Error& why);
-  Status copy_to(const std::string& path);
+  Result<std::int64_t> copy_to(const std::string& path);  // pages
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'
   bool was_rolled_back() const;   // in a transaction: SQLite has rolled it back itself, as on a full disk

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -288,6 +289,41 @@ TEST(DatabaseBackup, LeftoversOfAnInterruptedBackupAreReplaced) {
   ASSERT_OK(source->backup_to(directory.file("copy.db")));
   EXPECT_TRUE(is_whole(*Database::open(directory.file("copy.db"), {}).value()));
   EXPECT_FALSE(exists(directory.file("copy.db.partial-wal")));
+}
+
+TEST(DatabaseBackup, ADamagedDatabaseIsOnlyCopiedOnRequest) {
+  TempDir directory;
+  std::string path = directory.file("a.db");
+  ASSERT_OK(create(path)->execute("INSERT INTO t VALUES (3, zeroblob(100000))"));
+  std::string content = content_of(path);
+  content.replace(content.size() - 8192, 8192, std::string(8192, '\x5a'));
+  write_content(path, content);
+  auto source = Database::open(path, {.mode = OpenMode::kReadOnly}).value();
+  EXPECT_EQ(error_of(source->backup_to(directory.file("copy.db"))), Code::kCorrupt);
+  EXPECT_FALSE(exists(directory.file("copy.db")));
+  EXPECT_FALSE(exists(directory.file("copy.db.partial")));
+  ASSERT_OK(source->backup_to(directory.file("copy.db"), CopyOf::kDamaged));
+  EXPECT_EQ(content_of(directory.file("copy.db")).size(), content.size());
+}
+
+TEST(DatabaseBackup, TwoBackupsDoNotShareADraft) {
+  TempDir directory;
+  auto source = create(directory.file("a.db"));
+  int other = ::open(directory.file("copy.db.partial").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  EXPECT_EQ(error_of(source->backup_to(directory.file("copy.db"))), Code::kBusy);
+  EXPECT_TRUE(exists(directory.file("copy.db.partial")));
+  ::close(other);
+  ASSERT_OK(source->backup_to(directory.file("copy.db")));
+}
+
+TEST(DatabaseBackup, ALinkInThePlaceOfTheDraftIsNotFollowed) {
+  TempDir directory;
+  auto source = create(directory.file("a.db"));
+  write_content(directory.file("precious"), "precious");
+  std::filesystem::create_symlink(directory.file("precious"), directory.file("copy.db.partial"));
+  EXPECT_FALSE(source->backup_to(directory.file("copy.db")).ok());
+  EXPECT_EQ(content_of(directory.file("precious")), "precious");
 }
 
 TEST(DatabaseBackup, ATargetThatCannotBeCreatedIsReported) {

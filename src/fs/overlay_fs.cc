@@ -289,14 +289,18 @@ bool OverlayFs::run_idle_work() { return upper().run_idle_work(); }
 
 Status OverlayFs::listen(ChangeListener* listener) {
   if (!listener) {
-    WARREN_TRY(upper().listen(nullptr));
-    WARREN_TRY(base_.listen(nullptr));
+    // Both, whatever they return: afterwards nobody may use the listener.
+    Status above = upper().listen(nullptr);
+    Status below = base_.listen(nullptr);
     listener_.reset();
-    return Ok{};
+    WARREN_TRY(std::move(above));
+    return below;
   }
   listener_ = std::make_unique<Listener>(*this, *listener);
-  WARREN_TRY(base_.listen(&listener_->base()));
-  return upper().listen(&listener_->upper());
+  Status listening = base_.listen(&listener_->base());
+  if (listening.ok()) listening = upper().listen(&listener_->upper());
+  if (!listening.ok()) listen(nullptr).ignore("the first error is the one to report");
+  return listening;
 }
 
 std::string OverlayFs::path_of(Inode dir) const {

@@ -195,6 +195,8 @@ class OverlayFs final : public FileSystem {
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);
   Status check_changes(Inode node, const AttributeChanges& changes);
   Status cut_ranges(Inode node, std::uint64_t size);
+  Status clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone);
+  static std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone);  // ranges minus gone
   void forget_copy(Inode number);
 
   // Parts of the calls above.

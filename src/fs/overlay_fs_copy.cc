@@ -18,8 +18,14 @@ namespace {
 constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
 constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
 
-// `ranges` without `gone`.
-std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone) {
+Error base_changed(const std::string& path) {
+  return {Code::kIo, fmt::format("{} has changed in the base since a part of it was copied", quote(path)),
+          "`warren discard` drops the copy, and the base's file shows again"};
+}
+
+}  // namespace
+
+std::vector<ByteRange> OverlayFs::without(const std::vector<ByteRange>& ranges, ByteRange gone) {
   std::vector<ByteRange> left;
   for (const ByteRange& range : ranges) {
     if (range.begin < gone.begin) left.push_back({range.begin, std::min(range.end, gone.begin)});
@@ -27,13 +33,6 @@ std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange g
   }
   return left;
 }
-
-Error base_changed(const std::string& path) {
-  return {Code::kIo, fmt::format("{} has changed in the base since a part of it was copied", quote(path)),
-          "`warren discard` drops the copy, and the base's file shows again"};
-}
-
-}  // namespace
 
 Status OverlayFs::copy_root() {
   Attributes as = WARREN_TRY(base_.get_attributes(kRootInode));

@@ -94,10 +94,30 @@ Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
   return upper().append(top, data);
 }
 
+// No content is copied for either kind: allocating changes none, and what is cleared need not be copied first.
 Status OverlayFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
-  bool fits = length <= limits::kFileBytes && offset <= limits::kFileBytes - length;
-  Inode top = WARREN_TRY(file_for_change(node, offset, fits ? offset + length : offset));
-  return upper().allocate(top, mode, offset, length);
+  Inode top = WARREN_TRY(file_for_change(node, 0, 0));
+  bool clears = mode != AllocateMode::kAllocate && mode != AllocateMode::kKeepSize;
+  bool fits = length > 0 && length <= limits::kFileBytes && offset <= limits::kFileBytes - length;
+  if (!clears || !fits) return upper().allocate(top, mode, offset, length);
+  return change([&] { return clear_range(node, top, mode, {offset, offset + length}); });
+}
+
+Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone) {
+  Copy* copy = find_copy(node);
+  bool is_whole = !copy || WARREN_TRY(ranges_of(*copy))
+  ->empty();
+  if (is_whole) return upper().allocate(top, mode, gone.begin, gone.end - gone.begin);
+  // The parts that contain the first and the last byte are cleared only in part.
+  WARREN_TRY(fetch(node, *copy, gone.begin, gone.begin + 1));
+  WARREN_TRY(fetch(node, *copy, gone.end - 1, gone.end));
+  std::vector<ByteRange> left = without(*copy->ranges, gone);
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(upper().allocate(top, mode, gone.begin, gone.end - gone.begin));
+  WARREN_TRY(upper_.set_base_ranges(top, left));
+  WARREN_TRY(unit->commit());
+  copy->ranges = std::move(left);
+  return Ok{};
 }
 
 Result<std::uint64_t> OverlayFs::seek_data(Inode node, std::uint64_t offset) {

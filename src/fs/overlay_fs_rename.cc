@@ -12,8 +12,8 @@
 namespace warren {
 namespace {
 
-// Where whiteouts are parked while two directories are exchanged: a path that no agent is expected to have.
-constexpr std::string_view kBetween = "/\x01warren-between";
+// Where whiteouts are parked while two directories are exchanged: not a path that a node can have.
+constexpr std::string_view kBetween = "//between";
 
 Error into_itself() { return {Code::kInvalid, "a directory cannot move into itself"}; }
 

@@ -66,6 +66,7 @@ Status Session::serve() {
   Status outcome = serve_requests();
   serving_ = false;
   fs_.listen(nullptr).ignore("there is no listener any more");
+  end_notices();
   workers_ = std::make_unique<Workers>(0);  // running tasks finish before anything is closed
   channel_.close();
   return outcome;
@@ -86,6 +87,7 @@ Status Session::serve_requests() {
 void Session::stop() {
   // While requests are still answered: a notice in progress may wait for a page that one of them fills.
   fs_.listen(nullptr).ignore("there is no listener any more");
+  end_notices();
   stopping_ = true;
   // Repeatedly: the signal may arrive just before the read starts.
   while (serving_) {
@@ -201,7 +203,10 @@ Session::Handler Session::handler_of(std::uint32_t opcode) {
 }
 
 Status Session::init(const Request& request, Buffer&) {
-  const auto* in = WARREN_TRY(request.body<fuse_init_in>());
+  // Kernels before 5.17 send the first four fields only, those before 7.6 of the protocol fewer.
+  fuse_init_in known{};
+  std::memcpy(&known, request.rest().data(), std::min(sizeof known, request.rest().size()));
+  const fuse_init_in* in = &known;
   if (in->major != FUSE_KERNEL_VERSION || in->minor < 31) {
     channel_.refuse(request, EPROTO);
     return Ok{};
@@ -372,6 +377,23 @@ void Session::node_changed(Inode node) {
   fuse_notify_inval_inode_out out{};
   out.ino = node.value;
   channel_.notify(Notice::kInode, bytes_of(out));
+}
+
+void Session::notify_later(Inode node) {
+  std::lock_guard guard(notices_mutex_);
+  if (notices_ended_) return;
+  if (!notices_) notices_ = std::make_unique<Workers>(1);
+  notices_->run([this, node] { node_changed(node); });
+}
+
+void Session::end_notices() {
+  std::unique_ptr<Workers> ending;
+  {
+    std::lock_guard guard(notices_mutex_);
+    notices_ended_ = true;
+    ending = std::move(notices_);
+  }
+  ending.reset();  // sends the remaining ones, without the lock: a request may be waiting for it
 }
 
 void Session::everything_changed() {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -111,6 +112,7 @@ class Session final : private ChangeListener {
   Status release(const Request& request, Buffer& scratch);
   Status read(const Request& request, Buffer& scratch);
   Status write(const Request& request, Buffer& scratch);
+  Status append(const Request& request, std::uint64_t expected_offset, Bytes data);
   Status sync(const Request& request, Buffer& scratch);
   Status sync_dir(const Request& request, Buffer& scratch);
   Status sync_all(const Request& request, Buffer& scratch);
@@ -127,6 +129,10 @@ class Session final : private ChangeListener {
   Status answer_done(const Request& request, Bytes answer, const std::function<Status(const Acknowledge&)>& change);
   void fill(fuse_attr& out, const Attributes& attributes) const;
   void fill(fuse_entry_out& out, const Attributes& attributes) const;
+
+  // Sends the notice from a thread that answers no requests: it may wait for a page that one of them fills.
+  void notify_later(Inode node);
+  void end_notices();
 
   void entry_changed(Inode parent, std::string_view name) override;
   void node_changed(Inode node) override;
@@ -149,6 +155,9 @@ class Session final : private ChangeListener {
   std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used only by the serving thread
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
+  std::mutex notices_mutex_;
+  bool notices_ended_ = false;        // under notices_mutex_
+  std::unique_ptr<Workers> notices_;  // one thread, from the first notify_later on; under notices_mutex_
 
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> serving_ = false;

@@ -208,11 +208,25 @@ Status Session::write(const Request& request, Buffer&) {
   Bytes data = request.after<fuse_write_in>();
   if (data.size() < in->size) return Error(Code::kInvalid, "the data is shorter than its header says");
   if ((in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0) WARREN_TRY(drop_privileges(request.inode()));
+  // The kernel writes memory maps back with the flags of some open file, but at their own offset.
+  bool appends = (in->flags & O_APPEND) != 0 && (in->write_flags & FUSE_WRITE_CACHE) == 0;
+  if (appends) return append(request, in->offset, data.first(in->size));
   fuse_write_out out{};
   out.size = in->size;
   return answer_done(request, bytes_of(out), [&](const Acknowledge& acknowledge) {
     return early_.write(request.inode(), in->offset, data.first(in->size), acknowledge);
   });
+}
+
+// At the end of the file, not where the kernel believes it to be: it does not ask for the size before it appends, so it
+// misses what others have appended since. It has then cached the data at the wrong offset.
+Status Session::append(const Request& request, std::uint64_t expected_offset, Bytes data) {
+  std::uint64_t offset = WARREN_TRY(fs_.append(request.inode(), data));
+  fuse_write_out out{};
+  out.size = static_cast<std::uint32_t>(data.size());
+  channel_.answer(request, bytes_of(out));
+  if (offset != expected_offset) notify_later(request.inode());
+  return Ok{};
 }
 
 Status Session::sync(const Request& request, Buffer&) {

@@ -1,68 +1,33 @@
 #include "relay/relay.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdint>
+#include <utility>
 
 #include <poll.h>
 #include <sys/stat.h>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
-#include "base/path.h"
-#include "os/error.h"
 #include "os/process.h"
-#include "os/turn.h"
 #include "relay/ledger/open_ledger.h"
-#include "relay/protocol/names.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
 
-constexpr std::size_t kRecoverPage = 256;  // small: a start that is killed again and again still makes progress
-constexpr std::size_t kBodiesPage = 1024;
 constexpr int kOpenTries = 20;
-constexpr int kFinishRounds = 64;
-
-// Changes with every start of the machine, and for a copy of the directory: as long as it is the same, the directory is
-// as we left it, synced or not.
-std::string file_life(int dir) {
-  struct ::stat facts {};
-  if (::fstat(dir, &facts) != 0) return "";
-  return fmt::format("{} {} {}", current_process().boot, facts.st_dev, facts.st_ino);
-}
-
-std::uint64_t seed_of_process() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
+constexpr std::int64_t kAwayMs = 100;  // between tries to reach an unavailable ledger, doubled each time
+constexpr std::int64_t kAwayMaxMs = 5000;
+constexpr int kAwaySteps = 6;
 
 }  // namespace
-
-bool Plan::must_be_durable() const {
-  return !supervision.is_empty() || !operations.empty() || !closed.empty() || !restaged.empty();
-}
-
-bool Plan::is_empty() const {
-  return messages.empty() && restaged.empty() && rerouted.empty() && retried.empty() && changes.empty() &&
-         acks.empty() && filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() &&
-         operations.empty() && supervision.is_empty();
-}
 
 Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch)
     : root_(std::move(root)),
       config_(std::move(config)),
       clock_(clock),
       log_(root_->dir(), config_.log_bytes_max, clock, {config_.log_level, config_.log_files}),
-      mailroom_(*root_),
-      archivist_(*root_),
-      router_(config_.lead),
-      launcher_(*root_, config_.spawn, std::move(launch)),
-      supervisor_(config_.spawn, clock),
-      fresh_(*root_, mailroom_.syncs(), clock),
-      random_(seed_of_process()),
       metrics_(clock),
-      disk_(root_->dir(), config_.disk_alert_percent, log_, metrics_) {}
+      launch_(std::move(launch)) {}
 
 Relay::~Relay() = default;
 
@@ -82,8 +47,7 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   return relay;
 }
 
-// Another relay that starts at the same time creates tables, too: then one of both gets kBusy and tries again. A
-// connection that is lost meanwhile is made again by the first round.
+// Another relay that starts at the same time creates tables, too: then one of both gets kBusy and tries again.
 Status Relay::open() {
   Status opened = open_once();
   for (int tries = 1; tries < kOpenTries && !opened.ok() && opened.error().code() == Code::kBusy; ++tries) {
@@ -93,312 +57,40 @@ Status Relay::open() {
 }
 
 Status Relay::open_once() {
-  syncer_.reset();  // everything that uses a ledger which could not be opened completely
-  attachments_.reset();
-  ledger_ = WARREN_TRY(open_ledger(*root_, config_, LedgerUse::kServe, clock_));
-  syncer_ = std::make_unique<LedgerSyncer>([this] { return ledger_->engine().sync(); },
-                                           [this](std::vector<Filing> filings) { return file(std::move(filings)); });
-  if (ledger_->homes() != nullptr) router_.set_home(ledger_->homes()->id());
-  attachments_ = WARREN_TRY(Attachments::open(*root_, *ledger_, config_, clock_, log_));
-  watcher_ = WARREN_TRY(Watcher::open(*root_, config_, clock_, log_));
-  Status recovered = recover().within("recover");
-  must_recover_ = ledger_->engine().is_lost();
-  if (!must_recover_) WARREN_TRY(std::move(recovered));
-  housekeeper_ = WARREN_TRY(Housekeeper::start(*root_, config_, clock_, log_, metrics_, [this] {
-    return open_ledger(*root_, config_, LedgerUse::kRead, clock_);
-  }));
-  look_at_disk();
-  count_agents();
+  rounds_ = WARREN_TRY(Rounds::open({*root_, config_, clock_, log_, metrics_}, launch_));
   return Ok{};
 }
 
-Status Relay::recover() {
-  if (!root_->repaired().empty()) log_.audit("permissions_repaired", {{"files", root_->repaired()}});
-  std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
-  for (const AgentRow& agent : agents) {
-    router_.put_agent(agent);
-    if (agent.status == "active") to_release_.insert(agent.name);  // it may have become so just before a crash
+void Relay::note_ledger_away(const Error& why) {
+  ++failures_;
+  metrics_.set_failure(failures_, why.message());
+  log_.note(Severity::kWarning, "ledger_is_away", {{"error", why.message()}});
+}
+
+Result<bool> Relay::wait_for_ledger(int stop) {
+  pollfd stopping{stop, POLLIN, 0};
+  while (rounds_ == nullptr) {
+    auto wait_ms = static_cast<int>(std::min(kAwayMaxMs, kAwayMs << std::min(failures_, kAwaySteps)));
+    if (::poll(&stopping, 1, wait_ms) > 0) return false;
+    Status opened = open();
+    if (!opened.ok() && opened.error().code() != Code::kUnavailable) return std::move(opened).take_error();
+    if (!opened.ok()) note_ledger_away(opened.error());
+    else log_.note(Severity::kInfo, "ledger_is_back");
   }
-  auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
-  router_.set_subscriptions(std::move(subscriptions));
-  WARREN_TRY(recover_agents());
-  arrivals_.clear();
-  WARREN_TRY(ledger_->enter_all());
-  std::int64_t newest = WARREN_TRY(ledger_->newest_inbox_ns());
-  newest_stamp_ns_ = std::max(newest_stamp_ns_, newest);
-  std::string life = file_life(root_->deliveries());
-  std::optional<std::string> former = WARREN_TRY(ledger_->find_value("file_life"));
-  bool is_after_power_cut = former && *former != life;
-  keeps_bodies_ = false;  // for the reports of recovery itself, since it drops all bodies at its end
-  WARREN_TRY(recover_read(is_after_power_cut));
-  std::int64_t resumed = WARREN_TRY(resume(is_after_power_cut));
-  WARREN_TRY(remove_orphans());
-  if (is_after_power_cut) WARREN_TRY(mend_inboxes());
-  auto transaction = WARREN_TRY(ledger_->begin());
-  ProcessIdentity self = current_process();
-  Json process = {
-      {"boot", self.boot}, {"pid_namespace", self.pid_namespace}, {"pid", self.pid}, {"started", self.started}};
-  WARREN_TRY(ledger_->put_value("process", dump_json(process)));
-  WARREN_TRY(ledger_->put_value("started_at", std::to_string(clock_.now_us())));
-  WARREN_TRY(ledger_->put_value("file_life", life));
-  WARREN_TRY(ledger_->drop_bodies());
-  WARREN_TRY(transaction.commit());
-  keeps_bodies_ = ledger_->homes() == nullptr;
-  routed_wanted_ = agents_stale_ = ledger_->homes() != nullptr;
-  add_agents();
-  log_.note(Severity::kInfo, std::exchange(has_recovered_, true) ? "recovered" : "started",
-            {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
-  return Ok{};
+  failures_ = 0;
+  metrics_.set_failure(0, "");
+  return true;
 }
 
-// A power cut may have removed a file that was read before its receiver did anything with it: then it is delivered
-// again. If there was no cut, the directories are synced, so that it cannot happen any more.
-Status Relay::recover_read(bool is_after_power_cut) {
-  bodies_.clear();
-  unneeded_bodies_.clear();
-  for (std::int64_t after = 0;;) {
-    std::vector<UnsyncedBody> page = WARREN_TRY(ledger_->list_bodies(after, kBodiesPage));
-    if (page.empty()) break;
-    after = page.back().stamp;
-    auto transaction = WARREN_TRY(ledger_->begin());
-    for (const UnsyncedBody& body : page) {
-      std::vector<Delivery> deliveries = WARREN_TRY(ledger_->list_deliveries(body.message_id));
-      for (Delivery& delivery : deliveries) {
-        if (stamp_of(delivery) != body.stamp || delivery.state != DeliveryState::kRead) continue;
-        std::string content = WARREN_TRY(ledger_->find_body(delivery))
-        .value_or("");
-        bool is_lost = is_after_power_cut && !mailroom_.is_published(delivery, content);
-        if (is_lost) WARREN_TRY(ledger_->set_state(delivery, DeliveryState::kPending));
-        else fresh_.add_read(std::move(delivery));
-      }
-    }
-    WARREN_TRY(transaction.commit());
-    collect_fresh(Wait::kForAll);
-  }
-  return Ok{};
-}
-
-// All are published before any receipt is sent: receipts then have newer names than all of them.
-Result<std::int64_t> Relay::resume(bool is_after_power_cut) {
-  std::set<std::string> failing;
-  for (DueFilter filter{.limit = kRecoverPage};;) {
-    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
-    if (page.empty()) break;
-    filter.after = page.back().id;
-    WARREN_TRY(publish_again(page, is_after_power_cut, failing));
-  }
-  std::int64_t resumed = 0;
-  for (DueFilter filter{.limit = kRecoverPage};;) {
-    std::vector<Delivery> page = WARREN_TRY(ledger_->due(filter));
-    if (page.empty()) break;
-    filter.after = page.back().id;
-    resumed += static_cast<std::int64_t>(page.size());
-    WARREN_TRY(record_again(page));
-  }
-  return resumed;
-}
-
-// Renaming a file a second time does nothing: see Mailroom. Failures are handled by record_again(); later deliveries to
-// the same recipient must not overtake.
-//
-// Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
-// cut they may be lost or empty, so every file that the recipient does not have is staged again.
-Status Relay::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut,
-                            std::set<std::string>& failing) {
-  for (const Delivery& delivery : page) {
-    std::optional<std::string> body = WARREN_TRY(ledger_->find_body(delivery));
-    if (!body) continue;
-    bool is_to_come = is_after_power_cut ? !mailroom_.is_published(delivery, *body) : mailroom_.is_staged(delivery);
-    if (is_to_come) WARREN_TRY(mailroom_.stage(delivery, *body));
-  }
-  WARREN_TRY(mailroom_.sync_staged());
-  for (const Delivery& delivery : page) {
-    if (failing.contains(delivery.recipient)) continue;
-    if (!mailroom_.publish(delivery).ok()) failing.insert(delivery.recipient);
-  }
-  return Ok{};
-}
-
-// Receipts are sent now: had they been sent before, the delivery would not be pending.
-Status Relay::record_again(const std::vector<Delivery>& page) {
-  for (const Delivery& delivery : page) publish_one(delivery);
-  collect_fresh(Wait::kForAll);
-  metrics_.add(Tally::kDelivered, changes_.size());
-  Plan plan;
-  WARREN_TRY(plan_changes(plan, Share::kAll));
-  assign_names(plan);
-  WARREN_TRY(stage(plan));
-  WARREN_TRY(commit(plan, *mailroom_.begin_sync_staged()));
-  publish(plan);
-  return Ok{};
-}
-
-// Staged by a round that never committed: nothing refers to them, and their senders' files are in the outboxes.
-Status Relay::remove_orphans() {
-  std::vector<std::string> staged = WARREN_TRY(mailroom_.list_staged());
-  for (const std::string& file : staged) {
-    std::size_t end = file.find(".msg.");
-    std::optional<Delivery> delivery;
-    if (end != file.npos) {
-      delivery = WARREN_TRY(
-          ledger_->find_in_inbox(std::string_view(file).substr(end + 5), std::string_view(file).substr(0, end + 4)));
-    }
-    if (!delivery || delivery->state != DeliveryState::kPending) mailroom_.remove_staged(file);
-  }
-  return Ok{};
-}
-
-void Relay::add_agent(const std::string& name, std::int64_t now_us) {
-  Result<bool> is_ours = claim_agent(name, now_us);
-  if (is_ours.ok() && !*is_ours) return;
-  Status added = is_ours.ok() ? watcher_->add_agent(name) : Status(is_ours.error());
-  if (!added.ok()) {
-    log_.note(Severity::kError, "agent_failed", {{"agent", name}, {"error", added.error().message()}});
-    watcher_->rescan_soon_after(added.error());
-    return;
-  }
-  const AgentRow* known = router_.find_agent(name);
-  if (known != nullptr && (known->status != "terminated" || supervisor_.was_released(name))) return;
-  AgentRow agent{name, now_us, 0, "active"};
-  router_.put_agent(agent);
-  agent_changes_.push_back(std::move(agent));
-  to_release_.insert(name);
-  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
-}
-
-// An agent is registered by its directory, and terminated by removing it.
-void Relay::add_agents() {
-  Result<std::vector<std::string>> names = root_->list_agents();
-  if (!names.ok()) {
-    log_.note(Severity::kError, "agents_unreadable", {{"error", names.error().message()}});
-    watcher_->rescan_soon_after(names.error());
-    return;
-  }
-  std::int64_t now_us = clock_.now_us();
-  for (const std::string& name : *names) add_agent(name, now_us);
-  std::set<std::string> there(names->begin(), names->end());
-  std::vector<AgentRow> gone;
-  for (const auto& [name, agent] : router_.agents()) {
-    if (!there.contains(name) && agent.status != "terminated" && !router_.is_remote(agent)) gone.push_back(agent);
-  }
-  for (AgentRow& agent : gone) {
-    agent.status = "terminated";
-    router_.put_agent(agent);
-    watcher_->remove_agent(agent.name);
-    supervisor_.note_overdue(agent.name, "its directory was removed");
-    log_.note(Severity::kInfo, "agent_terminated", {{"agent", agent.name}});
-    agent_changes_.push_back(agent);
-  }
-  if (!router_.find_lead().empty()) to_release_.insert(std::string(kLead));
-}
-
-void Relay::rescan() {
-  watcher_->note_rescan();
-  look_at_disk();
-  add_agents();
-  for (const auto& [name, agent] : router_.agents()) watcher_->clean_pending(name);
-  look_at_agents();
-}
-
-std::int64_t Relay::next_stamp_ns() {
-  Timestamp now = clock_.now();
-  newest_stamp_ns_ = std::max(newest_stamp_ns_ + 1, now.seconds * 1'000'000'000 + now.nanoseconds);
-  return newest_stamp_ns_;
-}
-
-std::string Relay::archive_path(std::string_view agent, std::string_view file) {
-  return fmt::format("archive/{:%Y-%m-%d}/{}/{}", fmt::gmtime(clock_.now().seconds), agent, file);
-}
-
-std::int64_t Relay::wake_at_ns() const {
-  if (paused_until_ns_ != 0) return paused_until_ns_;
-  std::int64_t at = std::min({retry_at_ns_, news_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX)});
-  at = std::min({at, supervisor_.wake_at_ns(), fresh_.wake_at_ns()});
-  if (has_news()) {
-    bool is_much = changes_.size() + left_.size() >= kNewsAtOnce;
-    at = std::min(at, std::max(is_much ? 0 : flush_at_ns_, busy_at_ns_ + rest_ns()));
-  }
-  if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
-  if (housekeeper_->has_finished()) at = std::min(at, forget_at_ns_);
-  if (to_release_.size() > waiting_releases_.size() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
-  if (routed_wanted_ || agents_stale_ || must_recover_) at = 0;
-  return at;
-}
-
-// Resumes whatever waited for an attachment to be hashed: senders by name, everything else by "".
-void Relay::take_hashed() {
-  for (const std::string& waiter : attachments_->take_hashed()) {
-    if (!waiter.empty()) {
-      watcher_->resume(waiter);
-      continue;
-    }
-    waiting_releases_.clear();
-    waiting_arrivals_.clear();
-    operations_wanted_ = true;
-    routed_wanted_ = ledger_->homes() != nullptr;
-  }
-}
-
-Status Relay::sleep(int stop) {
-  std::int64_t wait_ns = std::max<std::int64_t>(0, wake_at_ns() - clock_.monotonic_ns());
-  if (wake_at_ns() >= dirs_until_ns_) mailroom_.forget_dirs();  // they stay open over a short pause
-  timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-  std::vector<pollfd> all{{stop, POLLIN, 0},
-                          {watcher_->fd(), POLLIN, 0},
-                          {mailroom_.syncs().fd(), POLLIN, 0},
-                          {syncer_->fd(), POLLIN, 0},
-                          {attachments_->fd(), POLLIN, 0},
-                          {attachments_->carrier_fd(), POLLIN, 0},
-                          {ledger_->engine().fd(), POLLIN, 0}};
-  supervisor_.add_pollfds(all);
-  if (::ppoll(all.data(), all.size(), &wait, nullptr) < 0 && errno != EINTR) return system_error(errno, "poll");
-  if (all[2].revents != 0) mailroom_.syncs().clear();
-  if (all[3].revents != 0) syncer_->clear();
-  return Ok{};
-}
-
-void Relay::on_poke() {
-  operations_wanted_ = true;
-  if (!root_->has_lost_lock()) return;
-  Status locked = root_->lock();
-  if (locked.ok()) locked = root_->note_holder(current_process());
-  if (locked.ok()) locked = watcher_->watch_lock();
-  log_.audit("lock_removed", {{"made_again", locked.ok()}});
+void Relay::set_metrics_address(std::string where) {
+  log_.note(Severity::kInfo, "metrics", {{"address", where}});
+  metrics_.set_address(std::move(where));
+  if (rounds_ != nullptr) rounds_->note_metrics_change();
 }
 
 Status Relay::run(int stop) {
   if (!WARREN_TRY(wait_for_ledger(stop))) return Ok{};
-  take_short_turns();
-  pollfd stopping{stop, POLLIN, 0};
-  while (::poll(&stopping, 1, 0) <= 0) {
-    metrics_.set_busy_since(clock_.monotonic_ns());
-    supervisor_.poll();  // before events: an agent's last messages precede the report of its end
-    watcher_->take_events();
-    if (watcher_->rescan_is_due()) rescan();
-    if (watcher_->take_agents_changed()) add_agents();
-    if (watcher_->take_poke()) on_poke();
-    take_hashed();
-    hear_news();
-    bool is_paused = paused_until_ns_ > clock_.monotonic_ns();
-    if (!is_paused) paused_until_ns_ = 0;
-    if (!is_paused && WARREN_TRY(round())) continue;
-    if (!is_paused && !watcher_->has_backlog() && attachments_->sweep()) continue;
-    if (!is_paused && run_idle_work()) continue;
-    metrics_.set_busy_since(0);
-    WARREN_TRY(sleep(stop));
-  }
-  finish();
-  return Ok{};
-}
-
-void Relay::finish() {
-  collect_fresh(Wait::kForAll);
-  is_ending_ = true;
-  for (int tries = 0; tries < kFinishRounds && has_news() && !ledger_->engine().is_lost(); ++tries) {
-    round().ignore("changes that are not recorded now are found again by the next start");
-  }
-  syncer_->wait_filed(asked_).ignore("files stay in their outboxes, and the next start finds that they were taken");
-  log_.note(Severity::kInfo, "stopped", Json::object());
+  return rounds_->run(stop);
 }
 
 }  // namespace warren::relay

@@ -10,8 +10,9 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
@@ -32,42 +33,26 @@ bool is_for_agents(std::string_view kind) {
 
 }  // namespace
 
-bool is_shortage(const Error& error) { return error.code() == Code::kLimit || error.code() == Code::kNoSpace; }
-
-std::string render(const Message& message, std::string_view sender, std::string_view id) {
-  Message shown = message;
-  std::erase_if(shown.others, [](const Header& header) {
-    return is_same_header(header.name, "FROM") || is_same_header(header.name, "ID") ||
-           is_same_header(header.name, "TOKEN");
-  });
-  shown.others.insert(shown.others.begin(), {{"FROM", std::string(sender)}, {"ID", std::string(id)}});
-  return write_message(shown);
-}
-
-std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns) {
-  return fmt::format("{:019}-{}.msg", stamp_ns, sha256_hex(as_bytes(message_id)).substr(0, 16));
-}
-
-Status Relay::plan_candidates(Plan& plan) {
+Status Rounds::plan_candidates(Plan& plan) {
   while (plan.candidates.size() < kRoundFiles && plan.delivery_count < kRoundDeliveries) {
     std::vector<Candidate> found = watcher_->next(std::min<std::size_t>(64, kRoundFiles - plan.candidates.size()));
     if (found.empty()) break;
     Status planned = begin_early(plan);
     plan.messages.reserve(plan.messages.size() + found.size());
-    expect(found);
-    std::vector<Candidate> held;  // by a large attachment; their senders' later messages wait too
+    records_.expect(found);
+    std::vector<Candidate> paused;  // by a large attachment; their senders' later messages wait too
     for (Candidate& candidate : found) {
       if (planned.ok() && !attachments_->is_waiting(candidate.agent)) planned = plan_candidate(plan, candidate);
-      (attachments_->is_waiting(candidate.agent) ? held : plan.candidates).push_back(std::move(candidate));
+      (attachments_->is_waiting(candidate.agent) ? paused : plan.candidates).push_back(std::move(candidate));
     }
-    watcher_->hold(held);
+    watcher_->pause(paused);
     WARREN_TRY(std::move(planned));
   }
   return Ok{};
 }
 
 // In SQLite each query outside of a transaction takes and drops locks.
-Status Relay::begin_early(Plan& plan) {
+Status Rounds::begin_early(Plan& plan) {
   if (plan.transaction || ledger_->homes() != nullptr) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
   plan.transaction.emplace(std::move(transaction));
@@ -76,15 +61,15 @@ Status Relay::begin_early(Plan& plan) {
 
 // An error means a shortage, not a bad file. It fails the round: were only this file put off, later ones of its sender
 // would overtake it.
-Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
+Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   std::string relative = fmt::format("{}/outbox/{}", candidate.agent, candidate.file);
   Outgoing outgoing;
   MessageRow& row = outgoing.row;
   row.id = make_message_id(candidate.agent, stem_of(candidate.file));
-  Result<ReadFile> read = read_below(root_->agents(), relative, config_.message_bytes_max);
+  Result<ReadFile> read = read_below(root_.agents(), relative, config_.message_bytes_max);
   if (!read.ok() && read.error().code() == Code::kTooLarge) {
-    std::optional<MessageRow> known = WARREN_TRY(find_message(row.id));
-    if (known) read = read_below(root_->agents(), relative, bytes_max_of(*known));
+    std::optional<MessageRow> known = WARREN_TRY(records_.find_message(row.id));
+    if (known) read = read_below(root_.agents(), relative, records_.bytes_max_of(*known));
   }
   row.agent = candidate.agent;
   row.direction = "outbox";
@@ -132,15 +117,10 @@ Status Relay::plan_candidate(Plan& plan, const Candidate& candidate) {
   return Ok{};
 }
 
-// The limit may have been lowered since the message was taken.
-std::uint64_t Relay::bytes_max_of(const MessageRow& known) const {
-  return std::max(known.size, config_.message_bytes_max);
-}
-
 // The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
 // which is reported to its sender.
-Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
-  std::optional<MessageRow> known = WARREN_TRY(find_message(outgoing.row.id));
+Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
+  std::optional<MessageRow> known = WARREN_TRY(records_.find_message(outgoing.row.id));
   if (!known) return false;
   if (known->checksum == outgoing.row.checksum) {
     plan.filings.push_back({candidate.agent, candidate.file, known->path});
@@ -149,12 +129,12 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
   plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
   std::string id = outgoing.row.id + mark;
-  std::optional<MessageRow> reported = WARREN_TRY(find_message(id));
+  std::optional<MessageRow> reported = WARREN_TRY(records_.find_message(id));
   bool is_reported = reported || plan.ids.contains(id);
   if (is_reported) return true;
   log_.audit("conflict", {{"message", outgoing.row.id}});
-  nack(plan, candidate.agent, outgoing.row.id,
-       Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
+  notices_.nack(plan, candidate.agent, outgoing.row.id,
+                Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
   if (outgoing.row.checksum.empty()) return true;  // too large to be read, so it cannot be compared
   Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
@@ -166,22 +146,23 @@ Result<bool> Relay::is_known(Plan& plan, const Outgoing& outgoing, const Candida
   return true;
 }
 
-void Relay::look_again(const Candidate& candidate, const Error& why) {
+void Rounds::look_again(const Candidate& candidate, const Error& why) {
   log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
   watcher_->look_again(candidate);
 }
 
 // Not a file we read: a link, a pipe, a directory, or one we may not open.
-void Relay::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
+void Rounds::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
   if (why.code() == Code::kIo) return look_again(candidate, why);  // the disk: not the file's fault
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
-  Result<Fd> outbox = root_->open_outbox(candidate.agent);
+  Result<Fd> outbox = root_.open_outbox(candidate.agent);
   if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;
   std::string id = make_message_id(candidate.agent, stem_of(candidate.file));
-  nack(plan, candidate.agent, id, Error(Code::kDenied, "only regular files are accepted; the file was removed"));
+  notices_.nack(plan, candidate.agent, id,
+                Error(Code::kDenied, "only regular files are accepted; the file was removed"));
 }
 
-void Relay::note_clock(const Candidate& candidate) {
+void Rounds::note_clock(const Candidate& candidate) {
   std::int64_t sent = timestamp_of(candidate.file).value_or(0);
   std::int64_t& newest = newest_sent_ns_[candidate.agent];
   if (sent < newest) {
@@ -190,13 +171,13 @@ void Relay::note_clock(const Candidate& candidate) {
   newest = sent;
 }
 
-void Relay::plan_message(Plan& plan, Outgoing outgoing) {
+void Rounds::plan_message(Plan& plan, Outgoing outgoing) {
   MessageRow& row = outgoing.row;
   row.type = outgoing.message.kind;
   row.target = outgoing.message.to;
-  Status genuine = check_token(outgoing);
+  Status genuine = lives_.check_token(outgoing);
   if (!genuine.ok()) return refuse(plan, std::move(outgoing), genuine.error());
-  note_active(row.agent);
+  registry_.note_active(row.agent);
   std::int64_t& touched_us = touched_us_[row.agent];
   if (std::abs(row.discovered_at_us - touched_us) > kTouchUs) {
     plan.seen.insert(row.agent);
@@ -208,7 +189,7 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
     AgentRow agent = *sender;
     agent.status = "active";
     router_.put_agent(agent);
-    to_release_.insert(agent.name);
+    waiting_.add(agent.name);
     plan.agents.push_back(std::move(agent));
   }
   Status planned = row.target == kOrchestrator ? plan_request(plan, outgoing) : plan_routes(plan, outgoing);
@@ -221,18 +202,18 @@ void Relay::plan_message(Plan& plan, Outgoing outgoing) {
 }
 
 // Recorded as failed, reported to its sender, and kept as a dead letter.
-void Relay::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
+void Rounds::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
   outgoing.row.status = "failed";
   outgoing.row.error = why.message();
   outgoing.deliveries.clear();
-  nack(plan, outgoing.row.agent, outgoing.row.id, why);
+  notices_.nack(plan, outgoing.row.agent, outgoing.row.id, why);
   log_.note(Severity::kWarning, "refused", {{"message", outgoing.row.id}, {"error", why.message()}});
   plan.filings.push_back({outgoing.row.agent, std::string(split_parent(outgoing.row.path).name), outgoing.row.path});
   plan.ids.insert(outgoing.row.id);
   plan.messages.push_back(std::move(outgoing));
 }
 
-Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
+Status Rounds::plan_routes(Plan& plan, Outgoing& outgoing) {
   const MessageRow& row = outgoing.row;
   if (!is_for_agents(row.type)) {
     return Error(Code::kUnsupported, fmt::format("KIND {} cannot be sent to agents", quote(row.type)));
@@ -242,15 +223,15 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
     WARREN_TRY(plan_ack(plan, outgoing));
   }
   for (Route& route : routes) {
-    bool must_wait = to_release_.contains(route.recipient);  // older messages go first
-    bool must_be_held = row.target == kLead && to_release_.contains(std::string(kLead));
+    bool must_wait = waiting_.contains(route.recipient);  // older messages go first
+    bool must_be_held = row.target == kLead && waiting_.contains(std::string(kLead));
     if (must_be_held) {
       route = {std::string(kLead), DeliveryState::kHeld};
     } else if (route.state == DeliveryState::kStored || route.state == DeliveryState::kHeld) {
       bool is_held = route.state == DeliveryState::kHeld;
       Message notice{.kind = "status", .reference = row.id, .others = {{"STATE", is_held ? "held" : "stored"}}};
       notice.body = is_held ? "there is no lead yet\n" : fmt::format("{} is inactive\n", quote(route.recipient));
-      notify(plan, row.agent, std::move(notice));
+      notices_.notify(plan, row.agent, std::move(notice));
     } else if (must_wait) {
       route.state = DeliveryState::kStored;
     }
@@ -265,18 +246,18 @@ Status Relay::plan_routes(Plan& plan, Outgoing& outgoing) {
   return Ok{};
 }
 
-Status Relay::plan_request(Plan& plan, Outgoing& outgoing) {
+Status Rounds::plan_request(Plan& plan, Outgoing& outgoing) {
   const std::string& kind = outgoing.row.type;
   if (kind == "subscribe" || kind == "unsubscribe") return plan_subscription(plan, outgoing);
   if (kind == "ack" || kind == "nack") return plan_ack(plan, outgoing);
   if (kind == "status") return plan_status(plan, outgoing);
-  if (kind == "spawn") return plan_spawn(plan, outgoing);
-  if (kind == "release") return plan_release(plan, outgoing);
-  if (kind == "continuity") return plan_continuity(plan, outgoing);
+  if (kind == "spawn") return lives_.plan_spawn(plan, outgoing);
+  if (kind == "release") return lives_.plan_release(plan, outgoing);
+  if (kind == "continuity") return continuity_.plan(plan, outgoing);
   return Error(Code::kUnsupported, fmt::format("this relay does not support KIND {}", quote(kind)));
 }
 
-Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_subscription(Plan& plan, const Outgoing& outgoing) {
   const std::string* header = outgoing.message.find("CHANNEL");
   std::string_view channel = header != nullptr ? std::string_view(*header) : first_word(outgoing.message.body);
   if (channel.starts_with('#')) channel.remove_prefix(1);
@@ -287,7 +268,7 @@ Status Relay::plan_subscription(Plan& plan, const Outgoing& outgoing) {
   return Ok{};
 }
 
-Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_status(Plan& plan, const Outgoing& outgoing) {
   std::string_view word = first_word(outgoing.message.body);
   if (word != "active" && word != "inactive") {
     return Error(Code::kInvalid, fmt::format("the status must be active or inactive, not {}", quote(word)));
@@ -295,7 +276,7 @@ Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
   const AgentRow* known = router_.find_agent(outgoing.row.agent);
   if (known == nullptr) return Error(Code::kNotFound, "the agent is not registered");
   AgentRow agent = *known;
-  if (agent.status != "active" && word == "active") to_release_.insert(agent.name);
+  if (agent.status != "active" && word == "active") waiting_.add(agent.name);
   agent.status = word;
   router_.put_agent(agent);
   plan.agents.push_back(std::move(agent));
@@ -303,12 +284,12 @@ Status Relay::plan_status(Plan& plan, const Outgoing& outgoing) {
 }
 
 // REFERENCE is the name of a file that was in the sender's inbox, or a message's id.
-Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
+Status Rounds::plan_ack(Plan& plan, const Outgoing& outgoing) {
   const std::string& reference = outgoing.message.reference;
   const std::string& agent = outgoing.row.agent;
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
-  std::optional<Delivery> found =
-      WARREN_TRY(reference.find('/') == reference.npos ? find_in_inbox(agent, file) : find_to(reference, agent));
+  std::optional<Delivery> found = WARREN_TRY(
+      reference.find('/') == reference.npos ? records_.find_in_inbox(agent, file) : records_.find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
     release_body(stamp_of(*fresh));
@@ -317,20 +298,20 @@ Status Relay::plan_ack(Plan& plan, const Outgoing& outgoing) {
   bool is_ack = outgoing.row.type == "ack";
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
   if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
-    note_receipt(plan, *found, is_ack ? "acked" : "nacked", reason);
+    notices_.report(plan, *found, is_ack ? "acked" : "nacked", reason);
   }
   plan.acks.push_back({*found, is_ack ? DeliveryState::kAcked : DeliveryState::kNacked, reason});
   return Ok{};
 }
 
 // Urgent messages go first; of one sender, those of the same priority stay in order. Names sort as messages go.
-void Relay::assign_names(Plan& plan) {
+void Rounds::assign_names(Plan& plan) {
   auto is_before = [](const Outgoing& a, const Outgoing& b) { return a.message.priority < b.message.priority; };
   bool is_sorted = std::is_sorted(plan.messages.begin(), plan.messages.end(), is_before);
   if (!is_sorted) std::stable_sort(plan.messages.begin(), plan.messages.end(), is_before);
   for (Outgoing& outgoing : plan.messages) {
     if (outgoing.deliveries.empty()) continue;
-    std::int64_t stamp = next_stamp_ns();
+    std::int64_t stamp = stamps_.next_ns();
     if (outgoing.row.direction == "inbox") {
       outgoing.row.id = make_message_id(kOrchestrator, make_message_stem(stamp, random_()));
       outgoing.deliveries.front().message_id = outgoing.row.id;
@@ -340,7 +321,7 @@ void Relay::assign_names(Plan& plan) {
       delivery.inbox_name = name;
       delivery.discovered_ns = outgoing.discovered_ns;
     }
-    if (!taken_.empty()) recognise(outgoing);
+    repair_.recognise(outgoing);
     if (outgoing.row.direction == "inbox") {
       outgoing.row.path = fmt::format("agents/{}/inbox/{}", outgoing.row.target, name);
     }

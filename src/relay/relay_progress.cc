@@ -8,8 +8,9 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
@@ -24,48 +25,8 @@ constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
-// A message from the relay itself. These are never answered, so that there are no loops.
-void Relay::notify(Plan& plan, std::string_view agent, Message message) {
-  const AgentRow* known = router_.find_agent(agent);
-  if (known == nullptr || known->status == "terminated") return;
-  Outgoing outgoing;
-  outgoing.message = std::move(message);
-  outgoing.message.to = agent;
-  outgoing.row.agent = kOrchestrator;
-  outgoing.row.direction = "inbox";
-  outgoing.row.status = "processing";
-  outgoing.row.type = outgoing.message.kind;
-  outgoing.row.target = agent;
-  outgoing.row.size = outgoing.message.body.size();
-  outgoing.row.discovered_at_us = clock_.now_us();
-  outgoing.discovered_ns = clock_.monotonic_ns();
-  Delivery delivery;
-  delivery.recipient = agent;
-  if (router_.is_remote(*known)) delivery.state = DeliveryState::kRouted;
-  delivery.deadline_ms = now_ms() + config_.deadline.count();
-  outgoing.deliveries.push_back(std::move(delivery));
-  ++plan.delivery_count;
-  plan.messages.push_back(std::move(outgoing));
-}
-
-void Relay::nack(Plan& plan, std::string_view agent, std::string_view reference, const Error& why) {
-  Message message{.kind = "nack", .reference = std::string(reference)};
-  message.others.push_back({"ERROR", std::string(name_of(why.code()))});
-  message.body = why.message() + "\n";
-  notify(plan, agent, std::move(message));
-}
-
-void Relay::note_receipt(Plan& plan, const Delivery& delivery, std::string_view state, std::string_view error) {
-  std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
-  Message message{.kind = "status", .reference = delivery.message_id};
-  message.others.push_back({"STATE", std::string(state)});
-  message.others.push_back({"RECIPIENT", delivery.recipient});
-  message.body = error.empty() ? "" : fmt::format("{}\n", error);
-  notify(plan, sender, std::move(message));
-}
-
-Status Relay::plan_changes(Plan& plan, Share part) {
-  std::vector<AgentRow> agents = std::exchange(agent_changes_, {});
+Status Rounds::plan_changes(Plan& plan, Share part) {
+  std::vector<AgentRow> agents = registry_.take_changes();
   plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
   std::ptrdiff_t count = std::ssize(changes_);
   std::ptrdiff_t more = std::max(kMore, 2 * std::ssize(plan.messages));  // so that they become fewer
@@ -77,10 +38,10 @@ Status Relay::plan_changes(Plan& plan, Share part) {
     if (change.is_retry) continue;
     if (change.state == DeliveryState::kDead) {
       std::string sender = change.delivery.message_id.substr(0, change.delivery.message_id.find('/'));
-      nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
+      notices_.nack(plan, sender, change.delivery.message_id, Error(Code::kUnavailable, change.error));
     } else if (change.delivery.wants_receipt) {
-      if (change.is_read_at_once) note_receipt(plan, change.delivery, name_of(DeliveryState::kDelivered), "");
-      note_receipt(plan, change.delivery, name_of(change.state), change.error);
+      if (change.is_read_at_once) notices_.report(plan, change.delivery, name_of(DeliveryState::kDelivered), "");
+      notices_.report(plan, change.delivery, name_of(change.state), change.error);
     }
   }
   if (!changes_.empty()) return Ok{};  // they may be about the same deliveries as left_
@@ -90,11 +51,11 @@ Status Relay::plan_changes(Plan& plan, Share part) {
 }
 
 // A file that was delivered just now need not be looked up in the ledger.
-void Relay::note_left(std::vector<LeftInbox> left) {
+void Rounds::note_left(std::vector<LeftInbox> left) {
   if (left.empty()) return;
   if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
   for (LeftInbox& one : left) {
-    note_active(one.agent);
+    registry_.note_active(one.agent);
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
       const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
@@ -111,7 +72,7 @@ void Relay::note_left(std::vector<LeftInbox> left) {
 
 // A file that left an inbox was read. Its delivery may still be pending, or delivered by a change of this very round.
 // Each round takes a part of them, so that none takes long; a larger one where there are more.
-Status Relay::plan_left(Plan& plan) {
+Status Rounds::plan_left(Plan& plan) {
   std::size_t count = std::min(left_.size(), std::max(2 * kNewsAtOnce, left_.size() / kLeftParts));
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
@@ -120,7 +81,7 @@ Status Relay::plan_left(Plan& plan) {
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
-  expect(left_, count);
+  records_.expect(left_, count);
   std::size_t looked = 0;
   Status asked = Ok{};
   for (; looked < count; ++looked) {
@@ -129,13 +90,13 @@ Status Relay::plan_left(Plan& plan) {
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
       if (!plan.read.insert(change.delivery.id).second) continue;
-      if (change.delivery.wants_receipt) note_receipt(plan, change.delivery, name_of(DeliveryState::kRead), "");
+      if (change.delivery.wants_receipt) notices_.report(plan, change.delivery, name_of(DeliveryState::kRead), "");
       change.state = DeliveryState::kRead;
       change.is_read_at_once = true;
       continue;
     }
     if (fresh_.contains(one.agent, one.file)) continue;  // noticed when its inbox is synced
-    Result<std::optional<Delivery>> answer = find_in_inbox(one.agent, one.file);
+    Result<std::optional<Delivery>> answer = records_.find_in_inbox(one.agent, one.file);
     if (!answer.ok()) {
       asked = std::move(answer).take_error();
       break;
@@ -147,8 +108,8 @@ Status Relay::plan_left(Plan& plan) {
       continue;  // reported by an event and by a check
     bool is_at_once = found->state == DeliveryState::kPending;
     if (is_at_once) fresh_.add_read(*found);
-    if (found->wants_receipt && is_at_once) note_receipt(plan, *found, name_of(DeliveryState::kDelivered), "");
-    if (found->wants_receipt) note_receipt(plan, *found, name_of(DeliveryState::kRead), "");
+    if (found->wants_receipt && is_at_once) notices_.report(plan, *found, name_of(DeliveryState::kDelivered), "");
+    if (found->wants_receipt) notices_.report(plan, *found, name_of(DeliveryState::kRead), "");
     plan.changes.push_back(
         {.delivery = std::move(*found), .state = DeliveryState::kRead, .error = "", .is_read_at_once = is_at_once});
   }
@@ -157,11 +118,11 @@ Status Relay::plan_left(Plan& plan) {
 }
 
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
-Status Relay::check_inbox(Plan& plan) {
+Status Rounds::check_inbox(Plan& plan) {
   if (inbox_checks_.empty()) return Ok{};
   auto check = inbox_checks_.begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
-  Result<Fd> inbox = root_->open_inbox(check->first);
+  Result<Fd> inbox = root_.open_inbox(check->first);
   if (!inbox.ok() || page.empty()) {
     inbox_checks_.erase(check);
     return Ok{};
@@ -174,48 +135,8 @@ Status Relay::check_inbox(Plan& plan) {
   return plan_left(plan);
 }
 
-Result<std::optional<MessageRow>> Relay::find_message(std::string_view id) {
-  if (const Arrival* arrival = arrivals_.find_message(id)) return std::optional(arrival->message);
-  std::optional<StoredMessage> found = WARREN_TRY(ledger_->find_message(id));
-  return found ? std::optional(std::move(found->message)) : std::nullopt;
-}
-
-Result<std::optional<Delivery>> Relay::find_in_inbox(std::string_view recipient, std::string_view inbox_name) {
-  if (const Arrival* arrival = arrivals_.find_in_inbox(recipient, inbox_name)) return std::optional(arrival->delivery);
-  return ledger_->find_in_inbox(recipient, inbox_name);
-}
-
-Result<std::optional<Delivery>> Relay::find_to(std::string_view message_id, std::string_view recipient) {
-  const Arrival* arrival = arrivals_.find_message(message_id);
-  bool is_it = arrival != nullptr && arrival->delivery.recipient == recipient;
-  return is_it ? std::optional(arrival->delivery) : ledger_->find_to(message_id, recipient);
-}
-
-Result<Message> Relay::load(std::string_view message_id) {
-  std::optional<MessageRow> stored = WARREN_TRY(find_message(message_id));
-  if (!stored) return Error(Code::kNotFound, "file_disappeared");
-  std::string name(split_parent(stored->path).name);
-  std::string outbox = fmt::format("agents/{}/outbox/{}", stored->agent, name);
-  Result<ReadFile> file = Error(Code::kNotFound, "");
-  for (const std::string& path : {stored->path, outbox, stored->path}) {  // it may be moved between two tries
-    if (!file.ok() && file.error().code() == Code::kNotFound) {
-      file = read_below(root_->dir(), path, bytes_max_of(*stored));
-    }
-  }
-  if (!file.ok() && is_shortage(file.error())) return file.error();
-  if (!file.ok() && ledger_->homes() != nullptr) {  // it came through another home
-    std::optional<std::string> body = WARREN_TRY(ledger_->homes()->find_body(message_id));
-    if (body) return parse_message(*body, kHeaderCount + kRelayHeaders);
-  }
-  if (!file.ok()) return Error(Code::kNotFound, fmt::format("file_disappeared: {}", file.error().message()));
-  if (sha256_hex(as_bytes(file->content)) != stored->checksum) {
-    return Error(Code::kCorrupt, "the file was changed after it was accepted");
-  }
-  return parse_message(file->content);
-}
-
-Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
-  Result<Message> message = load(delivery.message_id);
+Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
+  Result<Message> message = records_.load(delivery.message_id);
   bool is_away = !message.ok() && ledger_->engine().is_lost();
   if (is_away || (!message.ok() && is_shortage(message.error()))) return message.error();
   Result<Readiness> ready = message.ok() ? plan_attachments(plan, delivery, *message) : Readiness::kReady;
@@ -228,7 +149,7 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
   if (!message.ok()) {
     plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
     std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
-    nack(plan, sender, delivery.message_id, message.error());
+    notices_.nack(plan, sender, delivery.message_id, message.error());
     return Readiness::kReady;
   }
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
@@ -240,16 +161,16 @@ Result<Readiness> Relay::restage(Plan& plan, Delivery delivery) {
     plan.rerouted.push_back({std::move(delivery), std::move(content)});
     return Readiness::kReady;
   }
-  if (ledger_->homes() != nullptr) delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
+  if (ledger_->homes() != nullptr) delivery.inbox_name = inbox_name(delivery.message_id, stamps_.next_ns());
   plan.restaged.push_back({std::move(delivery), std::move(content)});
   return Readiness::kReady;
 }
 
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
-Status Relay::plan_waiting(Plan& plan) {
-  plan.released = to_release_;
+Status Rounds::plan_waiting(Plan& plan) {
+  plan.released = waiting_.names();
   for (const std::string& name : plan.released) {
-    if (waiting_releases_.contains(name)) continue;
+    if (waiting_.is_paused(name)) continue;
     std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
@@ -261,17 +182,17 @@ Status Relay::plan_waiting(Plan& plan) {
       for (Delivery& delivery : stored) {
         delivery.recipient = recipient;
         if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
-        waiting_releases_.insert(name);
+        waiting_.pause(name);
         found = kPage;  // those after it wait with it
         break;
       }
     }
-    if (found < kPage) to_release_.erase(name);
+    if (found < kPage) waiting_.remove(name);
   }
   return Ok{};
 }
 
-Status Relay::plan_retries(Plan& plan) {
+Status Rounds::plan_retries(Plan& plan) {
   if (clock_.monotonic_ns() < retry_at_ns_) return Ok{};
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
@@ -292,11 +213,11 @@ Status Relay::plan_retries(Plan& plan) {
   return Ok{};
 }
 
-Status Relay::plan_operations(Plan& plan) {
+Status Rounds::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
   for (const Operation& operation : operations) {
-    if (operation.type == "spawn" && !is_asked_here(operation)) continue;
+    if (operation.type == "spawn" && !lives_.is_asked_here(operation)) continue;
     Result<Readiness> done = plan_operation(plan, operation);
     if (done.ok() && *done == Readiness::kWaits) continue;
     if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
@@ -310,9 +231,9 @@ Status Relay::plan_operations(Plan& plan) {
   return Ok{};
 }
 
-Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) {
+Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation) {
   if (operation.type == "spawn") {
-    WARREN_TRY(plan_start(plan, operation));
+    WARREN_TRY(lives_.plan_start(plan, operation));
     return Readiness::kReady;
   }
   Json payload = WARREN_TRY(parse_json(operation.payload));
@@ -321,7 +242,7 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
     return Readiness::kReady;
   }
   if (operation.type == "release") {
-    WARREN_TRY(plan_release_for(plan, payload));
+    WARREN_TRY(lives_.plan_release_for(plan, payload));
     return Readiness::kReady;
   }
   if (operation.type == "carry") {
@@ -345,13 +266,13 @@ Result<Readiness> Relay::plan_operation(Plan& plan, const Operation& operation) 
 }
 
 // Redelivers to the recipient of the dead letter; a message without a recipient is routed again.
-Result<Readiness> Relay::redeliver(Plan& plan, const DeadLetter& letter) {
+Result<Readiness> Rounds::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
-    std::optional<Delivery> delivery = WARREN_TRY(find_to(letter.message_id, letter.recipient));
+    std::optional<Delivery> delivery = WARREN_TRY(records_.find_to(letter.message_id, letter.recipient));
     if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
     return restage(plan, std::move(*delivery));
   }
-  Message message = WARREN_TRY(load(letter.message_id));
+  Message message = WARREN_TRY(records_.load(letter.message_id));
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   if (WARREN_TRY(publish_attachments(message, sender, "")) == Readiness::kWaits) return Readiness::kWaits;

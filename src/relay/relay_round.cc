@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
@@ -30,7 +31,7 @@ std::int64_t backoff_ms(int attempts, std::uint64_t random) {
 
 }  // namespace
 
-Result<bool> Relay::round() {
+Result<bool> Rounds::round() {
   note_left(watcher_->take_left());
   collect_fresh(Wait::kNo);
   Plan plan;
@@ -42,7 +43,7 @@ Result<bool> Relay::round() {
   if (planned.ok()) planned = plan_operations(plan);
   if (planned.ok()) planned = plan_retries(plan);
   if (planned.ok() && !is_ending_) planned = plan_candidates(plan);
-  if (planned.ok()) plan_ends(plan);
+  if (planned.ok()) lives_.plan_ends(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
   Share due = due_news(plan);
@@ -67,15 +68,16 @@ Result<bool> Relay::round() {
     return true;
   }
   failures_ = 0;
-  carry_out(plan);
-  observe_round(plan);
+  if (!plan.supervision.intents.empty()) operations_wanted_ = true;
+  lives_.carry_out(plan);
+  upkeep_.note_round(plan);
   publish(plan);
   if (is_new) busy_at_ns_ = clock_.monotonic_ns();
   return true;
 }
 
 // The more there is to enter, the shorter the wait.
-std::int64_t Relay::rest_ns() const {
+std::int64_t Rounds::rest_ns() const {
   std::size_t count = std::min(changes_.size() + left_.size(), kNewsMost);
   bool can_wait = keeps_bodies_ && !is_awaited_ && arrivals_.bytes() < kArrivalBytesMost;
   std::int64_t most = ledger_->engine().is_moving() ? kMovingRestNs : kRestNs;
@@ -83,9 +85,9 @@ std::int64_t Relay::rest_ns() const {
 }
 
 // Entering a message costs as much as taking it, so in a rush it waits for a quiet moment. Nothing waits for it.
-Relay::Share Relay::due_news(const Plan& plan) const {
+Rounds::Share Rounds::due_news(const Plan& plan) const {
   bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
-                     plan.supervision.is_empty() && agent_changes_.empty() && inbox_checks_.empty();
+                     plan.supervision.is_empty() && !registry_.has_changes() && inbox_checks_.empty();
   if (!is_ordinary || is_ending_) return Share::kAll;
   std::size_t count = changes_.size() + left_.size();
   std::int64_t now = clock_.monotonic_ns();
@@ -103,7 +105,7 @@ Relay::Share Relay::due_news(const Plan& plan) const {
 }
 
 // Small files need not be synced: the ledger has their content until they are synced or read.
-Status Relay::stage_message(Outgoing& outgoing) {
+Status Rounds::stage_message(Outgoing& outgoing) {
   bool is_staged = std::any_of(outgoing.deliveries.begin(), outgoing.deliveries.end(),
                                [](const Delivery& d) { return d.state == DeliveryState::kPending; });
   if (!is_staged) return Ok{};
@@ -120,13 +122,13 @@ Status Relay::stage_message(Outgoing& outgoing) {
   return Ok{};
 }
 
-Status Relay::stage(Plan& plan) {
+Status Rounds::stage(Plan& plan) {
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(stage_message(outgoing));
   for (const Restaged& restaged : plan.restaged) WARREN_TRY(mailroom_.stage(restaged.delivery, restaged.content));
   return Ok{};
 }
 
-Status Relay::record_message(Outgoing& outgoing) {
+Status Rounds::record_message(Outgoing& outgoing) {
   if (outgoing.is_arrival) {
     return ledger_->put_arrival(outgoing.row, outgoing.deliveries.front(), outgoing.unsynced);
   }
@@ -144,7 +146,7 @@ Status Relay::record_message(Outgoing& outgoing) {
 }
 
 // An arrival is entered in its current state; usually there is nothing else to record.
-Status Relay::record_changes(Plan& plan, const std::vector<Change>& changes) {
+Status Rounds::record_changes(Plan& plan, const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     std::int64_t stamp = stamp_of(change.delivery);
     const Arrival* arrival = arrivals_.find(stamp);
@@ -162,14 +164,14 @@ Status Relay::record_changes(Plan& plan, const std::vector<Change>& changes) {
   return Ok{};
 }
 
-Status Relay::record_change(const Change& change) {
+Status Rounds::record_change(const Change& change) {
   if (change.is_retry) return ledger_->set_retry(change.delivery);
   if (change.state == DeliveryState::kDead) return ledger_->bury(change.delivery, change.error);
   return ledger_->set_state(change.delivery, change.state, change.error);
 }
 
 // Once for each message, however many of its deliveries have changed.
-Status Relay::update_statuses(const Plan& plan, const std::vector<Change>& changes) {
+Status Rounds::update_statuses(const Plan& plan, const std::vector<Change>& changes) {
   std::unordered_set<std::string_view> updated;
   for (const Change& change : changes) {
     auto entered = plan.entered.find(stamp_of(change.delivery));
@@ -183,8 +185,8 @@ Status Relay::update_statuses(const Plan& plan, const std::vector<Change>& chang
   return Ok{};
 }
 
-Status Relay::record_rest(const Plan& plan) {
-  for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->release(restaged.delivery));
+Status Rounds::record_rest(const Plan& plan) {
+  for (const Restaged& restaged : plan.restaged) WARREN_TRY(ledger_->set_pending(restaged.delivery));
   for (const Restaged& rerouted : plan.rerouted) {
     WARREN_TRY(ledger_->homes()->put_body(rerouted.delivery.message_id, rerouted.content));
     WARREN_TRY(ledger_->reroute(rerouted.delivery));
@@ -197,17 +199,17 @@ Status Relay::record_rest(const Plan& plan) {
   }
   for (const auto& [id, how] : plan.closed) WARREN_TRY(ledger_->close_dead_letter(id, how));
   for (std::int64_t id : plan.operations) WARREN_TRY(ledger_->complete_operation(id));
-  return record_agents(plan);
+  return lives_.record(plan);
 }
 
 // Rows are written while the staged files are synced, and committed after that. The commit itself is synced by another
 // thread, later, unless more depends on it than files that can be made again.
-Status Relay::commit(Plan& plan, SyncBatch& staged) {
+Status Rounds::commit(Plan& plan, SyncRequest& staged) {
   if (!plan.transaction) {
     auto transaction = WARREN_TRY(ledger_->begin());
     plan.transaction.emplace(std::move(transaction));
   }
-  if (ledger_->homes() != nullptr) ledger_->homes()->note_newest_ns(newest_stamp_ns_);
+  if (ledger_->homes() != nullptr) ledger_->homes()->note_newest_ns(stamps_.newest_ns());
   WARREN_TRY(record_changes(plan, plan.changes));
   for (Outgoing& outgoing : plan.messages) WARREN_TRY(record_message(outgoing));
   WARREN_TRY(record_changes(plan, plan.acks));
@@ -222,13 +224,13 @@ Status Relay::commit(Plan& plan, SyncBatch& staged) {
   unneeded_bodies_.erase(unneeded_bodies_.begin(), unneeded_bodies_.begin() + static_cast<std::ptrdiff_t>(dropped));
   for (const auto& [stamp, is_over] : plan.entered) arrivals_.remove(stamp);
   if (!plan.must_be_durable()) return Ok{};
-  asked_ = syncer_->ask();
-  syncer_->wait(asked_).ignore("it is committed: check_syncs() handles the failure");
+  asked_ = syncer_.ask();
+  syncer_.wait(asked_).ignore("it is committed: check_syncs() handles the failure");
   return Ok{};
 }
 
 // Until an arrival is entered, its row is the only record of it.
-Result<std::size_t> Relay::drop_bodies(const Plan& plan) {
+Result<std::size_t> Rounds::drop_bodies(const Plan& plan) {
   std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
   std::size_t most = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
   std::size_t dropped = 0;
@@ -241,48 +243,36 @@ Result<std::size_t> Relay::drop_bodies(const Plan& plan) {
 }
 
 // A sync that failed: until everything is durable in another way, nothing new is taken.
-Status Relay::check_syncs() {
-  std::optional<Error> failure = syncer_->failure();
+Status Rounds::check_syncs() {
+  std::optional<Error> failure = syncer_.failure();
   if (!failure) return Ok{};
   log_.note(Severity::kError, "ledger_sync_failed", {{"error", failure->message()}});
   WARREN_TRY(ledger_->engine().resync().within("sync the ledger"));
-  syncer_->note_durable();
+  syncer_.note_durable();
   return Ok{};
-}
-
-std::vector<Filing> Relay::file(std::vector<Filing> filings) {
-  std::vector<Filing> again;
-  for (Filing& filing : filings) {
-    Status filed = archivist_.archive(filing.agent, filing.file, filing.path);
-    if (filed.ok()) continue;
-    if (filed.error().code() == Code::kLimit) {
-      again.push_back(std::move(filing));
-      continue;
-    }
-    log_.note(Severity::kError, "archive_failed", {{"file", filing.file}, {"error", filed.error().message()}});
-  }
-  archivist_.forget_dirs();
-  return again;
 }
 
 // A commit that failed (at its sync, say) may have reached the disk, and would count after a crash. So its files stay
 // staged until another commit has taken its place in the log.
-Status Relay::clear_doubt() {
-  if (doubtful_.empty() && !agents_doubtful_) return Ok{};
+Status Rounds::clear_doubt() {
+  if (doubtful_.empty() && !lives_.is_doubtful()) return Ok{};
   auto transaction = WARREN_TRY(ledger_->begin());
   WARREN_TRY(ledger_->put_value("given_up_at", std::to_string(clock_.now_us())));
   WARREN_TRY(transaction.commit());
   for (const std::string& file : doubtful_) mailroom_.remove_staged(file);
   doubtful_.clear();
-  return look_up_agents();
+  if (!lives_.is_doubtful()) return Ok{};
+  WARREN_TRY(lives_.reconcile());
+  operations_wanted_ = true;
+  return Ok{};
 }
 
-void Relay::withdraw(const Delivery& delivery) {
+void Rounds::withdraw(const Delivery& delivery) {
   if (is_doubtful_) doubtful_.push_back(staged_name(delivery.inbox_name, delivery.recipient));
   else mailroom_.unstage(delivery);
 }
 
-void Relay::retry(Delivery delivery, std::string_view why) {
+void Rounds::retry(Delivery delivery, std::string_view why) {
   std::int64_t now = now_ms();
   is_awaited_ = true;
   if (delivery.deadline_ms != 0 && now >= delivery.deadline_ms) {
@@ -302,11 +292,11 @@ void Relay::retry(Delivery delivery, std::string_view why) {
 }
 
 // While an earlier delivery to a recipient is to be tried again, later ones wait with it: order is kept.
-void Relay::publish_one(const Delivery& delivery) {
+void Rounds::publish_one(const Delivery& delivery) {
   if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier delivery");
   Status published = mailroom_.publish(delivery);
   if (published.ok()) {
-    observe_published(delivery);
+    upkeep_.note_published(delivery);
     return fresh_.add(delivery, bodies_.contains(stamp_of(delivery)) ? Backed::kYes : Backed::kNo);
   }
   log_.note(
@@ -316,13 +306,13 @@ void Relay::publish_one(const Delivery& delivery) {
 }
 
 template <typename Changes>
-void Relay::keep_failing(const Changes& changes) {
+void Rounds::keep_failing(const Changes& changes) {
   for (const Change& change : changes) {
     if (change.is_retry) failing_.try_emplace(change.delivery.recipient, change.delivery.next_at_ms);
   }
 }
 
-void Relay::publish(Plan& plan) {
+void Rounds::publish(Plan& plan) {
   for (const Change& change :
        plan.changes) {  // after the commit: a pending delivery without its file would count as delivered
     if (change.state != DeliveryState::kDead) continue;
@@ -348,10 +338,10 @@ void Relay::publish(Plan& plan) {
     mailroom_.forget_dirs();
     dirs_until_ns_ = clock_.monotonic_ns() + kDirsNs;
   }
-  asked_ = syncer_->ask(std::move(plan.filings));
+  asked_ = syncer_.ask(std::move(plan.filings));
 }
 
-void Relay::collect_fresh(Wait wait) {
+void Rounds::collect_fresh(Wait wait) {
   for (FreshOutcome& one : fresh_.collect(wait)) {
     if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
     is_awaited_ = is_awaited_ || (one.fate != Fate::kGone && one.delivery.wants_receipt);
@@ -371,7 +361,7 @@ void Relay::collect_fresh(Wait wait) {
   }
 }
 
-void Relay::release_body(std::int64_t stamp) {
+void Rounds::release_body(std::int64_t stamp) {
   auto body = bodies_.find(stamp);
   if (body == bodies_.end() || --body->second > 0) return;
   unneeded_bodies_.push_back(body->first);
@@ -379,25 +369,25 @@ void Relay::release_body(std::int64_t stamp) {
 }
 
 // Nothing was recorded: everything is put back, and is tried again after a while.
-void Relay::abandon(Plan plan, const Error& why) {
+void Rounds::abandon(Plan plan, const Error& why) {
   plan.transaction.reset();
   routed_wanted_ = routed_wanted_ || ledger_->homes() != nullptr;
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }
   for (const Restaged& restaged : plan.restaged) withdraw(restaged.delivery);
-  agents_doubtful_ = agents_doubtful_ || (is_doubtful_ && !plan.supervision.is_empty());
+  if (is_doubtful_ && !plan.supervision.is_empty()) lives_.note_doubt();
   is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
   changes_.insert(changes_.begin(), std::make_move_iterator(plan.changes.begin()),
                   std::make_move_iterator(plan.changes.end()));
   is_awaited_ = true;  // it may be
-  agent_changes_.insert(agent_changes_.begin(), plan.agents.begin(), plan.agents.end());
-  to_release_.merge(plan.released);
+  registry_.put_back(plan.agents);
+  waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
-  observe_failure(why);
+  upkeep_.note_failure(why, failures_);
   log_.note(Severity::kError, "round_failed", {{"error", why.message()}, {"retry_ms", wait_ms}});
 }
 

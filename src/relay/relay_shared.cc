@@ -1,24 +1,19 @@
 // A ledger that several relays share: deliveries between them, and how an unavailable ledger is handled.
 #include <algorithm>
 
-#include <poll.h>
-
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/attachment.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
+#include "relay/rounds.h"
 
 namespace warren::relay {
 namespace {
 
 constexpr std::int64_t kNewsNs = 5'000'000'000;  // how long a lost notification may go unnoticed
 constexpr std::size_t kArrivals = 128;
-constexpr std::int64_t kAwayMs =
-    100;  // between tries to reach a ledger that was unavailable at the start, doubled each time
-constexpr std::int64_t kAwayMaxMs = 5000;
-constexpr int kAwaySteps = 6;
 
 int priority_of(const RoutedDelivery& arrival) {
   if (!arrival.content) return 0;
@@ -32,59 +27,40 @@ std::string pair_of(const Delivery& delivery) { return fmt::format("{}>{}", send
 
 }  // namespace
 
-void Relay::note_ledger_away(const Error& why) {
-  ++failures_;
-  metrics_.set_failure(failures_, why.message());
-  log_.note(Severity::kWarning, "ledger_is_away", {{"error", why.message()}});
-}
-
-Result<bool> Relay::wait_for_ledger(int stop) {
-  pollfd stopping{stop, POLLIN, 0};
-  while (!is_open()) {
-    auto wait_ms = static_cast<int>(std::min(kAwayMaxMs, kAwayMs << std::min(failures_, kAwaySteps)));
-    if (::poll(&stopping, 1, wait_ms) > 0) return false;
-    Status opened = open();
-    if (!opened.ok() && opened.error().code() != Code::kUnavailable) return std::move(opened).take_error();
-    if (!opened.ok()) note_ledger_away(opened.error());
-    else log_.note(Severity::kInfo, "ledger_is_back");
-  }
-  failures_ = 0;
-  metrics_.set_failure(0, "");
-  return true;
-}
-
 // A connection that was lost is noticed here or by the round, which makes a new one.
-void Relay::hear_news() {
+void Rounds::hear_news() {
   if (ledger_->homes() == nullptr || ledger_->engine().is_lost()) return;
   Result<News> news = ledger_->engine().take_news();
   bool is_due = clock_.monotonic_ns() >= news_at_ns_;
   if (is_due || news_at_ns_ == INT64_MAX) news_at_ns_ = clock_.monotonic_ns() + kNewsNs;
   if (!news.ok()) {
-    agents_stale_ = routed_wanted_ = true;
+    registry_.note_stale();
+    routed_wanted_ = true;
     return;
   }
   routed_wanted_ = routed_wanted_ || news->is_for_us || is_due;
   operations_wanted_ = operations_wanted_ || news->is_for_us || is_due;
-  agents_stale_ = agents_stale_ || news->concerns_agents || is_due;
+  if (news->concerns_agents || is_due) registry_.note_stale();
 }
 
 // First in every round. All answers in a round are of one session: a connection that is lost meanwhile fails the round.
-Status Relay::refresh_ledger() {
+Status Rounds::refresh_ledger() {
   if (ledger_->homes() == nullptr) return Ok{};
   if (ledger_->engine().is_lost()) {
     WARREN_TRY(ledger_->engine().reconnect());
     log_.note(Severity::kInfo, "ledger_is_back");
-    agents_stale_ = routed_wanted_ = operations_wanted_ = true;
+    registry_.note_stale();
+    routed_wanted_ = operations_wanted_ = true;
   }
   if (must_recover_) WARREN_TRY(recover_in_doubt().within("recover"));
-  if (agents_stale_) WARREN_TRY(reload_agents());
+  if (registry_.is_stale()) WARREN_TRY(registry_.reload());
   // Deliveries held for the lead are older than those routed to it.
-  if (routed_wanted_ && !router_.find_lead().empty()) to_release_.insert(std::string(kLead));
+  if (routed_wanted_ && !router_.find_lead().empty()) waiting_.add(std::string(kLead));
   return Ok{};
 }
 
 // As after a restart: the ledger decides what happened.
-Status Relay::recover_in_doubt() {
+Status Rounds::recover_in_doubt() {
   {  // waits until the commit in question is over
     auto transaction = WARREN_TRY(ledger_->begin());
     WARREN_TRY(transaction.commit());
@@ -99,85 +75,16 @@ Status Relay::recover_in_doubt() {
   return Ok{};
 }
 
-// For our own agents, our state is newer than the ledger's.
-Status Relay::reload_agents() {
-  std::int64_t version = WARREN_TRY(ledger_->homes()->agents_version());
-  if (version != agents_version_) {
-    std::vector<AgentRow> agents = WARREN_TRY(ledger_->list_agents());
-    auto subscriptions = WARREN_TRY(ledger_->list_subscriptions());
-    for (const AgentRow& agent : agents) {
-      const AgentRow* known = router_.find_agent(agent.name);
-      bool was_ours = known != nullptr && !router_.is_remote(*known);
-      bool is_ours = !router_.is_remote(agent);
-      if (was_ours && is_ours) continue;
-      if (was_ours) watcher_->remove_agent(agent.name);
-      bool may_be_free = refused_names_.contains(agent.name) && (is_ours || agent.status == "terminated");
-      names_wanted_ = names_wanted_ || is_ours || may_be_free;
-      if (is_ours) to_release_.insert(agent.name);
-      router_.put_agent(agent);
-    }
-    router_.set_subscriptions(std::move(subscriptions));
-    agents_version_ = version;
-  }
-  agents_stale_ = false;
-  if (std::exchange(names_wanted_, false)) add_agents();
-  return Ok{};
-}
-
-Result<bool> Relay::claim_name(const AgentRow& agent) {
-  auto transaction = WARREN_TRY(ledger_->begin());
-  bool is_ours = WARREN_TRY(ledger_->homes()->claim(agent.name));
-  if (is_ours) WARREN_TRY(ledger_->put_agent(agent));
-  WARREN_TRY(transaction.commit());
-  return is_ours;
-}
-
-// Whether an agent's directory here makes it ours: not if its home is another relay.
-Result<bool> Relay::claim_agent(const std::string& name, std::int64_t now_us) {
-  Homes* homes = ledger_->homes();
-  if (homes == nullptr) return true;
-  const AgentRow* known = router_.find_agent(name);
-  bool is_there = known != nullptr && known->status != "terminated";
-  bool is_known_here = known != nullptr && !router_.is_remote(*known);
-  if (is_known_here && (is_there || supervisor_.was_released(name))) return true;
-  AgentRow agent{name, now_us, 0, "active", homes->id()};
-  Result<bool> claimed = is_there ? Result<bool>(false) : claim_name(agent);
-  if (!claimed.ok()) names_wanted_ = true;  // once the ledger is back
-  if (!WARREN_TRY(std::move(claimed))) {
-    if (refused_names_.insert(name).second) log_.audit("name_is_taken", {{"agent", name}});
-    return false;
-  }
-  refused_names_.erase(name);
-  router_.put_agent(agent);
-  to_release_.insert(name);
-  log_.note(Severity::kInfo, "agent_registered", {{"agent", name}});
-  return true;
-}
-
-void Relay::expect(const std::vector<Candidate>& candidates) {
-  if (ledger_->homes() == nullptr) return;
-  std::vector<std::string> ids;
-  for (const Candidate& one : candidates) ids.push_back(make_message_id(one.agent, stem_of(one.file)));
-  ledger_->expect_messages(ids);
-}
-
-void Relay::expect(const std::vector<LeftInbox>& left, std::size_t count) {
-  if (ledger_->homes() == nullptr) return;
-  std::vector<std::pair<std::string, std::string>> files;
-  for (std::size_t i = 0; i < count; ++i) files.emplace_back(left[i].agent, left[i].file);
-  ledger_->expect_in_inboxes(files);
-}
-
 // Recipients whose routed deliveries are not claimed yet: deliveries that wait here are older, or a file of an earlier
 // one is being fetched.
-std::set<std::string> Relay::list_passed_over() const {
+std::set<std::string> Rounds::list_passed_over() const {
   std::set<std::string> names = waiting_arrivals_;
-  names.insert(to_release_.begin(), to_release_.end());
-  if (to_release_.contains(std::string(kLead)) && !router_.find_lead().empty()) names.insert(router_.find_lead());
+  names.insert(waiting_.names().begin(), waiting_.names().end());
+  if (waiting_.contains(std::string(kLead)) && !router_.find_lead().empty()) names.insert(router_.find_lead());
   return names;
 }
 
-Status Relay::plan_routed(Plan& plan) {
+Status Rounds::plan_routed(Plan& plan) {
   if (ledger_->homes() == nullptr) return Ok{};
   std::set<std::string> passed_over = list_passed_over();
   bool is_freed = !std::includes(passed_over.begin(), passed_over.end(), passed_over_.begin(), passed_over_.end());
@@ -197,7 +104,7 @@ Status Relay::plan_routed(Plan& plan) {
 }
 
 // An error means a shortage, not a bad message.
-Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
+Status Rounds::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   Delivery& delivery = arrival.delivery;
   std::string sender = sender_of(delivery);
   if (waiting_arrivals_.contains(pair_of(delivery))) return Ok{};
@@ -221,7 +128,7 @@ Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   }
   ++plan.delivery_count;
   if (refused) {
-    nack(plan, sender, delivery.message_id, *refused);
+    notices_.nack(plan, sender, delivery.message_id, *refused);
     plan.acks.push_back({std::move(delivery), DeliveryState::kDead, refused->message()});
   } else if (router_.is_remote(*agent)) {
     delivery.home = agent->home;
@@ -229,12 +136,12 @@ Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
   } else if (agent->status == "inactive") {
     Message notice{.kind = "status", .reference = delivery.message_id, .others = {{"STATE", "stored"}}};
     notice.body = fmt::format("{} is inactive\n", quote(delivery.recipient));
-    notify(plan, sender, std::move(notice));
+    notices_.notify(plan, sender, std::move(notice));
     plan.acks.push_back({std::move(delivery), DeliveryState::kStored});
   } else {
     delivery.state = DeliveryState::kPending;
     delivery.deadline_ms = now_ms() + config_.deadline.count();
-    delivery.inbox_name = inbox_name(delivery.message_id, next_stamp_ns());
+    delivery.inbox_name = inbox_name(delivery.message_id, stamps_.next_ns());
     plan.restaged.push_back({std::move(delivery), *std::move(arrival.content)});
   }
   return Ok{};
@@ -242,7 +149,7 @@ Status Relay::plan_arrival(Plan& plan, RoutedDelivery arrival) {
 
 // For a delivery that came from another home or waited: whether its attachments are here, or published for the
 // recipient's home.
-Result<Readiness> Relay::plan_attachments(Plan& plan, const Delivery& delivery, const Message& message) {
+Result<Readiness> Rounds::plan_attachments(Plan& plan, const Delivery& delivery, const Message& message) {
   std::vector<Attachment> attachments = WARREN_TRY(attachments_of(message));
   if (attachments.empty()) return Readiness::kReady;
   if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
@@ -257,8 +164,8 @@ Result<Readiness> Relay::plan_attachments(Plan& plan, const Delivery& delivery, 
 
 // An attachment is a file of this relay's root. If its message goes to another home, or may go there once there is a
 // lead, the file must be available to others before the message is recorded.
-Result<Readiness> Relay::publish_attachments(const Message& message, const std::string& sender,
-                                             const std::string& waiter) {
+Result<Readiness> Rounds::publish_attachments(const Message& message, const std::string& sender,
+                                              const std::string& waiter) {
   if (ledger_->homes() == nullptr || message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
   Result<std::vector<Route>> routes = router_.resolve(message.to, sender);
   if (!routes.ok()) return Readiness::kReady;  // it will be refused
@@ -269,7 +176,7 @@ Result<Readiness> Relay::publish_attachments(const Message& message, const std::
 }
 
 // A delivery that is not made at once may be made by another home, which does not have the sender's file.
-Status Relay::record_body(Outgoing& outgoing) {
+Status Rounds::record_body(Outgoing& outgoing) {
   bool is_needed = false;
   for (Delivery& delivery : outgoing.deliveries) {
     is_needed = is_needed || delivery.state != DeliveryState::kPending;
@@ -281,7 +188,7 @@ Status Relay::record_body(Outgoing& outgoing) {
 
 // The connection was lost while the round was being committed. Whether it happened is found out as after a crash:
 // staged files and senders' files stay as they are, and once the ledger is back, it says which of them count.
-void Relay::suspend(Plan plan, const Error& why) {
+void Rounds::suspend(Plan plan, const Error& why) {
   if (!must_recover_) log_.note(Severity::kWarning, "commit_in_doubt", {{"messages", plan.messages.size()}});
   must_recover_ = true;
   is_doubtful_ = false;

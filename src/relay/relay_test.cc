@@ -14,6 +14,8 @@
 #include "os/dir_watch.h"
 #include "os/host_files.h"
 #include "relay/client/client.h"
+#include "relay/delivery/mailroom.h"
+#include "relay/ledger/ledger.h"
 #include "relay/protocol/names.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

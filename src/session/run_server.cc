@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
 #include "os/daemon.h"
@@ -65,6 +66,7 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
   {
     auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
     WARREN_TRY(make_overlay(*store, base));
+    WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
   return system_error(errno, fmt::format("make {}", quote(session.file())));
@@ -88,7 +90,8 @@ void leave_watches_to_exit() {
   for (const HostEntry& entry : *entries) {
     Result<std::string> leads_to = read_host_link_below(dir->get(), entry.name);
     bool is_watch = leads_to.ok() && *leads_to == "anon_inode:inotify";
-    if (is_watch) ::fcntl(std::atoi(entry.name.c_str()), F_DUPFD_CLOEXEC, 0);
+    std::optional<int> fd = parse_number<int>(entry.name);
+    if (is_watch && fd) ::fcntl(*fd, F_DUPFD_CLOEXEC, 0);
   }
 }
 

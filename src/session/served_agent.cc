@@ -1,5 +1,6 @@
 #include "session/served_agent.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "os/child.h"
 #include "os/daemon.h"
 #include "os/error.h"
+#include "os/host_files.h"
 #include "os/signals.h"
 
 namespace warren {
@@ -67,13 +69,27 @@ std::string passthrough_warning(const std::string& problem) {
   return fmt::format("--passthrough: {}; continuing without it", problem);
 }
 
+std::optional<std::string> find_log_warning(const std::string& agent_path) {
+  std::string log = agent_path + "-wal";
+  Result<std::optional<struct stat>> there = find_host_link(log);
+  if (!there.ok() || !*there || (*there)->st_size == 0) return std::nullopt;
+  Result<std::vector<Running>> running = list_running();
+  bool is_in_use = running.ok() && std::any_of(running->begin(), running->end(),
+                                               [&](const Running& one) { return one.agent == agent_path; });
+  if (is_in_use) return std::nullopt;
+  return fmt::format(
+      "{} holds changes that could not be moved to the agent's file, for lack of disk space or because another process "
+      "uses it; keep the two files together until the agent is next opened and closed",
+      quote(log));
+}
+
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
   auto served = std::make_unique<ServedAgent>();
-  // Between fsyncs a filesystem need not be durable; the kernel asks when a program does.
+  // Between fsyncs a filesystem need not be durable, unless that was requested; the kernel asks when a program does.
   AgentOptions how{.id_or_path = options.agent_path,
                    .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-                   .durability = Durability::kProcess,
-                   .commits = Commits::kGrouped};
+                   .durability = options.sync ? Durability::kPower : Durability::kProcess,
+                   .commits = options.sync ? Commits::kEach : Commits::kGrouped};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
   if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
     WARREN_TRY(check_outside(options.dir, overlay->base_path));
@@ -113,7 +129,12 @@ Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& cl
     if (daemon) ::_exit(1);  // the parent reports the error
     return std::move(served).error();
   }
-  return wait_for_end(**served, signals);
+  Status ended = wait_for_end(**served, signals);
+  std::move(served).take_value().reset();
+  if (std::optional<std::string> warning = find_log_warning(options.agent_path); warning && options.warn) {
+    options.warn(*warning);
+  }
+  return ended;
 }
 
 Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::string>& command, Clock& clock) {

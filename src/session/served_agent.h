@@ -22,6 +22,7 @@ struct ServeOptions {
   MountFor audience = MountFor::kOwner;
   bool read_only = false;
   bool no_exec = false;
+  bool sync = false;  // every change is durable when its call returns
   bool auto_unmount = false;
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
@@ -29,6 +30,10 @@ struct ServeOptions {
 
 // The warning for a mount that cannot use the requested passthrough.
 std::string passthrough_warning(const std::string& problem);
+
+// After an agent was closed: a warning if its log is still beside it though no mount uses it, as on a full disk.
+// nullopt if it is a single file.
+std::optional<std::string> find_log_warning(const std::string& agent_path);
 
 // A user who is not root sees everything as their own unless uid or gid are given: nobody else can enter their mount,
 // and an agent from another machine, with other ids in it, is still usable.

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Database>> open(const std::string& path, OpenMode mode) {
 Result<std::string> back_up(Database& database, const std::string& path, std::int64_t seconds) {
   for (int nth = 0; nth < 100; ++nth) {
     std::string name = fmt::format("{}.before-repair-{}{}", path, seconds, nth == 0 ? "" : fmt::format(".{}", nth));
-    Status done = database.backup_to(name);
+    Status done = database.backup_to(name, CopyOf::kDamaged);
     if (done.ok()) return name;
     if (done.error().code() != Code::kExists) return std::move(done).take_error();
   }

@@ -58,6 +58,7 @@ class KeyValue {
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // whole pairs, sorted by bytes
   Result<std::size_t> purge_expired();                                       // how many pairs were removed
+  void after_rollback() { expiries_known_ = false; }
 
  private:
   explicit KeyValue(Store& store) : store_(store) {}

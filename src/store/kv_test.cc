@@ -474,5 +474,20 @@ TEST_F(ForeignKeyValueTest, AFileWithoutOurTablesIsReadAndThenWritten) {
   EXPECT_THAT(store->kv().keys().value(), ElementsAre("b"));
 }
 
+TEST_F(KeyValueTest, AnExpiredPairStaysExpiredAfterARollback) {
+  ASSERT_OK(kv().set("k", "1", 1000ms));
+  ASSERT_OK(kv().set("other", "2"));
+  clock_.advance_ns(2 * kSecond);
+  store_.reset();
+  store_ = open(OpenMode::kReadWrite);
+  {
+    Transaction unit = store_->begin_write().value();
+    EXPECT_EQ(kv().purge_expired().value(), 1U);
+    EXPECT_EQ(kv().find("other").value(), "2");  // learns that nothing expires
+  }
+  EXPECT_EQ(kv().find("k").value(), std::nullopt);
+  EXPECT_EQ(error_of(kv().compare_and_set("k", "1", "3")), Code::kConflict);
+}
+
 }  // namespace
 }  // namespace warren

@@ -29,6 +29,14 @@
 namespace warren {
 namespace {
 
+class CountingListener final : public ChangeListener {
+ public:
+  void entry_changed(Inode, std::string_view) override { ++count; }
+  void node_changed(Inode) override { ++count; }
+  void everything_changed() override { ++count; }
+  std::atomic<int> count = 0;
+};
+
 using testing::error_of;
 
 constexpr std::size_t kLarge = 3'000'000;  // too large to be copied at once
@@ -510,6 +518,19 @@ TEST_F(OverlayTest, AListenerIsNotifiedOfChangesByTheHostAndByOtherProcesses) {
   ASSERT_OK(unlink(other.fs(), "/d/deep/er/f"));
   EXPECT_TRUE(heard.wait_for("f"));
   ASSERT_OK(fs().listen(nullptr));
+}
+
+TEST_F(OverlayTest, AListenerThatWasRefusedOrDroppedIsNotUsed) {
+  start();
+  World reading(dir_.file("a.db"), base_, OpenMode::kReadOnly, clock_);
+  CountingListener listener;
+  EXPECT_EQ(error_of(reading.overlay->listen(&listener)), Code::kUnsupported);
+  ASSERT_OK(lstat(reading.fs(), "/a.txt"));
+  put("/new.txt", "new");
+  reading.overlay->listen(nullptr).ignore("the store reports no changes");
+  put("/another.txt", "new");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(listener.count, 0);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data, const Ackno
 }
 
 Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
+  if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
   Attributes row = WARREN_TRY(get_file_row(node));
   std::uint64_t offset = row.size;

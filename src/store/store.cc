@@ -68,9 +68,12 @@ Status create_file(const std::string& path, const StoreOptions& options, Clock& 
   auto fill = [&]() -> Status {
     auto database = WARREN_TRY(Database::open(
         draft, {.mode = OpenMode::kCreate, .page_bytes = page_bytes_for(options.chunk_bytes), .vfs = options.vfs}));
-    Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
-    WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
-    return scope.commit();
+    {
+      Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+      WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
+      WARREN_TRY(scope.commit());
+    }
+    return database->empty_log();  // the log keeps the draft's name
   };
   Status made = fill();
   if (made.ok()) made = publish_host_file(draft, path);
@@ -192,6 +195,7 @@ void Store::after_rollback() {
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();
+  kv_->after_rollback();
   if (keeper_) keeper_->everything_changed();
 }
 

@@ -80,6 +80,52 @@ class CommandLine(Coherent):
             self.assertEqual(mapped[:], b"start\n")
         self.finish()
 
+    def test_a_log_that_is_kept_open_continues_after_what_others_appended(self):
+        """Whole pages as well: the kernel caches those where it believed the end to be."""
+        for size in (10, 4096, 5000, 300_000):
+            for pause_seconds in (0, 0, 0.3):
+                with self.subTest(size=size, pause_seconds=pause_seconds):
+                    self.append_in_turns(f"log-{size}-{pause_seconds}", size, pause_seconds)
+        self.finish()
+
+    def append_in_turns(self, name, size, pause_seconds):
+        path, expected = self.mount / name, b""
+        path.unlink(missing_ok=True)
+        with open(path, "ab", buffering=0) as log:
+            for turn in range(3):
+                ours, theirs = bytes([65 + turn]) * size, bytes([97 + turn]) * size
+                log.write(ours)
+                self.assertEqual(path.read_bytes(), expected + ours)
+                os.fsync(log.fileno())
+                self.fs("append", f"/{name}", "-", input=theirs)
+                time.sleep(pause_seconds)
+                log.write(ours)
+                expected += ours + theirs + ours
+                self.shows(expected, path.read_bytes)
+                self.assertEqual(path.stat().st_size, len(expected))
+                self.assertEqual(self.fs("cat", f"/{name}"), expected)
+
+    def test_a_log_that_was_truncated_elsewhere_starts_again(self):
+        path = self.mount / "log"
+        with open(path, "ab", buffering=0) as log:
+            log.write(b"old\n" * 1000)
+            os.fsync(log.fileno())
+            self.fs("write", "/log", "")
+            log.write(b"new\n")
+            self.shows(b"new\n", path.read_bytes)
+        self.finish()
+
+    def test_a_memory_map_of_a_log_is_written_where_it_is(self):
+        path = self.mount / "log"
+        path.write_bytes(b"a" * 10_000)
+        fd = os.open(path, os.O_RDWR | os.O_APPEND)
+        with mmap.mmap(fd, 10_000) as mapped:
+            mapped[5:10] = b"bbbbb"
+            mapped.flush()
+        os.close(fd)
+        self.assertEqual(self.fs("cat", "/log"), b"a" * 5 + b"bbbbb" + b"a" * 9990)
+        self.finish()
+
     def test_new_names_appear_where_none_were(self):
         for number in range(5):
             path = self.mount / f"new{number}"
@@ -265,6 +311,24 @@ class TwoMounts(Coherent):
             wanted += f"{turn}\n".encode()
         self.shows(wanted, (self.mount / "log").read_bytes)
         self.shows(wanted, (self.other / "log").read_bytes)
+        self.done()
+
+    def test_logs_that_both_keep_open_lose_no_line(self):
+        lines = [[f"{side} {turn}\n" for turn in range(300)] for side in "ab"]
+        (self.mount / "log").touch()
+        self.shows([], (self.other / "log").read_text().splitlines)
+        writers = []
+        for place, own in zip((self.mount, self.other), lines):
+            writers.append(os.fork())
+            if writers[-1] == 0:
+                fd = os.open(place / "log", os.O_WRONLY | os.O_APPEND)
+                os._exit(0 if all(os.write(fd, line.encode()) == len(line) for line in own) else 1)
+        self.assertEqual([os.waitpid(pid, 0)[1] for pid in writers], [0, 0])
+        found = self.fs("cat", "/log").decode().splitlines(keepends=True)
+        self.assertEqual([[line for line in found if line[0] == side] for side in "ab"], lines)
+        self.assertEqual(len(found), 600)
+        self.shows("".join(found), (self.mount / "log").read_text)
+        self.shows("".join(found), (self.other / "log").read_text)
         self.done()
 
     def test_names_move_on_both_sides(self):

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -298,12 +299,60 @@ class Running(Commands):
 
 
 class AsMountHelper(Commands):
+    def test_a_mount_that_was_started_without_standard_descriptors_works(self):
+        point = self.world.point()
+        done = subprocess.run(["sh", "-c", 'exec 0<&- 1>&- 2>&-; exec "$0" mount -a "$1" "$2"', mounted.program(),
+                               self.world.file, point], timeout=60)
+        self.assertEqual(done.returncode, 0)
+        (point / "f").write_text("content")
+        self.assertEqual((point / "f").read_text(), "content")
+        self.world.umount(point)
+        self.world.fsck()
+
     def test_it_accepts_what_mount_passes(self):
         point = self.world.point()
         self.assertEqual(self.run_as("mount.warren", self.world.file, point, "-n", "-o",
                                      "rw,nofail,ro,allow_other,uid=5,gid=6"), (0, "", ""))
         self.assertEqual((point.stat().st_uid, point.stat().st_gid), (5, 6))
         self.assertEqual(errno_of((point / "new").touch), "EROFS")
+        self.world.umount(point)
+
+    def test_mount_accepts_the_common_options(self):
+        """Through mount(8), as for a line of /etc/fstab."""
+        helper = pathlib.Path("/sbin/mount.warren")
+        if helper.exists() or os.geteuid() != 0:
+            self.skipTest("mount.warren is installed, or we are not root")
+        helper.symlink_to(mounted.program())
+        self.addCleanup(helper.unlink)
+        point = self.world.point()
+        for options in ("noexec", "user", "sync", "dirsync", "strictatime", "lazytime", "default_permissions",
+                        "fsname=notes", "defaults,nofail,_netdev,noatime,x-systemd.automount,comment=a",
+                        "users,owner,group,nosuid,nodev,relatime,nodiratime,subtype=warren,allow_other"):
+            with self.subTest(options):
+                with open(self.world.root / "mount.err", "w+b") as said:
+                    done = subprocess.run(["mount", "-t", "warren", "-o", options, self.world.file, point],
+                                          stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=60)
+                    said.seek(0)
+                    self.assertEqual((done.returncode, said.read()), (0, b""))
+                script = point / "script"
+                script.write_text("#!/bin/sh\nexit 0\n")
+                script.chmod(0o755)
+                may_execute = options not in ("noexec", "user") and not options.startswith("users")
+                self.assertEqual(errno_of(subprocess.run, [script]), None if may_execute else "EACCES")
+                self.world.umount(point)
+
+    def test_with_sync_every_change_is_durable_at_once(self):
+        """Each change is committed and synced before its call returns: the log has it, and nothing waits for a batch."""
+        point = self.world.mount("mnt", "--sync")
+        other = self.world.root / "copy.db"
+        for number in range(5):
+            (point / f"f{number}").write_text("x")
+            for suffix in ("", "-wal"):
+                shutil.copy(f"{self.world.file}{suffix}", f"{other}{suffix}")
+            self.assertIn(f"f{number}\n".encode(), self.world.warren("fs", other, "ls", "/"))
+            self.assertEqual(self.world.warren("fs", other, "cat", f"/f{number}"), b"x")
+            for suffix in ("", "-wal", "-shm"):
+                pathlib.Path(f"{other}{suffix}").unlink(missing_ok=True)
         self.world.umount(point)
 
     def test_it_refuses_unknown_options(self):

@@ -5,10 +5,12 @@
 
 Needs root.
 """
+import ctypes
 import hashlib
 import mmap
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +20,14 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mounted
 
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16  # of fallocate(2)
 VISIBLE_SECONDS = 2
 LARGE_BYTES = 8 << 20
+
+
+def allocate(fd, mode, offset, length):
+    if mounted.LIBC.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
 
 
 def tree(root):
@@ -68,6 +76,51 @@ class Overlay(unittest.TestCase):
         while function() != wanted and time.monotonic() < end:
             time.sleep(0.01)
         self.assertEqual(function(), wanted)
+
+    def test_a_log_of_the_base_continues_after_what_others_appended(self):
+        for name in ("README", "large"):
+            expected = (self.base / name).read_bytes()
+            with open(self.mount / name, "ab", buffering=0) as log:
+                for turn in range(6):
+                    self.world.warren("fs", self.world.id, "append", f"/{name}", f"theirs {turn}\n")
+                    log.write(f"ours {turn}\n".encode())
+                    expected += f"theirs {turn}\nours {turn}\n".encode()
+            self.soon((self.mount / name).read_bytes, expected)
+            self.assertEqual(self.world.warren("fs", self.world.id, "cat", f"/{name}"), expected)
+        self.remount()
+
+    def test_allocating_and_punching_in_a_large_file_copies_only_the_edges(self):
+        """In memory, on the disk and in time: not the whole file."""
+        self.world.umount(self.mount)
+        size, block = 400 << 20, os.urandom(1 << 20)
+        with open(self.base / "huge", "wb") as file:
+            for _ in range(size >> 20):
+                file.write(block)
+        self.before = tree(self.base)
+        server = self.world.serve()
+        fd = os.open(self.mount / "huge", os.O_RDWR)
+        os.posix_fallocate(fd, 0, size)  # changes nothing
+        os.posix_fallocate(fd, size - 10, 20)
+        allocate(fd, ZERO_RANGE | KEEP_SIZE, 12_345, 5000)
+        allocate(fd, PUNCH_HOLE | KEEP_SIZE, (3 << 20) + 7, size - (6 << 20))
+        allocate(fd, ZERO_RANGE, size - 100, 300)
+        os.fsync(fd)
+        peak_kib = int(re.search(r"VmHWM:\s*(\d+)", pathlib.Path(f"/proc/{server.pid}/status").read_text())[1])
+        self.assertLess(peak_kib, 150 << 10)
+        stored = sum(os.stat(path).st_size for path in self.world.file.parent.glob("a.db*"))
+        self.assertLess(stored, 20 << 20)
+        self.assertEqual(os.fstat(fd).st_size, size + 200)
+        for at, wanted in (
+                (0, block[:12_345] + bytes(5000) + block[17_345:]), (2 << 20, block),
+                (3 << 20, block[:7] + bytes((1 << 20) - 7)), (size >> 1, bytes(1 << 20)),
+                (size - (3 << 20), bytes(7) + block[7:]), (size - (1 << 20), block[:-100] + bytes(300))):
+            self.assertTrue(os.pread(fd, len(wanted), at) == wanted, at)
+        os.close(fd)
+        server.terminate()
+        self.assertEqual(server.wait(30), 0)
+        self.world.fsck()
+        os.unlink(self.base / "huge")
+        del self.before[b"huge"]
 
     def test_the_base_shows_as_it_is_and_reading_stores_nothing(self):
         self.assertEqual(tree(self.mount), self.before)

@@ -328,6 +328,24 @@ class FullDisk(unittest.TestCase):
         safe[self.mount / "again"] = "again"
         self.finish(safe)
 
+    def test_a_log_that_must_stay_on_a_full_disk_is_reported(self):
+        data = content("first", 5_000_000)
+        put_synced(self.mount / "first", data)
+        with open(self.disk / "filler", "wb", buffering=0) as filler:
+            while not fails(lambda: filler.write(bytes(4096))):
+                pass
+        done = self.world.run("umount", self.mount)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"a.db-wal' holds changes that could not be moved", done.stderr)
+        self.assertEqual(self.world.left_beside(), ["a.db-shm", "a.db-wal"])
+        os.unlink(self.disk / "filler")
+        self.world.mount()
+        self.assertEqual((self.mount / "first").read_bytes(), data)
+        done = self.world.run("umount", self.mount)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(self.world.left_beside(), [])
+        self.world.fsck()
+
     def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")
         for path in list(safe)[:len(safe) // 2]:

@@ -57,6 +57,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
                                               : MountFor::kOwner;
   options.read_only = args.has("read-only");
   options.no_exec = args.has("no-exec");
+  options.sync = args.has("sync");
   options.auto_unmount = args.has("auto-unmount");
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   options.session.passthrough = args.has("passthrough");
@@ -98,6 +99,8 @@ Command make_mount() {
                       {.name = "passthrough",
                        .help = "read large files at the speed of the base; opening any file takes longer"},
                       {.name = "read-only", .letter = 'r', .help = "do not allow changes through the mount"},
+                      {.name = "no-exec", .help = "do not allow programs to be executed from the mount"},
+                      {.name = "sync", .help = "write every change to the disk before its call returns; slow"},
                       json_option()},
           .subcommands = {},
           .handler = run_mount};

@@ -9,6 +9,7 @@
 #include "cli/context.h"
 #include "fuse/mount_point.h"
 #include "os/host_files.h"
+#include "session/served_agent.h"
 
 namespace warren::cli {
 namespace {
@@ -29,7 +30,7 @@ Status wait_for_server(const Running& server) {
   return Ok{};
 }
 
-Result<Exit> run_umount(Context&, const Arguments& args) {
+Result<Exit> run_umount(Context& context, const Arguments& args) {
   const std::string& given = args.get("DIR");
   bool dead = is_dead_mount(given);
   std::string dir = WARREN_TRY(resolve_mount_point(given).within(fmt::format("unmount {}", quote(given))));
@@ -49,7 +50,9 @@ Result<Exit> run_umount(Context&, const Arguments& args) {
   WARREN_TRY(std::move(done));
   if (args.has("lazy")) return Exit::kOk;
   for (const Running& server : running) {
-    if (server.dir == dir && server.kind == "mount") WARREN_TRY(wait_for_server(server));
+    if (server.dir != dir || server.kind != "mount") continue;
+    WARREN_TRY(wait_for_server(server));
+    if (std::optional<std::string> warning = find_log_warning(server.agent)) context.err.line("warren: " + *warning);
   }
   return Exit::kOk;
 }

@@ -25,7 +25,9 @@ TEST(MountHelper, PassesOnSourceAndDirectory) {
 TEST(MountHelper, TranslatesSupportedOptions) {
   EXPECT_EQ(
       words_of({"/a.db", "/mnt", "-o", "ro,allow_other,auto_unmount,uid=5,gid=6"}).value(),
-      (Words{"mount", "--read-only", "--allow-other", "--auto-unmount", "--uid=5", "--gid=6", "--", "/a.db", "/mnt"}));
+      (Words{"mount", "--allow-other", "--auto-unmount", "--uid=5", "--gid=6", "--read-only", "--", "/a.db", "/mnt"}));
+  EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "noexec,sync,dirsync,passthrough"}).value(),
+            (Words{"mount", "--passthrough", "--no-exec", "--sync", "--", "/a.db", "/mnt"}));
   EXPECT_EQ(words_of({"-oallow_root", "/a.db", "/mnt"}).value(),
             (Words{"mount", "--allow-root", "--", "/a.db", "/mnt"}));
 }
@@ -35,6 +37,24 @@ TEST(MountHelper, IgnoresOptionsOfMountItself) {
                       "rw,nofail,noauto,_netdev,x-systemd.automount,comment=a", "-o", "defaults,,nosuid"})
                 .value(),
             (Words{"mount", "--", "/a.db", "/mnt"}));
+}
+
+TEST(MountHelper, OfAPairTheLastOneCounts) {
+  EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "ro,noexec,rw,exec"}).value(), (Words{"mount", "--", "/a.db", "/mnt"}));
+  EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "exec,rw", "-o", "noexec,ro"}).value(),
+            (Words{"mount", "--read-only", "--no-exec", "--", "/a.db", "/mnt"}));
+}
+
+TEST(MountHelper, TakesTheCommonOptionsOfFstab) {
+  EXPECT_EQ(words_of({"/a.db", "/mnt", "-o",
+                      "user,user=alice,users,owner,group,strictatime,lazytime,relatime,noatime,nodiratime,suid,dev,"
+                      "default_permissions,fsname=notes,subtype=warren,x-mount.mkdir,X-any,uhelper=udisks2"})
+                .value(),
+            (Words{"mount", "--", "/a.db", "/mnt"}));
+}
+
+TEST(MountHelper, RefusesToRemount) {
+  EXPECT_EQ(error_of(words_of({"/a.db", "/mnt", "-o", "remount,ro"})), Code::kInvalid);
 }
 
 TEST(MountHelper, NamesAnUnknownOption) {

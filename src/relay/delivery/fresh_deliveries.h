@@ -70,7 +70,7 @@ class FreshDeliveries {
     std::string key;
   };
   struct Syncing {
-    std::shared_ptr<SyncBatch> batch;
+    std::shared_ptr<SyncRequest> batch;
     std::vector<std::string> keys;
     std::vector<std::string> left;  // no longer in their inboxes, and without backing
     Stamps read;

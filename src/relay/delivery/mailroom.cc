@@ -53,7 +53,7 @@ Status Mailroom::stage_unsynced(const Delivery& delivery, std::string_view conte
   return Ok{};
 }
 
-std::shared_ptr<SyncBatch> Mailroom::begin_sync_staged() {
+std::shared_ptr<SyncRequest> Mailroom::begin_sync_staged() {
   std::vector<Fd> files = std::exchange(open_, {});
   std::vector<int> kept;
   if (!files.empty()) kept.push_back(root_.deliveries());  // for the names of the files

@@ -29,7 +29,7 @@ class Mailroom {
   // content.
   Status stage(const Delivery& delivery, std::string_view content);
   Status stage_unsynced(const Delivery& delivery, std::string_view content);
-  std::shared_ptr<SyncBatch> begin_sync_staged();  // does not wait; see syncs()
+  std::shared_ptr<SyncRequest> begin_sync_staged();  // does not wait; see syncs()
   Status sync_staged();
   void unstage(const Delivery& delivery);
 

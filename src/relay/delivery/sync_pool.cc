@@ -36,30 +36,29 @@ SyncPool::~SyncPool() {
 
 Status SyncPool::sync(std::span<const int> files) {
   if (files.empty()) return Ok{};
-  auto batch = std::make_shared<SyncBatch>();
-  batch->numbers.assign(files.begin(), files.end());
-  add(batch, files.size() - 1);  // the caller syncs as well
-  return wait(*batch);
+  auto request = std::make_shared<SyncRequest>();
+  request->numbers.assign(files.begin(), files.end());
+  add(request, files.size() - 1);  // the caller syncs as well
+  return wait(*request);
 }
 
-std::shared_ptr<SyncBatch> SyncPool::begin(std::vector<Fd> files, std::span<const int> kept) {
-  auto batch = std::make_shared<SyncBatch>();
-  for (const Fd& file : files) batch->numbers.push_back(file.get());
-  batch->numbers.insert(batch->numbers.end(), kept.begin(), kept.end());
-  batch->files = std::move(files);
-  batch->wakes = true;
-  if (batch->numbers.empty()) return batch;
-  add(batch, batch->numbers.size());
-  if (threads_.empty()) wait(*batch).ignore("whoever asks for it hears of it");
-  return batch;
+std::shared_ptr<SyncRequest> SyncPool::begin(std::vector<Fd> files, std::span<const int> borrowed) {
+  auto request = std::make_shared<SyncRequest>();
+  for (const Fd& file : files) request->numbers.push_back(file.get());
+  request->numbers.insert(request->numbers.end(), borrowed.begin(), borrowed.end());
+  request->files = std::move(files);
+  request->wakes = true;
+  if (request->numbers.empty()) return request;
+  if (!add(request, request->numbers.size())) wait(*request).ignore("whoever asks for it hears of it");
+  return request;
 }
 
-void SyncPool::add(const std::shared_ptr<SyncBatch>& batch, std::size_t helpers) {
-  if (batch->numbers.size() > 1) start_writing(batch->numbers);
+bool SyncPool::add(const std::shared_ptr<SyncRequest>& request, std::size_t helpers) {
+  if (request->numbers.size() > 1) start_writing(request->numbers);
   std::unique_lock lock(mutex_);
-  batch->unfinished = batch->numbers.size();
-  if (helpers == 0) return;
-  batches_.push_back(batch);
+  request->unfinished = request->numbers.size();
+  if (helpers == 0) return false;
+  requests_.push_back(request);
   std::size_t woken = std::min(helpers, idle_);
   try {
     for (std::size_t at = woken; at < helpers && threads_.size() < kThreads; ++at) {
@@ -68,23 +67,25 @@ void SyncPool::add(const std::shared_ptr<SyncBatch>& batch, std::size_t helpers)
   } catch (const std::system_error&) {
     // Cannot start another thread: the existing ones sync the files, or the caller of wait().
   }
+  bool has_threads = !threads_.empty();
   lock.unlock();
   for (std::size_t i = 0; i < woken; ++i) work_.notify_one();
+  return has_threads;
 }
 
-bool SyncPool::sync_one(SyncBatch& batch, std::unique_lock<std::mutex>& lock) {
-  if (batch.next == batch.numbers.size()) return false;
-  int file = batch.numbers[batch.next++];
-  if (batch.next == batch.numbers.size()) {
-    std::erase_if(batches_, [&](const auto& other) { return other.get() == &batch; });
+bool SyncPool::sync_one(SyncRequest& request, std::unique_lock<std::mutex>& lock) {
+  if (request.next == request.numbers.size()) return false;
+  int file = request.numbers[request.next++];
+  if (request.next == request.numbers.size()) {
+    std::erase_if(requests_, [&](const auto& other) { return other.get() == &request; });
   }
   lock.unlock();
   int failed = ::fsync(file) == 0 ? 0 : errno;
   lock.lock();
-  if (failed != 0 && batch.failed == 0) batch.failed = failed;
-  if (--batch.unfinished > 0) return true;
-  batch.files.clear();
-  if (batch.wakes) {
+  if (failed != 0 && request.failed == 0) request.failed = failed;
+  if (--request.unfinished > 0) return true;
+  request.files.clear();
+  if (request.wakes) {
     std::uint64_t one = 1;
     [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);  // a full counter is readable anyway
   }
@@ -95,9 +96,9 @@ bool SyncPool::sync_one(SyncBatch& batch, std::unique_lock<std::mutex>& lock) {
 void SyncPool::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (!batches_.empty()) {
-      std::shared_ptr<SyncBatch> batch = batches_.front();
-      sync_one(*batch, lock);
+    while (!requests_.empty()) {
+      std::shared_ptr<SyncRequest> request = requests_.front();
+      sync_one(*request, lock);
     }
     if (is_ending_) return;
     ++idle_;
@@ -106,19 +107,19 @@ void SyncPool::work() {
   }
 }
 
-bool SyncPool::is_over(const SyncBatch& batch) {
+bool SyncPool::is_over(const SyncRequest& request) {
   std::unique_lock lock(mutex_);
-  return batch.unfinished == 0;
+  return request.unfinished == 0;
 }
 
-Status SyncPool::wait(SyncBatch& batch) {
+Status SyncPool::wait(SyncRequest& request) {
   std::unique_lock lock(mutex_);
-  while (sync_one(batch, lock)) {
+  while (sync_one(request, lock)) {
   }
   ++waiting_;
-  over_.wait(lock, [&] { return batch.unfinished == 0; });
+  over_.wait(lock, [&] { return request.unfinished == 0; });
   --waiting_;
-  if (batch.failed != 0) return system_error(batch.failed, "sync");
+  if (request.failed != 0) return system_error(request.failed, "sync");
   return Ok{};
 }
 

@@ -75,7 +75,7 @@ TEST_F(SyncPoolTest, AStartedBatchWakesTheCallerAndClosesItsFiles) {
 
 TEST_F(SyncPoolTest, EndsWhileSyncsAreRunning) {
   auto other = std::make_unique<SyncPool>();
-  std::vector<std::shared_ptr<SyncBatch>> batches;
+  std::vector<std::shared_ptr<SyncRequest>> batches;
   for (int i = 0; i < 10; ++i) batches.push_back(other->begin(make_files(20)));
   other.reset();
   for (const auto& batch : batches) EXPECT_EQ(batch->unfinished, 0U);

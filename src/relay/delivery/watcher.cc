@@ -294,7 +294,7 @@ void Watcher::refill(Box& box) const {
 }
 
 std::size_t Watcher::take_from(const std::string& agent, Box& box, std::size_t limit, std::vector<Candidate>& out) {
-  if (box.is_held) return 0;
+  if (box.is_paused) return 0;
   settle(agent, box);
   refill(box);
   if (box.page.empty() && box.needs_scan) scan(agent, box);
@@ -355,17 +355,17 @@ void Watcher::put_back(const std::vector<Candidate>& all) {
   }
 }
 
-void Watcher::hold(const std::vector<Candidate>& all) {
+void Watcher::pause(const std::vector<Candidate>& all) {
   put_back(all);
   for (const Candidate& candidate : all) {
     auto found = boxes_.find(candidate.agent);
-    if (found != boxes_.end()) found->second.is_held = true;
+    if (found != boxes_.end()) found->second.is_paused = true;
   }
 }
 
 void Watcher::resume(const std::string& agent) {
   auto found = boxes_.find(agent);
-  if (found != boxes_.end()) found->second.is_held = false;
+  if (found != boxes_.end()) found->second.is_paused = false;
 }
 
 std::size_t Watcher::count_waiting() const {
@@ -418,7 +418,7 @@ std::optional<std::int64_t> Watcher::wake_at_ns() const {
   std::int64_t now = clock_.monotonic_ns();
   for (const std::string& agent : busy_) {
     const Box& box = boxes_.at(agent);
-    if (box.is_held) continue;
+    if (box.is_paused) continue;
     bool has_tokens = config_.rate_per_second == 0 || box.tokens >= 1;
     std::int64_t tokens_at =
         has_tokens ? now : now + 1'000'000'000 / std::max<std::int64_t>(1, config_.rate_per_second);

@@ -66,7 +66,7 @@ class Watcher {
   void put_back(const std::vector<Candidate>& all);  // they could not be processed now
 
   // Puts the files back, and offers none of their agents' files until resume(), so that order is kept.
-  void hold(const std::vector<Candidate>& all);
+  void pause(const std::vector<Candidate>& all);
   void resume(const std::string& agent);
 
   std::vector<LeftInbox> take_left();
@@ -100,7 +100,7 @@ class Watcher {
     std::deque<Item> ready;
     std::map<std::string, Settling> settling;
     bool needs_scan = false;
-    bool is_held = false;
+    bool is_paused = false;
     double tokens = 0;
     std::int64_t filled_ns = 0;
   };

@@ -177,12 +177,12 @@ TEST_F(WatcherTest, FilesThatArePutBackAreOfferedFirst) {
   EXPECT_EQ(files(), (Names{"alice/" + name(0), "alice/" + name(1), "alice/" + name(2), "alice/" + name(3)}));
 }
 
-TEST_F(WatcherTest, AHeldOutboxOffersNothingUntilItIsResumedAndKeepsItsOrder) {
+TEST_F(WatcherTest, APausedOutboxOffersNothingUntilItIsResumedAndKeepsItsOrder) {
   add("alice");
   add("bob");
   for (int number = 0; number < 3; ++number) send("alice", name(number));
   std::vector<Candidate> found = next(1);
-  watcher->hold(found);
+  watcher->pause(found);
   send("bob", name(1));
   send("alice", name(3));
   EXPECT_EQ(files(), (Names{"bob/" + name(1)}));

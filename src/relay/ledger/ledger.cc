@@ -173,7 +173,7 @@ Status Ledger::prepare_messages() {
       {&set_retry_,
        "UPDATE deliveries SET state = 'pending', attempts = ?2, next_at = ?3, deadline = ?4, last_error = ?5,"
        " updated_at = ?6 WHERE id = ?1"},
-      {&release_,
+      {&set_pending_,
        "UPDATE deliveries SET recipient = ?2, state = 'pending', attempts = 0, next_at = 0, deadline = ?3, last_error ="
        " NULL, updated_at = ?4, inbox_name = ?5, home = ?6 WHERE id = ?1"},
       {&update_status_,
@@ -333,8 +333,8 @@ Status Ledger::set_retry(const Delivery& d) {
       .run();
 }
 
-Status Ledger::release(const Delivery& d) {
-  return release_.bind(1, d.id)
+Status Ledger::set_pending(const Delivery& d) {
+  return set_pending_.bind(1, d.id)
       .bind(2, d.recipient)
       .bind(3, d.deadline_ms)
       .bind(4, clock_.now_us())

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "os/process.h"
 #include "relay/ledger/ledger_engine.h"
@@ -146,6 +147,7 @@ struct Operation {
   std::string type;  // redeliver, discard
   std::string payload;
 };
+std::string text_in(const Json& payload, const char* key);  // "" if there is none
 
 struct MessageFilter {
   std::int64_t before_id = INT64_MAX;
@@ -219,7 +221,7 @@ class Ledger {
   Status add_delivery(Delivery& delivery);  // sets its id
   Status set_state(const Delivery& delivery, DeliveryState state, std::string_view error = {});
   Status set_retry(const Delivery& delivery);
-  Status release(const Delivery& delivery);  // pending again, for its current recipient
+  Status set_pending(const Delivery& delivery);  // pending again, for its current recipient
   // A message is completed when no delivery of it is open, failed when one of them died.
   Status update_status(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
@@ -350,7 +352,7 @@ class Ledger {
   bool reads_arrivals_ = false;
   std::int64_t message_number_ = 0;  // the last one assigned
   std::int64_t delivery_number_ = 0;
-  Statement add_message_, add_delivery_, set_state_, set_retry_, release_, update_status_, add_dead_, close_dead_;
+  Statement add_message_, add_delivery_, set_state_, set_retry_, set_pending_, update_status_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
       newest_;
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;

@@ -171,6 +171,11 @@ Result<Counts> Ledger::count() {
   return counts;
 }
 
+std::string text_in(const Json& payload, const char* key) {
+  bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
+  return is_text ? payload[key].get<std::string>() : "";
+}
+
 Result<std::vector<Operation>> Ledger::open_operations() {
   std::vector<Operation> found;
   Rows rows = (homes_ ? operations_.bind(1, home()) : operations_).rows();

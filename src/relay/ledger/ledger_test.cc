@@ -100,11 +100,11 @@ TEST_F(LedgerTest, DueDeliveriesAreListedInPagesInOrder) {
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST_F(LedgerTest, AReleasedDeliveryIsPendingForItsCurrentRecipient) {
+TEST_F(LedgerTest, AHeldDeliveryBecomesPendingForItsCurrentRecipient) {
   Delivery held = add("a/1", "Lead", DeliveryState::kHeld);
   held.recipient = "boss";
   held.deadline_ms = 77;
-  ASSERT_OK(ledger->release(held));
+  ASSERT_OK(ledger->set_pending(held));
   Delivery found = **ledger->find_delivery(held.id);
   EXPECT_EQ(found.recipient, "boss");
   EXPECT_EQ(found.state, DeliveryState::kPending);

@@ -305,4 +305,6 @@ Result<Fd> Root::make_archive(std::string_view date, std::string_view agent) con
   return make_private_dir(day.get(), std::string(agent), repaired);
 }
 
+bool is_shortage(const Error& error) { return error.code() == Code::kLimit || error.code() == Code::kNoSpace; }
+
 }  // namespace warren::relay

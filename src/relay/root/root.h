@@ -91,4 +91,6 @@ struct ReadFile {
 };
 Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t size_bytes_max);
 
+bool is_shortage(const Error& error);  // of descriptors or space: the operation is repeated as it was
+
 }  // namespace warren::relay

@@ -23,18 +23,18 @@ void Supervisor::load(std::vector<Life> lives) {
       asked_[life.message_id] = std::move(life);
       continue;
     }
-    Kept& kept = kept_[life.name];
-    kept.life = std::move(life);
-    if (kept.life.has_process()) adopt(kept);
+    Supervised& one = supervised_[life.name];
+    one.life = std::move(life);
+    if (one.life.has_process()) adopt(one);
   }
 }
 
-void Supervisor::adopt(Kept& kept) {
-  kept.child = Child::adopt(kept.life.process);
-  if (kept.child) watched_.insert(kept.life.name);
-  else ends_.push_back({kept.life.name, {}});
-  kept.timeout_at_ns = timeout_at_ns(kept.life);
-  if (kept.life.state == LifeState::kReleasing) release(kept);
+void Supervisor::adopt(Supervised& one) {
+  one.child = Child::adopt(one.life.process);
+  if (one.child) watched_.insert(one.life.name);
+  else ends_.push_back({one.life.name, {}});
+  one.timeout_at_ns = timeout_at_ns(one.life);
+  if (one.life.state == LifeState::kReleasing) release(one);
 }
 
 void Supervisor::reconcile(std::vector<Life> lives) {
@@ -46,17 +46,17 @@ void Supervisor::reconcile(std::vector<Life> lives) {
       asked_[life.message_id] = std::move(life);
     } else if (!is_same) {
       bool is_same_process = known != nullptr && known->process == life.process;
-      Kept& kept = kept_[life.name];
+      Supervised& one = supervised_[life.name];
       if (is_same_process) keep(std::move(life));
-      else kept.life = std::move(life);
-      if (!is_same_process && kept.life.has_process()) adopt(kept);
+      else one.life = std::move(life);
+      if (!is_same_process && one.life.has_process()) adopt(one);
     }
   }
 }
 
 const Life* Supervisor::find(std::string_view name) const {
-  auto found = kept_.find(name);
-  return found == kept_.end() ? nullptr : &found->second.life;
+  auto found = supervised_.find(name);
+  return found == supervised_.end() ? nullptr : &found->second.life;
 }
 
 const Life* Supervisor::find_asked(std::string_view message_id) const {
@@ -104,15 +104,15 @@ bool Supervisor::is_ancestor(std::string_view ancestor, std::string_view name) c
 
 std::vector<std::string> Supervisor::list_descendants(std::string_view name) const {
   std::vector<std::string> found;
-  for (const auto& [other, kept] : kept_) {
-    if (other != name && kept.life.has_process() && is_ancestor(name, other)) found.push_back(other);
+  for (const auto& [other, one] : supervised_) {
+    if (other != name && one.life.has_process() && is_ancestor(name, other)) found.push_back(other);
   }
   return found;
 }
 
 Status Supervisor::check_limits(std::string_view spawner, const std::vector<Life>& planned) const {
   std::int64_t alive = static_cast<std::int64_t>(asked_.size());
-  for (const auto& [name, kept] : kept_) alive += kept.life.has_process() ? 1 : 0;
+  for (const auto& [name, one] : supervised_) alive += one.life.has_process() ? 1 : 0;
   std::int64_t lately = 0;
   for (const Life& life : planned) {
     if (life.state != LifeState::kAsked) continue;
@@ -144,9 +144,9 @@ std::int64_t Supervisor::timeout_at_ns(const Life& life) const {
   return clock_.monotonic_ns() + std::max<std::int64_t>(0, ns_of(cli->second.timeout) - ran_ns);
 }
 
-void Supervisor::release(Kept& kept) {
-  kept.stage = Stage::kNotice;
-  kept.next_at_ns = clock_.monotonic_ns() + ns_of(config_.notice);
+void Supervisor::release(Supervised& one) {
+  one.stage = Stage::kNotice;
+  one.next_at_ns = clock_.monotonic_ns() + ns_of(config_.notice);
 }
 
 void Supervisor::apply(const std::vector<Life>& lives) {
@@ -164,27 +164,27 @@ void Supervisor::apply(const std::vector<Life>& lives) {
 }
 
 void Supervisor::keep(Life life) {
-  Kept& kept = kept_[life.name];
-  bool is_new_state = kept.life.state != life.state;
-  kept.life = std::move(life);
-  if (!kept.life.has_process()) {
-    watched_.erase(kept.life.name);
-    kept.child.reset();
-    kept.stage = Stage::kNone;
-    kept.next_at_ns = kept.timeout_at_ns = kept.orphan_at_ns = INT64_MAX;
-  } else if (kept.life.state == LifeState::kReleasing && is_new_state) {
-    release(kept);
-  } else if (kept.life.state == LifeState::kRunning) {
-    kept.timeout_at_ns = timeout_at_ns(kept.life);
+  Supervised& one = supervised_[life.name];
+  bool is_new_state = one.life.state != life.state;
+  one.life = std::move(life);
+  if (!one.life.has_process()) {
+    watched_.erase(one.life.name);
+    one.child.reset();
+    one.stage = Stage::kNone;
+    one.next_at_ns = one.timeout_at_ns = one.orphan_at_ns = INT64_MAX;
+  } else if (one.life.state == LifeState::kReleasing && is_new_state) {
+    release(one);
+  } else if (one.life.state == LifeState::kRunning) {
+    one.timeout_at_ns = timeout_at_ns(one.life);
   }
 }
 
 void Supervisor::open_gates(std::vector<Child> children) {
   for (Child& child : children) {
-    for (auto& [name, kept] : kept_) {
-      if (!kept.life.has_process() || !(kept.life.process == child.process())) continue;
-      kept.child.emplace(std::move(child));
-      kept.child->open_gate();
+    for (auto& [name, one] : supervised_) {
+      if (!one.life.has_process() || !(one.life.process == child.process())) continue;
+      one.child.emplace(std::move(child));
+      one.child->open_gate();
       watched_.insert(name);
       break;
     }
@@ -192,36 +192,36 @@ void Supervisor::open_gates(std::vector<Child> children) {
 }
 
 void Supervisor::note_saved(std::string_view name) {
-  auto found = kept_.find(name);
-  if (found != kept_.end() && found->second.stage == Stage::kNotice) found->second.next_at_ns = 0;
+  auto found = supervised_.find(name);
+  if (found != supervised_.end() && found->second.stage == Stage::kNotice) found->second.next_at_ns = 0;
 }
 
-void Supervisor::step(Kept& kept, std::int64_t now_ns) {
-  if (kept.next_at_ns <= now_ns && kept.stage == Stage::kNotice) {
-    kept.child->signal_group(SIGTERM);
-    kept.stage = Stage::kTerminated;
-    kept.next_at_ns = now_ns + ns_of(config_.grace);
-  } else if (kept.next_at_ns <= now_ns && kept.stage == Stage::kTerminated) {
-    kept.child->signal_group(SIGKILL);
-    kept.stage = Stage::kKilled;
-    kept.next_at_ns = INT64_MAX;
+void Supervisor::step(Supervised& one, std::int64_t now_ns) {
+  if (one.next_at_ns <= now_ns && one.stage == Stage::kNotice) {
+    one.child->signal_group(SIGTERM);
+    one.stage = Stage::kTerminated;
+    one.next_at_ns = now_ns + ns_of(config_.grace);
+  } else if (one.next_at_ns <= now_ns && one.stage == Stage::kTerminated) {
+    one.child->signal_group(SIGKILL);
+    one.stage = Stage::kKilled;
+    one.next_at_ns = INT64_MAX;
   }
-  if (kept.timeout_at_ns <= now_ns) note_overdue(kept.life.name, "its time limit was reached");
-  if (kept.orphan_at_ns <= now_ns) note_overdue(kept.life.name, "none of its ancestors is alive");
-  if (kept.timeout_at_ns <= now_ns) kept.timeout_at_ns = INT64_MAX;
-  if (kept.orphan_at_ns <= now_ns) kept.orphan_at_ns = INT64_MAX;
+  if (one.timeout_at_ns <= now_ns) note_overdue(one.life.name, "its time limit was reached");
+  if (one.orphan_at_ns <= now_ns) note_overdue(one.life.name, "none of its ancestors is alive");
+  if (one.timeout_at_ns <= now_ns) one.timeout_at_ns = INT64_MAX;
+  if (one.orphan_at_ns <= now_ns) one.orphan_at_ns = INT64_MAX;
 }
 
 void Supervisor::poll() {
   std::int64_t now_ns = clock_.monotonic_ns();
   for (auto at = watched_.begin(); at != watched_.end();) {
-    Kept& kept = kept_.at(*at);
-    if (std::optional<ChildEnd> end = kept.child->take_end()) {
+    Supervised& one = supervised_.at(*at);
+    if (std::optional<ChildEnd> end = one.child->take_end()) {
       ends_.push_back({*at, *end});
-      kept.child.reset();
+      one.child.reset();
       at = watched_.erase(at);
     } else {
-      step(kept, now_ns);
+      step(one, now_ns);
       ++at;
     }
   }
@@ -235,8 +235,8 @@ void Supervisor::note_overdue(std::string_view name, std::string_view why) {
 }
 
 void Supervisor::note_superior(std::string_view name, bool has_superior) {
-  auto found = kept_.find(name);
-  if (found == kept_.end() || config_.orphan.count() == 0) return;
+  auto found = supervised_.find(name);
+  if (found == supervised_.end() || config_.orphan.count() == 0) return;
   std::int64_t& at = found->second.orphan_at_ns;
   if (has_superior) at = INT64_MAX;
   else if (at == INT64_MAX) at = clock_.monotonic_ns() + ns_of(config_.orphan);
@@ -249,22 +249,22 @@ void Supervisor::forget_reported(std::size_t ends, std::size_t overdues) {
 
 std::vector<std::string> Supervisor::list_running() const {
   std::vector<std::string> found;
-  for (const auto& [name, kept] : kept_) {
-    if (kept.life.state == LifeState::kRunning) found.push_back(name);
+  for (const auto& [name, one] : supervised_) {
+    if (one.life.state == LifeState::kRunning) found.push_back(name);
   }
   return found;
 }
 
 void Supervisor::add_pollfds(std::vector<pollfd>& out) const {
-  for (const std::string& name : watched_) out.push_back({kept_.at(name).child->pidfd(), POLLIN, 0});
+  for (const std::string& name : watched_) out.push_back({supervised_.at(name).child->pidfd(), POLLIN, 0});
 }
 
 std::int64_t Supervisor::wake_at_ns() const {
   if (!ends_.empty() || !overdue_.empty()) return 0;
   std::int64_t at = INT64_MAX;
   for (const std::string& name : watched_) {
-    const Kept& kept = kept_.at(name);
-    at = std::min({at, kept.next_at_ns, kept.timeout_at_ns, kept.orphan_at_ns});
+    const Supervised& one = supervised_.at(name);
+    at = std::min({at, one.next_at_ns, one.timeout_at_ns, one.orphan_at_ns});
   }
   return at;
 }

@@ -102,7 +102,7 @@ class Supervisor {
 
  private:
   enum class Stage { kNone, kNotice, kTerminated, kKilled };
-  struct Kept {
+  struct Supervised {
     Life life;
     std::optional<Child> child;
     Stage stage = Stage::kNone;
@@ -111,14 +111,14 @@ class Supervisor {
     std::int64_t orphan_at_ns = INT64_MAX;   // end of its time without ancestors
   };
   void keep(Life life);
-  void adopt(Kept& kept);
-  void step(Kept& kept, std::int64_t now_ns);
-  void release(Kept& kept);
+  void adopt(Supervised& one);
+  void step(Supervised& one, std::int64_t now_ns);
+  void release(Supervised& one);
   std::int64_t timeout_at_ns(const Life& life) const;
 
   const SpawnConfig& config_;
   Clock& clock_;
-  std::map<std::string, Kept, std::less<>> kept_;
+  std::map<std::string, Supervised, std::less<>> supervised_;
   std::set<std::string> watched_;                   // names with a child: there may be many without
   std::map<std::string, Life, std::less<>> asked_;  // by message id
   std::vector<Ended> ends_;

@@ -1,4 +1,5 @@
-// Agents that the relay starts for others: KIND spawn, release and continuity, and how their processes end.
+#include "relay/spawn/lives.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,15 +13,13 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
-#include "os/dir_reader.h"
 #include "os/error.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
 
 namespace warren::relay {
 namespace {
 
-constexpr int kChainSteps = 256;
+constexpr int kSuperiorSteps = 256;
 
 Result<std::string> make_token() {
   std::array<std::byte, 32> bytes{};
@@ -54,24 +53,19 @@ Json meta_of(const Life& life) {
 
 }  // namespace
 
-std::string text_in(const Json& payload, const char* key) {
-  bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
-  return is_text ? payload[key].get<std::string>() : "";
-}
-
-Status Relay::recover_agents() {
+Status Lives::recover(bool is_in_doubt) {
   ::signal(SIGCHLD, SIG_DFL);  // if ignored, as inherited from some parents, it would hide how children end
-  std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
+  std::vector<Life> lives = WARREN_TRY(ledger_.list_lives());
   for (const Life& life : lives) {
     if (life.state != LifeState::kAsked) router_.set_spawner(life.name, life.spawner);
   }
-  if (must_recover_) supervisor_.reconcile(std::move(lives));
+  if (is_in_doubt) supervisor_.reconcile(std::move(lives));
   else supervisor_.load(std::move(lives));
   return Ok{};
 }
 
 // The life as changed by this round, otherwise as recorded.
-std::optional<Life> Relay::find_life(const Plan& plan, std::string_view name) const {
+std::optional<Life> Lives::find_life(const Plan& plan, std::string_view name) const {
   const std::vector<Life>& planned = plan.supervision.lives;
   for (auto at = planned.rbegin(); at != planned.rend(); ++at) {
     if (at->name == name && at->state != LifeState::kAsked && at->state != LifeState::kFailed) return *at;
@@ -80,21 +74,21 @@ std::optional<Life> Relay::find_life(const Plan& plan, std::string_view name) co
   return life == nullptr ? std::nullopt : std::optional(*life);
 }
 
-Error Relay::denied(const Outgoing& outgoing, std::string why) {
+Error Lives::denied(const Outgoing& outgoing, std::string why) {
   return denied(outgoing.row.id, outgoing.row.type, std::move(why));
 }
 
-Error Relay::denied(std::string_view message_id, std::string_view kind, std::string why) {
+Error Lives::denied(std::string_view message_id, std::string_view kind, std::string why) {
   log_.audit("denied", {{"message", message_id}, {"kind", kind}, {"error", why}});
   return {Code::kDenied, std::move(why)};
 }
 
-bool Relay::may_command(const std::string& agent, const std::string& name) const {
+bool Lives::may_command(const std::string& agent, const std::string& name) const {
   return agent != name && (supervisor_.is_ancestor(agent, name) || router_.find_lead() == agent);
 }
 
 // A name stands for a mailbox: a program that runs under it reads the messages that others send there.
-Status Relay::check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const {
+Status Lives::check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const {
   bool is_planned = std::any_of(plan.supervision.lives.begin(), plan.supervision.lives.end(), [&](const Life& life) {
     return life.name == name && life.state != LifeState::kFailed;
   });
@@ -117,14 +111,14 @@ Status Relay::check_name_to_spawn(const Plan& plan, const std::string& name, con
   return Error(Code::kExists, fmt::format("{} already exists and was not started by the relay", quote(name)));
 }
 
-Status Relay::check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const {
+Status Lives::check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const {
   WARREN_TRY(launcher_.check(request));
   WARREN_TRY(check_name_to_spawn(plan, request.name, spawner));
   return supervisor_.check_limits(spawner, plan.supervision.lives);
 }
 
 // Only records the life; the next round starts it.
-Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
+Status Lives::plan_spawn(Plan& plan, const Outgoing& outgoing) {
   const MessageRow& row = outgoing.row;
   SpawnRequest request = WARREN_TRY(parse_spawn_request(outgoing.message.body));
   Status allowed = check_spawn(plan, request, row.agent);
@@ -132,7 +126,7 @@ Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
   WARREN_TRY(std::move(allowed));
   Life life;
   life.name = request.name;
-  life.number = WARREN_TRY(ledger_->next_life(request.name));
+  life.number = WARREN_TRY(ledger_.next_life(request.name));
   life.message_id = row.id;
   life.spawner = row.agent;
   life.depth = supervisor_.depth_of(row.agent) + 1;
@@ -143,17 +137,17 @@ Status Relay::plan_spawn(Plan& plan, const Outgoing& outgoing) {
   return Ok{};
 }
 
-bool Relay::is_asked_here(const Operation& operation) const {
+bool Lives::is_asked_here(const Operation& operation) const {
   return supervisor_.find_asked(message_of(operation)) != nullptr;
 }
 
 // Leaves the agent's process at its gate. The request is read again from the message, which has the bytes.
-Result<Child> Relay::start_agent(Life& life) {
-  Message message = WARREN_TRY(load(life.message_id));
+Result<Child> Lives::start_agent(Life& life) {
+  Message message = WARREN_TRY(records_.load(life.message_id));
   SpawnRequest request = WARREN_TRY(parse_spawn_request(message.body));
-  add_agent(request.name, clock_.now_us());
+  registry_.add(request.name, clock_.now_us());
   std::string token = WARREN_TRY(make_token());
-  std::int64_t version = WARREN_TRY(ledger_->newest_version(request.name));
+  std::int64_t version = WARREN_TRY(ledger_.newest_version(request.name));
   Prepared prepared = WARREN_TRY(launcher_.prepare(request, token, version));
   Child child = WARREN_TRY(Child::start(prepared.spec));
   life.dir = text_of(prepared.dir);
@@ -164,53 +158,42 @@ Result<Child> Relay::start_agent(Life& life) {
   return child;
 }
 
-Status Relay::plan_start(Plan& plan, const Operation& operation) {
+Status Lives::plan_start(Plan& plan, const Operation& operation) {
   const Life* asked = supervisor_.find_asked(message_of(operation));
   if (asked == nullptr) return Error(Code::kNotFound, "the spawn request no longer exists");
   Life life = *asked;
   Result<Child> child = start_agent(life);
   if (child.ok()) {
     plan.supervision.started.push_back(std::move(child).take_value());
-    put_status(plan, life.name, "active");
-    tell_of_life(plan, life.spawner, life, "spawned");
+    registry_.set_status(plan, life.name, "active");
+    report_life(plan, life.spawner, life, "spawned");
     log_.note(Severity::kInfo, "agent_spawned",
               {{"agent", life.name}, {"spawner", life.spawner}, {"cli", life.cli}, {"pid", life.process.pid}});
   } else {
     life.state = LifeState::kFailed;
     life.outcome = child.error().message();
     life.ended_at_us = clock_.now_us();
-    nack(plan, life.spawner, life.message_id, child.error());
+    notices_.nack(plan, life.spawner, life.message_id, child.error());
     log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
   }
   plan.supervision.lives.push_back(std::move(life));
   return Ok{};
 }
 
-void Relay::put_status(Plan& plan, const std::string& name, std::string_view status) {
-  const AgentRow* known = router_.find_agent(name);
-  if (known == nullptr || known->status == status) return;
-  AgentRow agent = *known;
-  agent.status = status;
-  if (status == "active") to_release_.insert(name);
-  idle_.erase(name);
-  router_.put_agent(agent);
-  plan.agents.push_back(std::move(agent));
-}
-
-void Relay::tell_of_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state) {
+void Lives::report_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state) {
   Message notice{.kind = "status", .reference = life.message_id};
   notice.others = {{"STATE", std::string(state)}, {"AGENT", life.name}, {"PID", std::to_string(life.process.pid)}};
   bool has_ended = life.ended_at_us != 0;
   if (has_ended) notice.others.push_back({"OUTCOME", life.outcome});
   notice.body = has_ended ? fmt::format("{} is {}: {}\n", life.name, state, life.outcome)
                           : fmt::format("{} is {}\n", life.name, state);
-  notify(plan, agent, std::move(notice));
+  notices_.notify(plan, agent, std::move(notice));
 }
 
 // The nearest active agent above it.
-std::string Relay::find_superior(const std::string& name) const {
+std::string Lives::find_superior(const std::string& name) const {
   std::string above = supervisor_.find_spawner(name);
-  for (int steps = 0; !above.empty() && steps < kChainSteps; ++steps) {
+  for (int steps = 0; !above.empty() && steps < kSuperiorSteps; ++steps) {
     const AgentRow* agent = router_.find_agent(above);
     if (agent != nullptr && agent->status == "active") return above;
     above = supervisor_.find_spawner(above);
@@ -220,7 +203,7 @@ std::string Relay::find_superior(const std::string& name) const {
 
 // Releases the agent with all agents that it started: they would have no spawner. Each is notified, so that it can save
 // its state.
-void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why) {
+void Lives::release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why) {
   std::vector<std::string> names = supervisor_.list_descendants(life.name);
   names.insert(names.begin(), life.name);
   for (const std::string& name : names) {
@@ -231,13 +214,13 @@ void Relay::release(Plan& plan, const Life& life, std::string_view releaser, std
     one->outcome = text_of(why);
     Message notice{.kind = "status", .reference = one->message_id, .others = {{"STATE", "releasing"}}};
     notice.body = fmt::format("{}\n", why);
-    notify(plan, name, std::move(notice));
+    notices_.notify(plan, name, std::move(notice));
     log_.note(Severity::kInfo, "agent_releasing", {{"agent", name}, {"by", releaser}, {"reason", why}});
     plan.supervision.lives.push_back(*std::move(one));
   }
 }
 
-Status Relay::plan_release(Plan& plan, const Outgoing& outgoing) {
+Status Lives::plan_release(Plan& plan, const Outgoing& outgoing) {
   ReleaseRequest request = WARREN_TRY(parse_release_request(outgoing.message.body));
   std::string home = WARREN_TRY(find_home_of_life(request.name));
   if (home.empty()) return release_here(plan, request, {outgoing.row.agent, outgoing.row.id});
@@ -248,23 +231,23 @@ Status Relay::plan_release(Plan& plan, const Outgoing& outgoing) {
 }
 
 // The home whose relay started the agent; none if that is ours, or if no relay did.
-Result<std::string> Relay::find_home_of_life(const std::string& name) {
-  if (ledger_->homes() == nullptr || supervisor_.has_process(name) || supervisor_.is_asked(name)) return std::string();
-  std::string home = WARREN_TRY(ledger_->find_home_of_life(name))
+Result<std::string> Lives::find_home_of_life(const std::string& name) {
+  if (ledger_.homes() == nullptr || supervisor_.has_process(name) || supervisor_.is_asked(name)) return std::string();
+  std::string home = WARREN_TRY(ledger_.find_home_of_life(name))
   .value_or("");
-  return home == ledger_->homes()->id() ? "" : home;
+  return home == ledger_.homes()->id() ? "" : home;
 }
 
 // A request from a message at another home; this relay answers its sender.
-Status Relay::plan_release_for(Plan& plan, const Json& payload) {
+Status Lives::plan_release_for(Plan& plan, const Json& payload) {
   Releaser releaser{text_in(payload, "releaser"), text_in(payload, "message")};
   Status done = release_here(plan, {text_in(payload, "name"), text_in(payload, "reason")}, releaser);
-  if (!done.ok() && ledger_->engine().is_lost()) return done;
-  if (!done.ok()) nack(plan, releaser.agent, releaser.message_id, done.error());
+  if (!done.ok() && ledger_.engine().is_lost()) return done;
+  if (!done.ok()) notices_.nack(plan, releaser.agent, releaser.message_id, done.error());
   return Ok{};
 }
 
-Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by) {
+Status Lives::release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by) {
   const std::string& releaser = by.agent;
   if (!may_command(releaser, request.name)) {
     return denied(by.message_id, "release",
@@ -281,8 +264,8 @@ Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Rele
     case LifeState::kExited:
       life->state = LifeState::kReleased;
       life->releaser = releaser;
-      put_status(plan, life->name, "terminated");
-      tell_of_life(plan, releaser, *life, "released");
+      registry_.set_status(plan, life->name, "terminated");
+      report_life(plan, releaser, *life, "released");
       release(plan, *life, releaser, request.reason);  // those it started
       plan.supervision.lives.push_back(*std::move(life));
       return Ok{};
@@ -291,45 +274,7 @@ Status Relay::release_here(Plan& plan, const ReleaseRequest& request, const Rele
   }
 }
 
-Status Relay::plan_continuity(Plan& plan, const Outgoing& outgoing) {
-  ContinuityRequest request = WARREN_TRY(parse_continuity_request(outgoing.message));
-  if (request.action == ContinuityAction::kSave) return plan_save(plan, outgoing, std::move(request));
-  return plan_load(plan, outgoing, request);
-}
-
-Status Relay::plan_save(Plan& plan, const Outgoing& outgoing, ContinuityRequest request) {
-  if (request.state.size() > config_.continuity.bytes_max) {
-    return Error(Code::kTooLarge, fmt::format("the state has {} bytes; the limit is {}", request.state.size(),
-                                              config_.continuity.bytes_max));
-  }
-  SavedState state{outgoing.row.agent, 0, clock_.now_us(), std::move(request.state)};
-  state.version = WARREN_TRY(ledger_->newest_version(state.agent))
-  +1;
-  for (const SavedState& earlier : plan.supervision.saves) {
-    if (earlier.agent == state.agent) state.version = earlier.version + 1;
-  }
-  Message notice{.kind = "continuity", .reference = outgoing.row.id};
-  notice.others = {{"STATE", "saved"}, {"VERSION", std::to_string(state.version)}};
-  notify(plan, state.agent, std::move(notice));
-  plan.supervision.saves.push_back(std::move(state));
-  return Ok{};
-}
-
-Status Relay::plan_load(Plan& plan, const Outgoing& outgoing, const ContinuityRequest& request) {
-  const std::string& agent = outgoing.row.agent;
-  std::optional<SavedState> state = WARREN_TRY(ledger_->find_state(agent, request.version));
-  for (const SavedState& saved : plan.supervision.saves) {
-    if (saved.agent == agent && (!request.version || *request.version == saved.version)) state = saved;
-  }
-  Message notice{.kind = "continuity", .reference = outgoing.row.id};
-  notice.others.push_back({"STATE", state ? "loaded" : "none"});
-  if (state) notice.others.push_back({"VERSION", std::to_string(state->version)});
-  if (state) notice.body = std::move(state->content);
-  notify(plan, agent, std::move(notice));
-  return Ok{};
-}
-
-void Relay::plan_ends(Plan& plan) {
+void Lives::plan_ends(Plan& plan) {
   for (const Ended& ended : supervisor_.ends()) plan_end(plan, ended);
   plan.supervision.ends = supervisor_.ends().size();
   for (const Overdue& overdue : supervisor_.overdue()) {
@@ -340,19 +285,19 @@ void Relay::plan_ends(Plan& plan) {
 }
 
 // One that ended by itself may be started again and then finds its messages; one that was released is gone.
-void Relay::plan_end(Plan& plan, const Ended& ended) {
+void Lives::plan_end(Plan& plan, const Ended& ended) {
   std::optional<Life> life = find_life(plan, ended.name);
   if (!life || !life->has_process()) return;
   bool was_released = life->state == LifeState::kReleasing;
   life->state = was_released ? LifeState::kReleased : LifeState::kExited;
   life->outcome = describe(ended.end);
   life->ended_at_us = clock_.now_us();
-  put_status(plan, life->name, was_released ? "terminated" : "inactive");
+  registry_.set_status(plan, life->name, was_released ? "terminated" : "inactive");
   std::string_view state = name_of(life->state);
   std::string superior = find_superior(life->name);
   if (superior.empty()) superior = life->spawner;  // it finds the report when it is active again
-  tell_of_life(plan, superior, *life, state);
-  if (!life->releaser.empty() && life->releaser != superior) tell_of_life(plan, life->releaser, *life, state);
+  report_life(plan, superior, *life, state);
+  if (!life->releaser.empty() && life->releaser != superior) report_life(plan, life->releaser, *life, state);
   log_.note(Severity::kInfo, was_released ? "agent_released" : "agent_exited",
             {{"agent", life->name}, {"pid", life->process.pid}, {"outcome", life->outcome}});
   plan.supervision.lives.push_back(*std::move(life));
@@ -360,7 +305,7 @@ void Relay::plan_end(Plan& plan, const Ended& ended) {
 
 // Of the agent that is named by the directory: one that was started has a token, and what carries another is not its
 // own.
-Status Relay::check_token(const Outgoing& outgoing) {
+Status Lives::check_token(const Outgoing& outgoing) {
   const Life* life = supervisor_.find(outgoing.row.agent);
   if (life == nullptr) return Ok{};
   const std::string* token = outgoing.message.find("TOKEN");
@@ -370,35 +315,32 @@ Status Relay::check_token(const Outgoing& outgoing) {
   return denied(outgoing, fmt::format("TOKEN does not belong to {}", quote(outgoing.row.agent)));
 }
 
-Status Relay::record_agents(const Plan& plan) {
-  for (const std::string& payload : plan.supervision.intents) WARREN_TRY(ledger_->request("spawn", payload));
+Status Lives::record(const Plan& plan) {
+  for (const std::string& payload : plan.supervision.intents) WARREN_TRY(ledger_.request("spawn", payload));
   for (const ReleaseElsewhere& one : plan.supervision.releases) {
-    WARREN_TRY(ledger_->request_at(one.home, "release", one.payload));
+    WARREN_TRY(ledger_.request_at(one.home, "release", one.payload));
   }
   for (const Life& life : plan.supervision.lives) {
-    WARREN_TRY(ledger_->put_life(life));
+    WARREN_TRY(ledger_.put_life(life));
     if (life.state != LifeState::kAsked && life.state != LifeState::kFailed) {
-      WARREN_TRY(ledger_->set_agent_pid(life.name, life.has_process() ? life.process.pid : 0));
+      WARREN_TRY(ledger_.set_agent_pid(life.name, life.has_process() ? life.process.pid : 0));
     }
   }
   for (const SavedState& state : plan.supervision.saves) {
-    WARREN_TRY(ledger_->save_state(state, config_.continuity.versions));
+    WARREN_TRY(ledger_.save_state(state, config_.continuity.versions));
   }
   return Ok{};
 }
 
-// After a commit that may have happened: the ledger decides. Children of that round never left their gates.
-Status Relay::look_up_agents() {
-  if (!agents_doubtful_) return Ok{};
-  std::vector<Life> lives = WARREN_TRY(ledger_->list_lives());
+Status Lives::reconcile() {
+  std::vector<Life> lives = WARREN_TRY(ledger_.list_lives());
   supervisor_.reconcile(std::move(lives));
-  agents_doubtful_ = false;
-  operations_wanted_ = true;
+  is_doubtful_ = false;
   return Ok{};
 }
 
 // After the commit: the recorded changes are carried out.
-void Relay::carry_out(Plan& plan) {
+void Lives::carry_out(Plan& plan) {
   Supervision& done = plan.supervision;
   supervisor_.apply(done.lives);
   supervisor_.open_gates(std::move(done.started));
@@ -409,67 +351,26 @@ void Relay::carry_out(Plan& plan) {
     write_meta(life);
   }
   for (const SavedState& state : done.saves) supervisor_.note_saved(state.agent);
-  if (!done.intents.empty()) operations_wanted_ = true;
 }
 
 // For people and other programs; the relay never reads it. Anything that an agent put in its place is replaced.
-void Relay::write_meta(const Life& life) {
+void Lives::write_meta(const Life& life) {
   std::string draft = fmt::format("tmp/meta.{}", life.name);
-  Result<Fd> home = open_below(root_->agents(), life.name, O_RDONLY | O_DIRECTORY);
-  Result<Fd> file = open_below(root_->dir(), draft, O_WRONLY | O_CREAT | O_TRUNC);
+  Result<Fd> home = open_below(root_.agents(), life.name, O_RDONLY | O_DIRECTORY);
+  Result<Fd> file = open_below(root_.dir(), draft, O_WRONLY | O_CREAT | O_TRUNC);
   Status written = !home.ok() ? Status(home.error()) : !file.ok() ? Status(file.error()) : Status(Ok{});
   if (written.ok()) written = write_all(file->get(), as_bytes(dump_json_pretty(meta_of(life)) + "\n"));
-  if (written.ok() && ::renameat(root_->dir(), draft.c_str(), home->get(), "meta.json") != 0) {
+  if (written.ok() && ::renameat(root_.dir(), draft.c_str(), home->get(), "meta.json") != 0) {
     written = system_error(errno, "rename to 'meta.json'");
   }
   if (written.ok()) return;
-  ::unlinkat(root_->dir(), draft.c_str(), 0);
+  ::unlinkat(root_.dir(), draft.c_str(), 0);
   log_.note(Severity::kWarning, "meta_failed", {{"agent", life.name}, {"error", written.error().message()}});
 }
 
-void Relay::note_active(const std::string& name) {
-  if (config_.inactive.count() == 0) return;
-  active_ns_[name] = clock_.monotonic_ns();
-  const AgentRow* known = router_.find_agent(name);
-  if (idle_.erase(name) == 0 || known == nullptr || known->status != "inactive") return;
-  AgentRow agent = *known;
-  agent.status = "active";
-  to_release_.insert(name);
-  router_.put_agent(agent);
-  agent_changes_.push_back(std::move(agent));
-}
-
-bool Relay::has_mail(const std::string& agent) const {
-  Result<Fd> inbox = root_->open_inbox(agent);
-  if (!inbox.ok()) return false;
-  Result<DirReader> reader = DirReader::open(inbox->get());
-  if (!reader.ok()) return false;
-  for (;;) {
-    Result<const DirReader::Entry*> entry = reader->next();
-    if (!entry.ok() || *entry == nullptr) return false;
-    if (is_message_file((*entry)->name)) return true;
-  }
-}
-
-// Idle is not dead: an agent counts as inactive only if it leaves its mail unread and sends nothing for that long.
-void Relay::look_at_agents() {
+void Lives::watch_superiors() {
   for (const std::string& name : supervisor_.list_running()) {
     supervisor_.note_superior(name, !find_superior(name).empty());
-  }
-  if (config_.inactive.count() == 0) return;
-  std::int64_t now = clock_.monotonic_ns();
-  std::vector<AgentRow> idle;
-  for (const auto& [name, agent] : router_.agents()) {
-    if (agent.status != "active" || supervisor_.has_process(name) || router_.is_remote(agent)) continue;
-    std::int64_t since = active_ns_.try_emplace(name, now).first->second;
-    if (now - since >= std::chrono::nanoseconds(config_.inactive).count() && has_mail(name)) idle.push_back(agent);
-  }
-  for (AgentRow& agent : idle) {
-    agent.status = "inactive";
-    idle_.insert(agent.name);
-    router_.put_agent(agent);
-    log_.note(Severity::kWarning, "agent_inactive", {{"agent", agent.name}});
-    agent_changes_.push_back(std::move(agent));
   }
 }
 

@@ -1,7 +1,8 @@
-// The relay's metrics and log, and its idle work.
-#include <algorithm>
+#include "relay/upkeep/upkeep.h"
 
-#include "relay/relay.h"
+#include <algorithm>
+#include <map>
+#include <utility>
 
 namespace warren::relay {
 namespace {
@@ -9,24 +10,30 @@ namespace {
 constexpr std::int64_t kOutboxesNs = 100'000'000;
 constexpr std::size_t kForgetAtOnce = 100;  // messages in one transaction
 constexpr std::int64_t kForgetNs = 20'000'000;
-constexpr std::int64_t kDayUs = 86'400'000'000;
+constexpr std::int64_t kUsPerDay = 86'400'000'000;
 
 }  // namespace
 
-// Everything here was committed.
-void Relay::observe_round(const Plan& plan) {
+Status Upkeep::start(Housekeeper::OpenLedger open_ledger) {
+  housekeeper_ = WARREN_TRY(Housekeeper::start(root_, config_, clock_, log_, metrics_, std::move(open_ledger)));
+  check_disk();
+  count_agents();
+  return Ok{};
+}
+
+void Upkeep::note_round(const Plan& plan) {
   metrics_.note_round();
   metrics_.set_failure(0, "");
-  observe_messages(plan);
-  observe_changes(plan.changes);
-  observe_changes(plan.acks);
-  observe_requests(plan);
+  note_messages(plan);
+  note_changes(plan.changes);
+  note_changes(plan.acks);
+  note_requests(plan);
   if (!plan.agents.empty()) count_agents();
-  if (clock_.monotonic_ns() >= outboxes_at_ns_) observe_outboxes();
+  if (clock_.monotonic_ns() >= outboxes_at_ns_) count_outbox_files();
   housekeeper_->note_change();
 }
 
-void Relay::observe_messages(const Plan& plan) {
+void Upkeep::note_messages(const Plan& plan) {
   bool is_logged = log_.wants(Severity::kDebug);
   std::uint64_t accepted = 0;
   std::uint64_t bytes = 0;
@@ -56,7 +63,7 @@ void Relay::observe_messages(const Plan& plan) {
   metrics_.add(Tally::kDeadLetters, refused);
 }
 
-void Relay::observe_changes(const std::vector<Change>& changes) {
+void Upkeep::note_changes(const std::vector<Change>& changes) {
   bool is_logged = log_.wants(Severity::kDebug);
   for (const Change& change : changes) {
     bool is_dead = !change.is_retry && change.state == DeliveryState::kDead;
@@ -78,7 +85,7 @@ void Relay::observe_changes(const std::vector<Change>& changes) {
   }
 }
 
-void Relay::observe_requests(const Plan& plan) {
+void Upkeep::note_requests(const Plan& plan) {
   for (const Subscription& one : plan.subscriptions) {
     log_.note(Severity::kInfo, one.is_on ? "subscribed" : "unsubscribed",
               {{"agent", one.agent}, {"channel", one.channel}});
@@ -99,53 +106,49 @@ void Relay::observe_requests(const Plan& plan) {
 
 // Latency of a new message counts from first sight, of a retried one from its row in the ledger. A message that waited
 // for its recipient to be active says nothing about the relay.
-void Relay::observe_published(const Delivery& delivery) {
+void Upkeep::note_published(const Delivery& delivery) {
   if (delivery.discovered_ns != 0) return metrics_.note_latency(clock_.monotonic_ns() - delivery.discovered_ns);
   if (delivery.attempts == 0) return;
-  Result<std::optional<MessageRow>> message = find_message(delivery.message_id);
+  Result<std::optional<MessageRow>> message = records_.find_message(delivery.message_id);
   if (!message.ok() || !*message) return;
   metrics_.note_latency((clock_.now_us() - (*message)->discovered_at_us) * 1000);
 }
 
-void Relay::observe_failure(const Error& why) {
+void Upkeep::note_failure(const Error& why, int failures) {
   metrics_.add(Tally::kRoundsFailed);
-  metrics_.set_failure(failures_, why.message());
-  look_at_disk();
+  metrics_.set_failure(failures, why.message());
+  check_disk();
   housekeeper_->note_change();
 }
 
-void Relay::observe_outboxes() {
+void Upkeep::count_outbox_files() {
   outboxes_at_ns_ = clock_.monotonic_ns() + kOutboxesNs;
-  metrics_.set_outbox_files(static_cast<std::int64_t>(watcher_->count_waiting()));
-  metrics_.set_overflows(watcher_->overflows());
+  metrics_.set_outbox_files(static_cast<std::int64_t>(watcher_.count_waiting()));
+  metrics_.set_overflows(watcher_.overflows());
 }
 
-void Relay::set_metrics_address(std::string where) {
-  log_.note(Severity::kInfo, "metrics", {{"address", where}});
-  metrics_.set_address(std::move(where));
-  if (is_open()) housekeeper_->note_change();
-}
-
-void Relay::count_agents() {
+void Upkeep::count_agents() {
   std::map<std::string, std::int64_t> by_status;
   for (const auto& [name, agent] : router_.agents()) ++by_status[agent.status];
   metrics_.set_agents(std::move(by_status));
 }
 
-void Relay::look_at_disk() {
+void Upkeep::check_disk() {
   bool was_low = disk_.is_low();
   bool is_low = disk_.check();
   if (is_low != was_low) housekeeper_->note_change();
   if (is_low) housekeeper_->free_space();
 }
 
-bool Relay::run_idle_work() {
-  if (failures_ > 0) {  // the failure is over
-    failures_ = 0;
-    metrics_.set_failure(0, "");
-    housekeeper_->note_change();
-  }
-  observe_outboxes();
+void Upkeep::note_failure_over() {
+  metrics_.set_failure(0, "");
+  housekeeper_->note_change();
+}
+
+std::int64_t Upkeep::wake_at_ns() const { return housekeeper_->has_finished() ? forget_at_ns_ : INT64_MAX; }
+
+bool Upkeep::run_idle_work() {
+  count_outbox_files();
   if (!housekeeper_->has_finished() || clock_.monotonic_ns() < forget_at_ns_) return false;
   forget_at_ns_ = clock_.monotonic_ns() + kForgetNs;
   std::vector<std::string> ids = housekeeper_->take_finished(kForgetAtOnce);
@@ -154,12 +157,12 @@ bool Relay::run_idle_work() {
   return true;
 }
 
-Status Relay::forget_finished(const std::vector<std::string>& ids) {
+Status Upkeep::forget_finished(const std::vector<std::string>& ids) {
   std::uint64_t removed = 0;
-  auto transaction = WARREN_TRY(ledger_->begin());
-  for (const std::string& id : ids) removed += WARREN_TRY(ledger_->remove_finished(id))
+  auto transaction = WARREN_TRY(ledger_.begin());
+  for (const std::string& id : ids) removed += WARREN_TRY(ledger_.remove_finished(id))
   ? 1 : 0;
-  WARREN_TRY(ledger_->remove_operations(clock_.now_us() - config_.archive_days * kDayUs, kForgetAtOnce));
+  WARREN_TRY(ledger_.remove_operations(clock_.now_us() - config_.archive_days * kUsPerDay, kForgetAtOnce));
   WARREN_TRY(transaction.commit());
   metrics_.add(Tally::kLedgerRemoved, removed);
   housekeeper_->note_change();

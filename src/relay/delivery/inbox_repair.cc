@@ -1,5 +1,5 @@
-// After a power cut. Files that were never synced may be in inboxes without their content; and the directories may have
-// later changes than the ledger.
+#include "relay/delivery/inbox_repair.h"
+
 #include <ctime>
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
-#include "relay/relay.h"
 
 namespace warren::relay {
 namespace {
@@ -28,33 +28,33 @@ std::string taken_key(std::string_view recipient, std::string_view file) {
 
 }  // namespace
 
-Status Relay::mend_inboxes() {
+Status InboxRepair::repair() {
   for (const auto& [name, agent] : router_.agents()) {
     if (router_.is_remote(agent)) continue;
-    WARREN_TRY(mend_dir(name, fmt::format("{}/inbox", name), false));
-    WARREN_TRY(mend_dir(name, fmt::format("{}/inbox/.done", name), true));
+    WARREN_TRY(repair_dir(name, fmt::format("{}/inbox", name), false));
+    WARREN_TRY(repair_dir(name, fmt::format("{}/inbox/.done", name), true));
   }
   return Ok{};
 }
 
-Status Relay::mend_dir(const std::string& agent, const std::string& path, bool is_done) {
-  Result<Fd> dir = open_below(root_->agents(), path, O_RDONLY | O_DIRECTORY);
+Status InboxRepair::repair_dir(const std::string& agent, const std::string& path, bool is_done) {
+  Result<Fd> dir = open_below(root_.agents(), path, O_RDONLY | O_DIRECTORY);
   if (!dir.ok()) return Ok{};  // add_agents() makes it, or logs why it cannot
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir->get()));
   for (const HostEntry& entry : entries) {
-    bool is_recent = timestamp_of(entry.name).value_or(0) > newest_stamp_ns_ - kUnsyncedNs;
+    bool is_recent = timestamp_of(entry.name).value_or(0) > stamps_.newest_ns() - kUnsyncedNs;
     if (!is_message_file(entry.name) || !is_recent) continue;
-    std::optional<Delivery> delivery = WARREN_TRY(ledger_->find_in_inbox(agent, entry.name));
+    std::optional<Delivery> delivery = WARREN_TRY(ledger_.find_in_inbox(agent, entry.name));
     std::optional<MessageRow> known;
-    if (delivery) known = WARREN_TRY(find_message(delivery->message_id));
-    std::uint64_t most = known ? bytes_max_of(*known) : config_.message_bytes_max;
+    if (delivery) known = WARREN_TRY(records_.find_message(delivery->message_id));
+    std::uint64_t most = known ? records_.bytes_max_of(*known) : config_.message_bytes_max;
     Result<ReadFile> read = read_below(dir->get(), entry.name, most + kRelayHeaders * kHeaderBytes);
     Result<Message> message =
         read.ok() ? parse_message(read->content, kHeaderCount + kRelayHeaders) : Result<Message>(read.error());
     // Not torn: a higher limit may have allowed it.
     bool is_too_large = !read.ok() && read.error().code() == Code::kTooLarge;
     if (delivery) {
-      if (!message.ok()) WARREN_TRY(mend_known(dir->get(), *delivery, is_done));
+      if (!message.ok()) WARREN_TRY(repair_known(dir->get(), *delivery, is_done));
     } else if (is_done) {
       taken_.emplace(taken_key(agent, entry.name), entry.name);
     } else if (!is_too_large && (!message.ok() || will_come_again(entry.name, *message))) {
@@ -67,7 +67,7 @@ Status Relay::mend_dir(const std::string& agent, const std::string& path, bool i
 
 // Its message is in an outbox still, or its sender has not finished sending it. If it is in the archive, then the
 // ledger is not the one that knew it (a backup, say), and the file is all there is.
-bool Relay::will_come_again(std::string_view file, const Message& message) const {
+bool InboxRepair::will_come_again(std::string_view file, const Message& message) const {
   const std::string* id = message.find("ID");
   std::int64_t stamp_ns = timestamp_of(file).value_or(0);
   bool is_made_by_us = id != nullptr && inbox_name(*id, stamp_ns) == file;
@@ -75,13 +75,13 @@ bool Relay::will_come_again(std::string_view file, const Message& message) const
   for (std::int64_t day : {-1, 0, 1}) {
     std::time_t then = stamp_ns / 1'000'000'000 + day * 86'400;
     std::string path = fmt::format("archive/{:%Y-%m-%d}/{}.msg", fmt::gmtime(then), *id);
-    if (open_below(root_->dir(), path, O_PATH).ok()) return false;
+    if (open_below(root_.dir(), path, O_PATH).ok()) return false;
   }
   return true;
 }
 
-Status Relay::mend_known(int dir, const Delivery& delivery, bool is_done) {
-  Result<Message> message = load(delivery.message_id);
+Status InboxRepair::repair_known(int dir, const Delivery& delivery, bool is_done) {
+  Result<Message> message = records_.load(delivery.message_id);
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   if (message.ok()) return restore(dir, delivery, render(*message, sender, delivery.message_id));
   if (is_shortage(message.error())) return message.error();
@@ -91,18 +91,18 @@ Status Relay::mend_known(int dir, const Delivery& delivery, bool is_done) {
   return Ok{};
 }
 
-Status Relay::restore(int dir, const Delivery& delivery, std::string_view content) {
+Status InboxRepair::restore(int dir, const Delivery& delivery, std::string_view content) {
   WARREN_TRY(mailroom_.stage(delivery, content));
   WARREN_TRY(mailroom_.sync_staged());
   std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
-  if (::renameat(root_->deliveries(), staged.c_str(), dir, delivery.inbox_name.c_str()) == 0) return Ok{};
+  if (::renameat(root_.deliveries(), staged.c_str(), dir, delivery.inbox_name.c_str()) == 0) return Ok{};
   return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
 }
 
 // The file may have lost its content. Even if it cannot be written, the message is not delivered again.
-void Relay::restore_taken(const Delivery& delivery, std::string_view content) {
+void InboxRepair::restore_taken(const Delivery& delivery, std::string_view content) {
   Result<Fd> done =
-      open_below(root_->agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);
+      open_below(root_.agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);
   Status restored = done.ok() ? restore(done->get(), delivery, content) : Status(done.error());
   if (restored.ok()) return;
   log_.note(Severity::kWarning, "torn_file",
@@ -110,7 +110,8 @@ void Relay::restore_taken(const Delivery& delivery, std::string_view content) {
 }
 
 // A message that was taken by its recipient before the cut is recorded as read, and not delivered again.
-void Relay::recognise(Outgoing& outgoing) {
+void InboxRepair::recognise(Outgoing& outgoing) {
+  if (taken_.empty()) return;
   bool is_open = false;
   for (Delivery& delivery : outgoing.deliveries) {
     auto found = taken_.find(taken_key(delivery.recipient, delivery.inbox_name));

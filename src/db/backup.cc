@@ -1,0 +1,144 @@
+// Database::backup_to: a copy of a database that appears under its name only when it is complete.
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "base/path.h"
+#include "db/database.h"
+#include "os/error.h"
+#include "os/fd.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+Status remove_companions(const std::string& path) {
+  for (const char* suffix : {"-wal", "-shm", "-journal"}) WARREN_TRY(remove_host_file(path + suffix));
+  return Ok{};
+}
+
+// The file that a copy is written to, locked against other backups of the same name. Removed unless it was published.
+class CopyDraft {
+ public:
+  static Result<CopyDraft> open(const std::string& path) {
+    constexpr int kTries = 10;  // another backup may remove or publish the file between our open and our lock
+    std::string draft = path + ".partial";
+    for (int nth = 0; nth < kTries; ++nth) {
+      Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+      if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(draft)));
+      if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return system_error(errno, fmt::format("lock {}", quote(draft)));
+        return Error(Code::kBusy, fmt::format("another process is writing a backup to {}", quote(path)),
+                     "wait until it is done, or choose another name");
+      }
+      struct stat opened {};
+      struct stat named {};
+      if (::fstat(fd.get(), &opened) != 0) return system_error(errno, fmt::format("stat {}", quote(draft)));
+      bool is_there = ::lstat(draft.c_str(), &named) == 0;
+      if (!is_there || opened.st_ino != named.st_ino || opened.st_dev != named.st_dev) continue;
+      return CopyDraft(std::move(fd), std::move(draft));
+    }
+    return Error(Code::kBusy, fmt::format("other processes are writing backups to {}", quote(path)),
+                 "wait until they are done, or choose another name");
+  }
+
+  CopyDraft(CopyDraft&&) = default;
+  CopyDraft& operator=(CopyDraft&&) = delete;
+  ~CopyDraft() {
+    if (!fd_.is_open() || is_published_) return;
+    remove_companions(path_).ignore("the first error is the one to report");
+    ::unlink(path_.c_str());
+  }
+
+  const std::string& path() const { return path_; }
+
+  // Removes what an interrupted backup left.
+  Status clear() {
+    if (::ftruncate(fd_.get(), 0) != 0) return system_error(errno, fmt::format("empty {}", quote(path_)));
+    return remove_companions(path_);
+  }
+
+  Status sync() {
+    if (::fsync(fd_.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(path_)));
+    return Ok{};
+  }
+
+  Status publish(const std::string& path) {
+    struct stat at_path {};
+    struct stat ours {};
+    Status done = publish_host_file(path_, path);
+    is_published_ = ::fstat(fd_.get(), &ours) == 0 && ::lstat(path.c_str(), &at_path) == 0 &&
+                    ours.st_ino == at_path.st_ino && ours.st_dev == at_path.st_dev;
+    return done;
+  }
+
+ private:
+  CopyDraft(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  Fd fd_;
+  std::string path_;
+  bool is_published_ = false;
+};
+
+// By the file alone: what a reader finds once it has its name.
+Status check_copy(const std::string& path, std::int64_t pages, CopyOf source) {
+  for (const char* suffix : {"-wal", "-journal"}) {
+    if (!WARREN_TRY(find_host_link(path + suffix))) continue;
+    return Error(Code::kBusy, fmt::format("another program has opened {}", quote(path)), "choose another name");
+  }
+  auto copy = WARREN_TRY(Database::open(path, {.mode = OpenMode::kImmutable}));
+  DatabaseSize size = WARREN_TRY(copy->size());
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(path));
+  auto expected = static_cast<std::uint64_t>(pages) * size.page_bytes;
+  auto found = file ? static_cast<std::uint64_t>(file->st_size) : 0;
+  if (size.total_bytes != expected || found != expected) {
+    return Error(Code::kIo, fmt::format("the copy has {} bytes instead of {}", found, expected));
+  }
+  if (source == CopyOf::kDamaged) return Ok{};
+  Statement check = WARREN_TRY(copy->prepare("PRAGMA quick_check(1)"));
+  Rows rows = check.rows();
+  if (!WARREN_TRY(rows.next())) return Error(Code::kInternal, "SQLite did not check the copy");
+  if (rows.text(0) == "ok") return Ok{};
+  return Error(Code::kCorrupt, fmt::format("the copy is damaged: {}", rows.text(0)),
+               "`warren fsck` shows whether the original is; `cp` copies a damaged file as it is");
+}
+
+}  // namespace
+
+Status Database::backup_to(const std::string& path, CopyOf source) {
+  auto guard = lock();
+  if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would contain changes that are not committed yet");
+  WARREN_TRY(end_batch());
+  if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  WARREN_TRY(draft.clear());
+  std::int64_t pages = WARREN_TRY(copy_to(draft.path()));
+  guard.unlock();
+  WARREN_TRY(draft.sync());
+  WARREN_TRY(check_copy(draft.path(), pages, source));
+  return draft.publish(path);
+}
+
+Result<std::int64_t> Database::copy_to(const std::string& path) {
+  std::optional<std::int64_t> page_bytes = WARREN_TRY(page_size_.find_integer());
+  // SQLite copies whole pages, so both have the same size.
+  DatabaseOptions options{.mode = OpenMode::kDraft};
+  if (page_bytes) options.page_bytes = static_cast<std::uint32_t>(*page_bytes);
+  std::unique_ptr<Database> copy = WARREN_TRY(open(path, options));
+  sqlite3_backup* backup = sqlite3_backup_init(copy->handle_, "main", handle_, "main");
+  if (backup == nullptr) return copy->error(sqlite3_errcode(copy->handle_), "back up");
+  int code = sqlite3_backup_step(backup, -1);
+  int pages = sqlite3_backup_pagecount(backup);
+  int finished = sqlite3_backup_finish(backup);
+  if (code != SQLITE_DONE) return copy->error(code, "back up");
+  if (finished != SQLITE_OK) return copy->error(finished, "back up");
+  return pages;
+}
+
+}  // namespace warren

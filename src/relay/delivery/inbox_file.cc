@@ -1,0 +1,25 @@
+#include "relay/delivery/inbox_file.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "crypto/digest.h"
+
+namespace warren::relay {
+
+std::string render(const Message& message, std::string_view sender, std::string_view id) {
+  Message shown = message;
+  std::erase_if(shown.others, [](const Header& header) {
+    return is_same_header(header.name, "FROM") || is_same_header(header.name, "ID") ||
+           is_same_header(header.name, "TOKEN");
+  });
+  shown.others.insert(shown.others.begin(), {{"FROM", std::string(sender)}, {"ID", std::string(id)}});
+  return write_message(shown);
+}
+
+std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns) {
+  return fmt::format("{:019}-{}.msg", stamp_ns, sha256_hex(as_bytes(message_id)).substr(0, 16));
+}
+
+}  // namespace warren::relay
