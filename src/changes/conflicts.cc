@@ -88,13 +88,13 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
 }
 
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change) {
-  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
-  if (ancestor) return *std::move(ancestor);
   std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
   if (!why && change.before) {
     if (change.before->is_symlink()) return read_link(overlay.base, change.base_path);
     return read_file(overlay.base, change.base_path, {.size_bytes_max = limits::kPatchFileBytes});
   }
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  if (ancestor) return *std::move(ancestor);
   return Error(Code::kConflict,
                fmt::format("{}: {}, and what the agent saw was not kept, so its change cannot be expressed without "
                            "reverting that",

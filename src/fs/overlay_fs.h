@@ -226,6 +226,7 @@ class OverlayFs final : public FileSystem {
   Status exchange(const Side& from, const Side& to);
   Status hide_base_below(const Side& moved, const Side& to);
   Status lose_covered_link(const Side& to, Timestamp at);
+  Status keep_exchanged(const Side& moved, const Side& to);
   void settle_moved(const Side& from, const Side& to);
 
   UpperLayer& upper_;
