@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "changes/apply_record.h"
 #include "changes/intent.h"
 #include "changes/link_counts.h"
 #include "changes/perform.h"
@@ -193,23 +194,35 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   return dropper.take_changed();
 }
 
-Status forget_intent(Agent& agent) { return remove_apply_intent(agent.store()); }
+// The end of an apply that was finished or completely rolled back: nothing in the staging directory is needed. The
+// record goes last; if something fails, it stays, and the next apply tries again.
+Status clean_up(HostTree& base, const ApplyRecord& record) {
+  WARREN_TRY(Staging::remove(base, record).within("clean up after the apply"));
+  return remove_record(record);
+}
+
+// Rolls back what was performed. From now on, whatever could not be restored is kept.
+Result<std::vector<std::string>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
+  std::vector<std::string> left = WARREN_TRY(roll_back(base, *record.intent));
+  if (!left.empty()) {
+    record.left = left;
+    WARREN_TRY(put_record(record));
+  }
+  WARREN_TRY(remove_apply_intent(agent.store()));
+  if (left.empty()) clean_up(base, record).ignore("the next apply removes it");
+  return left;
+}
 
 // After a failure during perform(): restores the base and returns the error.
-Error undo_apply(Agent& agent, HostTree& base, const Intent& intent, Error why) {
-  Result<std::vector<std::string>> left = undo(base, intent);
+Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
+  Result<std::vector<std::string>> left = give_up(agent, base, record);
   if (!left.ok()) {
-    return std::move(why).with_hint(fmt::format(
-        "undoing the apply failed too ({}); the next command on this agent tries again", left.error().message()));
+    return std::move(why).with_hint(
+        fmt::format("undoing the apply failed too ({}); `warren apply --recover` tries again", left.error().message()));
   }
-  Status forgotten = forget_intent(agent);
-  if (!forgotten.ok()) return std::move(forgotten).take_error();
-  if (left->empty()) {
-    Staging::remove(base, intent.staging, intent.tops).ignore("the next command removes it");
-    return why;
-  }
+  if (left->empty()) return why;
   return std::move(why).with_hint(fmt::format("{} could not be restored: the old one is in {} in the base",
-                                              quote(left->front()), quote(intent.staging)));
+                                              quote(left->front()), quote(record.staging)));
 }
 
 // Without the staging directories it is impossible to tell which steps were done.
@@ -227,6 +240,31 @@ Status check_mounted(HostTree& base, const Intent& intent) {
   return Ok{};
 }
 
+// Stages everything and records the steps; nothing in the base has moved yet.
+Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
+                     const ApplyOptions& options, ApplyRecord& record) {
+  Staging staging = WARREN_TRY(Staging::make(base, record));
+  record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
+  WARREN_TRY(put_record(record));
+  return put_apply_intent(agent.store(), as_bytes(record.staging));
+}
+
+Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostTree& base, ApplyRecord& record) {
+  WARREN_TRY(check_mounted(base, *record.intent));
+  Recovery recovery;
+  recovery.staging = record.staging;
+  Status done = perform(base, *record.intent);
+  if (done.ok()) {
+    recovery.is_finished = true;
+    WARREN_TRY(drop_applied(agent, overlay, *record.intent));
+    clean_up(base, record).ignore("the next apply removes it");
+  } else {
+    recovery.reason = done.error().message();
+    recovery.left = WARREN_TRY(give_up(agent, base, record));
+  }
+  return recovery;
+}
+
 }  // namespace
 
 Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options) {
@@ -234,24 +272,24 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   if (!overlay) return Error(Code::kInvalid, "the agent has no base");
   auto base = WARREN_TRY(HostTree::open(overlay->base_path));
   WARREN_TRY(base->lock());
-  std::optional<std::string> other = WARREN_TRY(find_apply_intent(agent.store()));
-  if (other)
-    return Error(Code::kBusy, "an apply of this agent was interrupted", "run `warren diff` to finish it first");
-  Staging staging = WARREN_TRY(Staging::make(*base, agent.store()));
+  if (WARREN_TRY(is_interrupted(agent)))
+    return Error(Code::kBusy, "an apply of this agent was interrupted", "`warren apply --recover` finishes it");
+  ApplyRecord record = WARREN_TRY(new_record(agent.store(), overlay->base_path));
+  WARREN_TRY(put_record(record));
   Stager stager(*overlay, *base, options.set_id);
-  Result<Intent> intent = Planner(*base, stager, staging).plan(changes, options.contents);
-  Status noted = intent.ok() ? put_apply_intent(agent.store(), as_bytes(encode(*intent))) : Status(Ok{});
-  if (!intent.ok() || !noted.ok()) {
-    Staging::remove(*base, staging.name(), staging.tops()).ignore("the next command removes it");
-    return intent.ok() ? std::move(noted).take_error() : std::move(intent).take_error();
+  Status prepared = prepare_apply(agent, *base, stager, changes, options, record);
+  if (!prepared.ok()) {
+    clean_up(*base, record).ignore("the next apply removes it");
+    return std::move(prepared).take_error();
   }
-  Status done = perform(*base, *intent);
-  if (!done.ok()) return undo_apply(agent, *base, *intent, std::move(done).take_error());
+  Status done = perform(*base, *record.intent);
+  if (!done.ok()) return undo_apply(agent, *base, record, std::move(done).take_error());
   stager.forget_nodes();
   ApplyReport report;
-  report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *intent));
+  report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));
   report.notes = stager.notes();
-  Staging::remove(*base, staging.name(), staging.tops()).ignore("the next command removes it");
+  Status cleaned = clean_up(*base, record);
+  if (!cleaned.ok()) report.notes.push_back(cleaned.error().message());
   return report;
 }
 
@@ -263,43 +301,37 @@ Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>
   return Planner(*base, stager, staging).rehearse(changes, options.contents);
 }
 
-Result<bool> needs_recovery(Agent& agent) {
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay) return false;
-  std::optional<std::string> intent = WARREN_TRY(find_apply_intent(agent.store()));
-  if (intent) return true;
-  auto base = WARREN_TRY(HostTree::open(overlay->base_path));
-  bool has_any = WARREN_TRY(Staging::has_leftovers(*base, agent.store()));
-  return has_any && base->lock().ok();  // if it is locked, an apply is running, and they are its own
+Result<bool> is_interrupted(Agent& agent) {
+  if (!agent.overlay()) return false;
+  std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
+  if (!name) return false;
+  std::vector<ApplyRecord> records = WARREN_TRY(list_records(agent.store()));
+  return std::any_of(records.begin(), records.end(),
+                     [&](const ApplyRecord& record) { return record.staging == *name && record.intent; });
 }
 
 Result<std::optional<Recovery>> recover_apply(Agent& agent) {
+  std::optional<Recovery> recovery;
   std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay) return std::optional<Recovery>();
-  auto base = WARREN_TRY(HostTree::open(overlay->base_path));
-  WARREN_TRY(base->lock());
-  std::optional<std::string> bytes = WARREN_TRY(find_apply_intent(agent.store()));
-  if (!bytes) {
-    WARREN_TRY(Staging::remove_leftovers(*base, agent.store()));
-    return std::optional<Recovery>();
+  if (!overlay) return recovery;
+  std::vector<ApplyRecord> records = WARREN_TRY(list_records(agent.store()));
+  std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
+  for (ApplyRecord& record : records) {
+    if (!record.left.empty()) continue;
+    if (record.base != overlay->base_path) {
+      return Error(Code::kConflict,
+                   fmt::format("an apply of this agent to {} was interrupted, but the agent file now names the base {}",
+                               quote(record.base), quote(overlay->base_path)));
+    }
+    auto base = WARREN_TRY(HostTree::open(record.base));
+    WARREN_TRY(base->lock());
+    bool is_under_way = record.intent && name == record.staging;
+    if (is_under_way) recovery = WARREN_TRY(recover_record(agent, *overlay, *base, record));
+    else WARREN_TRY(clean_up(*base, record));  // nothing was moved yet, or the apply had ended
   }
-  Intent intent = WARREN_TRY(decode_intent(*bytes));
-  WARREN_TRY(check_mounted(*base, intent));
-  Recovery recovery;
-  recovery.staging = intent.staging;
-  Status done = perform(*base, intent);
-  if (done.ok()) {
-    recovery.is_finished = true;
-    WARREN_TRY(drop_applied(agent, *overlay, intent));
-  } else {
-    recovery.reason = done.error().message();
-    recovery.left = WARREN_TRY(undo(*base, intent));
-    WARREN_TRY(forget_intent(agent));
-  }
-  if (recovery.left.empty()) {
-    Staging::remove(*base, intent.staging, intent.tops).ignore("the next command removes it");
-  }
-  return std::optional(std::move(recovery));
+  // An intent that no record of ours confirms: of another machine, or forged. Nothing is done about it but to drop it.
+  if (name && !recovery) WARREN_TRY(remove_apply_intent(agent.store()));
+  return recovery;
 }
 
 Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,

@@ -1,8 +1,8 @@
 // Writes changes to the base: all of them or none, even after a crash.
 //
-// The new content is staged in the base; the intent is committed to the agent file; its steps are performed; then one
-// transaction removes the changes from the upper layer together with the intent. A crash before the commit leaves a
-// staging directory, one after it an intent: recover_apply handles both. See docs/design/changes.md.
+// The new content is staged in the base; the intent is recorded in the user's state directory, and its name in the
+// agent file; its steps are performed; then one transaction removes the changes from the upper layer together with that
+// name. recover_apply continues after a crash. See docs/design/changes.md.
 #pragma once
 
 #include <optional>
@@ -40,12 +40,14 @@ struct Recovery {
   std::string staging;
 };
 
-// Whether an apply of this agent was interrupted. Cheap; the agent may be open read-only.
-Result<bool> needs_recovery(Agent& agent);
+// Whether an apply of this agent was interrupted after it had begun to change the base: its intent and our record say
+// so. Reads only; the agent may be open read-only. Also true while another process is applying.
+Result<bool> is_interrupted(Agent& agent);
 
-// Finishes an interrupted apply, or undoes it if that is impossible, and removes staging directories of an apply that
-// never committed its intent. nullopt if there was no intent. kBusy while another apply to the same base runs. The
-// agent must be open for writing; reopen it afterwards.
+// Finishes an interrupted apply, or undoes it if that is impossible, and removes staging directories of applies that
+// ended or never began. Acts only on what our records name (changes/apply_record.h), whatever the agent file says, and
+// removes nothing that could not be restored. nullopt if nothing was under way. kBusy while another apply to the same
+// base runs. The agent must be open for writing; reopen it afterwards.
 Result<std::optional<Recovery>> recover_apply(Agent& agent);
 
 // Writes the changed nodes below a host directory, as they are in the merged tree, and removes deleted and renamed

@@ -8,14 +8,17 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/conflicts.h"
 #include "changes/patch.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
 #include "os/capture.h"
 #include "os/error.h"
 #include "text/git_patch.h"
+#include "text/merge3.h"
 
 namespace warren {
 namespace {
@@ -61,8 +64,9 @@ class Stream {
 
   Status remove(const std::string& path) { return text(fmt::format("D {}\n", name_of_path(path))); }
 
-  Status put(const ChangedFile::Side& file) {
+  Status put(const ChangedFile::Side& file, const std::optional<std::string>& content) {
     WARREN_TRY(text(fmt::format("M {:o} inline {}\n", git_mode(file.node.mode), name_of_path(file.path))));
+    if (content) return text(fmt::format("data {}\n{}\n", content->size(), *content));
     if (file.node.is_symlink()) {
       std::string target = WARREN_TRY(read_link(overlay_.merged, file.path));
       return text(fmt::format("data {}\n{}\n", target.size(), target));
@@ -88,6 +92,51 @@ class Stream {
   int fd_;
   std::string prefix_;
 };
+
+// Files of a commit.
+class CommitFiles {
+ public:
+  CommitFiles(Git& git, std::string commit, std::string prefix)
+      : git_(git), commit_(std::move(commit)), prefix_(std::move(prefix)) {}
+
+  // nullopt if the commit does not have it.
+  Result<std::optional<std::string>> find(const std::string& path) {
+    if (commit_.empty()) return std::optional<std::string>();
+    Captured done =
+        WARREN_TRY(git_.run({"cat-file", "blob", fmt::format("{}:{}{}", commit_, prefix_, path.substr(1))}));
+    return done.status == 0 ? std::optional(std::move(done.output)) : std::optional<std::string>();
+  }
+
+ private:
+  Git& git_;
+  std::string commit_;
+  std::string prefix_;
+};
+
+// The content to commit so that the commit contains the agent's change and nothing else; nullopt for the agent's whole
+// content. The commit's parent may differ from what the agent saw: somebody has committed since, or not yet.
+Result<std::optional<std::string>> rebase_file(const AgentOverlay& overlay, CommitFiles& parent,
+                                               const ChangedFile& file) {
+  std::optional<std::string> none;
+  if (file.change == nullptr || !file.before) return none;
+  std::optional<std::string> theirs = WARREN_TRY(parent.find(file.before->path));
+  if (!theirs) return none;
+  std::string seen = WARREN_TRY(read_seen(overlay, *file.change));
+  if (seen == *theirs) return none;
+  bool is_pair = file.after && file.after->node.is_file() && file.before->node.is_file() &&
+                 file.after->node.size <= limits::kPatchFileBytes;
+  if (is_pair) {
+    std::string ours = WARREN_TRY(read_file(overlay.merged, file.after->path));
+    if (ours == *theirs) return std::optional(std::move(ours));
+    bool is_text = !is_binary(seen) && !is_binary(ours) && !is_binary(*theirs);
+    Merged merged = is_text ? merge3(seen, ours, *theirs) : Merged{};
+    if (is_text && merged.is_clean()) return std::optional(std::move(merged.text));
+  }
+  return Error(Code::kConflict,
+               fmt::format("{}: HEAD has another version than the agent saw, and the agent's change does not fit it",
+                           quote(file.path())),
+               "commit or stash your own changes of it first, or leave it out by naming the others");
+}
 
 // The new files that git ignores.
 Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<ChangedFile>& files) {
@@ -137,16 +186,21 @@ Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vec
   std::string message = fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay.base_path);
   WARREN_TRY(stream.text(
       fmt::format("commit refs/heads/{}\ncommitter {}\ndata {}\n{}\n", branch, who, message.size(), message)));
-  if (head.status == 0) WARREN_TRY(stream.text(fmt::format("from {}\n", trimmed(head.output, kWhitespace))));
+  std::string parent(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+  if (!parent.empty()) WARREN_TRY(stream.text(fmt::format("from {}\n", parent)));
+  CommitFiles in_parent(git, parent, prefix);
   std::size_t count = 0;
   for (const ChangedFile& file : files) {  // removals first: files may have swapped names
     bool is_removed = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
+    if (is_removed && !file.after) WARREN_TRY(rebase_file(overlay, in_parent, file));
     if (is_removed) WARREN_TRY(stream.remove(file.before->path));
     count += is_removed ? 1 : 0;
   }
   for (const ChangedFile& file : files) {
     bool is_written = file.after && !is_in_git_dir(file.after->path) && !ignored.contains(file.after->path);
-    if (is_written) WARREN_TRY(stream.put(*file.after));
+    std::optional<std::string> content;
+    if (is_written) content = WARREN_TRY(rebase_file(overlay, in_parent, file));
+    if (is_written) WARREN_TRY(stream.put(*file.after, content));
     count += is_written ? 1 : 0;
   }
   if (count == 0)

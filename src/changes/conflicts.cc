@@ -1,7 +1,10 @@
 #include "changes/conflicts.h"
 
+#include <fmt/format.h>
+
 #include "base/binary.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "changes/compare.h"
 #include "fs/path_ops.h"
 #include "text/merge3.h"
@@ -51,6 +54,15 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
       return std::optional<std::string>();
     return std::optional<std::string>("it was deleted from the base");
   }
+  if (!change.seen && change.after && change.before->is_file()) {
+    // Replaced by a rename, or removed and created again: what it replaced was kept.
+    std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+    if (ancestor) {
+      bool is_same = ancestor->size() == change.before->size && WARREN_TRY(read_file(overlay.base, change.base_path))
+      == *ancestor;
+      return is_same ? std::optional<std::string>() : std::optional(describe(change));
+    }
+  }
   if (!change.seen) {
     // A directory's own time changes with any entry in it, and its entries are compared one by one.
     Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
@@ -73,6 +85,21 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
     if (why) conflicts.push_back({change.path, *std::move(why)});
   }
   return conflicts;
+}
+
+Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change) {
+  std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
+  if (!why && change.before) {
+    if (change.before->is_symlink()) return read_link(overlay.base, change.base_path);
+    return read_file(overlay.base, change.base_path, {.size_bytes_max = limits::kPatchFileBytes});
+  }
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  if (ancestor) return *std::move(ancestor);
+  return Error(Code::kConflict,
+               fmt::format("{}: {}, and what the agent saw was not kept, so its change cannot be expressed without "
+                           "reverting that",
+                           quote(change.path), why.value_or("it is not in the base any more")),
+               "leave it out by naming the others, or use `warren apply` or `apply --to DIR`");
 }
 
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {

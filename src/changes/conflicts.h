@@ -22,6 +22,10 @@ struct ApplyConflict {
 // agent's change.
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
 
+// What the agent first saw of the file that it changed: the base's content, or, where the base has changed since, the
+// stored ancestor. kConflict if that was not kept.
+Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
+
 // Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is no
 // stored ancestor, it is not text, or both changed the same lines.
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change);

@@ -7,9 +7,8 @@
 #include "base/path.h"
 
 namespace warren {
-namespace {
 
-Result<OverlayAgent> open_without_recovery(const std::string& id, OpenMode mode, Clock& clock) {
+Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = mode}, clock));
   std::optional<AgentOverlay> overlay = agent->overlay();
   if (!overlay) {
@@ -19,23 +18,20 @@ Result<OverlayAgent> open_without_recovery(const std::string& id, OpenMode mode,
   return OverlayAgent{std::move(agent), *overlay};
 }
 
-}  // namespace
-
-Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock,
-                                  const std::function<void(const Recovery&)>& on_recovery) {
-  OverlayAgent opened = WARREN_TRY(open_without_recovery(id, mode, clock));
-  bool needs_it = WARREN_TRY(needs_recovery(*opened.agent));
-  if (!needs_it) return opened;
-  opened.agent.reset();
+Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
+  std::optional<Recovery> recovery;
   {
-    OverlayAgent writable = WARREN_TRY(open_without_recovery(id, OpenMode::kReadWrite, clock));
-    Result<std::optional<Recovery>> recovery = recover_apply(*writable.agent);
-    bool is_in_progress = !recovery.ok() && recovery.error().code() == Code::kBusy && mode == OpenMode::kReadOnly;
-    if (!recovery.ok() && !is_in_progress)
-      return std::move(recovery).take_error().within("finish an interrupted apply");
-    if (recovery.ok() && *recovery) on_recovery(**recovery);
+    OverlayAgent before = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
+    recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
   }
-  return open_without_recovery(id, mode, clock);
+  OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
+  return RecoveredAgent{std::move(opened), std::move(recovery)};
+}
+
+Status refuse_interrupted(Agent& agent, const std::string& id) {
+  if (!WARREN_TRY(is_interrupted(agent))) return Ok{};
+  return Error(Code::kBusy, fmt::format("an apply of {} is under way or was interrupted", quote(id)),
+               fmt::format("`warren apply {} --recover` finishes it", id));
 }
 
 }  // namespace warren

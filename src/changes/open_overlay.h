@@ -1,8 +1,8 @@
-// Opens an agent that has a base, after recovering from an interrupted apply.
+// Opens an agent that has a base.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/agent.h"
@@ -17,8 +17,17 @@ struct OverlayAgent {
   AgentOverlay overlay;  // refers to the agent
 };
 
-// kInvalid for an agent without a base. Calls `on_recovery` if an interrupted apply was finished or undone.
-Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock,
-                                  const std::function<void(const Recovery&)>& on_recovery);
+// kInvalid for an agent without a base. Does nothing about an interrupted apply (is_interrupted).
+Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock);
+
+// For writing, after recovering from an interrupted apply.
+struct RecoveredAgent {
+  OverlayAgent opened;
+  std::optional<Recovery> recovery;
+};
+Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock);
+
+// The error of a command that cannot work on a base that is half changed; Ok without an interrupted apply.
+Status refuse_interrupted(Agent& agent, const std::string& id);
 
 }  // namespace warren

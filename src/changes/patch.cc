@@ -5,6 +5,7 @@
 
 #include "base/binary.h"
 #include "base/limits.h"
+#include "changes/conflicts.h"
 #include "changes/tree_finder.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -24,8 +25,8 @@ Status add_moved_files(const AgentOverlay& overlay, const TreeChange& dir,
     if (changed.contains(entry.path)) return WalkNext::kSkip;
     if (!is_in_patch(entry.attributes)) return WalkNext::kContinue;
     std::string from = dir.base_path + entry.path.substr(dir.path.size());
-    files.push_back(
-        {ChangedFile::Side{std::move(from), entry.attributes}, ChangedFile::Side{entry.path, entry.attributes}});
+    files.push_back({ChangedFile::Side{std::move(from), entry.attributes},
+                     ChangedFile::Side{entry.path, entry.attributes}, nullptr});
     return WalkNext::kContinue;
   });
 }
@@ -59,8 +60,13 @@ Result<Loaded> load(const AgentOverlay& overlay, const ChangedFile& file) {
     loaded = {.before = std::string("\0-", 2), .after = std::string("\0+", 2), .is_too_large = true};
     return loaded;
   }
-  if (file.before) loaded.before = WARREN_TRY(load_side(overlay.base, *file.before));
   if (file.after) loaded.after = WARREN_TRY(load_side(overlay.merged, *file.after));
+  if (!file.before) return loaded;
+  Result<std::string> before =
+      file.change != nullptr ? read_seen(overlay, *file.change) : load_side(overlay.base, *file.before);
+  // Of a binary file the patch only says that it differs, so what it was does not matter.
+  bool is_only_mentioned = !before.ok() && before.error().code() == Code::kConflict && is_binary(loaded.after);
+  loaded.before = is_only_mentioned ? std::string("\0-", 2) : WARREN_TRY(std::move(before));
   return loaded;
 }
 
@@ -89,6 +95,11 @@ Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
     if (change.before && is_in_patch(*change.before)) file.before = ChangedFile::Side{change.base_path, *change.before};
     if (change.after && is_in_patch(*change.after)) file.after = ChangedFile::Side{change.path, *change.after};
     if (change.kind == TreeChangeKind::kAdded) file.before.reset();
+    bool is_gone_from_base = change.kind == TreeChangeKind::kAdded && change.seen && !change.place.empty();
+    if (is_gone_from_base && is_in_patch(*change.seen) && file.after)
+      file.before = ChangedFile::Side{change.place, *change.seen};
+    if (file.before && change.seen && change.before) file.before->node.mode = change.seen->mode;
+    file.change = &change;
     if (file.before || file.after) files.push_back(std::move(file));
   }
   std::stable_sort(files.begin(), files.end(), [](const ChangedFile& a, const ChangedFile& b) {
@@ -103,6 +114,9 @@ Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& c
   for (const ChangedFile& file : files) {
     Loaded loaded;
     if (!moved_untouched(file)) loaded = WARREN_TRY(load(overlay, file));
+    bool is_unchanged = file.before && file.after && !file.is_renamed() && loaded.before == loaded.after &&
+                        git_mode(file.before->node.mode) == git_mode(file.after->node.mode);
+    if (is_unchanged) continue;  // only the base has changed
     FilePatch patch;
     if (file.before) patch.before = patch_side(*file.before, loaded.before);
     if (file.after) patch.after = patch_side(*file.after, loaded.after);

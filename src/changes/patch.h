@@ -23,18 +23,21 @@ struct ChangedFile {
     std::string path;  // before: in the base; after: in the merged tree
     Attributes node;
   };
-  std::optional<Side> before;
+  std::optional<Side> before;  // as the agent saw it
   std::optional<Side> after;
+  const TreeChange* change = nullptr;  // null for a file that moved with a directory
 
   const std::string& path() const { return after ? after->path : before->path; }
   bool is_renamed() const { return before && after && before->path != after->path; }
 };
 
-// Deleted files first, the rest sorted by path. O(changes + files in renamed directories).
+// The changes must outlive the result. Deleted files first, the rest sorted by path. O(changes + files in renamed
+// directories).
 Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
                                                     const std::vector<TreeChange>& changes);
 
 using PatchSink = std::function<Status(std::string_view text)>;
+// Against what the agent saw, so that newer work in the base is not reverted; kConflict where that was not kept.
 // Calls the sink for one file at a time; a file over limits::kPatchFileBytes counts as binary.
 Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink);
 

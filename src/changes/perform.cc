@@ -250,7 +250,7 @@ Status perform(HostTree& base, const Intent& intent) {
   return intent.steps.size() > kSyncedOneByOne ? sync_all(base, intent) : performer.sync();
 }
 
-Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent) {
+Result<std::vector<std::string>> roll_back(HostTree& base, const Intent& intent) {
   Performer performer(base, intent);
   std::vector<std::string> left;
   for (auto step = intent.steps.rbegin(); step != intent.steps.rend(); ++step) {

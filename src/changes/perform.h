@@ -23,6 +23,6 @@ std::string slot_path(const Intent& intent, std::uint64_t slot);
 Status perform(HostTree& base, const Intent& intent);
 
 // Undoes the steps that are done. A node whose place somebody else has taken stays in its slot; returns those paths.
-Result<std::vector<std::string>> undo(HostTree& base, const Intent& intent);
+Result<std::vector<std::string>> roll_back(HostTree& base, const Intent& intent);
 
 }  // namespace warren

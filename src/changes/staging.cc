@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -19,21 +20,45 @@ namespace {
 constexpr std::string_view kTops = "tops";
 constexpr std::size_t kTopsBytesMax = std::size_t{1} << 20;
 
-// The prefix of this agent's staging directories: other agents may have the same base.
-Result<std::string> tag_of(Store& store) {
-  std::optional<struct stat> info = WARREN_TRY(find_host_file(store.path()));
-  if (!info) return Error(Code::kUnsupported, "cannot apply changes of an agent without a file");
-  return fmt::format("{}{:x}-{:x}-", kStagingPrefix, info->st_dev, info->st_ino);
+// A file in every staging directory, with the name of the record: only a directory that has it is ever removed.
+constexpr std::string_view kMark = "warren-mark";
+
+Status write_mark(HostTree& base, const std::string& dir, const std::string& name) {
+  Fd mark = WARREN_TRY(base.create_file(join_path(dir, kMark)));
+  WARREN_TRY(write_all(mark.get(), as_bytes(name)));
+  if (::fsync(mark.get()) != 0) return system_error(errno, "mark the staging directory");
+  return Ok{};
 }
 
-Result<std::vector<std::string>> list_leftovers(HostTree& base, Store& store) {
-  std::string tag = WARREN_TRY(tag_of(store));
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(base.top()));
-  std::vector<std::string> names;
-  for (HostEntry& entry : entries) {
-    if (entry.name.starts_with(tag)) names.push_back(std::move(entry.name));
+Result<bool> has_mark(HostTree& base, const std::string& dir, const std::string& name) {
+  std::string path = join_path(dir, kMark);
+  std::optional<struct stat> there = WARREN_TRY(base.find(path));
+  if (!there || !S_ISREG(there->st_mode)) return false;
+  Fd mark = WARREN_TRY(base.open_file(path, O_RDONLY));
+  std::string text(name.size() + 1, '\0');
+  text.resize(WARREN_TRY(read_full(mark.get(), as_mutable_bytes(text))));
+  return text == name;
+}
+
+// The mark goes last, so that a removal that was interrupted can be continued.
+Status remove_marked(HostTree& base, const std::string& dir, const std::string& name) {
+  std::optional<struct stat> there = WARREN_TRY(base.find(dir));
+  if (!there) return Ok{};
+  bool is_ours = S_ISDIR(there->st_mode) && WARREN_TRY(has_mark(base, dir, name));
+  if (!is_ours) {
+    bool is_gone = S_ISDIR(there->st_mode) && base.remove_dir(dir).ok();  // killed before it was marked: it is empty
+    if (is_gone) return Ok{};
+    return Error(Code::kConflict,
+                 fmt::format("{} in the base does not carry our mark, so it was not removed", quote(dir)),
+                 "look at its content and remove it yourself");
   }
-  return names;
+  Fd fd = WARREN_TRY(open_host_dir_below(base.top(), std::string_view(dir).substr(1)));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(fd.get()));
+  for (const HostEntry& entry : entries) {
+    if (entry.name != kMark) WARREN_TRY(base.remove_tree(join_path(dir, entry.name)));
+  }
+  WARREN_TRY(base.remove_file(join_path(dir, kMark)));
+  return base.remove_dir(dir);
 }
 
 std::string tops_path(const std::string& name) { return fmt::format("/{}/{}", name, kTops); }
@@ -65,16 +90,11 @@ Result<Staging> Staging::dry_run(HostTree& base) {
   return make_named(base, "");
 }
 
-Result<Staging> Staging::make(HostTree& base, Store& store) {
-  std::string tag = WARREN_TRY(tag_of(store));
-  for (int tries = 0;; ++tries) {
-    std::string name = fmt::format(
-        "{}{:x}", tag, static_cast<std::uint64_t>(store.clock().now_us()) + static_cast<std::uint64_t>(tries));
-    Status made = base.make_dir("/" + name, 0700);
-    if (made.ok()) return make_named(base, std::move(name));
-    if (made.error().code() != Code::kExists || tries == 100)
-      return std::move(made).take_error().within("stage the changes in the base");
-  }
+Result<Staging> Staging::make(HostTree& base, const ApplyRecord& record) {
+  std::string dir = "/" + record.staging;
+  WARREN_TRY(base.make_dir(dir, 0700).within("stage the changes in the base"));
+  WARREN_TRY(write_mark(base, dir, record.staging).within("stage the changes in the base"));
+  return make_named(base, record.staging);
 }
 
 Result<std::string> Staging::top_of(std::string_view dir) {
@@ -115,27 +135,16 @@ Status Staging::add_top(const std::string& top) {
   WARREN_TRY(base_->sync_dir("/" + name_));
   WARREN_TRY(base_->sync_dir("/"));
   tops_.push_back(top);
-  return base_->make_dir(join_path(top, name_), 0700).within("stage the changes in the base");
+  std::string dir = join_path(top, name_);
+  WARREN_TRY(base_->make_dir(dir, 0700).within("stage the changes in the base"));
+  return write_mark(*base_, dir, name_).within("stage the changes in the base");
 }
 
 // Removes the one in the base's root last, because it lists the others.
-Status Staging::remove(HostTree& base, const std::string& name, const std::vector<std::string>& tops) {
-  for (const std::string& top : tops) WARREN_TRY(base.remove_tree(join_path(top, name)));
-  return base.remove_tree("/" + name);
-}
-
-Result<bool> Staging::has_leftovers(HostTree& base, Store& store) {
-  std::vector<std::string> names = WARREN_TRY(list_leftovers(base, store));
-  return !names.empty();
-}
-
-Status Staging::remove_leftovers(HostTree& base, Store& store) {
-  std::vector<std::string> names = WARREN_TRY(list_leftovers(base, store));
-  for (const std::string& name : names) {
-    std::vector<std::string> tops = WARREN_TRY(read_tops(base, name));
-    WARREN_TRY(remove(base, name, tops));
-  }
-  return Ok{};
+Status Staging::remove(HostTree& base, const ApplyRecord& record) {
+  std::vector<std::string> tops = WARREN_TRY(read_tops(base, record.staging));
+  for (const std::string& top : tops) WARREN_TRY(remove_marked(base, join_path(top, record.staging), record.staging));
+  return remove_marked(base, "/" + record.staging, record.staging);
 }
 
 }  // namespace warren

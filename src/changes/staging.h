@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "changes/apply_record.h"
 #include "changes/intent.h"
 #include "os/host_tree.h"
-#include "store/store.h"
 
 namespace warren {
 
 // For one apply. The base must be locked and outlive it.
 class Staging {
  public:
-  static Result<Staging> make(HostTree& base, Store& store);
+  // The record must be stored: it is what allows the directory to be removed after a crash.
+  static Result<Staging> make(HostTree& base, const ApplyRecord& record);
   static Result<Staging> dry_run(HostTree& base);  // writes nothing
   bool is_dry_run() const { return name_.empty(); }
 
@@ -29,13 +30,9 @@ class Staging {
   // The root of the mount that contains this directory; "/" for the base's own.
   Result<std::string> top_of(std::string_view dir);
 
-  // Removes all of them. After an error, the next command removes the rest.
-  static Status remove(HostTree& base, const std::string& name, const std::vector<std::string>& tops);
-
-  // Staging directories of this agent that are no longer needed: left by an apply that never committed its intent, or
-  // that ended before it cleaned up.
-  static Result<bool> has_leftovers(HostTree& base, Store& store);
-  static Status remove_leftovers(HostTree& base, Store& store);
+  // Removes all of them, including those of a crashed apply. A directory that does not carry the mark of this record is
+  // not ours, whatever its name is: kConflict, and it stays.
+  static Status remove(HostTree& base, const ApplyRecord& record);
 
  private:
   static Result<Staging> make_named(HostTree& base, std::string name);

@@ -186,6 +186,9 @@ class OverlayFs final : public FileSystem {
   Status copy_xattrs(Inode base, Inode upper, const Attributes& as);
   Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
   Status keep_ancestor(Inode number, const Copy& copy);
+  Result<std::optional<std::string>> read_ancestor(Inode number, const Attributes& file);
+  Result<std::optional<std::string>> find_replaced(const std::optional<Attributes>& own,
+                                                   const std::optional<Attributes>& in_base);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
   Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
@@ -223,6 +226,7 @@ class OverlayFs final : public FileSystem {
   Status exchange(const Side& from, const Side& to);
   Status hide_base_below(const Side& moved, const Side& to);
   Status lose_covered_link(const Side& to, Timestamp at);
+  Status keep_exchanged(const Side& moved, const Side& to);
   void settle_moved(const Side& from, const Side& to);
 
   UpperLayer& upper_;

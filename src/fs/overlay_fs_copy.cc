@@ -139,14 +139,35 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
 
 // Also for a file whose first change truncates it: that is how most programs rewrite a file.
 Status OverlayFs::keep_ancestor(Inode number, const Copy& copy) {
-  if (copy.seen->size == 0 || copy.seen->size > limits::kAncestorBytes) return Ok{};
-  std::string content(static_cast<std::size_t>(copy.seen->size), '\0');
-  content.resize(WARREN_TRY(base_.read(number, 0, as_mutable_bytes(content))));
-  if (is_binary(content)) return Ok{};
-  WARREN_TRY(upper_.reserve(content.size()));
+  std::optional<std::string> content = WARREN_TRY(read_ancestor(number, *copy.seen));
+  if (!content) return Ok{};
+  WARREN_TRY(upper_.reserve(content->size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
-  WARREN_TRY(upper_.keep_ancestor(copy.upper, as_bytes(content)));
+  WARREN_TRY(upper_.keep_ancestor(copy.upper, as_bytes(*content)));
   return unit->commit();
+}
+
+// The content of a file of the base, if it is kept for merging: small, and text.
+Result<std::optional<std::string>> OverlayFs::read_ancestor(Inode number, const Attributes& file) {
+  std::optional<std::string> none;
+  if (!file.is_file() || file.size == 0 || file.size > limits::kAncestorBytes) return none;
+  std::string content(static_cast<std::size_t>(file.size), '\0');
+  content.resize(WARREN_TRY(base_.read(number, 0, as_mutable_bytes(content))));
+  if (is_binary(content)) return none;
+  return std::optional(std::move(content));
+}
+
+// What a new file replaces, by its creation or by a rename: the merge base of its changes. `own` is the node of the
+// upper layer that had the name so far; what the agent first saw there counts. A file that cannot be read has none.
+Result<std::optional<std::string>> OverlayFs::find_replaced(const std::optional<Attributes>& own,
+                                                            const std::optional<Attributes>& in_base) {
+  if (own && own->is_file()) {
+    std::optional<std::string> first = WARREN_TRY(upper_.find_ancestor(own->inode));
+    if (first) return first;
+  }
+  if (!in_base) return std::optional<std::string>();
+  Result<std::optional<std::string>> content = read_ancestor(in_base->inode, *in_base);
+  return content.ok() ? std::move(content) : Result<std::optional<std::string>>(std::optional<std::string>());
 }
 
 Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {

@@ -173,9 +173,22 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   std::string old_base_path = base_path_of(from.parent, from.name);
   bool is_whiteout = WARREN_TRY(whiteouts_of(to.parent, dirs_.at(to.parent)))
   ->contains(to.name);
+  std::optional<Attributes> moved = WARREN_TRY(find_in_upper(from.parent, from.name));
+  bool is_new_file = moved && moved->is_file() && find_copy(from.entry->inode) == nullptr;
+  std::optional<std::string> replaced;
+  if (is_new_file) {
+    Copy* there = own ? find_copy(to.entry->inode) : nullptr;
+    bool is_from_elsewhere = there != nullptr && there->base_path != base_path_of(to.parent, to.name);
+    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, to.in_base));
+  }
+  if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  bool replaces_new_file = own && own->is_file() && to.in_base && find_copy(to.entry->inode) == nullptr;
   if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
+  if (replaces_new_file) WARREN_TRY(upper_.remove_origin(own->inode));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));
+  if (is_new_file && from.in_base) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
+  if (replaced) WARREN_TRY(upper_.keep_ancestor(moved->inode, as_bytes(*replaced)));
   if (from.entry->is_directory()) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
     WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
@@ -203,6 +216,8 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   std::string new_path = path_of(to.parent, to.name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kExchange));
+  WARREN_TRY(keep_exchanged(from, to));
+  WARREN_TRY(keep_exchanged(to, from));
   WARREN_TRY(upper_.move_whiteouts_below(old_path, kBetween));
   WARREN_TRY(upper_.move_whiteouts_below(new_path, old_path));
   WARREN_TRY(upper_.move_whiteouts_below(kBetween, new_path));
@@ -215,6 +230,14 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   settle_moved(from, to);
   settle_moved(to, from);
   return Ok{};
+}
+
+// A new file has the merge base of the place where it is now, not of the one where it was.
+Status OverlayFs::keep_exchanged(const Side& moved, const Side& to) {
+  if (!moved.entry->is_file() || is_base_number(moved.entry->inode)) return Ok{};
+  if (moved.in_base) WARREN_TRY(upper_.remove_origin(moved.entry->inode));
+  std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, to.in_base));
+  return replaced ? upper_.keep_ancestor(moved.entry->inode, as_bytes(*replaced)) : Status(Ok{});
 }
 
 void OverlayFs::settle_moved(const Side& from, const Side& to) {

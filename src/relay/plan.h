@@ -72,13 +72,14 @@ struct Plan {
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
   std::vector<std::pair<std::int64_t, std::string>> closed;  // dead letters, and how
-  std::vector<std::int64_t> operations;                      // done by this round
+  std::vector<OperationEnd> operations;                      // done by this round
   std::set<std::string> released;                            // whose waiting deliveries were looked at
   std::set<std::string> seen;                                // agents that sent something
   std::size_t delivery_count = 0;
   Supervision supervision;                         // of agents that the relay starts
   std::unordered_map<std::int64_t, bool> entered;  // arrivals by stamp: whether as completed
   bool drops_bodies = false;                       // those in unneeded_bodies_
+  bool is_trial = false;                           // of one operation, and nothing else
 
   bool is_empty() const;
   bool must_be_durable() const;  // before it is carried out

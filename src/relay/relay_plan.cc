@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -25,6 +26,12 @@ constexpr std::int64_t kMalformedNs = 5'000'000'000;
 std::string_view first_word(std::string_view text) {
   while (!text.empty() && std::strchr(" \t\r\n", text.front()) != nullptr) text.remove_prefix(1);
   return text.substr(0, text.find_first_of(" \t\r\n"));
+}
+
+// Files that were not read have no checksum, but are still the same file.
+bool is_same_file(const MessageRow& a, const MessageRow& b) {
+  if (!a.checksum.empty() || !b.checksum.empty()) return a.checksum == b.checksum;
+  return a.inode == b.inode && a.size == b.size && a.mtime_ns == b.mtime_ns;
 }
 
 bool is_for_agents(std::string_view kind) {
@@ -81,11 +88,14 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
     if (is_shortage(read.error())) return read.error();
-    bool is_large = read.error().code() == Code::kTooLarge;
-    if (is_large && WARREN_TRY(is_known(plan, outgoing, candidate))) return Ok{};
-    if (is_large) refuse(plan, std::move(outgoing), read.error());
-    else if (read.error().code() == Code::kBusy) watcher_->look_again(candidate);
-    else drop_strange(plan, candidate, read.error());
+    if (read.error().code() == Code::kBusy) watcher_->look_again(candidate);
+    else if (read.error().code() == Code::kIo) look_again(candidate, read.error());  // the disk: not the file's fault
+    else return plan_unreadable(plan, std::move(outgoing), candidate, read.error());
+    return Ok{};
+  }
+  Sighting seen{read->facts.size, read->facts.mtime_ns};
+  if (!candidate.is_complete && seen != candidate.seen) {  // it is being written
+    watcher_->look_again(candidate);
     return Ok{};
   }
   row.size = read->facts.size;
@@ -122,11 +132,14 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
 Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate) {
   std::optional<MessageRow> known = WARREN_TRY(records_.find_message(outgoing.row.id));
   if (!known) return false;
-  if (known->checksum == outgoing.row.checksum) {
+  if (is_same_file(*known, outgoing.row)) {
     plan.filings.push_back({candidate.agent, candidate.file, known->path});
     return true;
   }
-  std::string mark = fmt::format(".conflict-{}", outgoing.row.checksum.substr(0, 16));
+  std::string mark =
+      fmt::format(".conflict-{}", outgoing.row.checksum.empty()
+                                      ? fmt::format("{:x}-{:x}", outgoing.row.inode, outgoing.row.mtime_ns)
+                                      : outgoing.row.checksum.substr(0, 16));
   plan.filings.push_back({candidate.agent, candidate.file, outgoing.row.path + mark});
   std::string id = outgoing.row.id + mark;
   std::optional<MessageRow> reported = WARREN_TRY(records_.find_message(id));
@@ -135,7 +148,6 @@ Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candid
   log_.audit("conflict", {{"message", outgoing.row.id}});
   notices_.nack(plan, candidate.agent, outgoing.row.id,
                 Error(Code::kConflict, "the file name was already used by another message; this one was not sent"));
-  if (outgoing.row.checksum.empty()) return true;  // too large to be read, so it cannot be compared
   Outgoing refused = outgoing;  // recorded under its own name: reported once, even if we are killed before it is filed
   refused.row.id = id;
   refused.row.path += mark;
@@ -151,15 +163,34 @@ void Rounds::look_again(const Candidate& candidate, const Error& why) {
   watcher_->look_again(candidate);
 }
 
-// Not a file we read: a link, a pipe, a directory, or one we may not open.
-void Rounds::drop_strange(Plan& plan, const Candidate& candidate, const Error& why) {
-  if (why.code() == Code::kIo) return look_again(candidate, why);  // the disk: not the file's fault
-  log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
+// A file that is too large, or is strange: a link, a pipe, or one we may not open. It is recorded and answered like any
+// message that is refused, and moved to the archive after the commit, as it is.
+Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& candidate, const Error& why) {
   Result<Fd> outbox = root_.open_outbox(candidate.agent);
-  if (!outbox.ok() || ::unlinkat(outbox->get(), candidate.file.c_str(), 0) != 0) return;
-  std::string id = make_message_id(candidate.agent, stem_of(candidate.file));
-  notices_.nack(plan, candidate.agent, id,
-                Error(Code::kDenied, "only regular files are accepted; the file was removed"));
+  struct stat info {};
+  bool is_there = outbox.ok() && ::fstatat(outbox->get(), candidate.file.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!is_there) return Ok{};
+  bool is_large = why.code() == Code::kTooLarge;
+  MessageRow& row = outgoing.row;
+  row.size = static_cast<std::uint64_t>(info.st_size);
+  row.mtime_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
+  row.inode = info.st_ino;
+  if (!is_large) row.path += ".strange";
+  if (S_ISDIR(info.st_mode)) {  // not something that is sent; it may have anything in it
+    log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
+    return Ok{};
+  }
+  if (WARREN_TRY(is_known(plan, outgoing, candidate))) return Ok{};
+  if (is_large) {
+    refuse(plan, std::move(outgoing), why);
+    return Ok{};
+  }
+  log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
+  Error refused(
+      Code::kDenied,
+      fmt::format("only regular files that the relay may read are accepted; the file is now {}", quote(row.path)));
+  refuse(plan, std::move(outgoing), refused);
+  return Ok{};
 }
 
 void Rounds::note_clock(const Candidate& candidate) {
@@ -208,7 +239,8 @@ void Rounds::refuse(Plan& plan, Outgoing outgoing, const Error& why) {
   outgoing.deliveries.clear();
   notices_.nack(plan, outgoing.row.agent, outgoing.row.id, why);
   log_.note(Severity::kWarning, "refused", {{"message", outgoing.row.id}, {"error", why.message()}});
-  plan.filings.push_back({outgoing.row.agent, std::string(split_parent(outgoing.row.path).name), outgoing.row.path});
+  std::string_view stem = std::string_view(outgoing.row.id).substr(outgoing.row.id.find('/') + 1);
+  plan.filings.push_back({outgoing.row.agent, fmt::format("{}.msg", stem), outgoing.row.path});
   plan.ids.insert(outgoing.row.id);
   plan.messages.push_back(std::move(outgoing));
 }

@@ -1,4 +1,5 @@
 // Planning for everything but new files: changes of earlier deliveries, deliveries that waited, requests.
+#include <algorithm>
 #include <unordered_map>
 
 #include <fcntl.h>
@@ -136,26 +137,12 @@ Status Rounds::check_inbox(Plan& plan) {
 }
 
 Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
-  Result<Message> message = records_.load(delivery.message_id);
-  bool is_away = !message.ok() && ledger_->engine().is_lost();
-  if (is_away || (!message.ok() && is_shortage(message.error()))) return message.error();
-  Result<Readiness> ready = message.ok() ? plan_attachments(plan, delivery, *message) : Readiness::kReady;
-  if (ready.ok() && *ready == Readiness::kWaits) return ready;
-  if (!ready.ok()) {
-    if (ledger_->engine().is_lost() || is_shortage(ready.error()) || ready.error().code() == Code::kIo)
-      return ready;  // not the message's fault
-    message = ready.error();
-  }
-  if (!message.ok()) {
-    plan.acks.push_back({delivery, DeliveryState::kDead, message.error().message()});
-    std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
-    notices_.nack(plan, sender, delivery.message_id, message.error());
-    return Readiness::kReady;
-  }
+  Message message = WARREN_TRY(records_.load(delivery.message_id));
+  if (WARREN_TRY(plan_attachments(plan, delivery, message)) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   delivery.state = DeliveryState::kPending;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
-  std::string content = render(*message, sender, delivery.message_id);
+  std::string content = render(message, sender, delivery.message_id);
   if (router_.is_remote(delivery.recipient)) {
     delivery.home = router_.find_agent(delivery.recipient)->home;
     plan.rerouted.push_back({std::move(delivery), std::move(content)});
@@ -166,12 +153,30 @@ Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
   return Readiness::kReady;
 }
 
+// An error means a shortage, not a bad message.
+Result<Readiness> Rounds::restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient) {
+  Delivery now = delivery;
+  now.recipient = recipient;
+  Result<Readiness> restaged = restage(plan, std::move(now));
+  if (restaged.ok()) return restaged;
+  const Error& why = restaged.error();
+  if (ledger_->engine().is_lost() || is_shortage(why) || why.code() == Code::kIo) return why;
+  plan.acks.push_back({delivery, DeliveryState::kDead, why.message()});
+  notices_.nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
+  return Readiness::kReady;
+}
+
+// A delivery for the lead names it only once there is one.
+std::string Rounds::agent_for(const std::string& recipient) const {
+  return recipient == kLead && !router_.find_lead().empty() ? router_.find_lead() : recipient;
+}
+
 // Deliveries that waited for an agent to be active, or for somebody to lead. In pages: there may be many.
 Status Rounds::plan_waiting(Plan& plan) {
   plan.released = waiting_.names();
   for (const std::string& name : plan.released) {
     if (waiting_.is_paused(name)) continue;
-    std::string recipient = name == kLead && !router_.find_lead().empty() ? router_.find_lead() : name;
+    std::string recipient = agent_for(name);
     const AgentRow* agent = router_.find_agent(recipient);
     std::size_t found = 0;
     if (agent != nullptr && agent->status == "active" && !router_.is_remote(*agent)) {
@@ -179,9 +184,8 @@ Status Rounds::plan_waiting(Plan& plan) {
       auto held = WARREN_TRY(ledger_->in_state(name, DeliveryState::kHeld, 0, kPage));
       found = std::max(stored.size(), held.size());
       stored.insert(stored.end(), held.begin(), held.end());
-      for (Delivery& delivery : stored) {
-        delivery.recipient = recipient;
-        if (WARREN_TRY(restage(plan, std::move(delivery))) == Readiness::kReady) continue;
+      for (const Delivery& delivery : stored) {
+        if (WARREN_TRY(restage_or_bury(plan, delivery, recipient)) == Readiness::kReady) continue;
         waiting_.pause(name);
         found = kPage;  // those after it wait with it
         break;
@@ -213,22 +217,51 @@ Status Rounds::plan_retries(Plan& plan) {
   return Ok{};
 }
 
+// A round with an operation that cannot be recorded fails as a whole, and would do so for ever. So the operations of a
+// failed round are tried alone, one per round, and one that fails again is given up.
 Status Rounds::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
   std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
+  if (plan.is_trial) {
+    auto tried = std::find_if(operations.begin(), operations.end(),
+                              [&](const Operation& one) { return suspects_.contains(one.id); });
+    suspects_.erase(tried == operations.end() ? *suspects_.begin() : tried->id);
+    operations = tried == operations.end() ? std::vector<Operation>() : std::vector{*tried};
+  }
   for (const Operation& operation : operations) {
+    if (auto known = given_up_.find(operation.id); known != given_up_.end()) {
+      give_up(plan, operation, known->second);
+      continue;
+    }
     if (operation.type == "spawn" && !lives_.is_asked_here(operation)) continue;
     Result<Readiness> done = plan_operation(plan, operation);
     if (done.ok() && *done == Readiness::kWaits) continue;
     if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
-    if (!done.ok()) {
-      log_.note(Severity::kWarning, "operation_failed",
-                {{"type", operation.type}, {"payload", operation.payload}, {"error", done.error().message()}});
-    }
-    plan.operations.push_back(operation.id);
+    if (done.ok()) plan.operations.push_back({operation.id, ""});
+    else give_up(plan, operation, done.error().message());
   }
-  operations_wanted_ = false;
+  if (!plan.is_trial) operations_wanted_ = false;
   return Ok{};
+}
+
+void Rounds::give_up(Plan& plan, const Operation& operation, const std::string& why) {
+  log_.note(Severity::kWarning, "operation_failed",
+            {{"type", operation.type}, {"payload", operation.payload}, {"error", why}});
+  if (operation.type == "spawn") lives_.give_up_start(plan, operation, Error(Code::kInternal, why));
+  plan.operations.push_back({operation.id, why});
+}
+
+// After a failed round: which of its operations may be the cause. A lack of space, of descriptors or of the database
+// says nothing about them.
+void Rounds::suspect(const Plan& plan, const Error& why) {
+  bool is_about_plan = !is_shortage(why) && why.code() != Code::kIo && why.code() != Code::kBusy &&
+                       why.code() != Code::kUnavailable && !ledger_->engine().is_lost();
+  for (const OperationEnd& one : plan.operations) {
+    if (!one.error.empty()) continue;  // it changes nothing that could fail
+    if (is_about_plan && plan.is_trial) given_up_.emplace(one.id, why.message());
+    else if (is_about_plan || plan.is_trial) suspects_.insert(one.id);
+    operations_wanted_ = true;
+  }
 }
 
 Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation) {
@@ -253,15 +286,22 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
   if (!payload.is_object() || !payload.contains("dead_letter") || !payload["dead_letter"].is_number_integer()) {
     return Error(Code::kInvalid, "the request names no dead letter");
   }
-  std::optional<DeadLetter> letter = WARREN_TRY(ledger_->find_dead(payload["dead_letter"].get<std::int64_t>()));
-  if (!letter) return Error(Code::kNotFound, "there is no such dead letter");
+  return plan_letter(plan, operation, payload["dead_letter"].get<std::int64_t>());
+}
+
+Result<Readiness> Rounds::plan_letter(Plan& plan, const Operation& operation, std::int64_t id) {
+  std::optional<DeadLetter> letter = WARREN_TRY(ledger_->find_dead(id));
+  if (!letter) return ledger_->no_letter(id);
+  bool is_closed =
+      std::any_of(plan.closed.begin(), plan.closed.end(), [&](const auto& one) { return one.first == id; });
+  if (is_closed) return Error(Code::kConflict, fmt::format("dead letter {} is closed", id));
   if (operation.type == "discard") {
-    plan.closed.emplace_back(letter->id, "discarded");
+    plan.closed.emplace_back(id, "discarded");
     return Readiness::kReady;
   }
   if (operation.type != "redeliver") return Error(Code::kUnsupported, "unknown operation");
   Readiness ready = WARREN_TRY(redeliver(plan, *letter));
-  if (ready == Readiness::kReady) plan.closed.emplace_back(letter->id, "redelivered");
+  if (ready == Readiness::kReady) plan.closed.emplace_back(id, "redelivered");
   return ready;
 }
 
@@ -269,7 +309,14 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
 Result<Readiness> Rounds::redeliver(Plan& plan, const DeadLetter& letter) {
   if (!letter.recipient.empty()) {
     std::optional<Delivery> delivery = WARREN_TRY(records_.find_to(letter.message_id, letter.recipient));
-    if (!delivery) return Error(Code::kNotFound, "there is no such delivery");
+    if (!delivery || delivery->state != DeliveryState::kDead) {
+      return Error(Code::kNotFound, fmt::format("there is no failed delivery to {}", quote(letter.recipient)));
+    }
+    delivery->recipient = agent_for(letter.recipient);
+    const AgentRow* agent = router_.find_agent(delivery->recipient);
+    if (agent == nullptr || agent->status == "terminated") {
+      return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(delivery->recipient)));
+    }
     return restage(plan, std::move(*delivery));
   }
   Message message = WARREN_TRY(records_.load(letter.message_id));

@@ -38,22 +38,18 @@ Result<bool> Rounds::round() {
   Status planned = check_syncs();
   if (planned.ok()) planned = refresh_ledger();
   if (planned.ok()) planned = clear_doubt();
-  if (planned.ok()) planned = plan_waiting(plan);
-  if (planned.ok()) planned = plan_routed(plan);
-  if (planned.ok()) planned = plan_operations(plan);
-  if (planned.ok()) planned = plan_retries(plan);
-  if (planned.ok() && !is_ending_) planned = plan_candidates(plan);
-  if (planned.ok()) lives_.plan_ends(plan);
+  plan.is_trial = !suspects_.empty();
+  if (planned.ok()) planned = plan.is_trial ? plan_operations(plan) : plan_new(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
-  Share due = due_news(plan);
+  Share due = plan.is_trial ? Share::kNone : due_news(plan);
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && due != Share::kNone) planned = plan_changes(plan, due);
   // Reports of earlier events go first: no sender gets "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
   bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty() &&
                             (!plan.changes.empty() || arrivals_.find(unneeded_bodies_.front()) == nullptr);
-  if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return false;
+  if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return plan.is_trial;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
   plan.drops_bodies = has_bodies_to_drop;
@@ -68,12 +64,23 @@ Result<bool> Rounds::round() {
     return true;
   }
   failures_ = 0;
+  for (const OperationEnd& one : plan.operations) given_up_.erase(one.id);
   if (!plan.supervision.intents.empty()) operations_wanted_ = true;
   lives_.carry_out(plan);
   upkeep_.note_round(plan);
   publish(plan);
   if (is_new) busy_at_ns_ = clock_.monotonic_ns();
   return true;
+}
+
+Status Rounds::plan_new(Plan& plan) {
+  WARREN_TRY(plan_waiting(plan));
+  WARREN_TRY(plan_routed(plan));
+  WARREN_TRY(plan_operations(plan));
+  WARREN_TRY(plan_retries(plan));
+  if (!is_ending_) WARREN_TRY(plan_candidates(plan));
+  lives_.plan_ends(plan);
+  return Ok{};
 }
 
 // The more there is to enter, the shorter the wait.
@@ -198,7 +205,7 @@ Status Rounds::record_rest(const Plan& plan) {
     WARREN_TRY(one.is_on ? ledger_->subscribe(one.channel, one.agent) : ledger_->unsubscribe(one.channel, one.agent));
   }
   for (const auto& [id, how] : plan.closed) WARREN_TRY(ledger_->close_dead_letter(id, how));
-  for (std::int64_t id : plan.operations) WARREN_TRY(ledger_->complete_operation(id));
+  for (const OperationEnd& one : plan.operations) WARREN_TRY(ledger_->end_operation(one));
   return lives_.record(plan);
 }
 
@@ -385,6 +392,7 @@ void Rounds::abandon(Plan plan, const Error& why) {
   registry_.put_back(plan.agents);
   waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
+  suspect(plan, why);
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
   upkeep_.note_failure(why, failures_);

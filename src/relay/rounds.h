@@ -90,6 +90,7 @@ class Rounds {
   std::int64_t wake_at_ns() const;
 
   // Planning: relay_plan.cc for files in outboxes, relay_progress.cc for everything else.
+  Status plan_new(Plan& plan);  // everything but changes of earlier deliveries
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
@@ -102,7 +103,7 @@ class Rounds {
   Status plan_routes(Plan& plan, Outgoing& outgoing);
   void refuse(Plan& plan, Outgoing outgoing, const Error& why);
   void look_again(const Candidate& candidate, const Error& why);
-  void drop_strange(Plan& plan, const Candidate& candidate, const Error& why);
+  Status plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& candidate, const Error& why);
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
 
@@ -116,8 +117,13 @@ class Rounds {
   Status plan_operations(Plan& plan);
   // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
   Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
+  Result<Readiness> plan_letter(Plan& plan, const Operation& operation, std::int64_t letter);
   Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
   Result<Readiness> restage(Plan& plan, Delivery delivery);
+  Result<Readiness> restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient);
+  std::string agent_for(const std::string& recipient) const;
+  void give_up(Plan& plan, const Operation& operation, const std::string& why);
+  void suspect(const Plan& plan, const Error& why);
   Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records
   std::int64_t rest_ns() const;            // how long the relay must have been idle before it records them
   // Ledgers that several relays share: relay_shared.cc.
@@ -192,6 +198,8 @@ class Rounds {
   std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
+  std::set<std::int64_t> suspects_;                     // operations of a round that failed: each is tried alone
+  std::map<std::int64_t, std::string> given_up_;        // operations that failed alone, and why
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic

@@ -153,9 +153,9 @@ class Run {
 
   Status start(Fd& held) {
     Plan plan = WARREN_TRY(plan_walls());
-    if (!is_new_) {  // finishes an apply that was interrupted
-      WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_,
-                              [this](const Recovery& recovery) { observer_.on_recovery(recovery); }));
+    if (!is_new_) {
+      OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
+      WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
     }
     ServerOptions how{.passthrough = options_.passthrough,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};

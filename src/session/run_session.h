@@ -68,7 +68,6 @@ class RunObserver {
 
   virtual void on_warning(const std::string& message) = 0;  // something works, but not as requested
   virtual void on_failure(const Error& error) = 0;          // an error that does not change the exit status
-  virtual void on_recovery(const Recovery& recovery) = 0;   // an interrupted apply was finished or undone
   virtual void on_start(const RunFacts& facts) = 0;
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };

@@ -1,6 +1,6 @@
-// The intent of an apply: its planned changes to the base, kept in the agent file until it is done (wr_apply).
+// The mark of an apply that changes the base, in the agent file until it is done (wr_apply): the name of its record.
 //
-// There is at most one. changes/intent.h defines its content; here it is bytes.
+// There is at most one. The steps are in the record (changes/apply_record.h): an agent file is not believed about them.
 #pragma once
 
 #include <optional>

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -47,7 +48,8 @@ class Case(unittest.TestCase):
     def talk(self, words, answers):
         """On a terminal."""
         leader, follower = pty.openpty()
-        child = subprocess.Popen([mounted.program(), *words], cwd=self.w.home, stdin=follower, stdout=follower, stderr=follower)
+        child = subprocess.Popen([mounted.program(), *words], cwd=self.w.home, env=self.w.environment(), stdin=follower,
+                                 stdout=follower, stderr=follower)
         os.close(follower)
         os.write(leader, answers)
         said = b""
@@ -161,7 +163,7 @@ class Diff(Case):
     def test_an_agent_without_a_base_says_so(self):
         self.w.warren("init", "lone")
         self.assertIn("has no base", self.w.fails("diff", "lone"))
-        done = subprocess.run(["agentfs", "diff", "lone"], executable=mounted.program(), cwd=self.w.home, capture_output=True)
+        done = subprocess.run(["agentfs", "diff", "lone"], executable=mounted.program(), cwd=self.w.home, env=self.w.environment(), capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (0, b"No diff (non-overlay filesystem)\n"))
 
     def test_as_agentfs(self):
@@ -345,12 +347,74 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "".join(agents[:15] + ["host\n"] + agents[16:]))
         self.assertEqual(self.w.lines(), ["M f /b"])
 
+    def replace_by(self, how):
+        """Replaces /a by a version with another line 15, as editors do."""
+        content = "".join(self.with_line(15, "agent"))
+
+        def change(point):
+            if how == "removed":
+                os.unlink(point + "/a")
+                overlaid.write(point + "/a", content)
+                return
+            if how == "written before":
+                overlaid.write(point + "/a", "".join(self.with_line(1, "agent 1")))
+            overlaid.write(point + "/a.new", content)
+            os.rename(point + "/a.new", point + "/a")
+            if how == "written after":
+                with open(point + "/a", "r+") as file:
+                    file.write(content)
+        self.w.change(change)
+
+    def test_merge_of_a_file_that_was_replaced(self):
+        for how in ("renamed", "removed", "written before", "written after"):
+            with self.subTest(how):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="".join(self.LINES))
+                self.replace_by(how)
+                time.sleep(0.02)
+                overlaid.write(self.base / "a", "".join(self.with_line(5, "host")))
+                self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+                self.w.warren("apply", "--merge", self.w.id)
+                self.assertEqual(self.read("a"), "".join(self.with_line(15, "agent", self.with_line(5, "host"))))
+                self.w.fsck()
+
+    def test_touching_a_file_that_was_replaced_is_not_a_conflict(self):
+        for how in ("renamed", "removed"):
+            with self.subTest(how):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="".join(self.LINES))
+                self.replace_by(how)
+                time.sleep(0.02)
+                os.utime(self.base / "a")
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(self.read("a"), "".join(self.with_line(15, "agent")))
+
+    def test_an_edit_before_the_agents_last_write_is_a_conflict_too(self):
+        self.fill(a="".join(self.LINES))
+        self.replace_by("renamed")
+        overlaid.write(self.base / "a", "".join(self.with_line(5, "host")))
+        time.sleep(0.02)
+        self.write("/a", "".join(self.with_line(16, "agent")))
+        self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+
+    def test_a_replaced_file_that_is_removed_or_moved_leaves_no_row(self):
+        self.fill(a="1\n", b="2\n")
+        for name in ("a", "b"):
+            self.w.change(lambda p: (overlaid.write(p + "/new", "x\n"), os.rename(p + "/new", p + "/" + name)))
+        self.w.change(lambda p: (os.unlink(p + "/a"), os.rename(p + "/b", p + "/c")))
+        self.w.fsck()
+        database = sqlite3.connect(self.w.file)
+        self.assertEqual(database.execute("SELECT count(*) FROM wr_ancestor").fetchone(), (0,))
+        database.close()
+
     def test_a_changed_mode_alone_is_synced(self):
         self.fill(a="1", d__x="2")
         self.w.change(lambda p: (os.chmod(p + "/a", 0o600), os.chmod(p + "/d", 0o700)))
         log = self.w.root / "trace"
         subprocess.run(["strace", "-f", "-y", "-o", log, "-e", "trace=fsync,syncfs", mounted.program(), "apply", self.w.id],
-                       cwd=self.w.home, check=True, capture_output=True, timeout=60)
+                       cwd=self.w.home, env=self.w.environment(), check=True, capture_output=True, timeout=60)
         synced = log.read_text()
         for name in ("a", "d"):
             self.assertRegex(synced, f"fsync\\([0-9]+<{self.base}/{name}>", synced)
@@ -404,6 +468,63 @@ class Apply(Case):
         self.assertEqual(overlaid.snapshot(top / " sub"), before)
         self.assertIn("already exists", self.w.fails("apply", "--as-branch", "agent", self.w.id))
         self.assertIn("is not a valid branch name", self.w.fails("apply", "--as-branch", "a..b", self.w.id))
+
+    LINES = [f"line {i}\n" for i in range(1, 21)]
+
+    def with_line(self, number, text, lines=None):
+        lines = list(lines or self.LINES)
+        lines[number - 1] = text + "\n"
+        return lines
+
+    def both_change(self, other="host", line=5):
+        """A repository in which the agent changed line 15, and somebody else then committed a change of another line."""
+        self.fill(a="".join(self.LINES), b="b\n")
+        self.commit("first", "init", "-q")
+        self.write("/a", "".join(self.with_line(15, "agent")))
+        overlaid.write(self.base / "a", "".join(self.with_line(line, other)))
+        self.commit("second")
+
+    def commit(self, message, *before):
+        if before:
+            overlaid.git(*before, cwd=self.base)
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        overlaid.git("add", "a", "b", cwd=self.base)
+        overlaid.git(*who, "commit", "-qm", message, cwd=self.base)
+
+    def branch(self, name, *paths, fails=False):
+        run = self.w.fails if fails else self.w.warren
+        env = self.w.environment() | {"GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
+                                      "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+        return run("apply", "--as-branch", name, self.w.id, *paths, env=env)
+
+    def test_a_patch_and_a_branch_do_not_revert_newer_work(self):
+        self.both_change()
+        expected = "".join(self.with_line(15, "agent", self.with_line(5, "host")))
+        for patch in (self.w.warren("diff", "-p", self.w.id), self.w.warren("apply", "--as-patch", "-", self.w.id)):
+            self.assertNotIn(b"host", patch)
+            self.assertIn(b"-line 15\n+agent\n", patch)
+            self.assertNotIn(b"line 5\n", patch)
+        subprocess.run(["git", "apply", "-"], cwd=self.base, input=patch, check=True)
+        self.assertEqual(self.read("a"), expected)
+        overlaid.git("checkout", "-q", "a", cwd=self.base)
+        self.branch("agent")
+        self.assertEqual(overlaid.git("show", "agent:a", cwd=self.base).decode(), expected)
+        self.assertEqual(overlaid.git("diff", "--name-only", "HEAD", "agent", cwd=self.base), b"a\n")
+
+    def test_a_branch_that_would_revert_newer_work_is_refused(self):
+        self.both_change(line=15)
+        said = self.branch("agent", fails=True)
+        self.assertIn("HEAD has another version than the agent saw", said)
+        self.assertNotIn(b"agent", overlaid.git("branch", cwd=self.base))
+
+    def test_a_deletion_of_a_newer_version_is_refused(self):
+        self.fill(a="1\n", b="b\n")
+        self.commit("first", "init", "-q")
+        self.fs("rm", "/a")
+        overlaid.write(self.base / "a", "2\n")
+        self.commit("second")
+        self.assertIn("what the agent saw was not kept", self.branch("agent", fails=True))
+        self.assertIn("what the agent saw was not kept", self.w.fails("diff", "-p", self.w.id))
 
     def test_as_branch_without_a_repository(self):
         self.fill(a="1")
@@ -495,6 +616,73 @@ class Apply(Case):
         self.assertEqual(self.w.lines(), ["M f /a"])
         self.assertEqual(self.read("a"), "from the mount")
         self.w.fsck()
+
+
+class Interrupted(Case):
+    def interrupt(self):
+        """Kills an apply after it has moved /gone away, and puts something else at its place."""
+        self.fill(a="old a\n", gone="old gone\n")
+        self.write("/a", "new a\n")
+        self.fs("rm", "/gone")
+        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=linkat", "-e",
+                        "inject=linkat:signal=KILL:when=1", mounted.program(), "apply", self.w.id], cwd=self.w.home,
+                       env=self.w.environment(), capture_output=True, timeout=60)
+        self.assertFalse((self.base / "gone").exists())
+        overlaid.write(self.base / "gone", "of the host\n")
+        overlaid.write(self.base / "a", "changed by the host\n")
+
+    def kept(self):
+        return [path.read_text() for name in self.w.staging() for path in (self.base / name).iterdir() if path.name != "warren-mark"]
+
+    def test_what_could_not_be_restored_stays_until_the_user_removes_it(self):
+        self.interrupt()
+        said = self.w.run("apply", "--recover", self.w.id).stderr.decode()
+        self.assertIn("not restored, because something else is there now: /gone", said)
+        (name,) = self.w.staging()
+        self.assertIn(name, said)
+        for _ in range(2):
+            self.w.warren("diff", self.w.id)
+            self.w.warren("apply", "--recover", self.w.id)
+            self.assertEqual(self.w.staging(), [name])
+            self.assertIn("old gone\n", self.kept())
+        self.w.warren("apply", "--force", self.w.id, "/a")
+        self.assertIn("old gone\n", self.kept())
+        self.assertEqual(self.read("a"), "new a\n")
+
+    def test_only_apply_acts_on_it(self):
+        self.interrupt()
+        before = overlaid.snapshot(self.base), self.w.staging(), self.kept()
+        said = self.w.run("diff", self.w.id).stderr.decode()
+        self.assertIn("`warren apply a --recover` finishes it", said)
+        for words in (("discard", "--yes", self.w.id), ("apply", "--dry-run", self.w.id), ("apply", "--as-patch", "-", self.w.id)):
+            self.assertIn("was interrupted", self.w.fails(*words))
+        self.assertEqual((overlaid.snapshot(self.base), self.w.staging(), self.kept()), before)
+
+    def test_an_agent_file_cannot_name_what_is_removed(self):
+        self.fill(Documents__x="precious\n")
+        database = sqlite3.connect(self.w.file)
+        database.execute("CREATE TABLE wr_apply (id INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, intent BLOB NOT NULL)")
+        for name in (b"Documents", b"", b".", b".warren-apply-1"):
+            forged = b"warren-apply-1\n" + len(name).to_bytes(8, "little") + name + bytes(16)
+            for intent in (forged, name):
+                database.execute("INSERT OR REPLACE INTO wr_apply VALUES (1, 0, ?)", (intent,))
+                database.commit()
+                self.w.warren("diff", self.w.id)
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(self.read("Documents/x"), "precious\n")
+        database.close()
+
+    def test_a_directory_without_our_mark_is_not_removed(self):
+        self.interrupt()
+        (name,) = self.w.staging()
+        (self.base / name / "warren-mark").unlink()
+        self.w.run("apply", "--recover", self.w.id)
+        self.assertIn("old gone\n", self.kept())
+
+    def test_recover_needs_nothing_else(self):
+        self.fill(a="1")
+        self.w.fails("apply", "--recover", "--force", self.w.id, status=2)
+        self.w.warren("apply", "--recover", self.w.id)
 
 
 class OtherFilesystems(Case):
@@ -614,11 +802,12 @@ class OtherFilesystems(Case):
     def test_a_recovery_waits_for_the_filesystem(self):
         self.change(lambda p: (p / "a").write_text("new\n"), lambda p: (p / "d/m/one").write_text("new\n"))
         subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat:signal=KILL:when=1",
-                        mounted.program(), "apply", self.w.id], cwd=self.w.home, capture_output=True, timeout=60)
+                        mounted.program(), "apply", self.w.id], cwd=self.w.home, env=self.w.environment(), capture_output=True, timeout=60)
         self.mount("-t", "tmpfs", "tmpfs", "d/m")
-        said = self.w.fails("diff", self.w.id)
+        said = self.w.fails("apply", "--recover", self.w.id)
         self.assertIn("filesystem at '/d/m' in the base, which is not mounted now", said)
         mounted.LIBC.umount2(os.fsencode(self.base / "d/m"), 0)
+        self.w.warren("apply", "--recover", self.w.id)
         self.assertEqual(self.w.lines(), [])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged), [])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An apply that is killed at any system call: after the next command the base is completely old or completely new.
+"""An apply that is killed at any system call: after `apply --recover` the base is completely old or completely new.
 
     WARREN=path/to/warren crash.py [-v]
 
@@ -17,7 +17,7 @@ import overlaid
 from overlaid import mounted
 
 # The calls with the step by which N increases: some calls are very frequent, and most of them are alike.
-CALLS = {"renameat2": 1, "renameat": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
+CALLS = {"renameat2": 1, "rename": 1, "renameat": 1, "linkat": 1, "unlinkat": 3, "mkdirat": 1, "fsync": 1, "syncfs": 1, "utimensat": 2, "fchownat": 2,
          "chmod": 1, "pwrite64": 1 if mounted.FULL else 9, "fdatasync": 1, "ftruncate": 1 if mounted.FULL else 3}
 
 
@@ -80,8 +80,10 @@ class Crash(unittest.TestCase):
             changes = world.diff()
             done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
                                    f"inject={call}:signal=KILL:when={nth}", mounted.program(), "apply", world.id, *args],
-                                  cwd=world.home, capture_output=True, timeout=60)
+                                  cwd=world.home, env=world.environment(), capture_output=True, timeout=60)
             where = f"killed at {call} {nth}"
+            world.diff()  # changes nothing
+            world.warren("apply", "--recover", world.id)
             after = world.diff()
             base = overlaid.snapshot(world.base)
             is_old, is_new = base == old, base == new
@@ -89,6 +91,7 @@ class Crash(unittest.TestCase):
                                               f"nor new {overlaid.differences(base, new)}")
             self.assertEqual(after, changes if is_old else [], where)
             self.assertEqual(world.staging(), [], where)
+            self.assertEqual(world.records(), [], where)
             world.fsck()
             if is_old:
                 self.assertEqual(overlaid.differences(world.change(overlaid.snapshot), new), [], where)
@@ -119,12 +122,13 @@ class Crash(unittest.TestCase):
             world, old, new = self.make()
             try:
                 for call, n in (("renameat2", 4), ("renameat2", nth), ("unlinkat", nth)):
-                    command = ("apply",) if n == 4 else ("diff",)
+                    command = ("apply",) if n == 4 else ("apply", "--recover")
                     subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={n}",
-                                    mounted.program(), *command, world.id], cwd=world.home, capture_output=True, timeout=60)
+                                    mounted.program(), *command, world.id], cwd=world.home, env=world.environment(), capture_output=True, timeout=60)
+                world.warren("apply", "--recover", world.id)
                 self.assertEqual(world.diff(), [])
                 self.assertEqual(overlaid.differences(overlaid.snapshot(world.base), new), [])
-                self.assertEqual(world.staging(), [])
+                self.assertEqual(world.staging() + world.records(), [])
                 world.fsck()
             finally:
                 world.__exit__()
@@ -136,7 +140,7 @@ class Crash(unittest.TestCase):
                 try:
                     changes = world.diff()
                     done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:error={error}:when={nth}",
-                                           mounted.program(), "apply", world.id], cwd=world.home, capture_output=True, timeout=60)
+                                           mounted.program(), "apply", world.id], cwd=world.home, env=world.environment(), capture_output=True, timeout=60)
                     where = f"{error} at {call} {nth}: {done.stderr.decode()}"
                     base = overlaid.snapshot(world.base)
                     if done.returncode != 0:

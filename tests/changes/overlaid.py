@@ -23,8 +23,17 @@ class World(mounted.World):
             raise
         return self
 
+    def environment(self):
+        """With a home of its own, where the records of applies are."""
+        return os.environ | {"HOME": str(self.home)}
+
     def run(self, *args, **options):
-        return super().run(*map(os.fsdecode, args), **options)
+        return super().run(*map(os.fsdecode, args), **({"env": self.environment()} | options))
+
+    def records(self):
+        folder = self.home / ".agentfs" / "applies"
+        names = os.listdir(folder) if folder.exists() else []
+        return sorted(name for name in names if "." not in name)  # without drafts of killed programs
 
     def init(self):
         self.warren("init", "--base", self.base, self.id)

@@ -303,7 +303,7 @@ class Attachments(RelayCase):
         (source / "notes.txt").write_bytes(b"notes")
         (source / "large.bin").write_bytes(os.urandom(5 * MIB))
         (source / ".profile").write_bytes(b"hidden")
-        done = self.command("send", "bob", "look", "--from", "alice", "--attach", str(source / "notes.txt"), "--attach",
+        done = self.command("send", "bob", "look", "--from", "alice", "--register", "--attach", str(source / "notes.txt"), "--attach",
                             str(source / "large.bin"), "--attach", str(source / ".profile"), "--wait", "delivered")
         self.command("send", "bob", "again", "--from", "alice", "--attach", str(source / "notes.txt"), "--wait", "delivered")
         text = sorted((self.root / "agents/bob/inbox").glob("*.msg"))[0].read_text()
@@ -350,7 +350,7 @@ class Attachments(RelayCase):
 
     def test_a_large_body_is_told_to_be_attached(self):
         self.up()
-        done = self.command("send", "bob", "--from", "alice", code=1, stdin="x" * (MIB + 1))
+        done = self.command("send", "bob", "--from", "alice", "--register", code=1, stdin="x" * (MIB + 1))
         self.assertIn("--attach", done.stderr)
         self.assertEqual(list((self.root / "agents/alice/outbox").glob("*.msg")), [])
         out = subprocess.run([WARREN, "relay", "send", "--help"], capture_output=True, text=True, check=True).stdout
@@ -358,7 +358,7 @@ class Attachments(RelayCase):
 
     def test_the_same_content_is_stored_once_and_lives_on_when_it_is_attached_again(self):
         self.up()
-        self.agent("bob")
+        self.agent("alice", "bob", "carol")
         file = self.dir / "file"
         file.write_bytes(b"same")
         hash_ = digest(b"same")

@@ -72,6 +72,24 @@ class Files(RelayCase):
         self.assertLessEqual(len(got), 1)
         self.assertLessEqual(set(got), {*bodies, "final"}, "torn")
 
+    def test_a_file_that_is_being_written_when_the_relay_starts_arrives_whole(self):
+        self.up()
+        self.agent("alice", "bob")
+        for run in range(3):
+            self.kill()
+            parts = [f"{run} part {part}\n" for part in range(40)]
+            with open(self.root / f"agents/alice/outbox/{run + 1}-aaaaaaaa.msg", "w", buffering=1) as out:
+                out.write("TO: bob\n\n")
+                started = threading.Thread(target=self.up)
+                started.start()
+                for part in parts:
+                    out.write(part)
+                    time.sleep(0.05)
+            started.join()
+            self.wait(lambda: len(self.inbox("bob")) == run + 1)
+            self.assertEqual(self.inbox("bob")[-1][1].decode(), "".join(parts))
+        self.assertEqual(self.inbox("alice"), [])
+
     def test_names_at_their_limits(self):
         self.up()
         longest, too_long = "a" * 63, "a" * 64
@@ -400,7 +418,7 @@ class Places(RelayCase):
                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent)
         self.process = as_nobody("up")
         self.wait(lambda: self.log_events("started"), 60)
-        with as_nobody("send", "nobody", "x", "--from", "alice") as sending:
+        with as_nobody("send", "nobody", "x", "--from", "alice", "--register") as sending:
             self.assertEqual(sending.wait(), 0, sending.stderr.read())
         self.wait(lambda: self.inbox("alice"))
         self.kill(signal.SIGTERM)

@@ -87,7 +87,7 @@ class Redelivery(Scenario):
         self.letter = self.case.query("SELECT id FROM dead_letters WHERE closed_at IS NULL")[0][0]
 
     def steps(self):
-        self.case.command("dead", "redeliver", str(self.letter))
+        self.case.command("dead", "redeliver", str(self.letter), "--no-wait")
         self.wanted = {"ghost": [("alice", str(self.run))]}
         yield lambda: self.case.query("SELECT id FROM dead_letters WHERE closed_at IS NULL") == []
 
@@ -101,6 +101,21 @@ class Refused(Scenario):
     def after(self):
         letters = self.case.query("SELECT count(*) FROM dead_letters WHERE message_id = ?", self.ids[0])
         self.case.assertEqual(letters, [(1,)])
+
+
+class Strange(Scenario):
+    """Not a file that can be read: a link. It is answered once, and moved aside, not deleted."""
+
+    def steps(self):
+        self.name = f"{1_706_123_456_789_000_000 + self.run}-a1b2c3d4"
+        os.symlink("/etc/hostname", self.case.root / f"agents/alice/outbox/{self.name}.msg")
+        self.wanted = {"alice": {f"alice/{self.name}": ["denied"]}}
+        yield lambda: self.case.got.get("alice")
+
+    def after(self):
+        moved = list(self.case.root.glob(f"archive/*/alice/{self.name}.msg.strange"))
+        self.case.assertEqual([os.readlink(one) for one in moved], ["/etc/hostname"])
+        self.case.assertFalse(os.path.lexists(self.case.root / f"agents/alice/outbox/{self.name}.msg"))
 
 
 class Conflict(Scenario):
@@ -256,6 +271,9 @@ class Kills(RelayCase):
 
     def test_a_refused_message(self):
         self.try_all(Refused)
+
+    def test_a_strange_file(self):
+        self.try_all(Strange)
 
     def test_a_conflict(self):
         self.try_all(Conflict)

@@ -68,6 +68,23 @@ class Routing(RelayCase):
         self.assertEqual(body, b"ACK: Task received and understood.\n")
         self.assertEqual((headers["FROM"], headers["TO"], headers["ID"]), ("myagent", "Lead", f"myagent/{stem}"))
 
+    def test_a_misspelt_name_registers_nobody(self):
+        self.up()
+        self.agent("alice", "bob")
+        for words in (["inbox", "bobb"], ["inbox", "bobb", "--take"], ["ack", "bobb", "x"], ["nack", "bobb", "x"],
+                      ["subscribe", "bobb", "news"], ["unsubscribe", "bobb", "news"], ["send", "alice", "x", "--from", "bobb"],
+                      ["broadcast", "x", "--from", "bobb"], ["release", "alice", "--from", "bobb"],
+                      ["spawn", "x", "--cli", "y", "--from", "bobb"]):
+            done = self.command(*words, code=1)
+            self.assertIn("there is no agent 'bobb'", done.stderr, words)
+            self.assertIn("did you mean 'bob'?", done.stderr, words)
+            self.assertEqual("--register" in done.stderr, "--from" in words, words)
+        self.assertIn("is not a valid agent name", self.command("inbox", "../bob", code=1).stderr)
+        self.assertEqual(sorted(os.listdir(self.root / "agents")), ["alice", "bob"])
+        self.command("send", "bob", "x", "--from", "dora", "--register", "--wait", "delivered")
+        self.command("send", "bob", "x", "--wait", "delivered")
+        self.assertEqual(set(self.statuses()), {"alice", "bob", "dora", "Operator"})
+
     def test_direct_broadcast_channel_and_lead(self):
         self.up()
         self.agent("alice", "bob", "carol", "Lead")
@@ -151,7 +168,7 @@ class Routing(RelayCase):
     def test_send_waits_and_fails_when_told(self):
         self.up()
         self.agent("bob")
-        done = self.command("send", "bob", "--from", "alice", "--wait", "delivered", stdin="from standard input")
+        done = self.command("send", "bob", "--from", "alice", "--register", "--wait", "delivered", stdin="from standard input")
         self.assertEqual(self.inbox("bob")[0][1], b"from standard input")
         self.assertEqual(self.state(done.stdout.strip()), {"bob": "delivered"})
         self.assertIn("no agent 'x'", self.command("send", "x", "hi", "--from", "alice", "--wait", "delivered", code=1).stderr)

@@ -154,7 +154,7 @@ class Spawn(SpawnCase):
     def test_the_command_line(self):
         self.up()
         made = json.loads(self.command("spawn", "worker", "--cli", "looks", "--prompt", "-", "--dir", str(self.work), "--env", "TASK=t",
-                                       "--from", "alice", "--wait", "--json", stdin="NAME: of something else\nCLI: x\n").stdout)
+                                       "--from", "alice", "--register", "--wait", "--json", stdin="NAME: of something else\nCLI: x\n").stdout)
         seen = self.seen("worker")
         self.assertEqual(seen["pid"], made["pid"])
         self.assertEqual(bytes.fromhex(seen["argv"][0]), b"NAME: of something else\nCLI: x")
@@ -167,7 +167,7 @@ class Spawn(SpawnCase):
         self.assertIn("--cli is required", self.command("spawn", "x", "--from", "alice", code=2).stderr)
         self.assertIn("not a valid agent name", self.command("spawn", "a/b", "--cli", "looks", "--from", "alice", code=1).stderr)
         self.assertIn("comma", self.command("spawn", "x", "--cli", "looks", "--env", "A=1,B=2", "--from", "alice", code=1).stderr)
-        self.assertIn("may release", self.command("release", "other", "--from", "stranger", "--wait", code=1).stderr)
+        self.assertIn("may release", self.command("release", "other", "--from", "stranger", "--register", "--wait", code=1).stderr)
         self.command("release", "other", "--from", "alice", "--reason", "done", "--wait")
         self.assertFalse(is_alive(pid))
         self.assertIn("other terminated released by alice (signal 15)\n", self.command("agents").stdout)

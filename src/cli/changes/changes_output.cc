@@ -20,12 +20,6 @@ void print_recovery(Output& err, const Recovery& recovery) {
   }
 }
 
-Result<OverlayAgent> open_overlay(Context& context, const std::string& id, Use use) {
-  OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
-  return warren::open_overlay(id, mode, context.clock,
-                              [&](const Recovery& recovery) { print_recovery(context.err, recovery); });
-}
-
 std::string_view change_word(TreeChangeKind kind) {
   switch (kind) {
     case TreeChangeKind::kAdded: return "added";

@@ -11,7 +11,6 @@
 namespace warren::cli {
 
 // Prints to standard error if an interrupted apply was finished or undone.
-Result<OverlayAgent> open_overlay(Context& context, const std::string& id, Use use);
 void print_recovery(Output& err, const Recovery& recovery);
 
 std::string_view change_word(TreeChangeKind kind);                     // "added"

@@ -158,6 +158,18 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   return Exit::kOk;
 }
 
+// Only an apply that writes to the base acts on an interrupted one.
+Result<OverlayAgent> open_for_apply(Context& context, const std::string& id, Use use) {
+  if (use == Use::kRead) {
+    OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
+    WARREN_TRY(refuse_interrupted(*opened.agent, id));
+    return opened;
+  }
+  RecoveredAgent recovered = WARREN_TRY(open_and_recover(id, context.clock));
+  if (recovered.recovery) print_recovery(context.err, *recovered.recovery);
+  return std::move(recovered.opened);
+}
+
 Result<Exit> run_apply(Context& context, const Arguments& args) {
   int targets = (args.has("to") ? 1 : 0) + (args.has("as-patch") ? 1 : 0) + (args.has("as-branch") ? 1 : 0);
   if (targets > 1) return refuse(context, "--to, --as-patch and --as-branch cannot be used together");
@@ -168,8 +180,13 @@ Result<Exit> run_apply(Context& context, const Arguments& args) {
     return refuse(context, "--interactive cannot be used with --json, --force or --merge");
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
+  bool asks_for_more = targets > 0 || args.has("merge") || args.has("force") || args.has("interactive") ||
+                       args.has("dry-run") || !args.all("PATH").empty();
+  if (args.has("recover") && asks_for_more)
+    return refuse(context, "--recover cannot be used with PATH or other options");
   bool changes_agent = targets == 0 && !args.has("dry-run");
-  OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
+  OverlayAgent opened = WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
+  if (args.has("recover")) return Exit::kOk;
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   WARREN_TRY(check_patterns(args.all("PATH"), all));
   Selection chosen(all);
@@ -193,6 +210,7 @@ std::vector<Option> apply_options() {
           {.name = "force", .help = "take the agent's version where the base has changed too"},
           {.name = "merge", .help = "merge text files where the base has changed too"},
           {.name = "interactive", .letter = 'i', .help = "ask about each change"},
+          {.name = "recover", .help = "only finish or undo an apply that was interrupted"},
           {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
           {.name = "as-patch",
            .value = "FILE",
@@ -210,7 +228,7 @@ Command make_apply() {
       .summary = "Write an agent's changes to its base",
       .details =
           "Applies everything or nothing: before anything is written, each file concerned must still be what the "
-          "agent saw, and after a crash the next command finishes or undoes the apply. Applied changes are no "
+          "agent saw, and after a crash the next apply finishes or undoes it. Applied changes are no "
           "longer listed as changes of the agent. Changes that others depend on are included: a new directory "
           "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1.",
       .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},

@@ -145,7 +145,12 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
     return refuse(context, "--patch cannot be used with --json or --name-only");
   if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
     return refuse(context, "--null cannot be used with --json, --stat or --patch");
-  OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), Use::kRead));
+  OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadOnly, context.clock));
+  if (WARREN_TRY(is_interrupted(*opened.agent))) {
+    context.err.print(
+        "an apply of this agent is under way or was interrupted: `warren apply {} --recover` finishes it\n",
+        context.err.name(args.get("ID")));
+  }
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
@@ -176,7 +181,7 @@ Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
       return Exit::kOk;
     }
   }
-  OverlayAgent opened = WARREN_TRY(open_overlay(context, id, Use::kRead));
+  OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
   context.err.print("Base: {}\n", opened.overlay.base_path);
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   if (changes.empty()) context.out.line("No changes");

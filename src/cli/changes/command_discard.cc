@@ -14,7 +14,8 @@ namespace {
 Result<Exit> run_discard(Context& context, const Arguments& args) {
   const std::vector<std::string>& patterns = args.all("PATH");
   ChangeFilter filter = filter_of(patterns);
-  OverlayAgent opened = WARREN_TRY(open_overlay(context, args.get("ID"), Use::kWrite));
+  OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
+  WARREN_TRY(refuse_interrupted(*opened.agent, args.get("ID")));
   std::vector<TreeChange> changes = WARREN_TRY(list_discarded(opened.overlay, filter));
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {

@@ -1,8 +1,13 @@
+#include <fcntl.h>
+
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
+#include "cli/syntax/args.h"
 #include "relay/ledger/open_ledger.h"
+#include "relay/protocol/names.h"
 
 namespace warren::cli {
 
@@ -26,13 +31,54 @@ Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arg
   return relay::Root::open(path, relay::MakeRoot::kNo);
 }
 
-Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
+namespace {
+
+constexpr std::string_view kDefaultSender = "Operator";
+
+Status check_is_registered(const relay::Root& root, const std::string& agent, const std::string& otherwise) {
+  WARREN_TRY(relay::check_agent_name(agent));
+  Result<Fd> home = relay::open_below(root.agents(), agent, O_PATH | O_DIRECTORY);
+  if (home.ok()) return Ok{};
+  if (home.error().code() != Code::kNotFound) return home.error();
+  std::vector<std::string> names = WARREN_TRY(root.list_agents());
+  std::string similar = nearest(agent, std::vector<std::string_view>(names.begin(), names.end()));
+  std::string hint =
+      similar.empty() ? "`warren relay agents` lists the agents" : fmt::format("did you mean '{}'?", similar);
+  return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(agent)), hint + otherwise);
+}
+
+Result<std::unique_ptr<relay::Client>> make_relay_client(Context& context, relay::Root& root,
                                                          const std::string& agent) {
   auto client = WARREN_TRY(relay::Client::open(root, agent, context.clock));
   if (context.environment("AGENT_RELAY_NAME") == agent) {
     client->use_token(context.environment("AGENT_RELAY_TOKEN").value_or(""));
   }
   return client;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
+                                                         const std::string& agent) {
+  WARREN_TRY(check_is_registered(root, agent, ""));
+  return make_relay_client(context, root, agent);
+}
+
+std::vector<Option> relay_sender_options(std::string_view help) {
+  return {{.name = "from",
+           .letter = 'f',
+           .value = "NAME",
+           .help = help,
+           .fallback = kDefaultSender,
+           .environment = "AGENT_RELAY_NAME"},
+          {.name = "register", .help = "register the agent that --from names, if it is not registered yet"}};
+}
+
+Result<std::unique_ptr<relay::Client>> open_relay_sender(Context& context, relay::Root& root, const Arguments& args) {
+  const std::string& agent = args.get("from");
+  bool may_register = args.has("register") || agent == kDefaultSender;
+  if (!may_register) WARREN_TRY(check_is_registered(root, agent, "; '--register' registers a new agent"));
+  return make_relay_client(context, root, agent);
 }
 
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,

@@ -121,7 +121,7 @@ Result<Exit> run_spawn(Context& context, const Arguments& args) {
   if (!args.has("cli")) return refuse(context, "--cli is required: a key of config.json's \"spawn\": \"clis\"");
   relay::SpawnRequest request = WARREN_TRY(spawn_request(context, args));
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "spawn"};
   message.body = write_spawn_request(request);
   std::string id = WARREN_TRY(client->send(message));
@@ -147,7 +147,7 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
   std::string reason = args.find("reason").value_or("");
   if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' contains a line break");
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "release"};
   message.body = fmt::format("NAME: {}\n", name) + (reason.empty() ? "" : fmt::format("REASON: {}\n", reason));
   std::string id = WARREN_TRY(client->send(message));
@@ -165,16 +165,13 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
 }
 
 std::vector<Option> request_options(std::string_view wait_help) {
-  return {
-      {.name = "from",
-       .letter = 'f',
-       .value = "NAME",
-       .help = "the requesting agent",
-       .fallback = "Operator",
-       .environment = "AGENT_RELAY_NAME"},
+  std::vector<Option> options = relay_sender_options("the requesting agent");
+  std::vector<Option> own = {
       {.name = "wait", .help = wait_help},
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
       json_option()};
+  options.insert(options.end(), own.begin(), own.end());
+  return options;
 }
 
 Command make_spawn() {

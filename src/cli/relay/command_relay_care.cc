@@ -1,4 +1,6 @@
-// Maintenance commands: dead, archive, backup, adopt, fsck.
+// Maintenance commands: dead, operations, archive, backup, adopt, fsck.
+#include <poll.h>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -38,8 +40,9 @@ Result<Exit> run_dead_list(Context& context, const Arguments& args) {
 }
 
 Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, const Arguments& args) {
-  std::optional<relay::DeadLetter> letter = WARREN_TRY(ledger.find_dead(args.integer("LETTER")));
-  if (!letter) return Error(Code::kNotFound, fmt::format("there is no dead letter {}", args.get("LETTER")));
+  std::int64_t id = args.integer("LETTER");
+  std::optional<relay::DeadLetter> letter = WARREN_TRY(ledger.find_dead(id));
+  if (!letter) return ledger.no_letter(id);
   return *letter;
 }
 
@@ -60,20 +63,91 @@ Result<Exit> run_dead_show(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Result<Exit> request(Context& context, const Arguments& args, std::string_view what) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
-  relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
+struct Requested {
+  std::unique_ptr<relay::Root> root;
+  relay::DeadLetter letter;
+  std::int64_t operation = 0;
+};
+
+Result<Requested> request(Context& context, const Arguments& args, std::string_view what) {
+  Requested out;
+  out.root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *out.root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
-  std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));  // its relay has the file
-  WARREN_TRY(ledger->request(what, dump_json({{"dead_letter", letter.id}}), sender));
+  out.letter = WARREN_TRY(get_letter(*ledger, args));
+  out.operation = WARREN_TRY(ledger->request_for_letter(out.letter.id, what));
   WARREN_TRY(transaction.commit());
-  WARREN_TRY(root->poke());
+  WARREN_TRY(out.root->poke());
+  return out;
+}
+
+// Waits until the relay has carried out the operation, and fails if that failed.
+Status wait_for_end(Context& context, relay::Root& root, relay::Ledger& ledger, std::int64_t operation,
+                    std::int64_t until_ns) {
+  const std::string hint = "the request stays, and a running relay carries it out: see `warren relay operations`";
+  for (;;) {
+    bool is_up = root.is_locked_by_other();  // checked first: it may end after it has carried it out
+    std::optional<relay::OperationEnd> end = WARREN_TRY(ledger.find_end(operation));
+    if (end && !end->error.empty()) return Error(Code::kUnavailable, printable(end->error));
+    if (end) return Ok{};
+    if (!is_up) return Error(Code::kUnavailable, fmt::format("no relay is running at {}", quote(root.path())), hint);
+    if (context.clock.monotonic_ns() > until_ns) return Error(Code::kTimeout, "the relay has not done it yet", hint);
+    ::poll(nullptr, 0, 10);
+  }
+}
+
+Result<std::int64_t> until_of(Context& context, const Arguments& args) {
+  std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
+  return context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
+}
+
+Result<Exit> run_redeliver(Context& context, const Arguments& args) {
+  std::int64_t until_ns = WARREN_TRY(until_of(context, args));
+  Requested requested = WARREN_TRY(request(context, args, "redeliver"));
+  if (args.has("no-wait")) return Exit::kOk;
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
+  WARREN_TRY(wait_for_end(context, *requested.root, *ledger, requested.operation, until_ns));
+  WARREN_TRY(wait_for_redelivery(context, *ledger, requested.letter, until_ns));
   return Exit::kOk;
 }
 
-Result<Exit> run_redeliver(Context& context, const Arguments& args) { return request(context, args, "redeliver"); }
-Result<Exit> run_discard(Context& context, const Arguments& args) { return request(context, args, "discard"); }
+Result<Exit> run_discard(Context& context, const Arguments& args) {
+  std::int64_t until_ns = WARREN_TRY(until_of(context, args));
+  Requested requested = WARREN_TRY(request(context, args, "discard"));
+  if (args.has("no-wait")) return Exit::kOk;
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
+  WARREN_TRY(wait_for_end(context, *requested.root, *ledger, requested.operation, until_ns));
+  return Exit::kOk;
+}
+
+Json operation_json(const relay::RecordedOperation& one) {
+  Json json = {{"id", one.operation.id},
+               {"type", one.operation.type},
+               {"state", one.ended_at_us == 0 ? "open" : "failed"},
+               {"payload", printable(one.operation.payload)},
+               {"requested_at_us", one.requested_at_us}};
+  if (one.ended_at_us != 0) json["ended_at_us"] = one.ended_at_us;
+  if (!one.error.empty()) json["error"] = printable(one.error);
+  return json;
+}
+
+Result<Exit> run_operations(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  std::vector<relay::RecordedOperation> operations = WARREN_TRY(ledger->list_operations(kShown));
+  Json list = Json::array();
+  for (const relay::RecordedOperation& one : operations) {
+    Json json = operation_json(one);
+    if (args.has("json")) {
+      list.push_back(std::move(json));
+      continue;
+    }
+    context.out.print("{} {} {} {}{}\n", one.operation.id, one.operation.type, json["state"].get<std::string>(),
+                      printable(one.operation.payload), one.error.empty() ? "" : ": " + printable(one.error));
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
 
 Result<Exit> run_archive_list(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
@@ -151,15 +225,23 @@ Command make_dead() {
                .positionals = {letter},
                .options = {json_option()},
                .handler = run_dead_show};
-  Command again{.name = "redeliver",
-                .summary = "Retry the delivery of a dead letter",
-                .details = "",
-                .positionals = {letter},
-                .handler = run_redeliver};
+  std::vector<Option> waiting = {
+      {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
+      {.name = "no-wait", .help = "only request it"}};
+  Command again{
+      .name = "redeliver",
+      .summary = "Retry the delivery of a dead letter",
+      .details =
+          "Returns once it is delivered, or waits for a recipient that is not active; the exit status is 1 if "
+          "it failed again.",
+      .positionals = {letter},
+      .options = waiting,
+      .handler = run_redeliver};
   Command discard{.name = "discard",
                   .summary = "Dismiss a dead letter",
                   .details = "",
                   .positionals = {letter},
+                  .options = waiting,
                   .handler = run_discard};
   return {.name = "dead",
           .summary = "Dead letters: messages that could not be delivered",
@@ -208,7 +290,12 @@ std::vector<Command> make_relay_caretakers() {
                             {.name = "deep", .help = "also read every attachment"},
                             json_option()},
                 .handler = run_fsck};
-  return {make_dead(), make_archive(), backup, adopt, check};
+  Command operations{.name = "operations",
+                     .summary = "List requests that the relay has not carried out yet, or that failed",
+                     .details = "Newest first. Failed ones are kept as long as the archive.",
+                     .options = {json_option()},
+                     .handler = run_operations};
+  return {make_dead(), operations, make_archive(), backup, adopt, check};
 }
 
 }  // namespace warren::cli

@@ -3,6 +3,7 @@
 #include <set>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::int64_t kPollNs = 20'000'000;
+constexpr std::size_t kLettersSearched = 10'000;
 constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower
 
 // The order in which a delivery reaches the states of `--wait`.
@@ -35,22 +37,44 @@ int rank_of(relay::DeliveryState state) {
   }
 }
 
-Status check_delivery(const relay::Delivery& delivery) {
-  if (delivery.state != relay::DeliveryState::kNacked && delivery.state != relay::DeliveryState::kDead) return Ok{};
-  return Error(Code::kUnavailable, fmt::format("{} by {}: {}", relay::name_of(delivery.state),
-                                               quote(delivery.recipient), printable(delivery.error)));
+// What the sender or an operator can do about a message that was not delivered.
+std::string what_to_do(relay::Ledger& ledger, const std::string& id) {
+  Result<std::vector<relay::DeadLetter>> letters = ledger.list_dead(kLettersSearched);
+  if (!letters.ok()) return "see `warren relay dead list`";
+  for (const relay::DeadLetter& letter : *letters) {
+    if (letter.message_id != id) continue;
+    return fmt::format(
+        "it is kept as dead letter {0}: `warren relay dead redeliver {0}` tries again, `dead discard {0}`"
+        " dismisses it",
+        letter.id);
+  }
+  return "see `warren relay dead list`";
+}
+
+Status check_delivery(relay::Ledger& ledger, const relay::Delivery& delivery) {
+  std::string why = delivery.error.empty() ? "no reason was given" : printable(delivery.error);
+  if (delivery.state == relay::DeliveryState::kNacked) {
+    return Error(Code::kUnavailable, fmt::format("{} refused the message: {}", quote(delivery.recipient), why));
+  }
+  if (delivery.state != relay::DeliveryState::kDead) return Ok{};
+  return Error(Code::kUnavailable,
+               fmt::format("the message could not be delivered to {}: {}", quote(delivery.recipient), why),
+               what_to_do(ledger, delivery.message_id));
 }
 
 // Whether every delivery has reached the state. Fails if one never will.
 Result<bool> has_reached(relay::Ledger& ledger, const std::string& id, int wanted) {
   std::optional<relay::StoredMessage> message = WARREN_TRY(ledger.find_message(id));
   if (!message) return false;
-  if (message->message.status == "failed") return Error(Code::kUnavailable, printable(message->message.error));
   std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
   bool is_enough = true;
   for (const relay::Delivery& delivery : deliveries) {
-    WARREN_TRY(check_delivery(delivery));
+    WARREN_TRY(check_delivery(ledger, delivery));
     is_enough = is_enough && rank_of(delivery.state) >= wanted;
+  }
+  bool is_refused = message->message.status == "failed" && deliveries.empty();
+  if (is_refused) {
+    return Error(Code::kUnavailable, printable(message->message.error), what_to_do(ledger, id));
   }
   return is_enough;
 }
@@ -85,7 +109,7 @@ Result<std::string> read_body(Context& context) {
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   auto root = WARREN_TRY(open_relay_root(context, args));
-  auto client = WARREN_TRY(open_relay_client(context, *root, args.get("from")));
+  auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::move(to)};
   message.kind = args.get("kind");
   message.thread = args.find("thread").value_or("");
@@ -222,13 +246,8 @@ Result<Exit> run_channels(Context& context, const Arguments& args) {
 }
 
 std::vector<Option> send_options() {
-  return {
-      {.name = "from",
-       .letter = 'f',
-       .value = "NAME",
-       .help = "the sending agent",
-       .fallback = "Operator",
-       .environment = "AGENT_RELAY_NAME"},
+  std::vector<Option> options = relay_sender_options("the sending agent");
+  std::vector<Option> own = {
       {.name = "kind",
        .value = "KIND",
        .help = "message, ack, nack, status, subscribe, unsubscribe",
@@ -250,9 +269,33 @@ std::vector<Option> send_options() {
        .choices = {"delivered", "read", "acked"}},
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
       json_option()};
+  options.insert(options.end(), own.begin(), own.end());
+  return options;
 }
 
 }  // namespace
+
+Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay::DeadLetter& letter,
+                           std::int64_t until_ns) {
+  const std::string& id = letter.message_id;
+  for (;;) {
+    std::vector<relay::Delivery> deliveries = WARREN_TRY(ledger.list_deliveries(id));
+    auto is_its = [&](const relay::Delivery& delivery) { return delivery.recipient == letter.recipient; };
+    bool is_about_one = std::any_of(deliveries.begin(), deliveries.end(), is_its);
+    bool is_open = false;
+    for (const relay::Delivery& delivery : deliveries) {
+      if (is_about_one && !is_its(delivery)) continue;
+      if (delivery.state == relay::DeliveryState::kDead) WARREN_TRY(check_delivery(ledger, delivery));
+      is_open = is_open || delivery.state == relay::DeliveryState::kPending;
+    }
+    if (!is_open) return Ok{};
+    if (context.clock.monotonic_ns() > until_ns) {
+      return Error(Code::kTimeout, fmt::format("{} is not delivered yet", quote(id)),
+                   "the delivery continues: see `warren relay status`");
+    }
+    ::poll(nullptr, 0, 10);
+  }
+}
 
 std::vector<Command> make_relay_messages() {
   Positional body{.name = "BODY", .help = "the text (default: standard input)", .times = Times::kOptional};

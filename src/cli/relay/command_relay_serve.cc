@@ -152,13 +152,25 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
   return Exit::kOk;
 }
 
-// Where the running relay serves its metrics, by its own stats.json; empty: nowhere.
-std::string metrics_address(const relay::Root& root) {
+// What the running relay says about itself, in its stats.json.
+struct Stats {
+  std::string metrics;  // where it serves its metrics; "": nowhere
+  std::vector<std::string> problems;
+};
+
+Stats stats_of_relay(const relay::Root& root) {
+  Stats out;
   Result<Json> stats = read_relay_stats(root);
   Result<ProcessIdentity> process = root.find_holder();
-  if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return "";
-  auto found = stats->find("metrics");
-  return found != stats->end() && found->is_string() ? printable(found->get<std::string>()) : "";
+  if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return out;
+  auto metrics = stats->find("metrics");
+  if (metrics != stats->end() && metrics->is_string()) out.metrics = printable(metrics->get<std::string>());
+  auto problems = stats->find("problems");
+  if (problems == stats->end() || !problems->is_array()) return out;
+  for (const Json& one : *problems) {
+    if (one.is_string()) out.problems.push_back(printable(one.get<std::string>()));
+  }
+  return out;
 }
 
 // The ledger is unreachable, but a relay may be running and waiting for it.
@@ -178,7 +190,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   if (is_away && !args.has("MESSAGE")) return show_unreachable_ledger(context, args, is_up, opened.error());
   auto ledger = WARREN_TRY(std::move(opened));
   if (args.has("MESSAGE")) return show_message(context, args, *ledger);
-  std::string metrics = is_up ? metrics_address(*root) : "";
+  Stats stats = is_up ? stats_of_relay(*root) : Stats{};
   Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
   relay::Counts counts = WARREN_TRY(ledger->count());
   if (args.has("json")) {
@@ -186,18 +198,24 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"up", is_up},
                  {"messages", counts.messages},
                  {"deliveries", counts.deliveries},
-                 {"dead_letters", counts.dead_letters}};
-    if (!metrics.empty()) json["metrics"] = metrics;
+                 {"dead_letters", counts.dead_letters},
+                 {"failed_operations", counts.failed_operations},
+                 {"problems", stats.problems}};
+    if (!stats.metrics.empty()) json["metrics"] = stats.metrics;
     Result<ProcessIdentity> process = root->find_holder();
     if (is_up && process.ok()) json["pid"] = process->pid;
     context.out.json(json);
     return exit;
   }
   context.out.print("{}\n", is_up ? "up" : "down");
-  if (!metrics.empty()) context.out.print("metrics: http://{}/metrics\n", metrics);
+  for (const std::string& problem : stats.problems) context.out.print("problem: {}\n", problem);
+  if (!stats.metrics.empty()) context.out.print("metrics: http://{}/metrics\n", stats.metrics);
   for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
   for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
   context.out.print("dead letters: {}\n", counts.dead_letters);
+  if (counts.failed_operations > 0) {
+    context.out.print("failed operations: {} (`warren relay operations` lists them)\n", counts.failed_operations);
+  }
   return exit;
 }
 

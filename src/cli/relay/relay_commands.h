@@ -14,18 +14,25 @@
 
 namespace warren::cli {
 
-std::vector<Command> make_relay_servers();     // up, down, status, tail
-std::vector<Command> make_relay_messages();    // send, broadcast, inbox, ack, nack, channels
+std::vector<Command> make_relay_servers();   // up, down, status, tail
+std::vector<Command> make_relay_messages();  // send, broadcast, inbox, ack, nack, channels
+// Until the letter's delivery was made, or waits for its recipient. Fails if it died again.
+Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay::DeadLetter& letter,
+                           std::int64_t until_ns);
 std::vector<Command> make_relay_agents();      // agents, spawn, release
-std::vector<Command> make_relay_caretakers();  // dead, archive, backup, adopt, fsck
+std::vector<Command> make_relay_caretakers();  // dead, operations, archive, backup, adopt, fsck
 
 Command make_relay_top();
 
 Option relay_root_option();
 Result<std::string> relay_root_path(Context& context, const Arguments& args);
 Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
-// With the token from the environment, if it is this agent's.
+// With the token from the environment, if it is this agent's. An agent that is not registered is an error that names
+// similar ones: a typo must not create a mailbox.
 Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root, const std::string& agent);
+// For `--from`: `--register` registers the agent, and nobody has to register the default sender.
+std::vector<Option> relay_sender_options(std::string_view help);
+Result<std::unique_ptr<relay::Client>> open_relay_sender(Context& context, relay::Root& root, const Arguments& args);
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,
                                                          relay::LedgerUse use);
 

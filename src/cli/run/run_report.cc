@@ -22,8 +22,6 @@ class RunReport final : public RunObserver {
     if (!error.hint().empty()) err_.line(fmt::format("hint: {}", error.hint()));
   }
 
-  void on_recovery(const Recovery& recovery) override { print_recovery(err_, recovery); }
-
   void on_start(const RunFacts& facts) override {
     if (err_.is_terminal()) {
       err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
@@ -95,7 +93,6 @@ class AgentFsReport final : public RunObserver {
 
   void on_warning(const std::string& message) override { err_.line("warren: " + message); }
   void on_failure(const Error& error) override { err_.line(fmt::format("Error: {}", error.message())); }
-  void on_recovery(const Recovery& recovery) override { print_recovery(err_, recovery); }
 
   void on_start(const RunFacts& facts) override {
     is_owner_ = facts.entered_as != EnteredAs::kJoiner;

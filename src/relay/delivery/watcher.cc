@@ -36,6 +36,13 @@ constexpr std::uint32_t kAgentsEvents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN
 
 std::int64_t mtime_ns(const struct stat& info) { return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec; }
 
+Sighting sighting_of(const struct stat& info) { return {static_cast<std::uint64_t>(info.st_size), mtime_ns(info)}; }
+
+Sighting look_at(int dir, const std::string& name) {
+  struct stat info {};
+  return ::fstatat(dir, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 ? sighting_of(info) : Sighting{};
+}
+
 // The first `count` message files of a directory by name, and whether there are more. Reads the directory once, and
 // keeps only that many names.
 struct Oldest {
@@ -132,8 +139,9 @@ void Watcher::take_events() {
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       inotify_event raw{};
       std::memcpy(&raw, buffer.data() + at, sizeof raw);
-      std::string_view name(buffer.data() + at + sizeof raw);
-      on_event(raw.wd, raw.mask, raw.len > 0 ? name : std::string_view());
+      // An event about the watched directory itself has no name, and nothing need follow it.
+      std::string_view name = raw.len > 0 ? std::string_view(buffer.data() + at + sizeof raw) : std::string_view();
+      on_event(raw.wd, raw.mask, name);
       at += sizeof raw + raw.len;
     }
     // The kernel stops before an event that does not fit. If any event would have fitted, none is left.
@@ -187,9 +195,9 @@ void Watcher::on_outbox(const std::string& agent, std::uint32_t mask, std::strin
   if (box.ready.size() + box.settling.size() >= kReady) {
     box.needs_scan = true;
   } else if ((mask & IN_MOVED_TO) != 0) {
-    box.ready.push_back({std::string(name), true, now});
+    box.ready.push_back({std::string(name), true, now, {}});
   } else {
-    box.settling.try_emplace(std::string(name), Settling{now, now + settle_ns(), 0});
+    box.settling.try_emplace(std::string(name), Settling{now, now + settle_ns(), {}});
   }
   busy_.insert(agent);
 }
@@ -215,8 +223,8 @@ void Watcher::rescan_soon_after(const Error& why) {
   if (why.code() == Code::kLimit) rescan_at_ns_ = std::min(rescan_at_ns_, clock_.monotonic_ns() + kRescanShortageNs);
 }
 
-// Files found by a scan may be half-written: they are offered after the settle time if their size has not changed. (The
-// reader compares sizes; a file that was empty is checked again.)
+// Files found by a scan may be half-written: they are offered after the settle time, with what was seen now, and
+// whoever reads one that has changed since must call look_again().
 void Watcher::scan(const std::string& agent, Box& box) {
   box.needs_scan = false;
   Result<Fd> outbox = root_.open_outbox(agent);
@@ -248,16 +256,17 @@ void Watcher::scan(const std::string& agent, Box& box) {
   std::erase_if(box.ready, [&](const Item& item) { return listed.contains(item.file); });
   for (std::string& name : found->names) {
     bool is_complete = known.contains(name);
-    box.page.push_back({std::move(name), is_complete, now});
+    Sighting sighting = is_complete ? Sighting{} : look_at(outbox->get(), name);
+    box.page.push_back({std::move(name), is_complete, now, sighting});
   }
   box.page_at_ns = now + settle_ns();
 }
 
 // An empty file is waited for. One that stays empty is not a valid message: it is offered, so that its sender gets an
 // error.
-bool Watcher::is_growing(const Settling& one, const struct stat& info, std::int64_t now) {
-  if (static_cast<std::uint64_t>(info.st_size) != one.size) return true;
-  return info.st_size == 0 && now - one.first_seen_ns < kEmptyNs;
+bool Watcher::is_growing(const Settling& one, const Sighting& now_seen, std::int64_t now) {
+  if (now_seen != one.seen) return true;
+  return now_seen.size == 0 && now - one.first_seen_ns < kEmptyNs;
 }
 
 void Watcher::settle(const std::string& agent, Box& box) {
@@ -275,12 +284,12 @@ void Watcher::settle(const std::string& agent, Box& box) {
       ++at;
     } else if (::fstatat(outbox->get(), at->first.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       at = box.settling.erase(at);
-    } else if (S_ISREG(info.st_mode) && is_growing(one, info, now)) {
-      one.size = static_cast<std::uint64_t>(info.st_size);
+    } else if (S_ISREG(info.st_mode) && is_growing(one, sighting_of(info), now)) {
+      one.seen = sighting_of(info);
       one.look_at_ns = now + settle_ns();
       ++at;
     } else {
-      box.ready.push_back({at->first, false, one.first_seen_ns});
+      box.ready.push_back({at->first, false, one.first_seen_ns, sighting_of(info)});
       at = box.settling.erase(at);
     }
   }
@@ -305,7 +314,8 @@ std::size_t Watcher::take_from(const std::string& agent, Box& box, std::size_t l
     if (!from_page && box.needs_scan) break;  // the outbox has more files, and they are older
     std::deque<Item>& queue = from_page ? box.page : box.ready;
     if (queue.empty()) break;
-    out.push_back({agent, std::move(queue.front().file), queue.front().is_complete, queue.front().first_seen_ns});
+    Item& first = queue.front();
+    out.push_back({agent, std::move(first.file), first.is_complete, first.first_seen_ns, first.seen});
     queue.pop_front();
     box.tokens -= 1;
     ++taken;
@@ -341,8 +351,8 @@ bool Watcher::has_backlog() const {
 void Watcher::look_again(const Candidate& candidate) {
   auto found = boxes_.find(candidate.agent);
   if (found == boxes_.end()) return;
-  std::int64_t look_at = clock_.monotonic_ns() + settle_ns();
-  found->second.settling.insert_or_assign(candidate.file, Settling{candidate.first_seen_ns, look_at, 0});
+  std::int64_t look_at_ns = clock_.monotonic_ns() + settle_ns();
+  found->second.settling.insert_or_assign(candidate.file, Settling{candidate.first_seen_ns, look_at_ns, {}});
   busy_.insert(candidate.agent);
 }
 
@@ -350,7 +360,7 @@ void Watcher::put_back(const std::vector<Candidate>& all) {
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
     auto found = boxes_.find(at->agent);
     if (found == boxes_.end()) continue;
-    found->second.page.push_front({at->file, at->is_complete, at->first_seen_ns});
+    found->second.page.push_front({at->file, at->is_complete, at->first_seen_ns, at->seen});
     busy_.insert(at->agent);
   }
 }

@@ -29,11 +29,19 @@
 
 namespace warren::relay {
 
+// A file as it was when it was looked at.
+struct Sighting {
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+  bool operator==(const Sighting&) const = default;
+};
+
 struct Candidate {
   std::string agent;
   std::string file;
   bool is_complete = false;  // was renamed here; otherwise it may still be growing
   std::int64_t first_seen_ns = 0;
+  Sighting seen;  // unless it is complete: a settle time ago. If it has changed since, it is still being written
 };
 
 struct LeftInbox {
@@ -88,11 +96,12 @@ class Watcher {
     std::string file;
     bool is_complete;
     std::int64_t first_seen_ns;
+    Sighting seen;
   };
   struct Settling {
     std::int64_t first_seen_ns;
     std::int64_t look_at_ns;
-    std::uint64_t size;
+    Sighting seen;
   };
   struct Box {
     std::deque<Item> page;  // from a scan of the outbox; goes before `ready`
@@ -122,7 +131,7 @@ class Watcher {
   void on_overflow();
   void scan(const std::string& agent, Box& box);
   void settle(const std::string& agent, Box& box);
-  static bool is_growing(const Settling& one, const struct stat& info, std::int64_t now);
+  static bool is_growing(const Settling& one, const Sighting& now_seen, std::int64_t now);
   void refill(Box& box) const;
   std::size_t take_from(const std::string& agent, Box& box, std::size_t limit, std::vector<Candidate>& out);
   bool is_idle(const Box& box) const;

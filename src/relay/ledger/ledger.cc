@@ -139,6 +139,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
   }
   WARREN_TRY(ledger->prepare_messages());
   WARREN_TRY(ledger->prepare_others());
+  WARREN_TRY(ledger->prepare_operations());
   WARREN_TRY(ledger->prepare_agents());
   WARREN_TRY(ledger->prepare_attachments());
   WARREN_TRY(ledger->prepare_sweep());
@@ -152,6 +153,7 @@ Status Ledger::create_tables() {
   if (db_->is_shared()) WARREN_TRY(Homes::create_tables(*db_));
   WARREN_TRY(db_->execute(kLedgerTables));
   WARREN_TRY(db_->execute(kUnreadIndex));
+  WARREN_TRY(create_operation_tables());
   WARREN_TRY(create_agent_tables());
   WARREN_TRY(create_attachment_tables());
   if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
@@ -184,7 +186,8 @@ Status Ledger::prepare_messages() {
       {&states_, "SELECT state FROM deliveries WHERE message_id = ?1"},
       {&finish_, "UPDATE messages SET processed_at = ?2, status = ?3 WHERE message_id = ?1"},
       {&add_dead_, "INSERT INTO dead_letters(message_id, recipient, reason, died_at) VALUES (?,?,?,?)"},
-      {&close_dead_, "UPDATE dead_letters SET closed_at = ?2, resolution = ?3 WHERE id = ?1 AND closed_at IS NULL"},
+      {&close_dead_,
+       "UPDATE dead_letters SET closed_at = ?2, resolution = ?3 WHERE id = ?1 AND closed_at IS NULL RETURNING id"},
       {&find_message_, "SELECT " WARREN_MESSAGE " FROM messages WHERE message_id = ?"},
       {&find_delivery_, "SELECT " WARREN_DELIVERY " FROM deliveries WHERE id = ?"},
       {&find_in_inbox_, "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ? AND inbox_name = ?"},
@@ -227,9 +230,7 @@ Status Ledger::prepare_others() {
       {&count_messages_, "SELECT status, count(*) FROM messages GROUP BY status"},
       {&count_deliveries_, "SELECT state, count(*) FROM deliveries GROUP BY state"},
       {&count_dead_, "SELECT count(*) FROM dead_letters WHERE closed_at IS NULL"},
-      {&operations_,
-       "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL ORDER BY id LIMIT 256"},
-      {&complete_, "UPDATE pending_operations SET completed_at = ?2 WHERE id = ?1"},
+      {&is_closed_, "SELECT 1 FROM dead_letters WHERE closed_at IS NOT NULL AND id = ?"},
       {&wrong_statuses_,
        "SELECT message_id, status FROM messages m WHERE status IN ('processing', 'completed') AND (status ="
        " 'processing') <> EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.message_id AND d.state IN"
@@ -243,13 +244,12 @@ Status Ledger::prepare_others() {
        "INSERT INTO orchestrator_state(key, value, updated_at) VALUES (?,?,?) ON CONFLICT(key) DO UPDATE SET value ="
        " excluded.value, updated_at = excluded.updated_at"},
   };
-  request_ = WARREN_TRY(
-      db_->prepare_insert("INSERT INTO pending_operations(operation_type, payload, created_at) VALUES (?,?,?)"));
   return prepare_all(statements);
 }
 
 Status Ledger::prepare_shared() {
   const Prepared statements[] = {
+      {&lock_dead_, "SELECT id FROM dead_letters WHERE id = ?1 FOR UPDATE"},
       {&claim_routed_,
        "SELECT " WARREN_DELIVERY ", (SELECT content FROM message_bodies b WHERE b.message_id = deliveries.message_id)"
        " FROM deliveries WHERE home = ?1 AND state = 'routed' AND strpos(?3, ',' || recipient || ',') = 0 AND "
@@ -354,7 +354,8 @@ Status Ledger::update_status(std::string_view message_id) {
   Rows rows = states_.bind(1, message_id).rows();
   while (WARREN_TRY(rows.next())) {
     DeliveryState state = WARREN_TRY(parse_state(rows.text(0)));
-    bool is_open = state == DeliveryState::kPending || state == DeliveryState::kStored || state == DeliveryState::kHeld;
+    bool is_open = state == DeliveryState::kPending || state == DeliveryState::kStored ||
+                   state == DeliveryState::kHeld || state == DeliveryState::kRouted;
     if (is_open) return Ok{};
     is_dead = is_dead || state == DeliveryState::kDead;
   }
@@ -376,7 +377,9 @@ Status Ledger::bury_message(std::string_view message_id, std::string_view reason
 }
 
 Status Ledger::close_dead_letter(std::int64_t id, std::string_view resolution) {
-  return close_dead_.bind(1, id).bind(2, clock_.now_us()).bind(3, resolution).run();
+  std::optional<std::int64_t> closed =
+      WARREN_TRY(close_dead_.bind(1, id).bind(2, clock_.now_us()).bind(3, resolution).find_integer());
+  return closed ? Status(Ok{}) : Status(Error(Code::kConflict, fmt::format("dead letter {} is closed", id)));
 }
 
 Status Ledger::put_agent(const AgentRow& agent) {
@@ -399,8 +402,6 @@ Status Ledger::unsubscribe(std::string_view channel, std::string_view agent) {
   if (homes_) homes_->note_agents_changed();
   return unsubscribe_.bind(1, channel).bind(2, agent).run();
 }
-
-Status Ledger::complete_operation(std::int64_t id) { return complete_.bind(1, id).bind(2, clock_.now_us()).run(); }
 
 Status Ledger::put_value(std::string_view key, std::string_view value) {
   std::string name = scoped(key);

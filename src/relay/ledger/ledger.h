@@ -144,10 +144,22 @@ struct DeadLetter {
 // A request to the relay, made through the ledger.
 struct Operation {
   std::int64_t id = 0;
-  std::string type;  // redeliver, discard
+  std::string type;  // redeliver, discard, collect, spawn, release, carry
   std::string payload;
 };
 std::string text_in(const Json& payload, const char* key);  // "" if there is none
+
+struct OperationEnd {
+  std::int64_t id = 0;
+  std::string error;  // "": it succeeded
+};
+
+struct RecordedOperation {
+  Operation operation;
+  std::int64_t requested_at_us = 0;
+  std::int64_t ended_at_us = 0;  // 0: still open
+  std::string error;
+};
 
 struct MessageFilter {
   std::int64_t before_id = INT64_MAX;
@@ -170,6 +182,7 @@ struct Counts {
   std::map<std::string, std::int64_t> messages;    // by status
   std::map<std::string, std::int64_t> deliveries;  // by state
   std::int64_t dead_letters = 0;
+  std::int64_t failed_operations = 0;
 };
 
 struct Finished {
@@ -226,7 +239,7 @@ class Ledger {
   Status update_status(std::string_view message_id);
   Status bury(const Delivery& delivery, std::string_view reason);  // dead, with a dead letter
   Status bury_message(std::string_view message_id, std::string_view reason);
-  Status close_dead_letter(std::int64_t id, std::string_view resolution);
+  Status close_dead_letter(std::int64_t id, std::string_view resolution);  // kConflict: it is closed already
 
   Result<std::optional<StoredMessage>> find_message(std::string_view id);
   Result<std::optional<Delivery>> find_delivery(std::int64_t id);
@@ -263,11 +276,18 @@ class Ledger {
   Result<std::vector<StoredMessage>> list_messages(const MessageFilter& filter);
   Result<Counts> count();
 
-  // Adds an operation for the relay at the home of `agent`; without an agent, for this one.
-  Status request(std::string_view type, std::string_view payload, std::string_view agent = {});
-  Status request_at(std::string_view home, std::string_view type, std::string_view payload);
+  // Operations: ledger_operations.cc. request() adds one for the relay at the home of `agent`; without an agent, for
+  // this one. Returns its id.
+  Result<std::int64_t> request(std::string_view type, std::string_view payload, std::string_view agent = {});
+  Result<std::int64_t> request_at(std::string_view home, std::string_view type, std::string_view payload);
+  // One at a time for each letter and type. kConflict: the letter is closed; kBusy: the same was requested before, and
+  // is not done yet.
+  Result<std::int64_t> request_for_letter(std::int64_t letter, std::string_view type);
+  Error no_letter(std::int64_t id);  // why there is no open dead letter with that number
   Result<std::vector<Operation>> open_operations();
-  Status complete_operation(std::int64_t id);
+  Status end_operation(const OperationEnd& end);
+  Result<std::optional<OperationEnd>> find_end(std::int64_t operation);       // nothing: it has not ended
+  Result<std::vector<RecordedOperation>> list_operations(std::size_t limit);  // open and failed ones, newest first
 
   Result<std::optional<std::string>> find_value(std::string_view key);  // orchestrator_state
   Status put_value(std::string_view key, std::string_view value);
@@ -339,6 +359,8 @@ class Ledger {
   Result<std::size_t> enter_some(std::size_t limit);
   Status prepare_attachments();
   Status prepare_sweep();
+  Status create_operation_tables();
+  Status prepare_operations();
   Status prepare_shared();
   static Result<Delivery> delivery_of(Rows& rows);
   static StoredMessage message_of(Rows& rows);
@@ -348,6 +370,7 @@ class Ledger {
   std::unique_ptr<LedgerEngine> db_;
   Clock& clock_;
   std::unique_ptr<Homes> homes_;
+  bool has_operation_errors_ = false;
   bool keeps_arrivals_ = false;
   bool reads_arrivals_ = false;
   std::int64_t message_number_ = 0;  // the last one assigned
@@ -358,6 +381,8 @@ class Ledger {
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;
+  Statement find_operation_, fail_operation_, find_outcome_, list_operations_, count_failed_, remove_errors_;
+  Statement lock_dead_, is_closed_;
   Statement set_pid_, list_lives_, find_life_, next_life_, put_life_, home_of_life_;
   Statement find_state_, newest_state_, newest_version_, save_state_, drop_states_;
   Statement wrong_statuses_, is_needed_, claim_routed_, reroute_;

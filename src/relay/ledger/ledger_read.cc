@@ -161,6 +161,8 @@ Result<Counts> Ledger::count() {
   while (WARREN_TRY(rows.next())) counts.deliveries[std::string(rows.text(0))] = rows.integer(1);
   counts.dead_letters = WARREN_TRY(count_dead_.find_integer())
   .value_or(0);
+  if (has_operation_errors_) counts.failed_operations = WARREN_TRY(count_failed_.find_integer())
+  .value_or(0);
   if (!reads_arrivals_) return counts;
   std::int64_t arrivals = WARREN_TRY(count_arrivals_.find_integer())
   .value_or(0);
@@ -174,15 +176,6 @@ Result<Counts> Ledger::count() {
 std::string text_in(const Json& payload, const char* key) {
   bool is_text = payload.is_object() && payload.contains(key) && payload[key].is_string();
   return is_text ? payload[key].get<std::string>() : "";
-}
-
-Result<std::vector<Operation>> Ledger::open_operations() {
-  std::vector<Operation> found;
-  Rows rows = (homes_ ? operations_.bind(1, home()) : operations_).rows();
-  while (WARREN_TRY(rows.next())) {
-    found.push_back({rows.integer(0), std::string(rows.text(1)), std::string(rows.text(2))});
-  }
-  return found;
 }
 
 Result<std::optional<std::string>> Ledger::find_value(std::string_view key) {

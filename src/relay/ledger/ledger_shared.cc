@@ -116,18 +116,4 @@ Status Ledger::reroute(const Delivery& d) {
   return reroute_.bind(1, d.id).bind(2, d.home).bind(3, d.deadline_ms).bind(4, clock_.now_us()).run();
 }
 
-Status Ledger::request(std::string_view type, std::string_view payload, std::string_view agent) {
-  std::optional<std::string> home;
-  if (homes_) home = WARREN_TRY(homes_->find(agent));
-  return request_at(home.value_or(this->home()), type, payload);
-}
-
-Status Ledger::request_at(std::string_view home, std::string_view type, std::string_view payload) {
-  std::optional<std::int64_t> id =
-      WARREN_TRY(request_.bind(1, type).bind(2, payload).bind(3, clock_.now_us()).find_integer());
-  if (!homes_) return Ok{};
-  homes_->wake(home);
-  return homes_->own_operation(id.value_or(0), home);
-}
-
 }  // namespace warren::relay

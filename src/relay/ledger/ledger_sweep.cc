@@ -69,8 +69,4 @@ Result<bool> Ledger::remove_finished(std::string_view message_id) {
   return true;
 }
 
-Status Ledger::remove_operations(std::int64_t before_us, std::size_t limit) {
-  return remove_operations_.bind(1, before_us).bind(2, std::uint64_t{limit}).run();
-}
-
 }  // namespace warren::relay

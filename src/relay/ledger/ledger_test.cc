@@ -180,7 +180,7 @@ TEST_F(LedgerTest, RequestsFromOtherProcessesAreSeenAndCompletedOnce) {
   std::vector<Operation> operations = *ledger->open_operations();
   ASSERT_EQ(operations.size(), 2U);
   EXPECT_EQ(operations[0].type, "discard");
-  ASSERT_OK(ledger->complete_operation(operations[0].id));
+  ASSERT_OK(ledger->end_operation({operations[0].id}));
   EXPECT_EQ(ledger->open_operations()->size(), 1U);
 }
 

@@ -169,15 +169,25 @@ Status Lives::plan_start(Plan& plan, const Operation& operation) {
     report_life(plan, life.spawner, life, "spawned");
     log_.note(Severity::kInfo, "agent_spawned",
               {{"agent", life.name}, {"spawner", life.spawner}, {"cli", life.cli}, {"pid", life.process.pid}});
+    plan.supervision.lives.push_back(std::move(life));
   } else {
-    life.state = LifeState::kFailed;
-    life.outcome = child.error().message();
-    life.ended_at_us = clock_.now_us();
-    notices_.nack(plan, life.spawner, life.message_id, child.error());
-    log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
+    note_start_failed(plan, std::move(life), child.error());
   }
-  plan.supervision.lives.push_back(std::move(life));
   return Ok{};
+}
+
+void Lives::give_up_start(Plan& plan, const Operation& operation, const Error& why) {
+  const Life* asked = supervisor_.find_asked(message_of(operation));
+  if (asked != nullptr) note_start_failed(plan, *asked, why);
+}
+
+void Lives::note_start_failed(Plan& plan, Life life, const Error& why) {
+  life.state = LifeState::kFailed;
+  life.outcome = why.message();
+  life.ended_at_us = clock_.now_us();
+  notices_.nack(plan, life.spawner, life.message_id, why);
+  log_.note(Severity::kError, "spawn_failed", {{"agent", life.name}, {"error", life.outcome}});
+  plan.supervision.lives.push_back(std::move(life));
 }
 
 void Lives::report_life(Plan& plan, const std::string& agent, const Life& life, std::string_view state) {

@@ -52,6 +52,7 @@ class Lives {
   // Operations: `spawn`, from plan_spawn(), and `release`, from another relay.
   bool is_asked_here(const Operation& operation) const;
   Status plan_start(Plan& plan, const Operation& operation);
+  void give_up_start(Plan& plan, const Operation& operation, const Error& why);
   Status plan_release_for(Plan& plan, const Json& payload);
 
   Status record(const Plan& plan);
@@ -73,6 +74,7 @@ class Lives {
   Status check_spawn(const Plan& plan, const SpawnRequest& request, const std::string& spawner) const;
   Status check_name_to_spawn(const Plan& plan, const std::string& name, const std::string& spawner) const;
   Result<Child> start_agent(Life& life);
+  void note_start_failed(Plan& plan, Life life, const Error& why);
   Result<std::string> find_home_of_life(const std::string& name);
   Status release_here(Plan& plan, const ReleaseRequest& request, const Releaser& by);
   void release(Plan& plan, const Life& life, std::string_view releaser, std::string_view why);

@@ -25,6 +25,7 @@ constexpr std::array<Described, kTallies> kDescribed = {{
     {"refused", "Messages answered with a nack instead of being sent"},
     {"retries", "Deliveries to be retried because they, or one before them, failed"},
     {"dead_letters", "Messages that became dead letters"},
+    {"operations_failed", "Requests of operators and agents that could not be carried out"},
     {"rounds", "Successful rounds"},
     {"rounds_failed", "Rounds that failed and were retried"},
     {"inotify_overflows", "Times the kernel dropped events"},

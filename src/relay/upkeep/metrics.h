@@ -30,6 +30,7 @@ enum class Tally {
   kRefused,
   kRetries,
   kDeadLetters,
+  kOperationsFailed,
   kRounds,
   kRoundsFailed,
   kOverflows,
@@ -37,7 +38,7 @@ enum class Tally {
   kLedgerRemoved,
   kDoneRemoved,
 };
-inline constexpr std::size_t kTallies = 15;
+inline constexpr std::size_t kTallies = 16;
 
 // Upper bounds of the histogram's buckets, in seconds. One more bucket has no bound.
 inline constexpr std::array<double, 17> kLatencyBounds = {

@@ -28,6 +28,9 @@ void Upkeep::note_round(const Plan& plan) {
   note_changes(plan.changes);
   note_changes(plan.acks);
   note_requests(plan);
+  for (const OperationEnd& one : plan.operations) {
+    if (!one.error.empty()) metrics_.add(Tally::kOperationsFailed);
+  }
   if (!plan.agents.empty()) count_agents();
   if (clock_.monotonic_ns() >= outboxes_at_ns_) count_outbox_files();
   housekeeper_->note_change();

@@ -1,0 +1,146 @@
+#include "changes/apply_record.h"
+
+#include <random>
+
+#include <fmt/format.h>
+
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::string_view kRecordMagic = "warren-apply-record-1\n";
+constexpr std::size_t kRecordBytesMax = std::size_t{4} << 30;
+
+void put_text(std::string& out, std::string_view text) {
+  std::uint64_t size = text.size();
+  for (int i = 0; i < 8; ++i) out += static_cast<char>((size >> (8 * i)) & 0xffU);
+  out += text;
+}
+
+std::optional<std::string> take_text(std::string_view& rest) {
+  if (rest.size() < 8) return std::nullopt;
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < 8; ++i) size |= std::uint64_t{static_cast<unsigned char>(rest[i])} << (8 * i);
+  rest.remove_prefix(8);
+  if (size > rest.size()) return std::nullopt;
+  std::string text(rest.substr(0, size));
+  rest.remove_prefix(size);
+  return text;
+}
+
+std::optional<std::uint64_t> parse_number(const std::string& text) {
+  std::uint64_t value = 0;
+  if (text.empty() || text.size() > 19 || text.find_first_not_of("0123456789") != text.npos) return std::nullopt;
+  for (char digit : text) value = value * 10 + static_cast<std::uint64_t>(digit - '0');
+  return value;
+}
+
+bool is_staging_name(std::string_view name) {
+  return name.starts_with(kStagingPrefix) && name.find('/') == name.npos && name.size() > kStagingPrefix.size();
+}
+
+Result<std::string> records_dir() {
+  std::string home = WARREN_TRY(agents_home());
+  return home + "/applies";
+}
+
+Result<std::string> path_of_record(const ApplyRecord& record) {
+  std::string dir = WARREN_TRY(records_dir());
+  return fmt::format("{}/{}", dir, record.staging.substr(kStagingPrefix.size()));
+}
+
+Result<std::string> canonical_agent(Store& store, struct stat& info) {
+  std::optional<struct stat> found = WARREN_TRY(find_host_file(store.path()));
+  if (!found) return Error(Code::kUnsupported, "cannot apply changes of an agent without a file");
+  info = *found;
+  return canonical_host_path(store.path());
+}
+
+}  // namespace
+
+std::string encode(const ApplyRecord& record) {
+  std::string out(kRecordMagic);
+  for (const std::string& text : {record.staging, record.base, record.agent, fmt::format("{}", record.device),
+                                  fmt::format("{}", record.inode), record.intent ? encode(*record.intent) : ""}) {
+    put_text(out, text);
+  }
+  for (const std::string& path : record.left) put_text(out, path);
+  return out;
+}
+
+Result<ApplyRecord> decode_record(std::string_view bytes) {
+  Error invalid(Code::kCorrupt, "the record of an apply is invalid");
+  if (!bytes.starts_with(kRecordMagic)) return invalid;
+  bytes.remove_prefix(kRecordMagic.size());
+  std::vector<std::string> texts;
+  while (!bytes.empty()) {
+    std::optional<std::string> text = take_text(bytes);
+    if (!text) return invalid;
+    texts.push_back(*std::move(text));
+  }
+  if (texts.size() < 6 || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
+  std::optional<std::uint64_t> device = parse_number(texts[3]);
+  std::optional<std::uint64_t> inode = parse_number(texts[4]);
+  if (!device || !inode) return invalid;
+  ApplyRecord record{.staging = texts[0], .base = texts[1], .agent = texts[2], .device = *device, .inode = *inode};
+  if (!texts[5].empty()) record.intent = WARREN_TRY(decode_intent(texts[5]));
+  if (record.intent && record.intent->staging != record.staging) return invalid;
+  record.left.assign(texts.begin() + 6, texts.end());
+  return record;
+}
+
+Result<ApplyRecord> new_record(Store& store, const std::string& base) {
+  if (!base.starts_with('/')) return Error(Code::kInvalid, fmt::format("the base {} is not absolute", quote(base)));
+  struct stat info {};
+  std::string agent = WARREN_TRY(canonical_agent(store, info));
+  std::random_device random;
+  std::string name = fmt::format("{}{:08x}{:08x}{:08x}{:08x}", kStagingPrefix, random(), random(), random(), random());
+  return ApplyRecord{.staging = std::move(name),
+                     .base = base,
+                     .agent = std::move(agent),
+                     .device = info.st_dev,
+                     .inode = info.st_ino,
+                     .intent = {},
+                     .left = {}};
+}
+
+Status put_record(const ApplyRecord& record) {
+  std::string dir = WARREN_TRY(records_dir());
+  WARREN_TRY(make_host_dirs(dir, 0700).within("record the apply"));
+  std::string path = WARREN_TRY(path_of_record(record));
+  WARREN_TRY(replace_host_file(path, encode(record), 0600).within("record the apply"));
+  return sync_host_dir(dir).within("record the apply");
+}
+
+Status remove_record(const ApplyRecord& record) {
+  std::string path = WARREN_TRY(path_of_record(record));
+  WARREN_TRY(remove_host_file(path));
+  return Ok{};
+}
+
+Result<std::vector<ApplyRecord>> list_records(Store& store) {
+  std::vector<ApplyRecord> records;
+  std::string dir = WARREN_TRY(records_dir());
+  if (!WARREN_TRY(find_host_file(dir))) return records;
+  struct stat info {};
+  std::string agent = WARREN_TRY(canonical_agent(store, info));
+  Fd open = WARREN_TRY(open_host_dir(dir));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(open.get()));
+  for (const HostEntry& entry : entries) {
+    bool is_record = S_ISREG(entry.attributes.st_mode) && entry.name.find('.') == entry.name.npos;
+    if (!is_record) continue;  // a draft of replace_host_file
+    std::string path = fmt::format("{}/{}", dir, entry.name);
+    Result<std::string> bytes = read_host_file(path, kRecordBytesMax);
+    if (!bytes.ok() && bytes.error().code() == Code::kNotFound) continue;  // another apply has just ended
+    std::string text = WARREN_TRY(std::move(bytes));
+    ApplyRecord record = WARREN_TRY(decode_record(text).within(quote(path)));
+    bool is_own = record.agent == agent || (record.device == info.st_dev && record.inode == info.st_ino);
+    if (is_own) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace warren
