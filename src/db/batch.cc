@@ -87,15 +87,16 @@ Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log,
 // to the file at a checkpoint, which uses free pages first. Ordinary changes leave a part of the disk for removals.
 Result<std::uint64_t> Batch::measure_headroom(Room room, const LogState& log, Statement& free_page_count) const {
   std::int64_t kept_free = room == Room::kUsual ? std::int64_t{1} << 20 : std::int64_t{128} << 10;
-  constexpr std::int64_t kMost = std::int64_t{64} << 20;  // others fill the disk too: measure again after this much
-  constexpr std::int64_t kFrameBytes = 24;                // before each page in the log
+  constexpr std::int64_t kStep = std::int64_t{64} << 20;  // others fill the disk too: measure again after this much
+  std::int64_t limit = static_cast<std::int64_t>(reserved_bytes_) + kStep;
+  constexpr std::int64_t kFrameBytes = 24;  // before each page in the log
   struct statvfs disk {};
   struct stat log_file {};
   int fd = signals_->wal_fd();
   if (::fstatvfs(fd, &disk) != 0 || ::fstat(fd, &log_file) != 0)
     return system_error(errno, "measure the free disk space");
   auto available = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize) - kept_free;
-  if (available > 4 * kMost) return static_cast<std::uint64_t>(kMost);
+  if (available > 4 * limit) return static_cast<std::uint64_t>(limit);
   std::optional<std::int64_t> free_pages = WARREN_TRY(free_page_count.find_integer());
   std::int64_t log_bytes = std::int64_t{log_file.st_blocks} * 512;
   std::int64_t not_in_file = log.is_checkpointed ? 0 : std::min(log.pages * (log.page_bytes + kFrameBytes), log_bytes);
@@ -104,8 +105,9 @@ Result<std::uint64_t> Batch::measure_headroom(Room room, const LogState& log, St
     std::int64_t for_file = std::max<std::int64_t>(0, not_in_file + bytes - free_pages.value_or(0) * log.page_bytes);
     return for_log + for_file <= available;
   };
+  if (fits(limit)) return static_cast<std::uint64_t>(limit);
   std::int64_t most = 0;
-  for (std::int64_t step = kMost; step >= log.page_bytes; step /= 2) {
+  for (std::int64_t step = limit; step >= log.page_bytes; step /= 2) {
     if (fits(most + step)) most += step;
   }
   return static_cast<std::uint64_t>(most);
