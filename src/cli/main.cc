@@ -29,9 +29,11 @@ constexpr int kMountFailed = 32;
 int main(int count, char** words) {
   using namespace warren;
   using namespace warren::cli;
-  // A descriptor that we open must not become a standard one, which is replaced in children and closed by nobody.
+  // A descriptor that we open must not become a standard one, which is replaced in children and closed by nobody. What
+  // takes the place of a closed one fails in the same way: input cannot be read from it, nor output written.
   for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) return static_cast<int>(Exit::kFailed);
+    bool is_closed = ::fcntl(fd, F_GETFD) < 0;
+    if (is_closed && ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return static_cast<int>(Exit::kFailed);
   }
   // A closed pipe is handled as a write error, so that the agent is closed properly first.
   std::signal(SIGPIPE, SIG_IGN);

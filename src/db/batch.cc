@@ -17,6 +17,8 @@ namespace {
 // Pages that a change touches besides its data: a row, its entry, their indexes.
 constexpr std::uint64_t kReservedPerChange = 12'288;
 
+constexpr std::uint64_t kUnitBytes = std::uint64_t{2} << 20;  // that a unit may need
+
 constexpr std::chrono::nanoseconds kRetryAfter = std::chrono::seconds(1);  // of a commit that failed
 
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -72,6 +74,8 @@ void Batch::drop_reservations() {
   reserved_bytes_ = 0;
   headroom_bytes_ = 0;
 }
+
+bool Batch::is_tight() const { return is_open_ && reserved_bytes_ + kUnitBytes > headroom_bytes_; }
 
 Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count) {
   std::uint64_t needed = bytes + bytes / 8 + kReservedPerChange;

@@ -57,6 +57,8 @@ class Batch {
   // Reserves disk space for a change of about `bytes`, in the log and later in the file. False if the disk lacks it.
   Result<bool> reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count);
   void drop_reservations();
+  // Little of the measured space is left to reserve. A unit, which cannot make more, should not begin like this.
+  bool is_tight() const;
 
   // The statements run in the open batch.
   Redo& redo() { return redo_; }

@@ -397,6 +397,13 @@ Status Database::reserve(std::uint64_t bytes, Room room) {
   return Error(Code::kNoSpace, "the disk is full", "free some space; nothing was changed");
 }
 
+// Within a unit a batch cannot be ended, nor the log checkpointed, so both are done before it.
+void Database::make_room_for_unit() {
+  if (signals_ == nullptr || batch_.failure() || !batch_.is_tight()) return;
+  end_batch().ignore("the batch stays open and is tried again; sync returns the error");
+  if (!batch_.is_open()) checkpoint().ignore("there is as much room as before");
+}
+
 void Database::listen_for_commits() {
   auto guard = lock();
   if (signals_) signals_->listen();

@@ -193,6 +193,7 @@ class Database {
   Status begin_and_repeat();
   Status begin_again();
   Status repeat_statements(bool others_wrote);
+  void make_room_for_unit();
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
   Result<std::int64_t> copy_to(const std::string& path);  // pages

@@ -221,6 +221,7 @@ Status Transaction::begin_outermost(Database& database, Access access) {
   bool shares =
       database.commits_ == Commits::kGrouped && (access == Access::kSharedRead || access == Access::kSharedWrite);
   if (database.batch_.is_open() && !shares) WARREN_TRY(database.end_batch());
+  if (is_write(access) && shares) database.make_room_for_unit();
   if (!database.batch_.is_open()) {
     if (shares && is_write(access)) {
       WARREN_TRY(database.open_batch());

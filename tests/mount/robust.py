@@ -12,8 +12,11 @@ import os
 import pathlib
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -279,6 +282,37 @@ def fails(call):
         return True
 
 
+class Busy(unittest.TestCase):
+    def test_while_another_program_holds_the_write_lock_only_writers_wait(self):
+        world = self.enterContext(mounted.World())
+        mount = world.mount()
+        (mount / "w").mkdir()  # while a name is being made in it, the kernel looks up none there
+        for number in range(200):
+            (mount / f"{number}").write_bytes(content(str(number), 10_000))
+        world.umount(mount)
+        world.mount()
+        with contextlib.closing(sqlite3.connect(world.file, timeout=60, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            written = threading.Event()
+
+            def write():
+                (mount / "w" / "new").write_bytes(b"x")
+                written.set()
+            threads = [threading.Thread(target=write) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.2)
+            begun = time.monotonic()
+            for number in range(200):
+                self.assertEqual((mount / f"{number}").read_bytes(), content(str(number), 10_000))
+            self.assertLess(time.monotonic() - begun, 5)
+            self.assertFalse(written.is_set())
+            other.execute("COMMIT")
+            for thread in threads:
+                thread.join()
+        self.assertEqual((mount / "w" / "new").read_bytes(), b"x")
+
+
 class FullDisk(unittest.TestCase):
     """The agent's file is on a separate tmpfs."""
 
@@ -345,6 +379,71 @@ class FullDisk(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertEqual(self.world.left_beside(), [])
         self.world.fsck()
+
+    def test_over_a_base_what_was_accepted_is_kept(self):
+        base = self.world.root / "base"
+        for number in range(300):
+            (base / str(number)).mkdir(parents=True)
+            for file in range(50):
+                (base / str(number) / str(file)).write_text("from the base")
+        self.world.umount(self.mount)
+        self.world.warren("init", "--force", self.world.id, "--base", base)
+        self.world.mount()
+        (self.mount / "written").write_bytes(content("written", 300_000))
+        accepted = []
+        try:
+            for path in sorted(base.glob("*/*")):
+                mine = self.mount / path.relative_to(base)
+                os.utime(mine, (1, 1))
+                accepted.append(mine)
+                if len(accepted) % 10 == 0:
+                    new = mine.with_name(f"new{mine.name}")
+                    new.write_bytes(content("new", 30_000))
+                    accepted.append(new)
+            self.fail("a small disk never was full")
+        except OSError as error:
+            self.assertEqual(error.errno, errno.ENOSPC)
+        self.assertGreater(len(accepted), 100)
+
+        def check():
+            self.assertEqual((self.mount / "written").read_bytes(), content("written", 300_000))
+            for path in accepted:
+                if path.name.startswith("new"):
+                    self.assertEqual(path.read_bytes(), content("new", 30_000), path)
+                else:
+                    self.assertEqual(path.stat().st_mtime, 1, path)
+        check()
+        self.world.umount(self.mount)
+        self.world.mount()
+        check()
+        self.world.umount(self.mount)
+        self.world.fsck()
+
+    def test_what_cannot_be_stored_is_kept_and_every_fsync_says_so(self):
+        one, two = self.mount / "one", self.mount / "two"
+        filler = open(self.disk / "filler", "wb", buffering=0)
+        with filler, open(one, "wb", buffering=0) as first, open(two, "wb", buffering=0) as second:
+            sync(self.mount)
+            # Both are accepted while there is room, which is gone when they are stored.
+            first.write(content("one", 400_000))
+            second.write(content("two", 400_000))
+            while not fails(lambda: filler.write(bytes(4096))):
+                pass
+            for _ in range(3):
+                for file in (first, second):
+                    with self.assertRaises(OSError) as caught:
+                        os.fsync(file.fileno())
+                    self.assertEqual(caught.exception.errno, errno.ENOSPC)
+            self.assertEqual(one.read_bytes(), content("one", 400_000))
+            self.assertTrue(fails(lambda: first.write(b"more")))
+            os.unlink(self.disk / "filler")
+            filler.close()
+            os.fsync(second.fileno())
+            os.fsync(first.fileno())
+        self.world.umount(self.mount)
+        self.world.mount()
+        self.assertEqual(one.read_bytes(), content("one", 400_000))
+        self.assertEqual(two.read_bytes(), content("two", 400_000))
 
     def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")
