@@ -75,7 +75,10 @@ void Batch::drop_reservations() {
   headroom_bytes_ = 0;
 }
 
-bool Batch::is_tight() const { return is_open_ && reserved_bytes_ + kUnitBytes > headroom_bytes_; }
+bool Batch::is_tight() const {
+  bool is_measured = headroom_bytes_ > 0;
+  return is_open_ && is_measured && reserved_bytes_ + kUnitBytes > headroom_bytes_;
+}
 
 Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count) {
   std::uint64_t needed = bytes + bytes / 8 + kReservedPerChange;
