@@ -89,7 +89,7 @@ class TransactionObserver {
   virtual void batch_opened() {}
   virtual void change_began() {}
   virtual void change_done() {}
-  virtual void change_refused() {}  // it has run no statement that writes, but may have changed something in memory
+  virtual void change_refused() {}  // before it changed anything; rows kept by earlier changes may have been written
   virtual void change_undone() {}
 };
 

@@ -268,12 +268,16 @@ bool SqliteFs::run_idle_work() {
 
 void SqliteFs::add_nameless(std::unordered_set<Inode>& nodes, Inode node) {
   bool is_new = nodes.insert(node).second;
-  if (is_new && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.erase(node); });
+  if (!is_new || !store_.undo().is_active()) return;
+  database_.batch().note_kept_back(0);
+  store_.undo().add([&nodes, node] { nodes.erase(node); });
 }
 
 std::size_t SqliteFs::erase_nameless(std::unordered_set<Inode>& nodes, Inode node) {
   std::size_t erased = nodes.erase(node);
-  if (erased != 0 && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.insert(node); });
+  if (erased == 0 || !store_.undo().is_active()) return erased;
+  database_.batch().note_kept_back(0);
+  store_.undo().add([&nodes, node] { nodes.insert(node); });
   return erased;
 }
 

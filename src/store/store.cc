@@ -193,8 +193,7 @@ void Store::change_began() {
 }
 
 void Store::change_refused() {
-  if (!undo_.is_empty()) return change_undone();
-  undo_.end();
+  undo_.end();  // at most, rows were written back that earlier changes had kept
   journal_->undo_change();
   usage_->undo_change();
 }

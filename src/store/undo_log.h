@@ -22,7 +22,6 @@ class UndoLog {
   }
 
   bool is_active() const { return is_active_; }
-  bool is_empty() const { return steps_.empty(); }
   void add(std::function<void()> step) { steps_.push_back(std::move(step)); }  // only while it is active
 
   void undo() {
