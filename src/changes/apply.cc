@@ -204,10 +204,9 @@ Status clean_up(HostTree& base, const ApplyRecord& record) {
 // Rolls back what was performed. From now on, whatever could not be restored is kept.
 Result<std::vector<std::string>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
   std::vector<std::string> left = WARREN_TRY(roll_back(base, *record.intent));
-  if (!left.empty()) {
-    record.left = left;
-    WARREN_TRY(put_record(record));
-  }
+  record.left = left;
+  record.state = ApplyState::kRolledBack;
+  WARREN_TRY(put_record(record));
   WARREN_TRY(remove_apply_intent(agent.store()));
   if (left.empty()) clean_up(base, record).ignore("the next apply removes it");
   return left;
@@ -227,7 +226,9 @@ Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
 
 // Without the staging directories it is impossible to tell which steps were done.
 Status check_mounted(HostTree& base, const Intent& intent) {
-  for (const std::string& top : intent.tops) {
+  std::vector<std::string> tops = intent.tops;
+  tops.insert(tops.begin(), "/");
+  for (const std::string& top : tops) {
     if (WARREN_TRY(base.find(join_path(top, intent.staging)))) continue;
     return Error(Code::kUnavailable,
                  fmt::format("an interrupted apply had written to the filesystem at {} in the base, which is not "
@@ -249,14 +250,29 @@ Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::ve
   return put_apply_intent(agent.store(), as_bytes(record.staging));
 }
 
+// The end of an apply whose steps are all done. Recorded first, so that nobody ever takes the staging directory of an
+// apply that was interrupted for that of one that ended.
+Result<std::vector<std::string>> finish_apply(Agent& agent, const AgentOverlay& overlay, ApplyRecord& record) {
+  record.state = ApplyState::kPerformed;
+  WARREN_TRY(put_record(record));
+  return drop_applied(agent, overlay, *record.intent);
+}
+
 Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostTree& base, ApplyRecord& record) {
-  WARREN_TRY(check_mounted(base, *record.intent));
   Recovery recovery;
   recovery.staging = record.staging;
+  if (record.state == ApplyState::kRolledBack) {
+    WARREN_TRY(remove_apply_intent(agent.store()));
+    recovery.reason = "it had been undone already";
+    recovery.left = record.left;
+    if (record.left.empty()) WARREN_TRY(clean_up(base, record));
+    return recovery;
+  }
+  WARREN_TRY(check_mounted(base, *record.intent));
   Status done = perform(base, *record.intent);
   if (done.ok()) {
     recovery.is_finished = true;
-    WARREN_TRY(drop_applied(agent, overlay, *record.intent));
+    WARREN_TRY(finish_apply(agent, overlay, record));
     clean_up(base, record).ignore("the next apply removes it");
   } else {
     recovery.reason = done.error().message();
@@ -278,7 +294,7 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   WARREN_TRY(put_record(record));
   Stager stager(*overlay, *base, options.set_id);
   Status prepared = prepare_apply(agent, *base, stager, changes, options, record);
-  if (!prepared.ok()) {
+  if (!prepared.ok()) {  // nothing in the base has moved
     clean_up(*base, record).ignore("the next apply removes it");
     return std::move(prepared).take_error();
   }
@@ -286,7 +302,7 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   if (!done.ok()) return undo_apply(agent, *base, record, std::move(done).take_error());
   stager.forget_nodes();
   ApplyReport report;
-  report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));
+  report.changed_since = WARREN_TRY(finish_apply(agent, *overlay, record));
   report.notes = stager.notes();
   Status cleaned = clean_up(*base, record);
   if (!cleaned.ok()) report.notes.push_back(cleaned.error().message());
@@ -314,22 +330,38 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
   std::optional<Recovery> recovery;
   std::optional<AgentOverlay> overlay = agent.overlay();
   if (!overlay) return recovery;
+  if (WARREN_TRY(list_records(agent.store())).empty() && !WARREN_TRY(find_apply_intent(agent.store()))) return recovery;
+  // What is read before the lock may be about an apply that is running.
+  auto base = WARREN_TRY(HostTree::open(overlay->base_path));
+  WARREN_TRY(base->lock());
   std::vector<ApplyRecord> records = WARREN_TRY(list_records(agent.store()));
   std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
   for (ApplyRecord& record : records) {
-    if (!record.left.empty()) continue;
+    if (!record.left.empty() && name != record.staging) continue;
+    std::string path = WARREN_TRY(path_of_record(record));
     if (record.base != overlay->base_path) {
       return Error(Code::kConflict,
-                   fmt::format("an apply of this agent to {} was interrupted, but the agent file now names the base {}",
-                               quote(record.base), quote(overlay->base_path)));
+                   fmt::format("an apply of {} to {} was interrupted, but the agent file now names the base {}",
+                               quote(record.agent), quote(record.base), quote(overlay->base_path)),
+                   fmt::format("if that was another agent, look at {} there, then remove {}", quote(record.staging),
+                               quote(path)));
     }
-    auto base = WARREN_TRY(HostTree::open(record.base));
-    WARREN_TRY(base->lock());
     bool is_under_way = record.intent && name == record.staging;
-    if (is_under_way) recovery = WARREN_TRY(recover_record(agent, *overlay, *base, record));
-    else WARREN_TRY(clean_up(*base, record));  // nothing was moved yet, or the apply had ended
+    if (is_under_way) {
+      recovery = WARREN_TRY(recover_record(agent, *overlay, *base, record));
+    } else if (is_over(record)) {
+      WARREN_TRY(clean_up(*base, record));
+    } else {
+      return Error(Code::kConflict,
+                   fmt::format("an apply to {} was interrupted, and this agent file does not know of it: it was "
+                               "replaced, or is another agent",
+                               quote(record.base)),
+                   fmt::format("what the apply replaced is in {} in the base; when you have restored what you need, "
+                               "remove that directory and {}",
+                               quote(record.staging), quote(path)));
+    }
   }
-  // An intent that no record of ours confirms: of another machine, or forged. Nothing is done about it but to drop it.
+  // An intent that no record of ours confirms: of another machine, or forged. It is only dropped.
   if (name && !recovery) WARREN_TRY(remove_apply_intent(agent.store()));
   return recovery;
 }

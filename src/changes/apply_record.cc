@@ -1,5 +1,7 @@
 #include "changes/apply_record.h"
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "os/host_files.h"
+#include "store/apply_log.h"
 
 namespace warren {
 namespace {
@@ -47,11 +50,6 @@ Result<std::string> records_dir() {
   return home + "/applies";
 }
 
-Result<std::string> path_of_record(const ApplyRecord& record) {
-  std::string dir = WARREN_TRY(records_dir());
-  return fmt::format("{}/{}", dir, record.staging.substr(kStagingPrefix.size()));
-}
-
 Result<std::string> canonical_agent(Store& store, struct stat& info) {
   std::optional<struct stat> found = WARREN_TRY(find_host_file(store.path()));
   if (!found) return Error(Code::kUnsupported, "cannot apply changes of an agent without a file");
@@ -59,12 +57,20 @@ Result<std::string> canonical_agent(Store& store, struct stat& info) {
   return canonical_host_path(store.path());
 }
 
+constexpr std::array<std::string_view, 3> kStates{"staged", "performed", "rolled back"};
+
 }  // namespace
+
+Result<std::string> path_of_record(const ApplyRecord& record) {
+  std::string dir = WARREN_TRY(records_dir());
+  return fmt::format("{}/{}", dir, record.staging.substr(kStagingPrefix.size()));
+}
 
 std::string encode(const ApplyRecord& record) {
   std::string out(kRecordMagic);
-  for (const std::string& text : {record.staging, record.base, record.agent, fmt::format("{}", record.device),
-                                  fmt::format("{}", record.inode), record.intent ? encode(*record.intent) : ""}) {
+  for (const std::string& text :
+       {record.staging, record.base, record.agent, fmt::format("{}", record.device), fmt::format("{}", record.inode),
+        record.intent ? encode(*record.intent) : "", std::string(kStates[static_cast<std::size_t>(record.state)])}) {
     put_text(out, text);
   }
   for (const std::string& path : record.left) put_text(out, path);
@@ -81,14 +87,17 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
     if (!text) return invalid;
     texts.push_back(*std::move(text));
   }
-  if (texts.size() < 6 || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
+  if (texts.size() < 7 || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
   std::optional<std::uint64_t> device = parse_number(texts[3]);
   std::optional<std::uint64_t> inode = parse_number(texts[4]);
   if (!device || !inode) return invalid;
   ApplyRecord record{.staging = texts[0], .base = texts[1], .agent = texts[2], .device = *device, .inode = *inode};
   if (!texts[5].empty()) record.intent = WARREN_TRY(decode_intent(texts[5]));
   if (record.intent && record.intent->staging != record.staging) return invalid;
-  record.left.assign(texts.begin() + 6, texts.end());
+  auto state = std::find(kStates.begin(), kStates.end(), texts[6]);
+  if (state == kStates.end()) return invalid;
+  record.state = static_cast<ApplyState>(state - kStates.begin());
+  record.left.assign(texts.begin() + 7, texts.end());
   return record;
 }
 
@@ -127,6 +136,7 @@ Result<std::vector<ApplyRecord>> list_records(Store& store) {
   if (!WARREN_TRY(find_host_file(dir))) return records;
   struct stat info {};
   std::string agent = WARREN_TRY(canonical_agent(store, info));
+  std::optional<std::string> named = WARREN_TRY(find_apply_intent(store));
   Fd open = WARREN_TRY(open_host_dir(dir));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(open.get()));
   for (const HostEntry& entry : entries) {
@@ -136,7 +146,9 @@ Result<std::vector<ApplyRecord>> list_records(Store& store) {
     Result<std::string> bytes = read_host_file(path, kRecordBytesMax);
     if (!bytes.ok() && bytes.error().code() == Code::kNotFound) continue;  // another apply has just ended
     std::string text = WARREN_TRY(std::move(bytes));
-    ApplyRecord record = WARREN_TRY(decode_record(text).within(quote(path)));
+    Result<ApplyRecord> decoded = decode_record(text).within(quote(path));
+    if (!decoded.ok() && (!named || *named != fmt::format("{}{}", kStagingPrefix, entry.name))) continue;
+    ApplyRecord record = WARREN_TRY(std::move(decoded));
     bool is_own = record.agent == agent || (record.device == info.st_dev && record.inode == info.st_ino);
     if (is_own) records.push_back(std::move(record));
   }

@@ -16,6 +16,10 @@
 
 namespace warren {
 
+// How far the apply came. Until its end is recorded, the staging directory may hold the only copies of what the apply
+// replaced.
+enum class ApplyState { kStaged, kPerformed, kRolledBack };
+
 struct ApplyRecord {
   std::string staging;  // name of the staging directory, random; also the name of the record
   std::string base;     // absolute
@@ -23,6 +27,7 @@ struct ApplyRecord {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;       // of the agent file
   std::optional<Intent> intent;  // once everything is staged
+  ApplyState state = ApplyState::kStaged;
   // The apply was rolled back, but these could not be restored: the old nodes are in the staging directory, and only
   // the user removes it.
   std::vector<std::string> left;
@@ -38,7 +43,14 @@ Result<ApplyRecord> new_record(Store& store, const std::string& base);
 
 Status put_record(const ApplyRecord& record);  // durable; replaces one with the same name
 Status remove_record(const ApplyRecord& record);
-// Those of this agent file, found by its path or its inode.
+// Whether nothing in the staging directory is needed any more.
+inline bool is_over(const ApplyRecord& record) {
+  return record.left.empty() && (!record.intent || record.state != ApplyState::kStaged);
+}
+
+Result<std::string> path_of_record(const ApplyRecord& record);
+// Those of this agent file, found by its path or its inode. A damaged record is an error only if it is the one that the
+// agent file names.
 Result<std::vector<ApplyRecord>> list_records(Store& store);
 
 }  // namespace warren

@@ -44,12 +44,14 @@ void Batch::closed() {
   drop_reservations();
   redo_.clear();
   failure_.reset();
+  has_failed_ = false;
   due_ns_ = 0;
   if (signals_ != nullptr) signals_->unlock_batch();
 }
 
 void Batch::failed(const Error& why) {
   failure_ = why;
+  has_failed_ = true;
   end_requested_ = false;
   due_ns_ = nanoseconds(std::chrono::steady_clock::now() + kRetryAfter);
 }

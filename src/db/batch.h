@@ -30,7 +30,7 @@ struct LogState {
 // Who may use the last mebibyte of the disk: changes that make room, so that a full disk can be emptied.
 enum class Room { kUsual, kLast };
 
-// Used under the database's lock, except due_at() and request_end().
+// Used under the database's lock, except due_at(), request_end() and has_failed().
 class Batch {
  public:
   // Signals may be null, as for a database in memory, and outlive the batch.
@@ -65,6 +65,7 @@ class Batch {
   // Why the open batch could not be committed when that was last tried. Its changes are kept, and nothing new should be
   // added.
   const std::optional<Error>& failure() const { return failure_; }
+  bool has_failed() const { return has_failed_; }  // for any thread
 
   // For Database, around the SQLite transaction.
   void opened();
@@ -82,6 +83,7 @@ class Batch {
   std::uint64_t headroom_bytes_ = 0;  // that it may reserve before the disk is measured again
   Redo redo_;
   std::optional<Error> failure_;
+  std::atomic<bool> has_failed_ = false;
   std::atomic<std::int64_t> due_ns_ = 0;  // 0: none is open
   std::atomic<bool> end_requested_ = false;
 };

@@ -21,11 +21,10 @@ std::uint32_t Redo::index_of(std::string_view sql) {
   return known->second;
 }
 
-void Redo::add(std::uint32_t sql, const std::vector<BoundValue>& values, RedoOutcome outcome, std::int64_t changes) {
+void Redo::add(std::uint32_t sql, const std::vector<BoundValue>& values, RedoOutcome outcome) {
   Step& step = steps_.emplace_back();
   step.sql = sql;
   step.outcome = outcome;
-  step.changes = changes;
   step.values.reserve(values.size());
   for (const BoundValue& value : values) step.values.push_back(own(value));
 }

@@ -21,13 +21,13 @@ namespace warren {
 // A value bound to a statement. Views are valid until the statement has run.
 using BoundValue = std::variant<std::monostate, std::int64_t, double, std::string_view, Bytes>;
 
-enum class RedoOutcome { kDone, kConflict };  // kConflict: a constraint refused a row; earlier rows of it may stay
+enum class RedoOutcome { kDone, kConflict };  // kConflict: a constraint refused a row; rows before it may remain
 
 // Used under the database's lock.
 class Redo {
  public:
-  std::uint32_t index_of(std::string_view sql);  // valid for good
-  void add(std::uint32_t sql, const std::vector<BoundValue>& values, RedoOutcome outcome, std::int64_t changes);
+  std::uint32_t index_of(std::string_view sql);  // stays valid
+  void add(std::uint32_t sql, const std::vector<BoundValue>& values, RedoOutcome outcome);
 
   std::size_t size() const { return steps_.size(); }
   void shorten(std::size_t size) { steps_.resize(size); }
@@ -43,7 +43,6 @@ class Redo {
   struct Step {
     std::uint32_t sql = 0;  // an index for sql()
     RedoOutcome outcome = RedoOutcome::kDone;
-    std::int64_t changes = 0;  // rows it changed
     std::vector<Value> values;
   };
   const std::vector<Step>& steps() const { return steps_; }

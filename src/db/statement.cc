@@ -121,13 +121,12 @@ void Statement::bind_again(int index, const Redo::Value& value) {
 }
 
 // With its first row a statement has made all of its changes.
-void Statement::note_for_redo(RedoOutcome outcome, std::int64_t changes_before) {
+void Statement::note_for_redo(RedoOutcome outcome) {
   if (is_noted_ || !database_->batch_.is_open() || database_->is_repeating_) return;
   is_noted_ = true;
-  std::int64_t changes = sqlite3_total_changes64(database_->handle_) - changes_before;
   Redo& redo = database_->batch_.redo();
   if (!redo_sql_) redo_sql_ = redo.index_of(sqlite3_sql(handle_));
-  redo.add(*redo_sql_, values_, outcome, changes);
+  redo.add(*redo_sql_, values_, outcome);
 }
 
 Result<bool> Statement::step() {
@@ -136,13 +135,13 @@ Result<bool> Statement::step() {
     return database_->error(code, "bind a value");
   }
   if (database_->deferred_) WARREN_TRY(database_->begin_deferred());
-  std::int64_t changes_before = is_repeatable_ ? sqlite3_total_changes64(database_->handle_) : 0;
   int code = sqlite3_step(handle_);
-  if (is_repeatable_ && (code == SQLITE_ROW || code == SQLITE_DONE)) note_for_redo(RedoOutcome::kDone, changes_before);
+  if (is_repeatable_ && (code == SQLITE_ROW || code == SQLITE_DONE)) note_for_redo(RedoOutcome::kDone);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   Error error = database_->error(code, {});
-  if (is_repeatable_ && (code & 0xff) == SQLITE_CONSTRAINT) note_for_redo(RedoOutcome::kConflict, changes_before);
+  if (is_repeatable_ && (code & 0xff) == SQLITE_CONSTRAINT) note_for_redo(RedoOutcome::kConflict);
+  else if (is_repeatable_) database_->failed_statement_ = true;
   reset();
   return error;
 }

@@ -85,7 +85,7 @@ class Statement {
   Statement& note_value(int index, BoundValue value);
   void bind_again(int index, const Redo::Value& value);
   Result<bool> step();
-  void note_for_redo(RedoOutcome outcome, std::int64_t changes_before);
+  void note_for_redo(RedoOutcome outcome);
   void reset();
 
   Database* database_ = nullptr;

@@ -87,9 +87,22 @@ Status Database::open_batch() {
   }
   yields_until_.reset();
   WARREN_TRY(begin_to_write());
+  note_batch_mark();
   batch_.opened();
   if (observer_ != nullptr) observer_->batch_opened();
   return Ok{};
+}
+
+void Database::note_batch_mark() {
+  batch_mark_.reset();
+  if (log_index_ != nullptr) batch_mark_ = read_log_index();
+}
+
+void Database::abandon_batch() {
+  auto guard = lock();
+  if (!batch_.is_open()) return;
+  if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
+  batch_.closed();
 }
 
 Status Database::end_batch() {
@@ -130,8 +143,8 @@ Status Database::commit_batch() {
   return Ok{};
 }
 
-// The state after the statements in redo(), whatever SQLite has done meanwhile. Rows that the observer keeps back are
-// its own.
+// Restores the state after the statements in redo(), whatever SQLite has done meanwhile. The observer is responsible
+// for rows that it keeps back.
 Status Database::restore_batch() {
   is_repeating_ = true;
   Status restored = begin_and_repeat();
@@ -140,20 +153,22 @@ Status Database::restore_batch() {
 }
 
 Status Database::begin_and_repeat() {
-  // Only a commit changes it, and until now nobody else could commit.
-  std::optional<CommitMark> before;
-  if (log_index_ != nullptr) before = read_log_index();
+  std::optional<CommitMark> before = batch_mark_;
   if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
   WARREN_TRY(begin_again());
   WARREN_TRY(look_.find_integer());
-  bool others_wrote = !before || *before != read_log_index();
-  if (others_wrote) ++transaction_number_;  // what was read in this batch may be out of date
-  else seen_version_ = version();           // SQLite's own count moves with a rollback, too
-  return repeat_statements(others_wrote);
+  note_batch_mark();
+  // Only a commit changes the mark. Another program's rows must not be overwritten by what was decided without them.
+  if (!before || before != batch_mark_) {
+    return Error(Code::kConflict,
+                 "another program has changed the agent file between two attempts to store the changes");
+  }
+  seen_version_ = version();  // SQLite's own count moves with a rollback, too
+  return repeat_statements();
 }
 
-// Usually at once: others have knocked at most, and wait until our batch is committed. Holds the lock, because the
-// state that readers would see lacks the batch.
+// Usually succeeds at once: other Warren processes knock and wait for our batch. Holds the lock, because the state that
+// readers would see lacks the batch.
 Status Database::begin_again() {
   auto until = std::chrono::steady_clock::now() + busy_wait_;
   for (;;) {
@@ -165,9 +180,7 @@ Status Database::begin_again() {
   }
 }
 
-// If another connection has written between the failure and now, the statements may have other effects. That is fine
-// if each of them changes as many rows as the first time: then the other changes were elsewhere.
-Status Database::repeat_statements(bool others_wrote) {
+Status Database::repeat_statements() {
   const Redo& redo = batch_.redo();
   std::map<std::uint32_t, Statement> prepared;
   for (const Redo::Step& step : redo.steps()) {
@@ -177,13 +190,12 @@ Status Database::repeat_statements(bool others_wrote) {
     }
     Statement& statement = known->second;
     for (std::size_t i = 0; i < step.values.size(); ++i) statement.bind_again(static_cast<int>(i) + 1, step.values[i]);
-    std::int64_t changes_before = sqlite3_total_changes64(handle_);
     Status done = statement.run();
     bool is_conflict = !done.ok() && done.error().code() == Code::kConflict;
     if (!done.ok() && !is_conflict) return done;
-    bool is_same = is_conflict == (step.outcome == RedoOutcome::kConflict);
-    if (others_wrote && sqlite3_total_changes64(handle_) - changes_before != step.changes) is_same = false;
-    if (!is_same) return Error(Code::kConflict, "another program has changed the same rows meanwhile");
+    if (is_conflict != (step.outcome == RedoOutcome::kConflict)) {
+      return Error(Code::kInternal, "a repeated statement had another effect than the first time");
+    }
   }
   return Ok{};
 }
@@ -191,7 +203,7 @@ Status Database::repeat_statements(bool others_wrote) {
 // A change of a batch failed after its first write: takes back that change alone.
 void Database::undo_change() {
   Status undone = Ok{};
-  if (batch_.redo().size() != change_at_ || was_rolled_back()) {
+  if (batch_.redo().size() != change_at_ || was_rolled_back() || failed_statement_) {
     batch_.redo().shorten(change_at_);
     undone = restore_batch();
   }
@@ -234,6 +246,7 @@ Status Transaction::begin_outermost(Database& database, Access access) {
   }
   database.writing_ = is_write(access);
   database.broken_ = false;
+  database.failed_statement_ = false;
   if (database.batch_.is_open() && is_write(access)) {
     database.change_at_ = database.batch_.redo().size();
     if (database.observer_ != nullptr) database.observer_->change_began();
@@ -251,7 +264,7 @@ Status Transaction::begin_patiently(Database& database, Access access, std::uniq
     bool waits = !begun.ok() && begun.error().code() == Code::kBusy && is_write(access) &&
                  std::chrono::steady_clock::now() < until && !NoWait::forbids_waiting();
     if (!waits) {
-      if (database.signals_) database.signals_->stop_knocking();
+      if (database.signals_ && is_write(access)) database.signals_->stop_knocking();
       return begun;
     }
     lock.unlock();
@@ -317,14 +330,14 @@ Transaction::~Transaction() {
     return;
   }
   if (database.batch_.is_open()) {
-    bool is_change = writes() && (changed || database.broken_);
+    bool is_change = writes() && (changed || database.broken_ || database.failed_statement_);
     if (is_change) {
       database.undo_change();
     } else if (database.was_rolled_back()) {
       Status restored = database.restore_batch();
       if (!restored.ok()) database.lose_batch();
     } else if (writes() && database.observer_ != nullptr) {
-      database.observer_->change_done();
+      database.observer_->change_refused();
     }
     return;
   }

@@ -63,8 +63,12 @@ bool WalSignals::is_batch_locked_elsewhere_lately() {
 }
 
 void WalSignals::knock() {
+  constexpr std::chrono::milliseconds kKnockInterval{100};
+  auto now = std::chrono::steady_clock::now();
+  if (is_knocking_ && now - knocked_at_ < kKnockInterval) return;
   if (!is_knocking_) set_lock(wal_.get(), F_RDLCK, kKnockByte);
   is_knocking_ = true;
+  knocked_at_ = now;
   ::futimens(wal_.get(), nullptr);  // wakes the other process's file watch
 }
 

@@ -50,6 +50,7 @@ class WalSignals {
 
   Fd wal_;
   bool is_knocking_ = false;
+  std::chrono::steady_clock::time_point knocked_at_;
   std::chrono::steady_clock::time_point checked_at_;
 };
 

@@ -144,21 +144,24 @@ void Session::dispatch(Buffer& buffer, Bytes received) {
     default: break;
   }
   Handler handler = handler_of(request->opcode());
-  if (is_slow(*request)) return pass_on(*workers_, handler, *request, buffer);
+  if (is_slow(*request)) return pass_on(*workers_, handler, *request, buffer, false);
   Buffer scratch = buffers_.take();
   bool is_handled = handle_without_waiting(handler, *request, scratch);
   buffers_.give_back(std::move(scratch));
-  if (!is_handled) pass_on(*waiters_, handler, *request, buffer);
+  if (!is_handled) pass_on(*waiters_, handler, *request, buffer, true);
 }
 
 // The buffer moves along with the request; this thread reads the next one into another buffer.
-void Session::pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer) {
+void Session::pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer, bool may_wait) {
   auto taken = std::make_shared<Buffer>(std::move(buffer));  // shared only because std::function must be copyable
   buffer = buffers_.take();
-  workers.run([this, handler, taken, slow = request] {
+  workers.run([this, handler, taken, slow = request, may_wait] {
     Buffer scratch = buffers_.take();
-    handle(handler, slow, scratch);
+    bool is_handled = true;
+    if (may_wait) handle(handler, slow, scratch);
+    else is_handled = handle_without_waiting(handler, slow, scratch);
     buffers_.give_back(std::move(scratch));
+    if (!is_handled) pass_on(*waiters_, handler, slow, *taken, true);
     buffers_.give_back(std::move(*taken));
   });
 }

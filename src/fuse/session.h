@@ -68,7 +68,7 @@ class Session final : private ChangeListener {
   bool is_slow(const Request& request);
   bool may_wait_for_readers(const Request& request);
   void begin_passthrough();
-  void pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer);
+  void pass_on(Workers& workers, Handler handler, const Request& request, Buffer& buffer, bool may_wait);
   bool handle_without_waiting(Handler handler, const Request& request, Buffer& scratch);
   void handle(Handler handler, const Request& request, Buffer& scratch);
 

@@ -272,7 +272,10 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
     last->second = {.end = index + 1, .is_whole = data.size() == chunk_bytes_};
   }
   if (keeps_) return keep(node, index, data, is_new);
-  erase_kept(node, index);
+  if (find_kept(node, index) != nullptr) {
+    erase_kept(node, index);
+    database_.batch().note_kept_back(0);  // a change, even if the statement below fails
+  }
   database_.batch().add_bytes(data.size());
   return store(node, index, data, is_new);
 }
@@ -362,7 +365,10 @@ Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std
 }
 
 Status Chunks::erase(Inode node) {
-  while (KeptFile* file = find_kept(node)) erase_kept(node, file->begin()->first);
+  while (KeptFile* file = find_kept(node)) {
+    erase_kept(node, file->begin()->first);
+    database_.batch().note_kept_back(0);
+  }
   last_chunks_.erase(node);
   return erase_.bind(1, node.value).run();
 }

@@ -81,9 +81,21 @@ void Journal::note(ChangeKind kind, std::uint64_t id, std::string_view name) {
   if (pending_.size() > kJournalRowBytesMax) overflowed_ = true;
 }
 
-void Journal::note_entry(Inode parent, std::string_view name) { note(ChangeKind::kEntry, parent.value, name); }
-void Journal::note_data(Inode node) { note(ChangeKind::kData, node.value, {}); }
-void Journal::note_attributes(Inode node) { note(ChangeKind::kAttributes, node.value, {}); }
+void Journal::note_entry(Inode parent, std::string_view name) {
+  nodes_.insert(parent.value);
+  note(ChangeKind::kEntry, parent.value, name);
+}
+
+void Journal::note_data(Inode node) {
+  nodes_.insert(node.value);
+  note(ChangeKind::kData, node.value, {});
+}
+
+void Journal::note_attributes(Inode node) {
+  nodes_.insert(node.value);
+  note(ChangeKind::kAttributes, node.value, {});
+}
+
 void Journal::note_key(std::string_view key) { note(ChangeKind::kKey, 0, key); }
 void Journal::note_tool_call(std::int64_t id) { note(ChangeKind::kToolCall, static_cast<std::uint64_t>(id), {}); }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/bytes.h"
@@ -74,6 +75,10 @@ class Journal {
     overflowed_ = before_change_.overflowed;
   }
 
+  // The nodes noted since forget_nodes(), which is called when they are stored.
+  const std::unordered_set<std::uint64_t>& nodes() const { return nodes_; }
+  void forget_nodes() { nodes_.clear(); }
+
   // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
   Result<std::int64_t> last_seq();
@@ -89,6 +94,7 @@ class Journal {
   Clock& clock_;
   std::int64_t origin_;
   std::string pending_;
+  std::unordered_set<std::uint64_t> nodes_;
   std::size_t last_noted_ = 0;  // where the newest record in pending_ begins, to drop repetitions
   bool overflowed_ = false;
   struct {

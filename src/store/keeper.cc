@@ -161,7 +161,8 @@ void Keeper::keep() {
     FileWatch::Happened happened = watch_.take();
     auto due = database_.batch().due_at();
     bool is_late = due && std::chrono::steady_clock::now() >= *due;
-    if (due && (is_late || happened.touched)) {
+    // While the disk does not take the batch, those who knock wait for the next attempt too.
+    if (due && (is_late || (happened.touched && !database_.batch().has_failed()))) {
       database_.batch().request_end();  // the thread that holds the lock now may do it first
       database_.end_batch().ignore("the batch stays open and is tried again; sync returns the error");
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/no_wait.h"
 #include "base/path.h"
 #include "store/store.h"
 #include "store/transaction_unit.h"
@@ -169,6 +170,7 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
     return;
   }
   retained_.erase(kept);
+  lost_.erase(node);
   if (!nameless_.contains(node)) return;
   Result<Attributes> row = get_attributes(node);
   guard.unlock();  // while it waits for another process's transaction
@@ -186,9 +188,10 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
 
 Status SqliteFs::collect(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
+  if (!nameless_.contains(node) || retained_.contains(node)) return Ok{};  // a rollback has restored its name
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
   erase_nameless(nameless_, node);
-  if (!row) return Ok{};
+  if (!row) return scope.commit();
   if (erase_nameless(unlisted_, node) == 0) WARREN_TRY(orphans_->erase(node));
   WARREN_TRY(erase_node(*row));
   return scope.commit();
@@ -229,11 +232,17 @@ Result<bool> SqliteFs::collect_some() {
   if (to_collect_.empty()) return false;
   Inode node = *to_collect_.begin();
   guard.unlock();  // while it waits for another process's transaction
-  if (WARREN_TRY(shrink_step(node, 0))) return true;
-  WARREN_TRY(collect(node));
-  guard.lock();
+  Transaction scope = WARREN_TRY(write_scope());
+  bool is_waiting = to_collect_.contains(node);  // or a rollback has restored its name
+  if (is_waiting && WARREN_TRY(shrink_step(node, 0))) {
+    WARREN_TRY(scope.commit());
+    return true;
+  }
+  if (is_waiting) WARREN_TRY(collect(node));
   to_collect_.erase(node);
-  return !to_collect_.empty();
+  bool has_more = !to_collect_.empty();
+  WARREN_TRY(scope.commit());
+  return has_more;
 }
 
 void SqliteFs::forget_rows() {
@@ -246,8 +255,9 @@ void SqliteFs::forget_rows() {
 bool SqliteFs::run_idle_work() {
   auto guard = database_.try_lock();
   if (!guard.owns_lock() || !database_.batch().is_open()) return false;
+  NoWait no_wait;
   auto attempt = [this]() -> Result<bool> {
-    Transaction scope = WARREN_TRY(write_scope());
+    Transaction scope = WARREN_TRY(Transaction::begin(database_, Access::kSharedWrite));
     if (!WARREN_TRY(chunks_->write_back_one()) && !WARREN_TRY(nodes_->write_back_one())) return false;
     WARREN_TRY(scope.commit());
     return true;
@@ -258,12 +268,16 @@ bool SqliteFs::run_idle_work() {
 
 void SqliteFs::add_nameless(std::unordered_set<Inode>& nodes, Inode node) {
   bool is_new = nodes.insert(node).second;
-  if (is_new && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.erase(node); });
+  if (!is_new || !store_.undo().is_active()) return;
+  database_.batch().note_kept_back(0);
+  store_.undo().add([&nodes, node] { nodes.erase(node); });
 }
 
 std::size_t SqliteFs::erase_nameless(std::unordered_set<Inode>& nodes, Inode node) {
   std::size_t erased = nodes.erase(node);
-  if (erased != 0 && store_.undo().is_active()) store_.undo().add([&nodes, node] { nodes.insert(node); });
+  if (erased == 0 || !store_.undo().is_active()) return erased;
+  database_.batch().note_kept_back(0);
+  store_.undo().add([&nodes, node] { nodes.insert(node); });
   return erased;
 }
 
@@ -285,6 +299,14 @@ void SqliteFs::after_rollback() {
     to_collect_.erase(node);  // the rollback restored its name
   }
   newly_nameless_.clear();
+}
+
+// Only those that are in use can be synced by someone who wrote to them.
+void SqliteFs::note_loss(const std::unordered_set<std::uint64_t>& nodes) {
+  if (!database_.is_grouped()) return;  // there the call that failed has reported it
+  for (std::uint64_t node : nodes) {
+    if (retained_.contains(Inode{node})) lost_.insert(Inode{node});
+  }
 }
 
 void SqliteFs::after_undo() {
@@ -315,6 +337,9 @@ Status SqliteFs::collect_orphans() {
 Status SqliteFs::sync(Inode node) {
   {
     Transaction scope = WARREN_TRY(read_scope());
+    if (lost_.erase(node) != 0) {
+      return Error(Code::kIo, "changes could not be stored and are lost", "write them again");
+    }
     WARREN_TRY(get_row(node));
   }
   return database_.sync();

@@ -97,6 +97,8 @@ class SqliteFs final : public FileSystem {
   void after_commit() { newly_nameless_.clear(); }
   void after_rollback();
   void after_undo();  // of a change in a batch
+  // The latest changes of these nodes are lost: their next sync says so.
+  void note_loss(const std::unordered_set<std::uint64_t>& nodes);
 
  private:
   friend class SqliteDirStream;
@@ -168,6 +170,7 @@ class SqliteFs final : public FileSystem {
 
   // Under the database's lock.
   std::unordered_map<Inode, std::uint64_t> retained_;
+  std::unordered_set<Inode> lost_;        // nodes whose loss no sync has reported yet
   std::unordered_set<Inode> nameless_;    // retained nodes whose last name this process removed
   std::unordered_set<Inode> unlisted_;    // those of nameless_ not in wr_orphan yet; only in a batch
   std::vector<Inode> newly_nameless_;     // by the running transaction

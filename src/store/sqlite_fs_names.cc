@@ -140,8 +140,8 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
 Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
-  // In one transaction, so that nobody removes it before it is retained.
   Transaction scope = WARREN_TRY(growth_scope(0));
+  auto guard = database_.lock();  // longer than the transaction, so that nobody removes it before it is retained
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
   WARREN_TRY(scope.commit());
   ++retained_[made.inode];

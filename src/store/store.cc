@@ -110,7 +110,8 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 
 Store::~Store() {
   if (keeper_) keeper_->stop();
-  database_->end_batch().ignore("a caller that needs to know has called sync");
+  // Without the rows that are kept here, the rest of the batch would be half of it.
+  if (!database_->end_batch().ok()) database_->abandon_batch();
   database_->observe(nullptr);
 }
 
@@ -168,6 +169,7 @@ Status Store::before_commit() {
 }
 
 void Store::after_commit() {
+  journal_->forget_nodes();
   fs_->after_commit();
   if (keeper_) keeper_->batch_ended();
 }
@@ -190,6 +192,12 @@ void Store::change_began() {
   usage_->begin_change();
 }
 
+void Store::change_refused() {
+  undo_.end();  // at most, rows were written back that earlier changes had kept
+  journal_->undo_change();
+  usage_->undo_change();
+}
+
 void Store::change_undone() {
   ++rollbacks_;
   undo_.undo();
@@ -207,6 +215,8 @@ Status Store::listen(ChangeListener* listener) {
 void Store::after_rollback() {
   ++rollbacks_;
   undo_.end();
+  fs_->note_loss(journal_->nodes());
+  journal_->forget_nodes();
   journal_->discard();
   usage_->forget();
   fs_->after_rollback();

@@ -80,6 +80,7 @@ class Store final : private TransactionObserver {
   void batch_opened() override;
   void change_began() override;
   void change_done() override { undo_.end(); }
+  void change_refused() override;
   void change_undone() override;
 
   Clock& clock_;

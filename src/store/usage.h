@@ -48,8 +48,10 @@ class Usage {
   }
 
   // What the running change of a batch has charged is given back if it is undone.
-  void begin_change() { before_change_ = {used_, dirty_}; }
+  void begin_change() { before_change_ = {used_, dirty_, transaction_}; }
   void undo_change() {
+    bool was_loaded_since = transaction_ != before_change_.transaction;
+    if (was_loaded_since) return forget();
     used_ = before_change_.used;
     dirty_ = before_change_.dirty;
   }
@@ -79,6 +81,7 @@ class Usage {
   struct {
     UsedSpace used;
     bool dirty = false;
+    std::uint64_t transaction = 0;
   } before_change_;
   Statement get_;
   Statement put_;
