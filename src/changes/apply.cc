@@ -247,15 +247,16 @@ Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::ve
   Staging staging = WARREN_TRY(Staging::make(base, record));
   record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
   WARREN_TRY(put_record(record));
-  return put_apply_intent(agent.store(), as_bytes(record.staging));
+  WARREN_TRY(put_apply_intent(agent.store(), as_bytes(record.staging)));
+  record.state = ApplyState::kPerforming;
+  return put_record(record);
 }
 
-// The end of an apply whose steps are all done. Recorded first, so that nobody ever takes the staging directory of an
-// apply that was interrupted for that of one that ended.
-Result<std::vector<std::string>> finish_apply(Agent& agent, const AgentOverlay& overlay, ApplyRecord& record) {
+// Performs every step and records that. After this nobody takes the staging directory for that of an interrupted apply.
+Status perform_and_record(HostTree& base, ApplyRecord& record) {
+  WARREN_TRY(perform(base, *record.intent));
   record.state = ApplyState::kPerformed;
-  WARREN_TRY(put_record(record));
-  return drop_applied(agent, overlay, *record.intent);
+  return put_record(record);
 }
 
 Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostTree& base, ApplyRecord& record) {
@@ -269,10 +270,12 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
     return recovery;
   }
   WARREN_TRY(check_mounted(base, *record.intent));
-  Status done = perform(base, *record.intent);
+  record.state = ApplyState::kPerforming;
+  WARREN_TRY(put_record(record));
+  Status done = perform_and_record(base, record);
   if (done.ok()) {
     recovery.is_finished = true;
-    WARREN_TRY(finish_apply(agent, overlay, record));
+    WARREN_TRY(drop_applied(agent, overlay, *record.intent));
     clean_up(base, record).ignore("the next apply removes it");
   } else {
     recovery.reason = done.error().message();
@@ -298,11 +301,11 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
     clean_up(*base, record).ignore("the next apply removes it");
     return std::move(prepared).take_error();
   }
-  Status done = perform(*base, *record.intent);
+  Status done = perform_and_record(*base, record);
   if (!done.ok()) return undo_apply(agent, *base, record, std::move(done).take_error());
   stager.forget_nodes();
   ApplyReport report;
-  report.changed_since = WARREN_TRY(finish_apply(agent, *overlay, record));
+  report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));
   report.notes = stager.notes();
   Status cleaned = clean_up(*base, record);
   if (!cleaned.ok()) report.notes.push_back(cleaned.error().message());

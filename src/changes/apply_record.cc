@@ -57,7 +57,7 @@ Result<std::string> canonical_agent(Store& store, struct stat& info) {
   return canonical_host_path(store.path());
 }
 
-constexpr std::array<std::string_view, 3> kStates{"staged", "performed", "rolled back"};
+constexpr std::array<std::string_view, 4> kStates{"staged", "performing", "performed", "rolled back"};
 
 }  // namespace
 

@@ -16,9 +16,8 @@
 
 namespace warren {
 
-// How far the apply came. Until its end is recorded, the staging directory may hold the only copies of what the apply
-// replaced.
-enum class ApplyState { kStaged, kPerformed, kRolledBack };
+// How far the apply came. While it is being performed, the staging directory holds the only copies of what it replaces.
+enum class ApplyState { kStaged, kPerforming, kPerformed, kRolledBack };
 
 struct ApplyRecord {
   std::string staging;  // name of the staging directory, random; also the name of the record
@@ -45,7 +44,7 @@ Status put_record(const ApplyRecord& record);  // durable; replaces one with the
 Status remove_record(const ApplyRecord& record);
 // Whether nothing in the staging directory is needed any more.
 inline bool is_over(const ApplyRecord& record) {
-  return record.left.empty() && (!record.intent || record.state != ApplyState::kStaged);
+  return record.left.empty() && record.state != ApplyState::kPerforming;
 }
 
 Result<std::string> path_of_record(const ApplyRecord& record);
