@@ -6,7 +6,7 @@
 namespace warren {
 
 // While one exists, a call in its thread that would have to wait for another process's transaction returns kBusy
-// instead, with nothing changed. was_hit() then distinguishes that from a wait that was in vain: the call can be
+// instead, with nothing changed. was_hit() then tells this apart from a wait that timed out: the call can be
 // repeated in a thread that may wait. They do not nest.
 class NoWait {
  public:

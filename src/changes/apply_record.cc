@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/sessions.h"
+#include "base/ascii.h"
 #include "base/path.h"
 #include "os/host_files.h"
 #include "store/apply_log.h"
@@ -32,13 +33,6 @@ std::optional<std::string> take_text(std::string_view& rest) {
   std::string text(rest.substr(0, size));
   rest.remove_prefix(size);
   return text;
-}
-
-std::optional<std::uint64_t> parse_number(const std::string& text) {
-  std::uint64_t value = 0;
-  if (text.empty() || text.size() > 19 || text.find_first_not_of("0123456789") != text.npos) return std::nullopt;
-  for (char digit : text) value = value * 10 + static_cast<std::uint64_t>(digit - '0');
-  return value;
 }
 
 bool is_staging_name(std::string_view name) {
@@ -88,8 +82,8 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
     texts.push_back(*std::move(text));
   }
   if (texts.size() < 7 || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
-  std::optional<std::uint64_t> device = parse_number(texts[3]);
-  std::optional<std::uint64_t> inode = parse_number(texts[4]);
+  std::optional<std::uint64_t> device = parse_number<std::uint64_t>(texts[3]);
+  std::optional<std::uint64_t> inode = parse_number<std::uint64_t>(texts[4]);
   if (!device || !inode) return invalid;
   ApplyRecord record{.staging = texts[0], .base = texts[1], .agent = texts[2], .device = *device, .inode = *inode};
   if (!texts[5].empty()) record.intent = WARREN_TRY(decode_intent(texts[5]));

@@ -71,7 +71,7 @@ TEST_F(GroupedFaultTest, WhatWasDoneStaysUntilTheDiskTakesItAndEverySyncReportsT
   }
 }
 
-// Every read of a change may fail, wherever it is: the change is refused then, and those before it stay.
+// A unit that is dropped half-way is taken back, and the changes before it stay.
 TEST_F(GroupedFaultTest, AChangeThatFailsHalfWayIsTakenBackAlone) {
   ASSERT_OK(fs().make_dir(kRootInode, "d", {.mode = 0700}));
   Inode dir = fs().lookup(kRootInode, "d")->inode;

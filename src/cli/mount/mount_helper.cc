@@ -12,50 +12,15 @@ namespace {
 
 // Options that mount(8) handles itself, that hold for all our mounts (nosuid, nodev, default_permissions), or that
 // choose when reading changes access times, which it never does here.
-constexpr std::array<std::string_view, 44> kIgnored = {"defaults",
-                                                       "auto",
-                                                       "noauto",
-                                                       "user",
-                                                       "nouser",
-                                                       "users",
-                                                       "nousers",
-                                                       "owner",
-                                                       "noowner",
-                                                       "group",
-                                                       "nogroup",
-                                                       "_netdev",
-                                                       "nofail",
-                                                       "async",
-                                                       "atime",
-                                                       "noatime",
-                                                       "diratime",
-                                                       "nodiratime",
-                                                       "relatime",
-                                                       "norelatime",
-                                                       "strictatime",
-                                                       "nostrictatime",
-                                                       "lazytime",
-                                                       "nolazytime",
-                                                       "iversion",
-                                                       "noiversion",
-                                                       "mand",
-                                                       "nomand",
-                                                       "suid",
-                                                       "nosuid",
-                                                       "dev",
-                                                       "nodev",
-                                                       "loud",
-                                                       "silent",
-                                                       "symfollow",
-                                                       "nonempty",
-                                                       "default_permissions",
-                                                       "intr",
-                                                       "nointr",
-                                                       "acl",
-                                                       "noacl",
-                                                       "user_xattr",
-                                                       "nouser_xattr",
-                                                       "big_writes"};
+constexpr std::array<std::string_view, 43> kIgnored = {
+    "defaults",   "auto",        "noauto",        "user",      "nouser",     "users",
+    "nousers",    "owner",       "noowner",       "group",     "nogroup",    "_netdev",
+    "nofail",     "atime",       "noatime",       "diratime",  "nodiratime", "relatime",
+    "norelatime", "strictatime", "nostrictatime", "lazytime",  "nolazytime", "iversion",
+    "noiversion", "mand",        "nomand",        "suid",      "nosuid",     "dev",
+    "nodev",      "loud",        "silent",        "symfollow", "nonempty",   "default_permissions",
+    "intr",       "nointr",      "acl",           "noacl",     "user_xattr", "nouser_xattr",
+    "big_writes"};
 constexpr std::array<std::string_view, 8> kIgnoredPrefixes = {
     "x-", "X-", "comment=", "user=", "fsname=", "subtype=", "helper=", "uhelper="};
 
@@ -82,6 +47,7 @@ Status add_option(std::vector<std::string>& words, Flags& flags, std::string_vie
   if (option == "ro" || option == "rw") flags.read_only = option == "ro";
   else if (option == "noexec" || option == "exec") flags.no_exec = option == "noexec";
   else if (option == "sync" || option == "dirsync") flags.sync = true;
+  else if (option == "async") flags.sync = false;
   else if (option == "allow_other") words.emplace_back("--allow-other");
   else if (option == "allow_root") words.emplace_back("--allow-root");
   else if (option == "auto_unmount") words.emplace_back("--auto-unmount");
