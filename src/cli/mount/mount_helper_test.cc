@@ -41,6 +41,7 @@ TEST(MountHelper, IgnoresOptionsOfMountItself) {
 
 TEST(MountHelper, OfAPairTheLastOneCounts) {
   EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "ro,noexec,rw,exec"}).value(), (Words{"mount", "--", "/a.db", "/mnt"}));
+  EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "sync,async"}).value(), (Words{"mount", "--", "/a.db", "/mnt"}));
   EXPECT_EQ(words_of({"/a.db", "/mnt", "-o", "exec,rw", "-o", "noexec,ro"}).value(),
             (Words{"mount", "--read-only", "--no-exec", "--", "/a.db", "/mnt"}));
 }
