@@ -286,11 +286,32 @@ class Busy(unittest.TestCase):
     def test_while_another_program_holds_the_write_lock_only_writers_wait(self):
         world = self.enterContext(mounted.World())
         mount = world.mount()
-        (mount / "w").mkdir()  # while a name is being made in it, the kernel looks up none there
-        for number in range(200):
-            (mount / f"{number}").write_bytes(content(str(number), 10_000))
+        self.make_files(mount)
         world.umount(mount)
-        world.mount()
+        self.check_that_only_writers_wait(world)
+
+    def test_over_a_base_only_writers_wait_too(self):
+        world = self.enterContext(mounted.World())
+        base = world.root / "base"
+        base.mkdir()
+        self.make_files(base)
+        (base / "w" / "old").write_bytes(b"old")
+        world.warren("init", "--force", world.id, "--base", base)
+        mount = world.mount()
+        for number in range(100):  # half of them are copied
+            os.utime(mount / f"{number}", (1, 1))
+        world.umount(mount)
+        self.check_that_only_writers_wait(world, lambda: os.utime(mount / "w" / "old", (1, 1)),
+                                          lambda: os.link(mount / "w" / "old", mount / "w" / "linked"))
+        self.assertEqual((mount / "w" / "linked").stat().st_mtime, 1)
+
+    def make_files(self, directory):
+        (directory / "w").mkdir()  # while a name is being made in it, the kernel looks up none there
+        for number in range(200):
+            (directory / f"{number}").write_bytes(content(str(number), 10_000))
+
+    def check_that_only_writers_wait(self, world, *more):
+        mount = world.mount()
         with contextlib.closing(sqlite3.connect(world.file, timeout=60, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             written = threading.Event()
@@ -298,7 +319,7 @@ class Busy(unittest.TestCase):
             def write():
                 (mount / "w" / "new").write_bytes(b"x")
                 written.set()
-            threads = [threading.Thread(target=write) for _ in range(4)]
+            threads = [threading.Thread(target=one) for one in (write, write, write, write, *more)]
             for thread in threads:
                 thread.start()
             time.sleep(0.2)
