@@ -140,6 +140,7 @@ Status Database::commit_batch() {
   batch_.closed();
   if (signals_) signals_->notify_listeners();
   if (observer_ != nullptr) observer_->after_commit();
+  check_name().ignore("the batch is stored; sync and closing the store report it");
   return Ok{};
 }
 
