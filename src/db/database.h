@@ -211,6 +211,7 @@ class Database {
   void make_room_for_unit();
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
+  void revive_batch();
   Result<std::int64_t> copy_to(const std::string& path);  // pages
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'

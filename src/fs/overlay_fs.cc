@@ -101,11 +101,15 @@ Status OverlayFs::refresh() {
 
 Status OverlayFs::reload() {
   epoch_ = upper_.epoch();
+  std::uint64_t losses = upper_.losses();
+  bool has_lost = losses_ != losses;
   is_loaded_ = false;
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
-  // Facts derived from names are kept, and so are copies without a name that are in use.
-  std::erase_if(copies_, [&](const auto& one) { return one.second.is_noted && !nameless_.contains(one.first); });
+  // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
+  // lost.
+  std::erase_if(copies_,
+                [&](const auto& one) { return one.second.is_noted && (has_lost || !nameless_.contains(one.first)); });
   numbers_.clear();
   opaque_.clear();
   lost_names_.clear();
@@ -133,8 +137,58 @@ Status OverlayFs::reload() {
     dir.subdirectories.reset();
   }
   std::erase_if(removed_, [&](const auto& one) { return !retained_.contains(one.first); });
+  if (has_lost) WARREN_TRY(check_memory());
+  losses_ = losses;
   is_loaded_ = true;
   return Ok{};
+}
+
+// After our own changes were lost: drops what is remembered of them, and finds names again that were removed in them.
+// A directory that is no longer in its place has to be looked up again.
+Status OverlayFs::check_memory() {
+  std::erase_if(
+      copies_, [&](const auto& one) { return !one.second.is_noted && !upper().get_attributes(one.second.upper).ok(); });
+  auto has_no_name = [&](Inode node) {
+    Result<Attributes> found = upper().get_attributes(node);
+    return found.ok() && found->nlink == 0;
+  };
+  std::erase_if(nameless_, [&](Inode number) {
+    Copy* copy = find_copy(number);
+    return !copy || !has_no_name(copy->upper);
+  });
+  std::unordered_map<Inode, bool> known;
+  std::vector<Inode> all;
+  for (const auto& [number, dir] : dirs_) all.push_back(number);
+  for (Inode number : all) WARREN_TRY(is_still_there(number, known));
+  for (Inode number : all) {
+    auto dir = dirs_.find(number);
+    if (known.at(number) || removed_.contains(number)) continue;
+    if (dir->second.base) base_.forget(*dir->second.base, 1);
+    dirs_.erase(dir);
+  }
+  std::vector<std::pair<Inode, Removed>> removed(removed_.begin(), removed_.end());
+  for (const auto& [number, how] : removed) {
+    // If it has its name again, finding it there ends the removal of a node of the base.
+    bool is_in_place = how.last && dirs_.contains(how.last->parent);
+    std::optional<Attributes> found;
+    if (is_in_place) found = WARREN_TRY(find_in(how.last->parent, how.last->name));
+    if (found && found->inode == number) removed_.erase(number);
+  }
+  return Ok{};
+}
+
+// Whether a directory is where it was when it was last looked up or moved, and so are those above it.
+Result<bool> OverlayFs::is_still_there(Inode number, std::unordered_map<Inode, bool>& known) {
+  if (number == kRootInode) return known[number] = true;
+  if (auto found = known.find(number); found != known.end()) return found->second;
+  auto dir = dirs_.find(number);
+  if (dir == dirs_.end() || removed_.contains(number)) return known[number] = false;
+  known[number] = false;  // until the ones above it are checked; a circle ends here
+  Inode parent = dir->second.parent;
+  std::string name = dir->second.name;
+  if (!WARREN_TRY(is_still_there(parent, known))) return false;
+  std::optional<Attributes> found = WARREN_TRY(find_in(parent, name));
+  return known[number] = found && found->inode == number;
 }
 
 void OverlayFs::forget_host(Attributes& found) {
@@ -203,7 +257,7 @@ Result<Attributes> OverlayFs::attributes_of(const View& view) {
   without_lost_names(found);
   if (auto gone = removed_.find(view.number); gone != removed_.end()) {
     found.nlink = 0;
-    found.ctime = gone->second;
+    found.ctime = gone->second.at;
   }
   return found;
 }
@@ -270,7 +324,7 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
 void OverlayFs::forget_copy(Inode number) {
   numbers_.erase(copies_.at(number).upper);
   copies_.erase(number);
-  removed_.emplace(number, Timestamp{});
+  removed_.emplace(number, Removed{});
 }
 
 Result<Attributes> OverlayFs::open(Inode node) {

@@ -109,6 +109,12 @@ class OverlayFs final : public FileSystem {
     bool operator==(const Place&) const = default;
   };
 
+  // A node of the base or a directory without a name.
+  struct Removed {
+    Timestamp at;
+    std::optional<Place> last;  // the name that it had
+  };
+
   // Removed hard links of a node of the base, by base path, with the time of removal.
   using Lost = std::map<std::string, Timestamp>;
 
@@ -141,6 +147,8 @@ class OverlayFs final : public FileSystem {
   Status change(const std::function<Status()>& body);
   Status refresh();
   Status reload();
+  Status check_memory();
+  Result<bool> is_still_there(Inode dir, std::unordered_map<Inode, bool>& known);
   FileSystem& upper() { return upper_.fs(); }
 
   // Nodes. All of these under the lock.
@@ -235,6 +243,7 @@ class OverlayFs final : public FileSystem {
 
   std::recursive_mutex mutex_;
   std::uint64_t epoch_ = 0;
+  std::uint64_t losses_ = 0;
   bool is_loaded_ = false;
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
@@ -244,8 +253,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
-  std::unordered_map<Inode, Timestamp> removed_;  // nodes of the base and directories without a name, and since when
-  std::unordered_set<Inode> nameless_;            // copies without a name that are still retained
+  std::unordered_map<Inode, Removed> removed_;
+  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };
 

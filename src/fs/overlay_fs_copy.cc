@@ -112,7 +112,6 @@ Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   WARREN_TRY(upper_.restore(made, before));
   WARREN_TRY(unit->commit());
   nameless_.insert(view.number);
-  removed_.erase(view.number);
   return made;
 }
 

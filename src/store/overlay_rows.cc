@@ -242,8 +242,15 @@ Status OverlayRows::restore(Inode node, const Attributes& as) { return store_.fs
 Status OverlayRows::keep_nameless(Inode node) { return store_.fs().keep_nameless(node); }
 Status OverlayRows::let_go(Inode node) { return store_.fs().let_go(node); }
 
+// Removing and renaming write rows, too, and must be possible on a full disk.
+Status OverlayRows::reserve_row(std::size_t bytes) {
+  constexpr std::size_t kNumbers = 256;
+  return store_.database().reserve(bytes + kNumbers, Room::kLast);
+}
+
 Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
                                  std::string_view base_path) {
+  WARREN_TRY(reserve_row(2 * path.size() + base_path.size()));
   Timestamp now = store_.clock().now();
   sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
   if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
@@ -284,6 +291,7 @@ Status OverlayRows::put_lost_link(const LostLink& link) {
 }
 
 Status OverlayRows::lose_link(const LostLink& link) {
+  WARREN_TRY(reserve_row(link.base_path.size()));
   sql_->lose_link.bind(1, link.base_path).bind(2, link.base.value);
   sql_->lose_link.bind(3, link.at.seconds).bind(4, std::int64_t{link.at.nanoseconds});
   bind_generation(sql_->lose_link, 5, link.generation);
@@ -311,6 +319,9 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
                         std::string(rows.text(13))});
     }
   }
+  std::size_t bytes = 0;
+  for (const Moving& row : moving) bytes += 2 * (row.path.size() + to.size()) + row.base_path.size();
+  if (!to.empty() && !moving.empty()) WARREN_TRY(reserve_row(bytes));
   for (const Moving& row : moving) WARREN_TRY(cover_whiteout(row.path));
   if (to.empty()) return Ok{};
   for (const Moving& row : moving) {
@@ -370,6 +381,7 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
 }
 
 Status OverlayRows::put_origin(const Origin& origin) {
+  WARREN_TRY(reserve_row(origin.base_path.size()));
   if (origin.seen && origin.upper != kRootInode) {
     WARREN_TRY(sql_->put_origin.bind(1, origin.upper.value).bind(2, origin.seen->inode.value).run());
   }
@@ -402,6 +414,7 @@ Result<std::vector<ByteRange>> OverlayRows::list_base_ranges(Inode upper) {
 }
 
 Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) {
+  WARREN_TRY(reserve_row(ranges.size() * sizeof(ByteRange)));
   WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
   for (const ByteRange& range : ranges) {
     WARREN_TRY(sql_->add_range.bind(1, upper.value).bind(2, range.begin).bind(3, range.end).run());

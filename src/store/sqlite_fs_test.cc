@@ -214,5 +214,21 @@ TEST_F(GroupedFsTest, RowsAfterAFilesEndDoNotKeepItFromGrowing) {
   }
 }
 
+TEST_F(SqliteFsTest, ATableOfOursThatAnOlderVersionDidNotHaveIsCreated) {
+  one_.reset();
+  two_.reset();
+  for (const char* table : {"wr_journal", "wr_xattr", "wr_orphan", "wr_kv_expiry", "wr_tool_call"}) {
+    {
+      auto database = Database::open(dir_.file("a.db"), {.durability = Durability::kProcess}).value();
+      Statement drop = database->prepare(UserSql{std::string("DROP TABLE ") + table}).value();
+      ASSERT_OK(drop.run());
+    }
+    one_ = open(OpenMode::kReadWrite);
+    write(*one_, "/f", table);
+    ASSERT_OK(one_->fs().set_xattr(stat(one_->fs(), "/f")->inode, "user.x", as_bytes("y"), XattrMode::kAny));
+    one_.reset();
+  }
+}
+
 }  // namespace
 }  // namespace warren

@@ -202,7 +202,8 @@ Status Store::assemble(Commits commits) {
                  "`warren migrate` updates the file");
   }
   WARREN_TRY(check_encoding(*database_));
-  bool lacks_tables = !schema_.has_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
+  bool lacks_tables =
+      !schema_.has_all_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
   if (!is_read_only() && lacks_tables) {
     Transaction scope = WARREN_TRY(begin_write());
     WARREN_TRY(complete_schema(*database_));
