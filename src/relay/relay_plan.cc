@@ -93,6 +93,10 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
     else return plan_unreadable(plan, std::move(outgoing), candidate, read.error());
     return Ok{};
   }
+  if (std::optional<Owner> owner = root_.find_owner(candidate.agent)) {
+    bool is_own = read->facts.uid == owner->uid && read->facts.links == 1;  // not a link to a file of somebody else
+    if (!is_own) return plan_unreadable(plan, std::move(outgoing), candidate, Error(Code::kDenied, "not its own file"));
+  }
   Sighting seen{read->facts.size, read->facts.mtime_ns};
   if (!candidate.is_complete && seen != candidate.seen) {  // it is being written
     watcher_->look_again(candidate);
@@ -111,7 +115,7 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
     return Ok{};
   }
   outgoing.message = std::move(message).take_value();
-  Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  Result<Readiness> ready = take_attachments(outgoing.message, candidate.agent);
   if (ready.ok() && *ready == Readiness::kReady) {
     ready = publish_attachments(outgoing.message, candidate.agent, candidate.agent);
   }
@@ -125,6 +129,14 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
   return Ok{};
+}
+
+Result<Readiness> Rounds::take_attachments(const Message& message, const std::string& sender) {
+  if (message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
+  bool is_confined = root_.find_owner(sender) || lives_.is_sandboxed(sender);
+  auto confined = is_confined ? Attachments::Confined::kYes : Attachments::Confined::kNo;
+  if (WARREN_TRY(attachments_->take_in(message, sender, confined)) == Readiness::kWaits) return Readiness::kWaits;
+  return attachments_->check(message, sender);
 }
 
 // The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
@@ -188,7 +200,9 @@ Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& c
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Error refused(
       Code::kDenied,
-      fmt::format("only regular files that the relay may read are accepted; the file is now {}", quote(row.path)));
+      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; the "
+                  "file is now {}",
+                  quote(row.path)));
   refuse(plan, std::move(outgoing), refused);
   return Ok{};
 }

@@ -94,6 +94,7 @@ class Rounds {
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
+  Result<Readiness> take_attachments(const Message& message, const std::string& sender);
   void plan_message(Plan& plan, Outgoing outgoing);
   Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
   Status plan_request(Plan& plan, Outgoing& outgoing);

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class Mailroom {
 
   // Renames the staged file into the inbox. kNotFound: the recipient's inbox is gone.
   Status publish(const Delivery& delivery);
+  // Renames it into another directory of the recipient.
+  Status publish_into(int dir, const Delivery& delivery);
   // Whether the file is in the recipient's inbox with exactly this content, or in `.done`.
   bool is_published(const Delivery& delivery, std::string_view content) const;
   SyncPool& syncs() { return syncs_; }
@@ -50,7 +53,8 @@ class Mailroom {
   void forget_dirs() { dirs_.clear(); }  // otherwise they stay open, up to a limit
 
  private:
-  Result<int> dir(const std::string& relative);
+  Result<int> dir(const std::string& relative, const std::optional<Owner>& owner = std::nullopt);
+  Status give(const Delivery& delivery, const Owner& owner);
   Result<Fd> write_staged(const Delivery& delivery, std::string_view content);
   Result<Fd> open_sparingly(int dir, const std::string& relative, int flags);
 

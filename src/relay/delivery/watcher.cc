@@ -392,7 +392,7 @@ std::vector<LeftInbox> Watcher::take_left() { return std::exchange(left_, {}); }
 std::set<std::string> Watcher::take_inboxes_to_check() { return std::exchange(inboxes_to_check_, {}); }
 
 void Watcher::clean_pending(const std::string& agent) {
-  Result<Fd> pending = open_below(root_.agents(), agent + "/outbox/.pending", O_RDONLY | O_DIRECTORY);
+  Result<Fd> pending = root_.open_agent_dir(agent, "outbox/.pending");
   if (!pending.ok()) return;
   Result<std::vector<HostEntry>> entries = list_host_dir(pending->get());
   if (!entries.ok()) return;
