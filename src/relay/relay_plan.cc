@@ -34,6 +34,13 @@ bool is_same_file(const MessageRow& a, const MessageRow& b) {
   return a.inode == b.inode && a.size == b.size && a.mtime_ns == b.mtime_ns;
 }
 
+bool is_regular(const Root& root, const Candidate& candidate) {
+  Result<Fd> outbox = root.open_outbox(candidate.agent);
+  struct stat info {};
+  return outbox.ok() && ::fstatat(outbox->get(), candidate.file.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(info.st_mode);
+}
+
 bool is_for_agents(std::string_view kind) {
   return kind == "message" || kind == "ack" || kind == "nack" || kind == "status";
 }
@@ -88,8 +95,9 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
     if (is_shortage(read.error())) return read.error();
+    bool is_disk = read.error().code() == Code::kIo && is_regular(root_, candidate);  // and not the file: a socket, say
     if (read.error().code() == Code::kBusy) watcher_->look_again(candidate);
-    else if (read.error().code() == Code::kIo) look_again(candidate, read.error());  // the disk: not the file's fault
+    else if (is_disk) look_again(candidate, read.error());
     else return plan_unreadable(plan, std::move(outgoing), candidate, read.error());
     return Ok{};
   }
@@ -172,7 +180,7 @@ Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candid
 
 void Rounds::look_again(const Candidate& candidate, const Error& why) {
   log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
-  watcher_->look_again(candidate);
+  watcher_->look_again(candidate, Watcher::Delay::kGrowing);
 }
 
 // A file that is too large, or is strange: a link, a pipe, or one we may not open. It is recorded and answered like any

@@ -287,7 +287,8 @@ Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay:
     for (const relay::Delivery& delivery : deliveries) {
       if (is_about_one && !is_its(delivery)) continue;
       if (delivery.state == relay::DeliveryState::kDead) WARREN_TRY(check_delivery(ledger, delivery));
-      is_open = is_open || delivery.state == relay::DeliveryState::kPending;
+      is_open = is_open || delivery.state == relay::DeliveryState::kPending ||
+                delivery.state == relay::DeliveryState::kRouted;  // its relay has not taken it yet
     }
     if (!is_open) return Ok{};
     if (context.clock.monotonic_ns() > until_ns) {

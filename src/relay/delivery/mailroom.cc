@@ -12,12 +12,21 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "relay/protocol/message.h"
 
 namespace warren::relay {
 namespace {
 
 constexpr std::size_t kOpenAtOnce = 256;  // descriptors: far below any usual limit
 constexpr std::size_t kDirsAtOnce = 128;
+constexpr int kNamesTried = 1000;
+
+// Whether both are regular files with the same bytes.
+bool has_same_content(int dir, const std::string& file, int other_dir, const std::string& other) {
+  Result<ReadFile> one = read_below(dir, file, kMessageBytesMost);
+  Result<ReadFile> two = one.ok() ? read_below(other_dir, other, one->facts.size) : Result<ReadFile>(one.error());
+  return two.ok() && one->content == two->content;
+}
 
 }  // namespace
 
@@ -151,7 +160,16 @@ Status Mailroom::archive(std::string_view agent, const std::string& file, const 
   std::string name(target.name);
   if (::renameat2(outbox, file.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0 || errno == ENOENT) return Ok{};
   if (errno == EINVAL && ::renameat(outbox, file.c_str(), to, name.c_str()) == 0) return Ok{};
-  if (errno == EEXIST && ::unlinkat(outbox, file.c_str(), 0) == 0) return Ok{};
+  if (errno != EEXIST) return system_error(errno, fmt::format("archive {}", quote(file)));
+  if (has_same_content(outbox, file, to, name)) {
+    if (::unlinkat(outbox, file.c_str(), 0) == 0) return Ok{};
+    return system_error(errno, fmt::format("archive {}", quote(file)));
+  }
+  for (int number = 1; number <= kNamesTried; ++number) {
+    std::string other = fmt::format("{}.{}", name, number);
+    if (::renameat2(outbox, file.c_str(), to, other.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
+    if (errno != EEXIST) break;
+  }
   return system_error(errno, fmt::format("archive {}", quote(file)));
 }
 

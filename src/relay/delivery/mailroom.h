@@ -46,8 +46,8 @@ class Mailroom {
   Result<std::vector<std::string>> list_staged() const;  // file names in tmp/deliveries
   void remove_staged(const std::string& file);
 
-  // Moves a processed file from the outbox to `path` (archive/DATE/AGENT/FILE). If `path` exists, it has the same
-  // bytes, and the file in the outbox is removed.
+  // Moves a processed file from the outbox to `path` (archive/DATE/AGENT/FILE). If `path` exists with the same bytes,
+  // the file in the outbox is removed; with others, it is kept as PATH.1, PATH.2, etc.
   Status archive(std::string_view agent, const std::string& file, const std::string& path);
 
   void forget_dirs() { dirs_.clear(); }  // otherwise they stay open, up to a limit
