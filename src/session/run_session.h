@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "changes/apply.h"
 #include "changes/changes.h"
+#include "sandbox/environment.h"
 #include "sandbox/plan.h"
 
 namespace warren {
@@ -32,6 +33,8 @@ struct RunOptions {
   std::vector<std::string> hide;
   DefaultAllows default_allows = DefaultAllows::kWarren;
   bool has_network = true;
+  std::vector<AskedVariable> variables;  // of the environment, to pass or set
+  EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
@@ -47,6 +50,8 @@ struct RunFacts {
   std::string base;
   std::vector<std::string> allowed;
   bool has_own_network = false;
+  std::vector<std::string> variables;  // names of the environment, like the following
+  std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
 };
 
