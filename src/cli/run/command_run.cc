@@ -29,6 +29,16 @@ Result<std::vector<AskedVariable>> asked_variables(const Arguments& args) {
   return all;
 }
 
+Result<NetworkChoice> asked_network(const Arguments& args) {
+  std::vector<std::string> words = list_of(args, "net");
+  if (args.has("no-network")) {
+    if (!words.empty()) return Error(Code::kInvalid, "--no-network and --net cannot be used together");
+    words = {"none"};
+  }
+  if (words.empty()) return NetworkChoice{};
+  return parse_network(words).within("--net");
+}
+
 // Fails with the exit status of our own failures, which differs from the command's.
 Exit refuse_run(Context& context, const Error& error) {
   report_failure(context, error);
@@ -44,7 +54,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
-  options.has_network = !args.has("no-network");
+  Result<NetworkChoice> network = asked_network(args);
+  if (!network.ok()) return refuse_run(context, network.error());
+  options.network = *std::move(network);
+  options.has_asked_for_network = args.has("net") || args.has("no-network");
   Result<std::vector<AskedVariable>> variables = asked_variables(args);
   if (!variables.ok()) return refuse_run(context, variables.error());
   options.variables = *std::move(variables);
@@ -73,42 +86,47 @@ Command make_run() {
       .positionals = {{.name = "COMMAND",
                        .help = "the program and its arguments [default: your shell]",
                        .times = Times::kAnyCommand}},
-      .options = {{.name = "session", .value = "ID", .help = "join or resume this session, or create it"},
-                  {.name = "base",
-                   .value = "DIR",
-                   .help = "the directory to work on [default: the current one]",
-                   .suggest = Suggest::kHostDirs},
-                  {.name = "allow",
-                   .value = "PATH",
-                   .help = "let the command write to PATH directly, without copy-on-write",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "read",
-                   .value = "PATH",
-                   .help = "let the command read PATH, which is hidden otherwise",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "hide",
-                   .value = "PATH",
-                   .help = "hide PATH from the command",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "env",
-                   .value = "NAME[=VALUE]",
-                   .help = "pass this variable of your environment, or set it",
-                   .is_list = true},
-                  {.name = "env-file",
-                   .value = "FILE",
-                   .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "no-network", .help = "no network except a private loopback"},
-                  {.name = "no-default-allows", .help = "make only the base writable, not ~/.cache and other defaults"},
-                  {.name = "passthrough",
-                   .help = "read large files at the speed of the base; opening any file takes longer"},
-                  {.name = "keep", .help = "keep the session even if nothing changed"},
-                  {.name = "discard", .help = "delete the session and all its changes at the end"},
-                  {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
+      .options =
+          {{.name = "session", .value = "ID", .help = "join or resume this session, or create it"},
+           {.name = "base",
+            .value = "DIR",
+            .help = "the directory to work on [default: the current one]",
+            .suggest = Suggest::kHostDirs},
+           {.name = "allow",
+            .value = "PATH",
+            .help = "let the command write to PATH directly, without copy-on-write",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "read",
+            .value = "PATH",
+            .help = "let the command read PATH, which is hidden otherwise",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "hide",
+            .value = "PATH",
+            .help = "hide PATH from the command",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "env",
+            .value = "NAME[=VALUE]",
+            .help = "pass this variable of your environment, or set it",
+            .is_list = true},
+           {.name = "env-file",
+            .value = "FILE",
+            .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "net",
+            .value = "HOST",
+            .help = "let the command reach only HOST, *.HOST, HOST:PORT, an address, or a set of hosts (agents, npm, "
+                    "pypi, crates, github, debian); or all, or none",
+            .is_list = true},
+           {.name = "no-network", .help = "the same as --net none: no network except a private loopback"},
+           {.name = "no-default-allows", .help = "make only the base writable, not ~/.cache and other defaults"},
+           {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
+           {.name = "keep", .help = "keep the session even if nothing changed"},
+           {.name = "discard", .help = "delete the session and all its changes at the end"},
+           {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
       .subcommands = {},
       .handler = run_run};
 }
