@@ -30,6 +30,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   }
   if (args.has("allow")) options.allow = args.all("allow");
   options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;
+  if (args.has("allow-default")) options.environment = EnvironmentBasis::kEverything;
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
   options.process_label = options.command.front();
