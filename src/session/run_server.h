@@ -13,10 +13,12 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "sandbox/plan.h"
+#include "session/run_network.h"
 
 namespace warren {
 
 struct ServerOptions {
+  NetworkChoice network;
   bool passthrough = false;
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
@@ -37,7 +39,7 @@ class JoinedSession {
   const std::string& base() const { return base_; }
   const std::vector<std::string>& allowed() const { return allowed_; }
   const std::vector<std::string>& writable() const { return writable_; }  // allowed(), the base and scratch directories
-  bool has_own_network() const { return has_own_network_; }
+  NetworkAccess network() const { return network_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
@@ -55,7 +57,7 @@ class JoinedSession {
   std::vector<std::string> allowed_;
   std::vector<std::string> writable_;
   std::vector<Fd> namespaces_;
-  bool has_own_network_ = false;
+  NetworkAccess network_ = NetworkAccess::kAll;
 };
 
 }  // namespace warren
