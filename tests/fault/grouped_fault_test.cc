@@ -106,6 +106,7 @@ TEST_F(GroupedFaultTest, AChangeThatIsTakenBackCountsNothingOfTheQuota) {
     ASSERT_OK(fs().write(file, 50'000, as_bytes(std::string(40'000, 'b'))));
     ASSERT_OK(fs().make_node(kRootInode, "g" + std::to_string(i), {.mode = 0600}));
   }
+  ASSERT_OK(fs().sync(file));
   EXPECT_EQ(store_->usage().used()->bytes, 50'000U);
   EXPECT_EQ(store_->usage().used()->inodes, 2U);
   EXPECT_OK(fs().write(file, 50'000, as_bytes(std::string(50'000, 'c'))));
