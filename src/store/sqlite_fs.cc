@@ -209,7 +209,8 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   Result<Attributes> row = get_attributes(node);
   guard.unlock();  // while it waits for another process's transaction
   bool is_large = row.ok() && row->size > limits::kShrinkBytes;
-  if (!is_large && collect(node).ok()) return;
+  Result<bool> others = is_large ? has_other_keeper(node) : Result<bool>(false);
+  if ((!is_large || (others.ok() && *others)) && collect(node).ok()) return;
   guard.lock();
   to_collect_.insert(node);
   store_.has_work();
@@ -331,7 +332,8 @@ Result<bool> SqliteFs::collect_step() {
   guard.unlock();  // while it waits for another process's transaction
   Transaction scope = WARREN_TRY(write_scope());
   bool is_waiting = to_collect_.contains(node);  // or a rollback has restored its name
-  if (is_waiting && WARREN_TRY(shrink_orphan_step(node))) {
+  bool is_ours = is_waiting && !WARREN_TRY(has_other_keeper(node));
+  if (is_ours && WARREN_TRY(shrink_step(node, 0))) {
     WARREN_TRY(scope.commit());
     return true;
   }
@@ -342,12 +344,12 @@ Result<bool> SqliteFs::collect_step() {
   return has_more;
 }
 
-// Unless others may have it open.
-Result<bool> SqliteFs::shrink_orphan_step(Inode node) {
+// Whether others may have a node without a name open.
+Result<bool> SqliteFs::has_other_keeper(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
   std::optional<Orphan> listed = WARREN_TRY(orphans_->find(node));
-  if (listed && orphans_->is_kept_elsewhere(*listed)) return false;
-  if (next_keeper(node, listed ? listed->seat : 0) != 0) return false;
-  return shrink_step(node, 0);
+  if (listed && orphans_->is_kept_elsewhere(*listed)) return true;
+  return next_keeper(node, listed ? listed->seat : 0) != 0;
 }
 
 void SqliteFs::forget_rows() {

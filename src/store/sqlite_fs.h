@@ -169,7 +169,7 @@ class SqliteFs final : public FileSystem {
   void note_retained(Inode node);
   Status collect(Inode node);
   Result<bool> collect_step();
-  Result<bool> shrink_orphan_step(Inode node);
+  Result<bool> has_other_keeper(Inode node);
   std::uint32_t next_keeper(Inode node, std::uint32_t after);
   Status pass_on(const Attributes& row, const std::optional<Orphan>& listed);
   Status give(Inode node, std::uint32_t seat);

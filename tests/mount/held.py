@@ -288,6 +288,20 @@ class OverABase(Held):
         os.close(fd)
         self.leaves_nothing()
 
+    def test_a_changed_file_of_the_base_that_two_mounts_have_open(self):
+        other = self.world.mount("other")
+        for remover, rest in ((self.mount, other), (other, self.mount)):
+            (self.mount / "f").write_bytes(CONTENT[::-1])
+            mounted.wait_for(lambda: (other / "f").read_bytes() == CONTENT[::-1], "the change is not shown", 5)
+            fds = [os.open(remover / "f", os.O_RDWR), os.open(rest / "f", os.O_RDWR)]
+            (remover / "f").unlink()
+            self.gone(rest / "f")
+            os.close(fds[0])
+            self.assertEqual(self.fs("ls", "/"), b"")
+            self.works(fds[1], CONTENT[::-1])
+            os.close(fds[1])
+        self.leaves_nothing(self.mount, other)
+
     def test_a_new_file(self):
         (self.mount / "new").write_bytes(CONTENT)
         fd = os.open(self.mount / "new", os.O_RDWR)
