@@ -106,6 +106,11 @@ Status OverlayFs::reload() {
   is_loaded_ = false;
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
+  // Copies that are in use are retained in the upper layer too.
+  std::unordered_map<Inode, Inode> in_use;
+  for (const auto& [number, copy] : copies_) {
+    if (retained_.contains(number)) in_use[number] = copy.upper;
+  }
   // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
   // lost.
   std::erase_if(copies_,
@@ -117,7 +122,7 @@ Status OverlayFs::reload() {
   for (Origin& origin : origins) {
     if (origin.upper == kRootInode) root_is_copied_ = true;
     else if (origin.base_path.empty()) opaque_.insert(origin.upper);
-    else if (origin.seen) {
+    else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[origin.seen->inode] = {.upper = origin.upper,
                                      .base_path = std::move(origin.base_path),
@@ -127,7 +132,12 @@ Status OverlayFs::reload() {
                                      .is_noted = true};
     }
   }
-  for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
+  for (const auto& [number, copy] : copies_) {
+    numbers_[copy.upper] = number;
+    auto known = in_use.find(number);
+    if (!retained_.contains(number) || (known != in_use.end() && known->second == copy.upper)) continue;
+    upper().retain(copy.upper).ignore("it was removed again");
+  }
   for (const LostLink& one : lost) {
     base_.reserve_number(one.base, one.generation);
     lose_name(one.base, one.base_path, one.at);
@@ -208,6 +218,11 @@ OverlayFs::Copy* OverlayFs::find_copy(Inode number) {
 }
 
 bool OverlayFs::is_gone(Inode number) const { return removed_.contains(number) && !retained_.contains(number); }
+
+bool OverlayFs::is_gone_from_upper(Inode upper_node) {
+  Result<Attributes> found = upper().get_attributes(upper_node);
+  return !found.ok() && found.error().code() == Code::kStale;
+}
 
 void OverlayFs::lose_name(Inode number, const std::string& base_path, Timestamp at) {
   lost_names_[number].emplace(base_path, at);
@@ -301,18 +316,18 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
   retained_.erase(kept);
   Copy* copy = find_copy(node);
   std::optional<Inode> above;
-  if (copy) above = copy->upper;
+  bool is_copy = copy != nullptr;
+  if (is_copy) above = copy->upper;
   else if (!is_base_number(node)) above = node;
   if (is_base_number(node)) base_.forget(node, 1);
-  bool was_last = nameless_.erase(node) > 0 && copy;
-  if (was_last) forget_copy(node);
+  if (nameless_.erase(node) > 0 && copy) forget_copy(node);
   if (removed_.contains(node)) dirs_.erase(node);
   if (!is_base_number(node)) removed_.erase(node);
   // A caller that has the number may still use it, as long as there are not too many.
   if (places_.size() > kPlacesKept) places_.erase(node);
   lock.unlock();  // what follows may wait for another process's transaction
   if (above) upper().forget(*above, 1);
-  if (!was_last) return;
+  if (!is_copy || !is_gone_from_upper(*above)) return;  // it has a name, or another process has it open
   change([&]() -> Status {
     Copy* again = find_copy(node);  // the rows may have been read again meanwhile
     if (again && again->upper == *above) forget_copy(node);

@@ -161,6 +161,7 @@ class OverlayFs final : public FileSystem {
   Inode number_of(Inode upper) const;
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
+  bool is_gone_from_upper(Inode upper_node);
   void lose_name(Inode number, const std::string& base_path, Timestamp at);
   void without_lost_names(Attributes& found) const;
 
@@ -191,6 +192,7 @@ class OverlayFs final : public FileSystem {
   Result<Inode> make_copy(const View& view, Inode parent, std::string_view name, const std::string& base_path,
                           std::uint32_t hidden_names);
   Result<Inode> make_nameless_copy(const View& view);
+  Result<std::optional<Place>> find_place(Inode number);
   Status copy_xattrs(Inode base, Inode upper, const Attributes& as);
   Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
   Status keep_ancestor(Inode number, const Copy& copy);

@@ -396,8 +396,9 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
     return Ok{};
   }
   WARREN_TRY(upper().unlink(upper_parent, name));
-  if (copy && is_last && !retained_.contains(entry.inode)) WARREN_TRY(upper_.remove_origin(own->inode));
-  return Ok{};
+  if (!copy || !is_last || retained_.contains(entry.inode)) return Ok{};
+  // Otherwise another process may have it open, and removes the rest later.
+  return is_gone_from_upper(own->inode) ? upper_.remove_origin(own->inode) : Status(Ok{});
 }
 
 void OverlayFs::record_removal(Inode parent, std::string_view name, const Attributes& entry,

@@ -36,6 +36,8 @@ struct Origin {
   std::optional<Attributes> seen;
   // Names of the same node that are valid in the base but not in the upper layer: other hard links.
   std::uint32_t hidden_names = 0;
+  // The node has no name any more, and some process has it open. Only read.
+  bool is_orphan = false;
 
   bool operator==(const Origin&) const = default;
 };

@@ -82,6 +82,7 @@ OverlayRows::OverlayRows(Store& store) : store_(store), sql_(std::make_unique<St
 
 OverlayRows::~OverlayRows() {
   auto guard = store_.database().lock();
+  store_.fs().when_collected(nullptr);
   sql_.reset();
 }
 
@@ -109,6 +110,7 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
   }
   WARREN_TRY(rows->prepare());
   if (!store.is_read_only()) WARREN_TRY(rows->collect_leftovers());
+  store.fs().when_collected([own = rows.get()](Inode node) { return own->remove_origin(node); });
   return rows;
 }
 
@@ -140,9 +142,10 @@ Status OverlayRows::prepare_origins() {
                              : Sql("SELECT base_path, base_ino, at, at_nsec, NULL FROM wr_lost_link");
   Sql origins = has_generation_
                     ? Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
-                          "mtime_nsec, ctime, ctime_nsec, rdev, generation FROM wr_origin")
+                          "mtime_nsec, ctime, ctime_nsec, rdev, generation, EXISTS (SELECT 1 FROM wr_orphan o "
+                          "WHERE o.ino = delta_ino AND o.boot <> '') FROM wr_origin")
                     : Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
-                          "mtime_nsec, ctime, ctime_nsec, rdev, NULL FROM wr_origin");
+                          "mtime_nsec, ctime, ctime_nsec, rdev, NULL, 0 FROM wr_origin");
   sql_->list_lost = WARREN_TRY(db.prepare(lost));
   sql_->list_origins = WARREN_TRY(db.prepare(origins));
   sql_->list_ranges =
@@ -372,7 +375,8 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
     Origin row{.upper = Inode{static_cast<std::uint64_t>(rows.integer(0))},
                .base_path = std::string(rows.text(1)),
                .seen = {},
-               .hidden_names = static_cast<std::uint32_t>(rows.integer(2))};
+               .hidden_names = static_cast<std::uint32_t>(rows.integer(2)),
+               .is_orphan = rows.integer(15) != 0};
     if (!rows.is_null(3)) row.seen = seen_of(rows, 3);
     if (row.seen) row.seen->generation = static_cast<std::uint64_t>(rows.integer(14));
     origins.push_back(std::move(row));
