@@ -76,14 +76,6 @@ std::string find_head(const std::string& base) {
   return is_id ? commit : "";
 }
 
-Status store_note(const std::string& agent_path, const BaseNote& note) {
-  HostIdentity agent = WARREN_TRY(identify_host_node(agent_path));
-  std::string dir = WARREN_TRY(notes_dir());
-  WARREN_TRY(make_host_dirs(dir, 0700));
-  std::string path = WARREN_TRY(path_of_note(agent));
-  return replace_host_file(path, encode(note), 0600);
-}
-
 }  // namespace
 
 bool HostIdentity::is_same(const HostIdentity& other) const {
@@ -103,14 +95,32 @@ Result<HostIdentity> identify_host_node(const std::string& path) {
   return identity;
 }
 
-Status put_base_note(const std::string& agent_path, const std::string& base) {
-  BaseNote note{.base = base, .base_node = {}, .commit = find_head(base), .hidden = {}};
-  note.base_node = WARREN_TRY(identify_host_node(base));
-  return store_note(agent_path, note).within("note the agent's base");
+Status put_base_note(const std::string& agent_path, const BaseNote& note) {
+  HostIdentity agent = WARREN_TRY(identify_host_node(agent_path));
+  std::string dir = WARREN_TRY(notes_dir());
+  WARREN_TRY(make_host_dirs(dir, 0700));
+  std::string path = WARREN_TRY(path_of_note(agent));
+  return replace_host_file(path, encode(note), 0600);
 }
 
-Status add_hidden_paths(const std::string& agent_path, const std::vector<std::string>& paths) {
+Status put_base_note(const std::string& agent_path, const std::string& base, NoteFor what) {
+  BaseNote note{.base = base, .base_node = {}, .commit = {}, .hidden = {}};
+  if (what == NoteFor::kNewAgent) {
+    note.commit = find_head(base);
+  } else {
+    std::optional<BaseNote> old = WARREN_TRY(find_base_note(agent_path));
+    if (old && old->base == base) note.hidden = std::move(old->hidden);
+  }
+  note.base_node = WARREN_TRY(identify_host_node(base));
+  return put_base_note(agent_path, note).within("note the agent's base");
+}
+
+Status add_hidden_paths(const std::string& agent_path, const std::string& base, const std::vector<std::string>& paths) {
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(agent_path));
+  if (!note) {
+    WARREN_TRY(put_base_note(agent_path, base, NoteFor::kOldAgent));
+    note = WARREN_TRY(find_base_note(agent_path));
+  }
   if (!note) return Ok{};
   std::size_t had = note->hidden.size();
   for (const std::string& path : paths) {
@@ -118,7 +128,7 @@ Status add_hidden_paths(const std::string& agent_path, const std::vector<std::st
     if (!is_known && is_inside(path, note->base)) note->hidden.push_back(path);
   }
   if (note->hidden.size() == had) return Ok{};
-  return store_note(agent_path, *note).within("note what is hidden from the agent");
+  return put_base_note(agent_path, *note).within("note what is hidden from the agent");
 }
 
 Result<std::optional<BaseNote>> find_base_note(const std::string& agent_path) {

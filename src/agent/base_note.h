@@ -28,14 +28,18 @@ Result<HostIdentity> identify_host_node(const std::string& path);  // follows li
 struct BaseNote {
   std::string base;  // as in the agent file
   HostIdentity base_node;
-  std::string commit;               // HEAD of the base's git repository when the note was made; "" without one
+  std::string commit;               // HEAD of the base's git repository when the agent was created; "" if unknown
   std::vector<std::string> hidden;  // absolute paths in the base that some run did not show
 };
 
-// Stores that the user agreed to this base, with its current HEAD. Replaces an older note of the file.
-Status put_base_note(const std::string& agent_path, const std::string& base);
-// Adds paths that a run hides. Without a note, nothing is stored.
-Status add_hidden_paths(const std::string& agent_path, const std::vector<std::string>& paths);
+// Stores that the user agreed to this base. Replaces an older note of the file. Only an agent that was just created has
+// seen nothing older than the current HEAD.
+enum class NoteFor { kNewAgent, kOldAgent };
+Status put_base_note(const std::string& agent_path, const std::string& base, NoteFor what);
+// Stores a note as it is, for a file that takes the place of another.
+Status put_base_note(const std::string& agent_path, const BaseNote& note);
+// Adds paths that a run of this base hides; creates the note if there is none.
+Status add_hidden_paths(const std::string& agent_path, const std::string& base, const std::vector<std::string>& paths);
 Result<std::optional<BaseNote>> find_base_note(const std::string& agent_path);
 Status remove_base_note(const std::string& agent_path);  // succeeds if there is none
 

@@ -129,7 +129,8 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   std::string draft = fmt::format("{}.new-{}", agent.path, ::getpid());
   Status filled = fill_agent(draft, agent, options, clock);
-  if (filled.ok() && agent.base) put_base_note(draft, *agent.base).ignore("without it, the first apply asks");
+  if (filled.ok() && agent.base)
+    put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");
   if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
   if (!filled.ok()) {
     remove_base_note(draft).ignore("it is for a file that does not exist");
@@ -159,8 +160,13 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
     WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   }
   auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly}, clock));
+  // What the user agreed to, and what was hidden, is about the agent and not about one file.
+  std::optional<BaseNote> note;
+  if (there.ok()) note = WARREN_TRY(find_base_note(path));
+  std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
   std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
   Status done = backup->backup_to(draft);
+  if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, replace);
   if (!done.ok()) {
     remove_host_file(draft).ignore("the first error is the one to report");

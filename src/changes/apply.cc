@@ -257,7 +257,10 @@ Status check_mounted(HostTree& base, const Intent& intent) {
 Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
                      const ApplyOptions& options, ApplyRecord& record) {
   Staging staging = WARREN_TRY(Staging::make(base, record));
-  record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
+  {
+    auto view = WARREN_TRY(agent.overlay()->upper.begin(UnitAccess::kRead));  // one for all files
+    record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
+  }
   WARREN_TRY(put_record(record));
   WARREN_TRY(put_apply_intent(agent.store(), as_bytes(record.staging)));
   record.state = ApplyState::kPerforming;

@@ -82,6 +82,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
 }  // namespace
 
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all of them: each costs several locks
   std::vector<ApplyConflict> conflicts;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));

@@ -14,14 +14,16 @@
 namespace warren {
 namespace {
 
-// A session that an older Warren made has no note, but its folder names its base, and no agent can write there.
-Result<bool> is_base_of_session(const AgentOverlay& overlay) {
+// An agent file in a folder of ours that no agent can write to: a session that an older Warren made, whose folder names
+// its base, or the layer of the home directory.
+Result<bool> is_in_own_folder(const AgentOverlay& overlay) {
   std::string home = WARREN_TRY(agents_home());
-  Result<std::string> runs = canonical_host_path(home + "/run");
-  if (!runs.ok()) return false;
+  Result<std::string> own = canonical_host_path(home);
+  if (!own.ok()) return false;
   std::string file = WARREN_TRY(canonical_host_path(overlay.agent_path));
   std::string folder(directory_of(file));
-  if (directory_of(folder) != *runs || file != session_file(folder)) return false;
+  if (folder == *own + "/home") return overlay.base_path == std::string(directory_of(*own));
+  if (directory_of(folder) != *own + "/run" || file != session_file(folder)) return false;
   SessionDir session = WARREN_TRY(SessionDir::open_existing(std::string(base_name(folder))));
   Result<std::string> base = session.base();
   return base.ok() && *base == overlay.base_path;
@@ -41,7 +43,7 @@ bool is_in_agent_folder(std::string_view path) {
 Result<std::optional<std::string>> find_doubt(const AgentOverlay& overlay) {
   std::optional<std::string> none;
   if (!overlay.note) {
-    if (WARREN_TRY(is_base_of_session(overlay))) return none;
+    if (WARREN_TRY(is_in_own_folder(overlay))) return none;
     return std::optional<std::string>("this agent file was not created here by `warren init` or `warren run`");
   }
   if (overlay.note->base != overlay.base_path) {
@@ -53,7 +55,9 @@ Result<std::optional<std::string>> find_doubt(const AgentOverlay& overlay) {
   return std::optional<std::string>("the base is another directory than the one that the agent was created with");
 }
 
-Status agree_to_base(const AgentOverlay& overlay) { return put_base_note(overlay.agent_path, overlay.base_path); }
+Status agree_to_base(const AgentOverlay& overlay) {
+  return put_base_note(overlay.agent_path, overlay.base_path, NoteFor::kOldAgent);
+}
 
 Status check_targets(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
   std::string base = WARREN_TRY(canonical_host_path(overlay.base_path));

@@ -73,6 +73,10 @@ constexpr std::array<RunByItself, 47> kNames{{
     {".zshrc", "your shell runs it"},
 }};
 
+// Directories that hold such files: another directory or a link in their place brings its own.
+constexpr std::array<std::string_view, 9> kDirs{".git",   ".husky", ".vscode", ".devcontainer", ".claude",
+                                                ".cargo", ".codex", ".gemini", ".cursor"};
+
 bool has_component(std::string_view path, std::string_view name) {
   for (std::size_t at = path.find(name); at != path.npos; at = path.find(name, at + 1)) {
     std::size_t end = at + name.size();
@@ -94,6 +98,10 @@ std::string_view why_in_git(std::string_view path) {
 
 bool ends_with_path(std::string_view path, std::string_view name) {
   return path.ends_with(name) && path.size() > name.size() && path[path.size() - name.size() - 1] == '/';
+}
+
+bool brings_files(std::string_view path) {
+  return std::find(kDirs.begin(), kDirs.end(), base_name(path)) != kDirs.end();
 }
 
 Result<Json> read_scripts(FileSystem& fs, const std::string& path) {
@@ -166,12 +174,16 @@ Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change
   if (!change.after) return remarks;
   add_modes(change, remarks);
   WARREN_TRY(add_xattrs(overlay, change, remarks));
-  bool is_new_content = change.kind != TreeChangeKind::kModified || change.is_content_changed;
-  if (change.after->is_directory() || !is_new_content) return remarks;
+  remarks.is_in_git = has_component(change.path, ".git");
+  std::uint32_t had = change.before ? change.before->mode : 0;
+  bool is_new_program = change.after->is_file() && (change.after->mode & 0111U & ~had) != 0;
+  bool is_new = change.kind != TreeChangeKind::kModified || change.is_content_changed || is_new_program;
+  bool is_plain_dir = change.after->is_directory() && change.kind != TreeChangeKind::kRenamed;
+  if (is_plain_dir || !is_new) return remarks;
   std::optional<std::string_view> why = runs_by_itself(change.path);
+  if (!why && !change.after->is_file() && brings_files(change.path)) why = "programs run what is in it";
   bool is_package = change.path.ends_with("/package.json") && change.after->is_file();
   if (why && (!is_package || are_scripts_changed(overlay, change))) remarks.runs = *why;
-  remarks.is_in_git = has_component(change.path, ".git");
   return remarks;
 }
 

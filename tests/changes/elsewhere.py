@@ -205,6 +205,16 @@ class Branch(Case):
         self.branch()
         self.assertEqual(self.git("rev-parse", "agent^"), self.git("rev-parse", "main"))
 
+    def test_a_file_from_elsewhere_has_no_start(self):
+        self.begin(a="1\n", b="b\n")
+        self.fs("rm", "/a")
+        copy = self.w.home / "copy.db"
+        shutil.copy(self.w.file, copy)
+        overlaid.write(self.base / "a", "newer\n")
+        self.commit("second")
+        said = self.branch("--trust-base", self.base, copy, run=self.w.fails)
+        self.assertIn("what the agent saw was not kept", said)
+
     def test_uncommitted_work_is_not_part_of_it(self):
         self.begin(a="".join(self.LINES))
         overlaid.write(self.base / "a", "".join(self.with_line(3, "not committed")))

@@ -41,13 +41,13 @@ class Base(Case):
         copy = self.foreign()
         said = self.w.fails("apply", copy)
         self.assertIn("was not created here", said)
-        self.assertIn(f"--base '{self.base}'", said)
+        self.assertIn(f"--trust-base '{self.base}'", said)
         self.assertEqual(self.read("a"), "1\n")
         self.w.warren("apply", "--dry-run", copy)
         self.w.warren("apply", "--to", self.w.root / "out", copy)
-        self.assertIn("is " + repr(str(self.base)) + ", not", self.w.fails("apply", "--base", self.w.root, copy))
+        self.assertIn("is " + repr(str(self.base)) + ", not", self.w.fails("apply", "--trust-base", self.w.root, copy))
         self.assertEqual(self.read("a"), "1\n")
-        self.w.warren("apply", "--base", self.base, copy)
+        self.w.warren("apply", "--trust-base", self.base, copy)
         self.assertEqual(self.read("a"), "22\n")
         self.w.warren("fs", copy, "write", "/a", input=b"333\n")
         self.w.warren("apply", copy)
@@ -87,7 +87,7 @@ class Base(Case):
                 self.foreign()
             self.set_base(copy, base)
             here = overlaid.snapshot(self.w.root)
-            for words in (("diff",), ("apply",), ("apply", "--force", "--base", "."), ("discard", "--yes")):
+            for words in (("diff",), ("apply",), ("apply", "--force", "--trust-base", "."), ("discard", "--yes")):
                 self.assertIn("not an absolute path", self.w.fails(*words, copy))
             self.assertEqual(overlaid.differences(overlaid.snapshot(self.w.root), here), [])
 
@@ -99,13 +99,22 @@ class Base(Case):
         (self.w.home / "state").mkdir()
         self.w.warren("fs", self.w.id, "write", "/state/.agentfs/bases/x", input=b"forged")
         for force in ([], ["--force"]):
-            said = self.w.fails("apply", "--base", self.base, *force, self.w.id, "/state/.agentfs", env=env)
+            said = self.w.fails("apply", "--trust-base", self.base, *force, self.w.id, "/state/.agentfs", env=env)
             self.assertIn("where Warren keeps its own state", said)
         self.assertFalse((self.w.home / "state/.agentfs/bases/x").exists())
         self.w.change(lambda p: shutil.rmtree(p + "/state"))
         self.w.fails("apply", self.w.id, "/state", env=env)
         self.assertIn("where Warren keeps its own state", self.w.fails("apply", self.w.id, "/state", "**/.agentfs", env=env))
         self.assertTrue((self.w.home / "state/.agentfs/bases").exists())
+
+    def test_a_restored_agent_is_still_agreed_to(self):
+        self.fill(a="1\n")
+        self.write("/a", "22\n")
+        self.w.warren("backup", self.w.id, self.w.root / "copy.db")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.w.warren("restore", "--force", self.w.id, self.w.root / "copy.db")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(self.read("a"), "22\n")
 
     def test_the_output_names_the_base(self):
         self.fill(a="1\n")
@@ -285,6 +294,29 @@ class Programs(Case):
         self.assertEqual(self.read(".envrc"), "x\n")
         self.w.warren("apply", "--yes", self.w.id)
         self.assertEqual(self.w.lines(), [])
+
+    def test_other_ways_to_make_something_run_are_marked(self):
+        self.fill(a="1\n", evil__tasks="x\n", mine__x="x\n")
+        overlaid.write(self.base / ".git/hooks/sample", "#!/bin/sh\n")
+
+        def change(p):
+            os.chmod(p + "/.git/hooks/sample", 0o755)
+            os.symlink("evil", p + "/.vscode")
+            os.rename(p + "/mine", p + "/.husky")
+            os.rename(p + "/a", p + "/.git/hooks/pre-push")
+        self.w.change(change)
+        marked = {line.split("  [")[0].split()[-1] for line in self.w.lines() if "[runs by itself: " in line}
+        self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push"})
+
+    def test_all_in_a_dialog_does_not_mean_programs(self):
+        self.fill(a="1\n", b="1\n", z="1\n")
+        for path in ("/a", "/b/Makefile", "/z"):
+            if path == "/b/Makefile":
+                self.fs("rm", "/b")
+            self.write(path, "22\n")
+        said = self.talk(["apply", "-i", self.w.id], b"a\nn\n")
+        self.assertIn(b"runs by itself", said)
+        self.assertEqual((self.read("a"), self.read("z"), (self.base / "b/Makefile").exists()), ("22\n", "22\n", False))
 
     def test_of_a_package_only_the_scripts_count(self):
         self.fill(**{"package.json": '{"scripts": {"test": "true"}, "version": "1"}\n'})

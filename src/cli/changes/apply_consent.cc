@@ -15,8 +15,8 @@ namespace warren::cli {
 
 Result<bool> agrees_to_base(Context& context, const Arguments& args, const AgentOverlay& overlay) {
   std::optional<std::string> doubt = WARREN_TRY(find_doubt(overlay));
-  if (std::optional<std::string> named = args.find("base")) {
-    std::string asked = WARREN_TRY(canonical_host_path(*named).within("--base"));
+  if (std::optional<std::string> named = args.find("trust-base")) {
+    std::string asked = WARREN_TRY(canonical_host_path(*named).within("--trust-base"));
     std::string base = WARREN_TRY(canonical_host_path(overlay.base_path));
     if (asked != base) {
       return Error(Code::kInvalid, fmt::format("the base of this agent is {}, not {}", quote(base), quote(asked)),
@@ -28,7 +28,7 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
   if (!doubt) return true;
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written to {}: {}", quote(overlay.base_path), *doubt),
-                 fmt::format("if the changes belong there, add --base {}", quote(overlay.base_path)));
+                 fmt::format("if the changes belong there, add --trust-base {}", quote(overlay.base_path)));
   }
   context.err.print("{}\n", *doubt);
   bool agrees =
@@ -41,6 +41,7 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
 Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
                                 const std::vector<TreeChange>& changes) {
   if (args.has("yes")) return true;
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   std::size_t count = 0;
   bool is_in_git = false;
   for (const TreeChange& change : changes) {
@@ -50,6 +51,7 @@ Result<bool> agrees_to_programs(Context& context, const Arguments& args, const A
     is_in_git = is_in_git || remarks.is_in_git;
     context.err.print("runs by itself: {}: {}\n", context.err.name(change.path), remarks.runs);
   }
+  view.reset();  // nobody waits for the user
   if (count == 0) return true;
   std::string advice = is_in_git ? "; `apply --as-branch NAME` writes nothing into .git but a branch" : "";
   if (!is_terminal(context.input)) {

@@ -10,8 +10,8 @@
 
 namespace warren::cli {
 
-// Whether the user agrees to write to the agent's base: they created the agent for it, --base names it, or they say so
-// now. Without a terminal it is an error that names the option.
+// Whether the user agrees to write to the agent's base: they created the agent for it, --trust-base names it, or they
+// say so now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_base(Context& context, const Arguments& args, const AgentOverlay& overlay);
 
 // Whether the user agrees to files that run by themselves the next time they work in the base: none are among the

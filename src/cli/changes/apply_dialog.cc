@@ -63,7 +63,7 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
       default:
         context.err.line(
             "  y: write it; n: skip it; d: show it; m: merge it with the base's version; a: this and all "
-            "remaining changes without conflicts; q: quit and write nothing");
+            "remaining changes without conflicts, except files that run by themselves; q: quit and write nothing");
     }
   }
 }
@@ -83,15 +83,17 @@ Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const
     auto conflict = why.find(all[i].path);
     const std::string* reason = conflict == why.end() ? nullptr : conflict->second;
     if (takes_rest) {
-      if (reason == nullptr) chosen.take(i);
-      continue;
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, all[i]));
+      bool is_asked_always = !remarks.runs.empty();
+      if (!is_asked_always && reason == nullptr) chosen.take(i);
+      if (!is_asked_always) continue;
     }
     Answer answer = WARREN_TRY(ask_about(context, overlay, all[i], reason, options));
     if (answer == Answer::kQuit) {
       context.err.line("nothing was written");
       return false;
     }
-    takes_rest = answer == Answer::kAll;
+    takes_rest = takes_rest || answer == Answer::kAll;
     if (answer != Answer::kNo) chosen.take(i);
   }
   return true;

@@ -275,7 +275,7 @@ std::vector<Option> apply_options() {
           {.name = "merge", .help = "merge text files where the base has changed too"},
           {.name = "interactive", .letter = 'i', .help = "ask about each change"},
           {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
-          {.name = "base",
+          {.name = "trust-base",
            .value = "DIR",
            .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
            .suggest = Suggest::kHostDirs},

@@ -122,6 +122,7 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
             const std::vector<TreeChange>& changes) {
   Output& out = context.out;
   char end = args.has("null") ? '\0' : '\n';
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   if (args.has("json")) {
     Json list = Json::array();
     for (const TreeChange& change : changes) {
