@@ -258,7 +258,11 @@ class RunServer {
   }
 
   void acknowledge_leave(const Fd& command, const char* which) {
-    std::array<std::string, 3> fields{"left", which, has_changed() ? "changed" : "same"};
+    std::vector<std::string> fields{"left", which, has_changed() ? "changed" : "same"};
+    if (!closed_.ok()) {
+      const Error& error = closed_.error();
+      fields.insert(fields.end(), {error.message(), error.hint()});
+    }
     send_message(command.get(), fields).ignore("the command may have been killed");
   }
 
@@ -278,6 +282,7 @@ class RunServer {
     leave_watches_to_exit();
     mounted_.reset();
     has_changed_ = has_changed();
+    closed_ = agent_->close();
     agent_.reset();
     sandbox_.reset();
     proxy_.reset();
@@ -303,6 +308,7 @@ class RunServer {
   Fd last_;
   std::int64_t first_change_ = 0;
   bool has_changed_ = false;
+  Status closed_ = Ok{};
   bool should_end_ = false;
 };
 
@@ -358,9 +364,12 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  if (message.verb() != "left" || message.fields.size() != 3)
+  bool has_failed = message.fields.size() == 5;
+  if (message.verb() != "left" || (message.fields.size() != 3 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
-  return Left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed"};
+  Left left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed", .failure = {}};
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[3], message.fields[4]);
+  return left;
 }
 
 }  // namespace warren

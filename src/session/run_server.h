@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,9 @@ class JoinedSession {
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
-    bool was_last = false;    // the server has ended, and the agent is a single file
-    bool has_changed = true;  // since the server started
+    bool was_last = false;         // the server has ended, and the agent is a single file
+    bool has_changed = true;       // since the server started
+    std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();
 

@@ -101,6 +101,7 @@ class Run {
     }
     if (!ended->problem.empty()) observer_.on_failure(Error(Code::kNotFound, ended->problem));
     finish(left);
+    if (left.ok() && left->failure) return *left->failure;  // more important than the command's status
     return ended->status;
   }
 

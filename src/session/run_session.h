@@ -84,7 +84,8 @@ class RunObserver {
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };
 
-// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h.
+// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h. An error if the session could not
+// be started, or if not everything could be stored at its end.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);
 
 // The program to run when no command is given.
