@@ -1,3 +1,4 @@
+#include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
@@ -22,6 +23,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
   RunOptions options;
   options.session = args.find("session");
+  if (options.session) options.session = std::string(session_id_of(*options.session));
   options.base = args.find("base");
   options.allow = list_of(args, "allow");
   options.read = list_of(args, "read");
