@@ -68,7 +68,8 @@ Status Interior::prepare() {
   // Opened inside the user namespace: only with such a descriptor does the kernel allow the mount there.
   fuse_ = Fd(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!fuse_.is_open()) return no_device(errno);
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+  // What we mount does not get out, but what the host unmounts is not kept alive here (sandbox/foreign_mounts.h).
+  if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return system_error(errno, "detach from the host's mounts");
   }
   WARREN_TRY(take_sources());
@@ -179,7 +180,8 @@ Status Interior::add_place(const Place& place) {
     case Kind::kScratch: break;
   }
   WARREN_TRY(mounts::make_target(place.path, true));
-  Fd scratch = WARREN_TRY(mounts::make_filesystem("tmpfs", "mode=1777", kPlain));
+  std::string how = plan_.scratch_bytes ? fmt::format("mode=1777,size={}", *plan_.scratch_bytes) : "mode=1777";
+  Fd scratch = WARREN_TRY(mounts::make_filesystem("tmpfs", how, kPlain));
   return mounts::attach(scratch, place.path);
 }
 
@@ -244,6 +246,12 @@ void Interior::follow() {
   }
 }
 
+void Interior::follow_mounts() {
+  foreign_->remove_new();
+  // What was unmounted may have been an entry of its own in a listed directory.
+  for (const std::unique_ptr<ListedDir>& dir : listed_) dir->follow_all();
+}
+
 // A directory with a mount on it cannot be renamed, but its parent can: the next run of the session would then not find
 // the hidden path, and its content would show under the new name.
 Status Interior::pin_parents(const std::string& path) {
@@ -298,7 +306,9 @@ Status Interior::finish() {
   }
   sources_.clear();
   devices_.clear();
-  return mounts::set_attributes("/dev", mounts::kReadOnly, Depth::kOne);
+  WARREN_TRY(mounts::set_attributes("/dev", mounts::kReadOnly, Depth::kOne));
+  foreign_ = WARREN_TRY(ForeignMounts::watch());
+  return Ok{};
 }
 
 void Interior::unmount_base() {

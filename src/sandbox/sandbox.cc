@@ -21,6 +21,7 @@
 #include "sandbox/interior.h"
 #include "sandbox/message.h"
 #include "sandbox/network_view.h"
+#include "sandbox/run_limits.h"
 
 namespace warren {
 namespace {
@@ -127,6 +128,7 @@ class FirstProcess {
   Status build(const std::string& source) {
     Message mapped = WARREN_TRY(receive_message(control_.get()));
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
+    bool is_limited = plan_.processes_max && has_own_pid_max() && limit_namespace(*plan_.processes_max).ok();
     WARREN_TRY(interior_.prepare());
     Fd requests = WARREN_TRY(interior_.mount_base(source));
     Fd proxy;
@@ -134,7 +136,8 @@ class FirstProcess {
     std::vector<int> fds{requests.get()};
     if (plan_.has_proxy) fds.push_back(proxy.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
-    WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
+    std::array<std::string, 2> mounted{"mounted", is_limited ? "limited" : "unlimited"};
+    WARREN_TRY(send_message(control_.get(), mounted, fds));
     requests = Fd();
     proxy = Fd();
     namespaces.clear();
@@ -159,13 +162,16 @@ class FirstProcess {
     ::sigaddset(&children, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &children, nullptr);
     Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
-    std::array<pollfd, 3> all{
-        {{control_.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {interior_.watch_fd(), POLLIN, 0}}};
+    std::array<pollfd, 4> all{{{control_.get(), POLLIN, 0},
+                               {signals.get(), POLLIN, 0},
+                               {interior_.watch_fd(), POLLIN, 0},
+                               {interior_.mounts_fd(), POLLPRI, 0}}};
     for (;;) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
       if (::poll(all.data(), all.size(), -1) < 0) continue;
       signalfd_siginfo ignored{};
       while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
+      if (all[3].revents != 0) interior_.follow_mounts();
       if (all[2].revents != 0) interior_.follow();
       if (all[0].revents != 0) break;
     }
@@ -215,6 +221,7 @@ Sandbox::~Sandbox() {
 
 Result<Fd> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
+  limits_processes_ = mounted.fields.size() > 1 && mounted.fields[1] == "limited";
   if (mounted.fds.size() < 3) return Error(Code::kIo, "the sandbox did not send its descriptors");
   Fd requests = std::move(mounted.fds.front());
   mounted.fds.erase(mounted.fds.begin());

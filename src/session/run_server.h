@@ -13,12 +13,14 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "sandbox/plan.h"
+#include "sandbox/run_limits.h"
 #include "session/run_network.h"
 
 namespace warren {
 
 struct ServerOptions {
   NetworkChoice network;
+  RunLimits limits;
   bool passthrough = false;
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
@@ -40,6 +42,7 @@ class JoinedSession {
   const std::vector<std::string>& allowed() const { return allowed_; }
   const std::vector<std::string>& writable() const { return writable_; }  // allowed(), the base and scratch directories
   NetworkAccess network() const { return network_; }
+  const LimitsInForce& limits() const { return limits_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
@@ -58,6 +61,7 @@ class JoinedSession {
   std::vector<std::string> writable_;
   std::vector<Fd> namespaces_;
   NetworkAccess network_ = NetworkAccess::kAll;
+  LimitsInForce limits_;
 };
 
 }  // namespace warren

@@ -163,12 +163,19 @@ class Run {
       WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
     }
     ServerOptions how{.network = options_.network,
+                      .limits = limits(),
                       .passthrough = options_.passthrough,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
     return Error(Code::kUnavailable, "the session's server ended right after it started");
+  }
+
+  RunLimits limits() const {
+    RunLimits limits = options_.limits;
+    if (!limits.processes) limits.processes = kDefaultProcesses;
+    return limits;
   }
 
   Result<Plan> plan_walls() {
@@ -187,6 +194,8 @@ class Run {
       WARREN_TRY(check_base(asked.base));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
+    plan.processes_max = limits().processes;
+    plan.scratch_bytes = options_.limits.disk_bytes;
     plan.has_proxy = options_.network.access == NetworkAccess::kByName;
     return plan;
   }
@@ -213,8 +222,8 @@ class Run {
   // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
-                          options_.has_asked_for_network || options_.default_allows == DefaultAllows::kNone ||
-                          options_.passthrough;
+                          options_.has_asked_for_network || options_.has_asked_for_limits ||
+                          options_.default_allows == DefaultAllows::kNone || options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
@@ -245,6 +254,7 @@ class Run {
             .base = joined_->base(),
             .allowed = joined_->allowed(),
             .network = joined_->network(),
+            .limits = joined_->limits(),
             .variables = names_of(environment_.variables),
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
@@ -286,7 +296,8 @@ class Run {
                       .writable = joined_->writable(),
                       .dir = dir,
                       .words = options_.command,
-                      .environment = environment(dir)};
+                      .environment = environment(dir),
+                      .limits = joined_->limits()};
     return run_inside(entering);
   }
 

@@ -9,6 +9,7 @@
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
+#include "cli/run/run_settings.h"
 #include "cli/show/text.h"
 
 namespace warren::cli {
@@ -31,6 +32,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("allow")) options.allow = args.all("allow");
   options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;
   if (args.has("allow-default")) options.environment = EnvironmentBasis::kEverything;
+  WARREN_TRY(take_settings(args, options));
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
   options.process_label = options.command.front();

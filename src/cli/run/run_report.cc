@@ -109,6 +109,7 @@ class RunReport final : public RunObserver {
     if (!facts.held_back.empty()) {
       err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));
     }
+    for (const std::string& line : facts.limits.lines()) err_.line(line);
     err_.line("system-call filter: yes");
     int abi = landlock_abi();
     err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not support it");
