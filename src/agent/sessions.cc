@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -28,6 +29,7 @@ constexpr const char* kFile = "delta.db";
 constexpr const char* kBase = "base_path";
 constexpr const char* kLock = "lock";
 constexpr const char* kSocket = "socket";
+constexpr const char* kNetwork = "network.jsonl";  // written by session/run_network
 constexpr const char* kProcesses = "procs";
 constexpr std::size_t kProcessBytes = 1 << 20;
 constexpr std::chrono::milliseconds kServingStep{5};
@@ -267,11 +269,13 @@ Status SessionDir::remove() const {
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
   WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
+  WARREN_TRY(remove_base_note(file()));
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
   }
-  for (const char* name : {kBase, kSocket, kLock}) WARREN_TRY(remove_host_file(fmt::format("{}/{}", path_, name)));
+  for (const char* name : {kBase, kSocket, kNetwork, kLock})
+    WARREN_TRY(remove_host_file(fmt::format("{}/{}", path_, name)));
   ::rmdir((path_ + "/mnt").c_str());  // created by AgentFS
   if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return Ok{};
   return std::move(system_error(errno, fmt::format("remove {}", quote(path_))))

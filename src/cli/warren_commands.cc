@@ -27,6 +27,7 @@ Command make_warren() {
   root.subcommands.push_back(make_prune());
   root.subcommands.push_back(make_diff());
   root.subcommands.push_back(make_apply());
+  root.subcommands.push_back(make_undo());
   root.subcommands.push_back(make_discard());
   root.subcommands.push_back(make_relay());
   root.subcommands.push_back(make_timeline());
@@ -39,6 +40,7 @@ Command make_warren() {
   root.subcommands.push_back(make_fsck());
   root.subcommands.push_back(make_migrate());
   root.subcommands.push_back(make_completions());
+  root.subcommands.push_back(make_complete());
   root.subcommands.push_back(make_man());
   root.subcommands.push_back(make_version());
   root.subcommands.push_back(make_help());
