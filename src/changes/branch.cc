@@ -132,10 +132,12 @@ Result<std::optional<std::string>> rebase_file(const AgentOverlay& overlay, Comm
     Merged merged = is_text ? merge3(seen, ours, *theirs) : Merged{};
     if (is_text && merged.is_clean()) return std::optional(std::move(merged.text));
   }
-  return Error(Code::kConflict,
-               fmt::format("{}: HEAD has another version than the agent saw, and the agent's change does not fit it",
-                           quote(file.path())),
-               "commit or stash your own changes of it first, or leave it out by naming the others");
+  return Error(
+      Code::kConflict,
+      fmt::format(
+          "{}: HEAD does not have the version that the agent started from, and the agent's change does not apply to it",
+          quote(file.path())),
+      "commit or stash your own changes to it first, or name the paths to include, without this one");
 }
 
 // The new files that git ignores.

@@ -186,9 +186,8 @@ Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& c
     return Ok{};
   }
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
-  Error refused(
-      Code::kDenied,
-      fmt::format("only regular files that the relay may read are accepted; the file is now {}", quote(row.path)));
+  Error refused(Code::kDenied,
+                fmt::format("not a regular file that the relay can read; it was moved to {}", quote(row.path)));
   refuse(plan, std::move(outgoing), refused);
   return Ok{};
 }

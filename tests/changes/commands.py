@@ -514,7 +514,7 @@ class Apply(Case):
     def test_a_branch_that_would_revert_newer_work_is_refused(self):
         self.both_change(line=15)
         said = self.branch("agent", fails=True)
-        self.assertIn("HEAD has another version than the agent saw", said)
+        self.assertIn("HEAD does not have the version that the agent started from", said)
         self.assertNotIn(b"agent", overlaid.git("branch", cwd=self.base))
 
     def test_a_deletion_of_a_newer_version_is_refused(self):
@@ -523,8 +523,8 @@ class Apply(Case):
         self.fs("rm", "/a")
         overlaid.write(self.base / "a", "2\n")
         self.commit("second")
-        self.assertIn("what the agent saw was not kept", self.branch("agent", fails=True))
-        self.assertIn("what the agent saw was not kept", self.w.fails("diff", "-p", self.w.id))
+        self.assertIn("the version that the agent started from was not kept", self.branch("agent", fails=True))
+        self.assertIn("the version that the agent started from was not kept", self.w.fails("diff", "-p", self.w.id))
 
     def test_as_branch_without_a_repository(self):
         self.fill(a="1")
