@@ -38,18 +38,6 @@ std::string change_line(const Output& out, const TreeChange& change) {
   return line + out.name(change.path);
 }
 
-std::string printable_line(std::string_view line) {
-  std::string text;
-  while (!line.empty()) {
-    std::size_t tab = line.find('\t');
-    text += printable(line.substr(0, tab));
-    if (tab == line.npos) break;
-    text += '\t';
-    line.remove_prefix(tab + 1);
-  }
-  return text;
-}
-
 std::string summary_text(const ChangeSummary& sum) {
   std::string text;
   auto add = [&](std::uint64_t count, std::string_view word) {
