@@ -41,7 +41,7 @@ std::string describe(const TreeChange& change) {
                ? "it was created or changed in the base, and the agent has not seen that"
                : "the base has a new or changed version that the agent has not seen";
   }
-  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "it now has another file type in the base";
+  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "its type was changed in the base";
   if (now.is_directory()) return "it is now a different directory in the base";
   if (now.size == change.seen->size && now.mtime == change.seen->mtime && now.inode == change.seen->inode)
     return "its mode or owner was changed in the base";
@@ -110,10 +110,10 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
   std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
   if (ancestor) return *std::move(ancestor);
   return Error(Code::kConflict,
-               fmt::format("{}: {}, and what the agent saw was not kept, so its change cannot be expressed without "
-                           "reverting that",
-                           quote(change.path), why.value_or("it is not in the base any more")),
-               "leave it out by naming the others, or use `warren apply` or `apply --to DIR`");
+               fmt::format("{}: {}, and the version that the agent started from was not kept, so its change cannot be "
+                           "separated from that one",
+                           quote(change.path), why.value_or("it is no longer in the base")),
+               "name the paths to include, without this one, or use `warren apply` or `apply --to DIR`");
 }
 
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {

@@ -200,8 +200,8 @@ Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& c
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Error refused(
       Code::kDenied,
-      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; the "
-                  "file is now {}",
+      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; it "
+                  "was moved to {}",
                   quote(row.path)));
   refuse(plan, std::move(outgoing), refused);
   return Ok{};

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "store/table_names.h"
 
 namespace warren {
@@ -129,7 +130,7 @@ Result<std::uint32_t> chunk_bytes_of(Database& database) {
   std::string_view text = rows.text(0);
   std::optional<std::uint32_t> bytes = parse_chunk_bytes(text);
   if (!bytes)
-    return Error(Code::kCorrupt, fmt::format("fs_config has chunk_size '{}', which is not a valid size", text));
+    return Error(Code::kCorrupt, fmt::format("fs_config has chunk_size {}, which is not a valid size", quote(text)));
   return *bytes;
 }
 

@@ -108,8 +108,8 @@ class Elsewhere(Case):
         self.fs("rm", "/a")
         overlaid.write(self.base / "a", "2\n")
         self.commit("second")
-        self.assertIn("what the agent saw was not kept", self.branch("agent", fails=True))
-        self.assertIn("what the agent saw was not kept", self.w.fails("diff", "-p", self.w.id))
+        self.assertIn("the version that the agent started from was not kept", self.branch("agent", fails=True))
+        self.assertIn("the version that the agent started from was not kept", self.w.fails("diff", "-p", self.w.id))
 
     def test_as_branch_without_a_repository(self):
         self.fill(a="1")
@@ -213,7 +213,7 @@ class Branch(Case):
         overlaid.write(self.base / "a", "newer\n")
         self.commit("second")
         said = self.branch("--trust-base", self.base, copy, run=self.w.fails)
-        self.assertIn("what the agent saw was not kept", said)
+        self.assertIn("the version that the agent started from was not kept", said)
 
     def test_uncommitted_work_is_not_part_of_it(self):
         self.begin(a="".join(self.LINES))

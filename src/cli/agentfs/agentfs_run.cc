@@ -6,6 +6,7 @@
 
 #include "agent/locate.h"
 #include "agent/sessions.h"
+#include "base/path.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
@@ -27,7 +28,8 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.ignores_walls_when_joining = true;
   options.session = args.find("session");
   if (options.session && !is_agent_id(*options.session)) {
-    return Error(Code::kInvalid, fmt::format("Invalid session ID '{}'. Session IDs {}.", *options.session, kIdRule));
+    return Error(Code::kInvalid,
+                 fmt::format("Invalid session ID {}. Session IDs {}.", quote(*options.session), kIdRule));
   }
   if (args.has("allow")) options.allow = args.all("allow");
   options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;

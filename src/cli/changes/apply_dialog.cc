@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "changes/conflicts.h"
 #include "changes/patch.h"
 #include "cli/changes/changes_output.h"
@@ -28,7 +29,7 @@ Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChang
   return write_patch(overlay, {change}, [&](std::string_view text) -> Status {
     while (!text.empty()) {
       std::size_t end = text.find('\n');
-      context.err.line(printable_line(text.substr(0, end)));
+      context.err.line(printable_text(text.substr(0, end)));
       text = end == text.npos ? std::string_view() : text.substr(end + 1);
     }
     return Ok{};

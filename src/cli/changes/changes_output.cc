@@ -50,18 +50,6 @@ void print_left_out_folders(Output& err, std::size_t count) {
             count == 1 ? std::string("1 change") : fmt::format("{} changes", count));
 }
 
-std::string printable_line(std::string_view line) {
-  std::string text;
-  while (!line.empty()) {
-    std::size_t tab = line.find('\t');
-    text += printable(line.substr(0, tab));
-    if (tab == line.npos) break;
-    text += '\t';
-    line.remove_prefix(tab + 1);
-  }
-  return text;
-}
-
 std::string summary_text(const ChangeSummary& sum) {
   std::string text;
   auto add = [&](std::uint64_t count, std::string_view word) {

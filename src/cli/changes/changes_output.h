@@ -18,9 +18,6 @@ std::string_view change_word(TreeChangeKind kind);                     // "added
 std::string_view type_word_of(const TreeChange& change);               // "file"
 std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
 
-// One line of a file, made safe for a terminal; tabs are kept.
-std::string printable_line(std::string_view line);
-
 // The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
 std::string remarks_text(const Output& out, const Remarks& remarks);
 

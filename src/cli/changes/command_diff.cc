@@ -83,7 +83,7 @@ void print_stat(Output& out, const std::vector<FileCounts>& counts) {
 
 void print_names(Output& out, const std::vector<TreeChange>& changes, char end) {
   for (const TreeChange& change : changes) {
-    out.write((end == '\0' ? change.path : out.name(change.path)) + end);
+    out.write(out.name(change.path) + end);
   }
 }
 
@@ -91,8 +91,8 @@ void print_names(Output& out, const std::vector<TreeChange>& changes, char end) 
 void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
   for (const TreeChange& change : changes) {
     std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
-    if (change.kind == TreeChangeKind::kRenamed) line += change.base_path + '\0';
-    out.write(line + change.path + '\0');
+    if (change.kind == TreeChangeKind::kRenamed) line += out.name(change.base_path) + '\0';
+    out.write(line + out.name(change.path) + '\0');
   }
 }
 
@@ -112,7 +112,7 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
                 : line.starts_with('-') ? Ink::kRed
                 : line.starts_with('@') ? Ink::kCyan
                                         : Ink::kPlain;
-      out.line(out.paint(ink, printable_line(line)));
+      out.line(out.paint(ink, printable_text(line)));
     }
     return out.status();
   });
@@ -183,7 +183,7 @@ std::map<std::string, std::string> agentfs_lines(const std::vector<TreeChange>& 
 Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
   const std::string& id = args.get("ID_OR_PATH");
   WARREN_TRY(locate_for_agentfs(id));
-  context.err.print("Using agent: {}\n", id);
+  context.err.print("Using agent: {}\n", context.err.name(id));
   {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = OpenMode::kReadOnly}, context.clock));
     if (!agent->overlay()) {
@@ -192,7 +192,7 @@ Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
     }
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
-  context.err.print("Base: {}\n", opened.overlay.base_path);
+  context.err.print("Base: {}\n", context.err.name(opened.overlay.base_path));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   if (changes.empty()) context.out.line("No changes");
   for (const auto& [path, line] : agentfs_lines(changes)) {
