@@ -90,6 +90,7 @@ Command make_agentfs_run() {
             .help = "let the program write to PATH directly",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
+           {.name = "allow-default", .help = "pass the whole environment, as AgentFS does"},
            {.name = "no-default-allows", .help = "do not let the program write to ~/.cache and other defaults"},
            {.name = "experimental-sandbox", .help = "not supported by Warren"},
            {.name = "strace", .help = "not supported by Warren"},
