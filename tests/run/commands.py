@@ -313,8 +313,8 @@ class Commands:
         done = self.world.run("--", "sh", "-c", "echo x > f")
         (session,) = self.world.sessions()
         self.assertIn(f"session {session}: 1 added, 0 modified, 0 deleted (2 B)", done.stderr)
-        for line in ("diff", "apply", "discard", "run --session"):
-            self.assertIn(f"warren {line} {session}", done.stderr)
+        for line in ("diff session:", "apply session:", "discard session:", "run --session "):
+            self.assertIn(f"warren {line}{session}", done.stderr)
         self.ok("--keep", "--session", "kept", "--", "true")
         self.ok("--discard", "--session", "thrown", "--", "sh", "-c", "echo x > f")
         self.assertEqual(sorted(self.world.sessions()), sorted([session, "kept"]))
