@@ -54,11 +54,17 @@ std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vect
 }
 
 Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)) {}
-Agent::~Agent() = default;
+Agent::~Agent() {
+  if (overlay_ && !store_->is_read_only()) {
+    store_->fs().leave().ignore("the next open of the agent collects what is left");
+  }
+}
 
+// Nodes without a name are collected while the overlay's rows are open, because some of them have rows there.
 Status Agent::close() {
+  Status closed = store_->close();
   overlay_.reset();
-  return store_->close();
+  return closed;
 }
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {

@@ -530,7 +530,7 @@ class FullDisk(unittest.TestCase):
                 pass
         done = self.world.run("umount", self.mount)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"a.db-wal' holds changes that could not be moved", done.stderr)
+        self.assertIn(b"a.db-wal' contains changes that are not in the agent's file yet", done.stderr)
         self.assertEqual(self.world.left_beside(), ["a.db-shm", "a.db-wal"])
         os.unlink(self.disk / "filler")
         self.world.mount()
