@@ -84,7 +84,7 @@ class ClientStream final : public httplib::Stream {
     return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  void get_remote_ip_and_port(std::string&, int&) const override {}  // nobody asks
+  void get_remote_ip_and_port(std::string&, int&) const override {}  // unused
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return socket_; }
 
