@@ -55,16 +55,17 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   }
   std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*agent->store_));
-  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*base, options.hidden));
+  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*base, options));
   return agent;
 }
 
-Status Agent::open_base(const std::string& base_path, std::vector<std::string> hidden) {
+Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {
+  std::vector<std::string> hidden = options.hidden;
   auto overlay = std::make_unique<Overlay>();
   overlay->base_path = base_path;
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
   for (std::string& folder : folders_to_hide(store_->path())) hidden.push_back(std::move(folder));
-  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden)});
+  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden), .view = options.view});
   if (!base.ok()) {
     return Error(base.error().code(),
                  fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),

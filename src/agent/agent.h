@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/path_view.h"
 #include "base/result.h"
 #include "fs/file_system.h"
 #include "fs/upper_layer.h"
@@ -29,6 +30,7 @@ struct AgentOptions {
   Layers layers = Layers::kMerged;
   std::vector<std::string>
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
+  std::shared_ptr<const PathView> view;  // what is shown of the base; null: everything
 };
 
 // The parts of an agent with a base.
@@ -57,7 +59,7 @@ class Agent {
  private:
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
-  Status open_base(const std::string& base_path, std::vector<std::string> hidden);
+  Status open_base(const std::string& base_path, const AgentOptions& options);
 
   std::unique_ptr<Store> store_;
   std::unique_ptr<Overlay> overlay_;  // destroyed before the store

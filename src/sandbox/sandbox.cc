@@ -127,11 +127,12 @@ class FirstProcess {
     Message mapped = WARREN_TRY(receive_message(control_.get()));
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
     WARREN_TRY(interior_.prepare());
-    Fd requests = WARREN_TRY(interior_.mount_base(source));
-    std::vector<int> fds{requests.get()};
+    std::vector<Fd> requests = WARREN_TRY(interior_.open_filesystems(source));
+    std::vector<int> fds;
+    for (const Fd& fd : requests) fds.push_back(fd.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
     WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
-    requests = Fd();
+    requests.clear();
     namespaces.clear();
     Message serving = WARREN_TRY(receive_message(control_.get()));
     WARREN_TRY(interior_.finish());
@@ -166,7 +167,7 @@ class FirstProcess {
     }
     if (!receive_message(control_.get()).ok()) return;  // our starter is gone
     ::kill(-1, SIGKILL);
-    interior_.unmount_base();
+    interior_.unmount();
     send_message(control_.get(), word("ended")).ignore("nobody is left to receive it");
   }
 
@@ -195,7 +196,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
     FirstProcess(plan, Fd(static_cast<int>(keep))).live(source);
   }
   theirs = Fd();
-  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours)));
+  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan.home.has_value()));
   Status mapped = map_ids(first);
   if (!mapped.ok()) return with_namespace_hint(std::move(mapped).take_error().within("map users"));
   WARREN_TRY(send_message(sandbox->control_.get(), word("mapped")));
@@ -208,11 +209,12 @@ Sandbox::~Sandbox() {
   ::waitpid(first_, nullptr, WNOHANG);
 }
 
-Result<Fd> Sandbox::take_requests() {
+Result<Sandbox::Requests> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
-  if (mounted.fds.size() < 2) return Error(Code::kIo, "the sandbox did not send its descriptors");
-  Fd requests = std::move(mounted.fds.front());
-  mounted.fds.erase(mounted.fds.begin());
+  std::size_t count = has_home_ ? 2 : 1;
+  if (mounted.fds.size() <= count) return Error(Code::kIo, "the sandbox did not send its descriptors");
+  Requests requests{.base = std::move(mounted.fds[0]), .home = has_home_ ? std::move(mounted.fds[1]) : Fd()};
+  mounted.fds.erase(mounted.fds.begin(), mounted.fds.begin() + static_cast<std::ptrdiff_t>(count));
   namespaces_ = std::move(mounted.fds);
   return requests;
 }

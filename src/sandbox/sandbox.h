@@ -28,10 +28,16 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  // Waits for the mounts and returns the descriptor for requests to the base. Call it once.
-  Result<Fd> take_requests();
+  // The descriptors for requests to the filesystems of the base and the home.
+  struct Requests {
+    Fd base;
+    Fd home;  // closed if the plan has no layer for it
+  };
 
-  // Call when the filesystem on the base answers: builds the rest, after which commands may enter.
+  // Waits for the mounts. Call it once.
+  Result<Requests> take_requests();
+
+  // Call when these filesystems answer: builds the rest, after which commands may enter.
   Status open();
 
   // User, ipc, network (if new), pid and mount namespace, in the order to enter them.
@@ -40,15 +46,15 @@ class Sandbox {
   // Readable when the first process has ended.
   int ended_fd() const { return control_.get(); }
 
-  // Ends everything inside, writes back the base's dirty pages and unmounts it. The filesystem on the base must still
-  // answer.
+  // Ends everything inside, writes back dirty pages and unmounts the base and the home, which must still answer.
   void end();
 
  private:
-  Sandbox(pid_t first, Fd control) : first_(first), control_(std::move(control)) {}
+  Sandbox(pid_t first, Fd control, bool has_home) : first_(first), control_(std::move(control)), has_home_(has_home) {}
 
   pid_t first_;
   Fd control_;
+  bool has_home_;
   std::vector<Fd> namespaces_;
 };
 

@@ -25,12 +25,14 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
 
 namespace warren {
 namespace {
 
+constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
 constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
 Result<sockaddr_un> address_of(const SessionDir& session) {
@@ -143,13 +145,18 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
-    Fd requests = WARREN_TRY(sandbox_->take_requests());
+    Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     SessionOptions shown = session_options({}, {});
-    shown.has_mounts = has_places_inside(plan_, plan_.base);
     shown.passthrough = options_.passthrough;
-    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, shown));
+    if (home_) {
+      shown.has_mounts = has_places_inside(plan_, plan_.home->path);
+      mounted_home_ = WARREN_TRY(Mounted::adopt(home_->fs(), std::move(requests.home), plan_.home->path, shown));
+    }
+    shown.has_mounts = has_places_inside(plan_, plan_.base);
+    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests.base), plan_.base, shown));
     std::string problem = mounted_->passthrough_problem();
     if (!problem.empty()) options_.warn(passthrough_warning(problem));
     WARREN_TRY(sandbox_->open());
@@ -166,8 +173,13 @@ class RunServer {
                               {sandbox_->ended_fd(), POLLIN, 0},
                               {mounted_->ended_fd(), POLLIN, 0}};
       for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
-      int ready = ::poll(all.data(), all.size(), has_had_commands ? -1 : kFirstJoinMs);
+      int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
+      int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
+      if (home_ && has_had_commands) {
+        home_->write_sign_ins();
+        if (ready == 0) continue;
+      }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
       if (is_over) break;
       if (all[1].revents != 0 && !continues_after_signal()) break;
@@ -204,6 +216,7 @@ class RunServer {
     if (!command.is_open() || !is_trusted(command.get())) return;
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
+    if (plan_.home) scratch.push_back(plan_.home->path);
     std::vector<std::string> fields{"joined", plan_.base, std::to_string(allowed.size())};
     fields.insert(fields.end(), allowed.begin(), allowed.end());
     fields.insert(fields.end(), scratch.begin(), scratch.end());
@@ -245,8 +258,10 @@ class RunServer {
     sandbox_->end();
     leave_watches_to_exit();
     mounted_.reset();
+    mounted_home_.reset();
     has_changed_ = has_changed();
     agent_.reset();
+    if (home_) home_->close();
     sandbox_.reset();
     serving_ = Fd();
     if (last_.is_open()) acknowledge_leave(last_, "last");
@@ -259,7 +274,9 @@ class RunServer {
   Fd serving_;
   Fd signals_;
   std::unique_ptr<Sandbox> sandbox_;
+  std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;
   Fd listener_;
   std::vector<Fd> commands_;

@@ -12,6 +12,7 @@
 #include "changes/apply.h"
 #include "changes/changes.h"
 #include "sandbox/plan.h"
+#include "session/home_layer.h"
 
 namespace warren {
 
@@ -30,7 +31,9 @@ struct RunOptions {
   std::vector<std::string> allow;
   std::vector<std::string> read;
   std::vector<std::string> hide;
-  DefaultAllows default_allows = DefaultAllows::kWarren;
+  DefaultAllows default_allows = DefaultAllows::kSignIns;
+  std::optional<HomeView> home_view;         // default: HomeView::kTools
+  std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
   bool has_network = true;
   bool passthrough = false;
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
@@ -48,6 +51,8 @@ struct RunFacts {
   std::vector<std::string> allowed;
   bool has_own_network = false;
   EnteredAs entered_as = EnteredAs::kCreator;
+  std::optional<Plan::Home> home;  // for the run that started the sandbox, if the home has a layer
+  std::string home_layer;          // its file
 };
 
 struct RunEnd {
