@@ -69,16 +69,16 @@ std::vector<std::string> homes_of_user(const std::string& home) {
   return homes;
 }
 
-// The first ones name sockets that do not exist inside the sandbox; the others, from TMPDIR on, are set again.
-bool is_dropped(std::string_view variable) {
-  constexpr std::array<std::string_view, 19> kDropped{
-      "SSH_AUTH_SOCK=",   "SSH_AGENT_PID=",  "GPG_AGENT_INFO=",  "DBUS_SESSION_BUS_ADDRESS=",
-      "XDG_RUNTIME_DIR=", "DOCKER_HOST=",    "CONTAINER_HOST=",  "WAYLAND_DISPLAY=",
-      "XAUTHORITY=",      "ICEAUTHORITY=",   "TMPDIR=",          "PWD=",
-      "OLDPWD=",          "AGENTFS=",        "AGENTFS_SANDBOX=", "AGENTFS_SESSION=",
-      "WARREN_SANDBOX=",  "WARREN_SESSION=", "WARREN_BASE="};
-  return std::any_of(kDropped.begin(), kDropped.end(),
-                     [&](std::string_view name) { return variable.starts_with(name); });
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** each = environ; *each != nullptr; ++each) all.emplace_back(*each);
+  return all;
+}
+
+std::vector<std::string> names_of(const std::vector<std::string>& variables) {
+  std::vector<std::string> names;
+  for (const std::string& variable : variables) names.push_back(variable.substr(0, variable.find('=')));
+  return names;
 }
 
 class Run {
@@ -122,6 +122,8 @@ class Run {
     std::error_code failed;
     cwd_ = std::filesystem::current_path(failed).string();
     if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
+    environment_ =
+        WARREN_TRY(choose_environment(own_environment(), options_.command, options_.variables, options_.environment));
     if (options_.session) return check_agent_id(*options_.session);
     return Ok{};
   }
@@ -246,6 +248,8 @@ class Run {
             .base = joined_->base(),
             .allowed = joined_->allowed(),
             .has_own_network = joined_->has_own_network(),
+            .variables = names_of(environment_.variables),
+            .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
                           : is_new_  ? EnteredAs::kCreator
                                      : EnteredAs::kResumer,
@@ -254,15 +258,15 @@ class Run {
   }
 
   std::vector<std::string> environment(const std::string& dir) const {
-    std::vector<std::string> all;
-    for (char** each = environ; *each != nullptr; ++each) {
-      std::string_view variable(*each);
-      if (!is_dropped(variable)) all.emplace_back(variable);
-    }
+    std::vector<std::string> all = environment_.variables;
+    auto has = [&](std::string_view name) {
+      return std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(name); });
+    };
+    if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
     const std::string& id = session_->id();
     for (std::string& variable : std::vector<std::string>{
              "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + id, "WARREN_SANDBOX=1",
-             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "TMPDIR=/tmp", "PWD=" + dir}) {
+             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "PWD=" + dir}) {
       all.push_back(std::move(variable));
     }
     return all;
@@ -303,6 +307,7 @@ class Run {
   RunObserver& observer_;
   Clock& clock_;
   std::string cwd_;
+  EnvironmentChoice environment_;
   std::optional<SessionDir> session_;
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;

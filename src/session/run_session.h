@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "changes/apply.h"
 #include "changes/changes.h"
+#include "sandbox/environment.h"
 #include "sandbox/plan.h"
 #include "session/home_layer.h"
 
@@ -35,6 +36,8 @@ struct RunOptions {
   std::optional<HomeView> home_view;         // default: HomeView::kTools
   std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
   bool has_network = true;
+  std::vector<AskedVariable> variables;  // of the environment, to pass or set
+  EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
@@ -50,6 +53,8 @@ struct RunFacts {
   std::string base;
   std::vector<std::string> allowed;
   bool has_own_network = false;
+  std::vector<std::string> variables;  // names of the environment, like the following
+  std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
   std::optional<Plan::Home> home;  // for the run that started the sandbox, if the home has a layer
   std::string home_layer;          // its file

@@ -313,6 +313,16 @@ class Escape:
 
     # Secrets.
 
+    def test_secrets_in_the_environment_are_held_back(self):
+        secrets = {name: "s3cret" for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD",
+                                               "ANTHROPIC_API_KEY", "NPM_TOKEN", "DATABASE_URL", "WHATEVER")}
+        done = self.shell("env; cat /proc/self/environ; cat /proc/1/environ", env=self.world.environment() | secrets)
+        self.assertNotIn("s3cret", done.stdout)
+        self.assertNotIn("s3cret", done.stderr)
+        line = next(line for line in done.stderr.splitlines() if line.startswith("held back from the environment: "))
+        for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD", "NPM_TOKEN"):
+            self.assertIn(name, line)
+
     def test_secrets_in_the_home_are_hidden(self):
         home = self.world.home
         folders = (".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".kube",

@@ -33,7 +33,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     return Error(Code::kInvalid, "--allow-default and --no-default-allows cannot be used together");
   }
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
-  if (args.has("allow-default")) options.default_allows = DefaultAllows::kAgentFs;
+  if (args.has("allow-default")) {
+    options.default_allows = DefaultAllows::kAgentFs;
+    options.environment = EnvironmentBasis::kEverything;
+  }
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
   options.process_label = options.command.front();
@@ -90,7 +93,7 @@ Command make_agentfs_run() {
             .suggest = Suggest::kHostFiles,
             .is_list = true},
            {.name = "allow-default",
-            .help = "let the program write to AgentFS's default directories, such as ~/.cache"},
+            .help = "write to AgentFS's default directories, such as ~/.cache, and pass the whole environment"},
            {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
            {.name = "experimental-sandbox", .help = "not supported by Warren"},
            {.name = "strace", .help = "not supported by Warren"},

@@ -1,13 +1,38 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
+#include "os/host_files.h"
 #include "os/terminal.h"
+#include "sandbox/enter.h"
 
 namespace warren::cli {
 namespace {
 
 std::vector<std::string> list_of(const Arguments& args, std::string_view name) {
   return args.has(name) ? args.all(name) : std::vector<std::string>();
+}
+
+constexpr std::size_t kEnvironmentFileBytes = std::size_t{1} << 20;
+
+// A variable given by itself counts more than one of a file.
+Result<std::vector<AskedVariable>> asked_variables(const Arguments& args) {
+  std::vector<AskedVariable> all;
+  for (const std::string& path : list_of(args, "env-file")) {
+    std::string text = WARREN_TRY(read_host_file(path, kEnvironmentFileBytes).within("--env-file"));
+    std::vector<AskedVariable> some = WARREN_TRY(parse_environment_file(text, path).within("--env-file"));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  for (const std::string& word : list_of(args, "env")) {
+    AskedVariable one = WARREN_TRY(parse_variable(word).within("--env"));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// Fails with the exit status of our own failures, which differs from the command's.
+Exit refuse_run(Context& context, const Error& error) {
+  report_failure(context, error);
+  return static_cast<Exit>(kOwnFailure);
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
@@ -24,6 +49,9 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
   }
   options.has_network = !args.has("no-network");
+  Result<std::vector<AskedVariable>> variables = asked_variables(args);
+  if (!variables.ok()) return refuse_run(context, variables.error());
+  options.variables = *std::move(variables);
   options.passthrough = args.has("passthrough");
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
@@ -41,9 +69,10 @@ Command make_run() {
           "The command sees the base directory and can change it, but its changes are stored in a session in "
           "~/.agentfs/run. Inspect them with `warren diff`, write them to the base with `warren apply`, or drop them "
           "with `warren discard`. Your home directory is copy-on-write too, in a layer that all runs share (`warren "
-          "home`), "
-          "and shows only tools and settings of yours. Everything else is read-only, and /tmp is private. The exit "
-          "status is the command's; 125 if Warren itself fails, 126 if the command cannot be "
+          "home`), and shows only tools and settings of yours. Everything else is read-only, and /tmp is private. Of "
+          "your environment it gets what concerns the terminal, the language, tools and proxies, and the sign-in "
+          "variables of the agent that is run. The exit status is the command's; 125 if Warren itself fails, 126 if "
+          "the command cannot be "
           "executed, 127 if it is not found, 128 plus the signal number if a signal ended it. Words after COMMAND "
           "are passed to it.",
       .positionals = {{.name = "COMMAND",
@@ -68,6 +97,15 @@ Command make_run() {
            {.name = "hide",
             .value = "PATH",
             .help = "hide PATH from the command",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "env",
+            .value = "NAME[=VALUE]",
+            .help = "pass this variable of your environment, or set it",
+            .is_list = true},
+           {.name = "env-file",
+            .value = "FILE",
+            .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
            {.name = "no-network", .help = "no network except a private loopback"},

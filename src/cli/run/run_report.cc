@@ -11,6 +11,20 @@
 namespace warren::cli {
 namespace {
 
+constexpr std::size_t kNamesShown = 8;
+
+std::string joined_names(const std::vector<std::string>& names, std::size_t count_max) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < count_max; ++i)
+    (text += text.empty() ? "" : ", ") += printable(names[i]);
+  if (names.size() > count_max) text += fmt::format(" and {} more", names.size() - count_max);
+  return text;
+}
+
+std::string held_back_line(const RunFacts& facts, std::string_view advice) {
+  return fmt::format("held back from the environment: {} ({})", joined_names(facts.held_back, kNamesShown), advice);
+}
+
 class RunReport final : public RunObserver {
  public:
   RunReport(Context& context, ShowWalls walls) : context_(context), err_(context.err), walls_(walls) {}
@@ -29,6 +43,7 @@ class RunReport final : public RunObserver {
     }
     bool hides_entries = facts.home && facts.home->shown.hidden_entries > 0;
     if (hides_entries && (err_.is_terminal() || walls_ == ShowWalls::kYes)) print_hidden(*facts.home);
+    if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
   }
 
@@ -77,6 +92,10 @@ class RunReport final : public RunObserver {
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", facts.has_own_network ? ", network" : ""));
+    err_.line(fmt::format("environment: {}", joined_names(facts.variables, facts.variables.size())));
+    if (!facts.held_back.empty()) {
+      err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));
+    }
     err_.line("system-call filter: yes");
     int abi = landlock_abi();
     err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not support it");
@@ -119,6 +138,7 @@ class AgentFsReport final : public RunObserver {
     for (const std::string& path : facts.allowed) err_.print("  - {}\n", printable(path));
     err_.print("\nEverything else is read-only.\n\nTo join this session from another terminal:\n\n");
     err_.print("  agentfs run --session {} <command>\n\n", facts.id);
+    if (!facts.held_back.empty()) err_.print("{}\n\n", held_back_line(facts, "--allow-default passes everything"));
   }
 
   void on_end(const SessionDir& session, const RunEnd& end) override {
@@ -148,6 +168,8 @@ Exit run_with(Context& context, const RunOptions& options, RunObserver& report, 
 }
 
 }  // namespace
+
+void report_failure(Context& context, const Error& error) { RunReport(context, ShowWalls::kNo).on_failure(error); }
 
 Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls) {
   RunReport report(context, walls);
