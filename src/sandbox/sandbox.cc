@@ -20,6 +20,7 @@
 #include "os/host_files.h"
 #include "sandbox/interior.h"
 #include "sandbox/message.h"
+#include "sandbox/network_view.h"
 
 namespace warren {
 namespace {
@@ -128,11 +129,15 @@ class FirstProcess {
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
     WARREN_TRY(interior_.prepare());
     std::vector<Fd> requests = WARREN_TRY(interior_.open_filesystems(source));
+    Fd proxy;
+    if (plan_.has_proxy) proxy = WARREN_TRY(listen_for_proxy());
     std::vector<int> fds;
     for (const Fd& fd : requests) fds.push_back(fd.get());
+    if (plan_.has_proxy) fds.push_back(proxy.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
     WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
     requests.clear();
+    proxy = Fd();
     namespaces.clear();
     Message serving = WARREN_TRY(receive_message(control_.get()));
     WARREN_TRY(interior_.finish());
@@ -196,7 +201,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
     FirstProcess(plan, Fd(static_cast<int>(keep))).live(source);
   }
   theirs = Fd();
-  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan.home.has_value()));
+  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan));
   Status mapped = map_ids(first);
   if (!mapped.ok()) return with_namespace_hint(std::move(mapped).take_error().within("map users"));
   WARREN_TRY(send_message(sandbox->control_.get(), word("mapped")));
@@ -211,9 +216,10 @@ Sandbox::~Sandbox() {
 
 Result<Sandbox::Requests> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
-  std::size_t count = has_home_ ? 2 : 1;
+  std::size_t count = (has_home_ ? 2U : 1U) + (has_proxy_ ? 1U : 0U);
   if (mounted.fds.size() <= count) return Error(Code::kIo, "the sandbox did not send its descriptors");
   Requests requests{.base = std::move(mounted.fds[0]), .home = has_home_ ? std::move(mounted.fds[1]) : Fd()};
+  if (has_proxy_) proxy_ = std::move(mounted.fds[count - 1]);
   mounted.fds.erase(mounted.fds.begin(), mounted.fds.begin() + static_cast<std::ptrdiff_t>(count));
   namespaces_ = std::move(mounted.fds);
   return requests;

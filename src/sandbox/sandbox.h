@@ -37,6 +37,9 @@ class Sandbox {
   // Waits for the mounts. Call it once.
   Result<Requests> take_requests();
 
+  // The socket on which programs inside reach the proxy, if the plan has one. After take_requests.
+  Fd take_proxy_socket() { return std::move(proxy_); }
+
   // Call when these filesystems answer: builds the rest, after which commands may enter.
   Status open();
 
@@ -50,11 +53,14 @@ class Sandbox {
   void end();
 
  private:
-  Sandbox(pid_t first, Fd control, bool has_home) : first_(first), control_(std::move(control)), has_home_(has_home) {}
+  Sandbox(pid_t first, Fd control, const Plan& plan)
+      : first_(first), has_home_(plan.home.has_value()), has_proxy_(plan.has_proxy), control_(std::move(control)) {}
 
   pid_t first_;
-  Fd control_;
   bool has_home_;
+  bool has_proxy_;
+  Fd control_;
+  Fd proxy_;
   std::vector<Fd> namespaces_;
 };
 

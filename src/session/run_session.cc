@@ -104,6 +104,7 @@ class Run {
     }
     if (!ended->problem.empty()) observer_.on_failure(Error(Code::kNotFound, ended->problem));
     finish(left);
+    if (left.ok() && left->failure) return *left->failure;  // more important than the command's status
     return ended->status;
   }
 
@@ -134,6 +135,8 @@ class Run {
     if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
     Fd held = WARREN_TRY(open_session(id));
     is_new_ = WARREN_TRY(session_->is_new());
+    std::optional<struct stat> record = WARREN_TRY(find_host_file(network_record(session_->path())));
+    recorded_before_ = record ? static_cast<std::uint64_t>(record->st_size) : 0;
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) {
       WARREN_TRY(check_joining());
@@ -164,7 +167,8 @@ class Run {
     }
     home_ = plan.home;
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
-    ServerOptions how{.passthrough = options_.passthrough,
+    ServerOptions how{.network = options_.network,
+                      .passthrough = options_.passthrough,
                       .home_layer = home_layer_,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
@@ -184,13 +188,15 @@ class Run {
                       .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
                       .guarded = {agents, session_->path()},
-                      .has_network = options_.has_network,
+                      .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
     }
-    return make_plan(asked);
+    Plan plan = WARREN_TRY(make_plan(asked));
+    plan.has_proxy = options_.network.access == NetworkAccess::kByName;
+    return plan;
   }
 
   // An existing session belongs to its base: a command that is started in another project does not mean that one.
@@ -215,13 +221,13 @@ class Run {
   // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
-                          !options_.has_network || options_.default_allows != DefaultAllows::kSignIns ||
+                          options_.has_asked_for_network || options_.default_allows != DefaultAllows::kSignIns ||
                           options_.home_view || options_.home_layer || options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
-          "join it without --allow, --read, --hide, --home, --home-layer, --no-network, --no-default-allows and "
+          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows and "
           "--passthrough");
     }
     return check_base(joined_->base());
@@ -247,7 +253,7 @@ class Run {
     return {.id = session_->id(),
             .base = joined_->base(),
             .allowed = joined_->allowed(),
-            .has_own_network = joined_->has_own_network(),
+            .network = joined_->network(),
             .variables = names_of(environment_.variables),
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
@@ -259,6 +265,7 @@ class Run {
 
   std::vector<std::string> environment(const std::string& dir) const {
     std::vector<std::string> all = environment_.variables;
+    if (joined_->network() == NetworkAccess::kByName) use_proxy(all);
     auto has = [&](std::string_view name) {
       return std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(name); });
     };
@@ -270,6 +277,18 @@ class Run {
       all.push_back(std::move(variable));
     }
     return all;
+  }
+
+  // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
+  void use_proxy(std::vector<std::string>& all) const {
+    for (const std::string& variable : proxy_variables()) {
+      std::string name = variable.substr(0, variable.find('='));
+      bool is_asked_for = std::any_of(options_.variables.begin(), options_.variables.end(),
+                                      [&](const AskedVariable& one) { return one.name == name; });
+      if (is_asked_for) continue;
+      std::erase_if(all, [&](const std::string& one) { return one.starts_with(name + "="); });
+      all.push_back(variable);
+    }
   }
 
   Result<Ended> run_command() {
@@ -289,10 +308,11 @@ class Run {
   }
 
   void finish(const Result<JoinedSession::Left>& left) {
-    if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost});
+    NetworkSummary network = read_network_record(network_record(session_->path()), recorded_before_);
+    if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
     bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed};
+    RunEnd end{.has_changed = left->has_changed, .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
@@ -313,6 +333,7 @@ class Run {
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
+  std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;
   bool is_owner_ = false;
 };

@@ -14,6 +14,7 @@
 #include "sandbox/environment.h"
 #include "sandbox/plan.h"
 #include "session/home_layer.h"
+#include "session/run_network.h"
 
 namespace warren {
 
@@ -35,7 +36,8 @@ struct RunOptions {
   DefaultAllows default_allows = DefaultAllows::kSignIns;
   std::optional<HomeView> home_view;         // default: HomeView::kTools
   std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
-  bool has_network = true;
+  NetworkChoice network;
+  bool has_asked_for_network = false;    // by an option, not only by the user's preferences
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
   EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
@@ -52,7 +54,7 @@ struct RunFacts {
   std::string id;
   std::string base;
   std::vector<std::string> allowed;
-  bool has_own_network = false;
+  NetworkAccess network = NetworkAccess::kAll;
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
@@ -69,6 +71,7 @@ struct RunEnd {
   };
   Fate fate = Fate::kKept;
   bool has_changed = true;  // since the server started
+  NetworkSummary network;   // since this run started; empty unless hosts are allowed by name
 };
 
 // Receives the events of a run. The caller decides how to show them.
@@ -82,7 +85,8 @@ class RunObserver {
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };
 
-// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h.
+// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h. An error if the session could not
+// be started, or if not everything could be stored at its end.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);
 
 // The program to run when no command is given.

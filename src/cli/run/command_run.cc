@@ -29,6 +29,16 @@ Result<std::vector<AskedVariable>> asked_variables(const Arguments& args) {
   return all;
 }
 
+Result<NetworkChoice> asked_network(const Arguments& args) {
+  std::vector<std::string> words = list_of(args, "net");
+  if (args.has("no-network")) {
+    if (!words.empty()) return Error(Code::kInvalid, "--no-network and --net cannot be used together");
+    words = {"none"};
+  }
+  if (words.empty()) return NetworkChoice{};
+  return parse_network(words).within("--net");
+}
+
 // Fails with the exit status of our own failures, which differs from the command's.
 Exit refuse_run(Context& context, const Error& error) {
   report_failure(context, error);
@@ -48,7 +58,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (auto layer = args.find("home-layer")) {
     options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
   }
-  options.has_network = !args.has("no-network");
+  Result<NetworkChoice> network = asked_network(args);
+  if (!network.ok()) return refuse_run(context, network.error());
+  options.network = *std::move(network);
+  options.has_asked_for_network = args.has("net") || args.has("no-network");
   Result<std::vector<AskedVariable>> variables = asked_variables(args);
   if (!variables.ok()) return refuse_run(context, variables.error());
   options.variables = *std::move(variables);
@@ -79,7 +92,10 @@ Command make_run() {
                        .help = "the program and its arguments [default: your shell]",
                        .times = Times::kAnyCommand}},
       .options =
-          {{.name = "session", .value = "ID", .help = "join or resume this session, or create it"},
+          {{.name = "session",
+            .value = "ID",
+            .help = "join or resume this session, or create it",
+            .suggest = Suggest::kSessions},
            {.name = "base",
             .value = "DIR",
             .help = "the directory to work on [default: the current one]",
@@ -108,7 +124,12 @@ Command make_run() {
             .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
-           {.name = "no-network", .help = "no network except a private loopback"},
+           {.name = "net",
+            .value = "HOST",
+            .help = "let the command reach only HOST, *.HOST, HOST:PORT, an address, or a set of hosts (agents, npm, "
+                    "pypi, crates, github, debian); or all, or none",
+            .is_list = true},
+           {.name = "no-network", .help = "the same as --net none: no network except a private loopback"},
            {.name = "home",
             .value = "VIEW",
             .help = "what the command sees of your home directory: tools and settings, or all but secrets",
