@@ -78,7 +78,7 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
                  "restore the directory, or create the agent again with `warren init --force --base`");
   }
   overlay->base = std::move(base).take_value();
-  overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base));
+  overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base, options.copy_whole_bytes));
   overlay_ = std::move(overlay);
   return Ok{};
 }

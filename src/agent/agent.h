@@ -30,7 +30,8 @@ struct AgentOptions {
   Layers layers = Layers::kMerged;
   std::vector<std::string>
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
-  std::shared_ptr<const PathView> view;  // what is shown of the base; null: everything
+  std::shared_ptr<const PathView> view;                      // what is shown of the base; null: everything
+  std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
 };
 
 // The parts of an agent with a base.

@@ -8,7 +8,7 @@
 namespace warren {
 namespace {
 
-constexpr std::string_view kSecrets[]{
+constexpr std::string_view kHiddenInHome[]{
     // Keys, tokens and passwords.
     ".ssh", ".gnupg", ".pki", ".putty", ".step", ".age", ".config/age", ".config/sops", ".netrc", ".netrc.gpg",
     ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
@@ -64,7 +64,7 @@ constexpr std::string_view kSecrets[]{
     ".copilot/history-session-state", ".cursor/chats", ".cursor/projects", ".aider.chat.history.md",
     ".aider.input.history"};
 
-constexpr std::string_view kTools[]{
+constexpr std::string_view kShownInHome[]{
     // Languages and their tools.
     ".rustup", ".cargo", ".nvm", ".fnm", ".local/share/fnm", ".volta", ".nodenv", ".npm-global", ".local/share/pnpm",
     ".config/yarn/global", ".bun", ".deno", "go", ".go", ".goenv", ".pyenv", ".virtualenvs", ".local/share/virtualenvs",
@@ -98,26 +98,26 @@ constexpr std::string_view kTools[]{
     ".config/cursor", ".local/share/cursor-agent", ".config/goose", ".copilot", ".config/github-copilot", ".factory",
     ".kimi", ".agents", ".aider.conf.yml", ".aider.model.settings.yml"};
 
-constexpr std::string_view kSignIns[]{".claude/.credentials.json",        ".codex/auth.json",
-                                      ".gemini/oauth_creds.json",         ".gemini/google_accounts.json",
-                                      ".qwen/oauth_creds.json",           ".local/share/amp/secrets.json",
-                                      ".local/share/opencode/auth.json",  ".config/cursor/auth.json",
-                                      ".config/github-copilot/apps.json", ".config/github-copilot/hosts.json"};
+constexpr std::string_view kSignInsOfAgents[]{".claude/.credentials.json",        ".codex/auth.json",
+                                              ".gemini/oauth_creds.json",         ".gemini/google_accounts.json",
+                                              ".qwen/oauth_creds.json",           ".local/share/amp/secrets.json",
+                                              ".local/share/opencode/auth.json",  ".config/cursor/auth.json",
+                                              ".config/github-copilot/apps.json", ".config/github-copilot/hosts.json"};
 
-constexpr std::string_view kOfSystem[]{"/etc/shadow",
-                                       "/etc/shadow-",
-                                       "/etc/gshadow",
-                                       "/etc/gshadow-",
-                                       "/etc/security/opasswd",
-                                       "/var/backups/shadow.bak",
-                                       "/var/backups/gshadow.bak",
-                                       "/etc/ssl/private",
-                                       "/etc/ssh/ssh_host_rsa_key",
-                                       "/etc/ssh/ssh_host_ecdsa_key",
-                                       "/etc/ssh/ssh_host_ed25519_key",
-                                       "/etc/krb5.keytab",
-                                       "/etc/wireguard",
-                                       "/etc/NetworkManager/system-connections"};
+constexpr std::string_view kHiddenInSystem[]{"/etc/shadow",
+                                             "/etc/shadow-",
+                                             "/etc/gshadow",
+                                             "/etc/gshadow-",
+                                             "/etc/security/opasswd",
+                                             "/var/backups/shadow.bak",
+                                             "/var/backups/gshadow.bak",
+                                             "/etc/ssl/private",
+                                             "/etc/ssh/ssh_host_rsa_key",
+                                             "/etc/ssh/ssh_host_ecdsa_key",
+                                             "/etc/ssh/ssh_host_ed25519_key",
+                                             "/etc/krb5.keytab",
+                                             "/etc/wireguard",
+                                             "/etc/NetworkManager/system-connections"};
 
 // "sed" and six random characters.
 bool is_of_sed(std::string_view name) {
@@ -127,10 +127,10 @@ bool is_of_sed(std::string_view name) {
 
 }  // namespace
 
-std::span<const std::string_view> home_secrets() { return kSecrets; }
-std::span<const std::string_view> home_tools() { return kTools; }
-std::span<const std::string_view> home_sign_ins() { return kSignIns; }
-std::span<const std::string_view> system_secrets() { return kOfSystem; }
+std::span<const std::string_view> home_secrets() { return kHiddenInHome; }
+std::span<const std::string_view> home_tools() { return kShownInHome; }
+std::span<const std::string_view> home_sign_ins() { return kSignInsOfAgents; }
+std::span<const std::string_view> system_secrets() { return kHiddenInSystem; }
 
 bool is_secret_name(std::string_view name) {
   constexpr std::array<std::string_view, 5> kExamples{".env.example", ".env.sample", ".env.template", ".env.dist",

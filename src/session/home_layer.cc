@@ -24,6 +24,8 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kSignInBytes = std::size_t{1} << 20;
+// Files of the home change outside too, and a file of which only parts were copied could then not be read any more.
+constexpr std::uint64_t kHomeCopyBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kLayerNameBytes = 40;
 constexpr int kLayerTries = 100;  // against a reset at the same moment
 
@@ -150,6 +152,7 @@ Status HomeLayer::open_agent() {
   AgentOptions how{.id_or_path = file_, .durability = Durability::kProcess, .commits = Commits::kGrouped};
   how.hidden = hidden_;
   how.view = plan_.home->shown.view;
+  how.copy_whole_bytes = kHomeCopyBytes;
   agent_ = WARREN_TRY(Agent::open(how, clock_));
   std::optional<AgentOverlay> overlay = agent_->overlay();
   bool is_of_home = overlay && overlay->base_path == plan_.home->path;
@@ -210,13 +213,25 @@ Status HomeLayer::write_sign_in(const std::string& name) {
   } else {
     WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
   }
-  return replace_host_file(path, content, there ? there->st_mode & 0777U : 0600U);
+  WARREN_TRY(replace_host_file(path, content, there ? there->st_mode & 0777U : 0600U));
+  if (::geteuid() != 0) return Ok{};
+  if (!there) there = WARREN_TRY(find_host_file(plan_.home->path));  // root, in somebody else's home
+  if (there && ::lchown(path.c_str(), there->st_uid, there->st_gid) != 0) return system_error(errno, "set the owner");
+  return Ok{};
+}
+
+// Only in the layer, and its directory is still there.
+bool HomeLayer::is_removed(const std::string& name) {
+  Result<bool> is_here = exists(fs(), "/" + name);
+  Result<bool> has_parent = exists(fs(), "/" + std::string(directory_of(name)));
+  Result<std::optional<struct stat>> outside = find_host_file(join_path(plan_.home->path, name));
+  return is_here.ok() && !*is_here && has_parent.ok() && *has_parent && outside.ok() && outside->has_value();
 }
 
 Status HomeLayer::drop_sign_ins() {
   std::vector<std::string> own;
   for (const std::string& name : plan_.home->sign_ins) {
-    if (find_own(name)) own.push_back("/" + name);
+    if (find_own(name) || is_removed(name)) own.push_back("/" + name);
   }
   if (own.empty()) return Ok{};
   std::optional<AgentOverlay> overlay = agent_->overlay();

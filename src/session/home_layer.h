@@ -50,6 +50,7 @@ class HomeLayer {
   Status make_mount_points();
   bool is_only_user();
   std::optional<Attributes> find_own(const std::string& name);
+  bool is_removed(const std::string& name);
   Status write_sign_in(const std::string& name);
   Status drop_sign_ins();
   Status finish_last_run();

@@ -187,6 +187,13 @@ class Commands:
         self.assertEqual(sorted(p.name for p in home.iterdir()), [".agentfs", ".aws", ".bashrc", ".cache", ".netrc", ".ssh"])
         self.assertEqual(self.world.sessions(), [], "a change of the home is not one of the session")
 
+    def test_a_large_file_that_both_sides_change_stays_readable(self):
+        path = self.put(".codex/state", "x" * 3_000_000)
+        self.ok("--", "sh", "-c", "printf new | dd of=$HOME/.codex/state conv=notrunc bs=1 seek=10 2>/dev/null")
+        path.write_text("y" * 3_000_001)
+        self.assertEqual(self.ok("--", "sh", "-c", "head -c 14 ~/.codex/state; wc -c < ~/.codex/state"),
+                         "xxxxxxxxxxnewx3000000\n")
+
     def test_a_project_can_have_a_layer_of_its_own(self):
         self.ok("--home-layer", "project", "--", "sh", "-c", "echo mine > ~/made")
         self.assertEqual(self.ok("--home-layer", "project", "--", "sh", "-c", "cat ~/made"), "mine\n")
@@ -249,6 +256,9 @@ class Commands:
         sign_in.write_text("newer\n")
         self.assertEqual(self.ok("--", "sh", "-c", "cat ~/.claude/.credentials.json ~/.claude/settings.json"),
                          "newer\nhooks\n")
+        self.ok("--", "sh", "-c", "rm ~/.claude/.credentials.json")
+        self.assertEqual(sign_in.read_text(), "newer\n", "a sign-out stays inside")
+        self.assertEqual(self.ok("--", "sh", "-c", "cat ~/.claude/.credentials.json"), "newer\n")
         self.ok("--no-default-allows", "--", "sh", "-c", "echo no > ~/.claude/.credentials.json")
         self.assertEqual(sign_in.read_text(), "newer\n")
 
