@@ -115,11 +115,15 @@ Status Interior::take_sources() {
   return Ok{};
 }
 
+// They stay open: otherwise another file could get the number of one that the host has replaced, and would be hidden.
 void Interior::note_hidden_nodes() {
   for (const Place& place : plan_.places) {
+    if (place.kind != Kind::kHidden) continue;
+    Fd node(::open(place.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
-    bool is_there = place.kind == Kind::kHidden && ::lstat(place.path.c_str(), &info) == 0;
-    if (is_there) hidden_nodes_.emplace(info.st_dev, info.st_ino);
+    if (!node.is_open() || ::fstat(node.get(), &info) != 0) continue;
+    hidden_nodes_.emplace(info.st_dev, info.st_ino);
+    kept_open_.push_back(std::move(node));
   }
 }
 

@@ -72,6 +72,7 @@ class Interior {
   std::optional<DirWatch> watch_;
   std::vector<std::unique_ptr<ListedDir>> listed_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and inode number
+  std::vector<Fd> kept_open_;                                       // these nodes
 };
 
 }  // namespace warren

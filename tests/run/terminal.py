@@ -220,7 +220,7 @@ class Terminal(unittest.TestCase):
     def test_the_terminal_is_afterwards_as_it_was(self):
         """Whether the command ends by itself, by a signal, or leaves a process behind that goes on."""
         screen = self.outer_shell()
-        node = os.ptsname(screen.fd)
+        node = os.readlink(f"/proc/{screen.pid}/fd/0")
         mode = os.stat(node).st_mode
         spoil = "chmod 0666 /proc/self/fd/0; stty raw -echo"
         for signals, text in ((None, f"{spoil}; exit 0"), (None, f"{spoil}; kill -9 $$"),
