@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on any include that src/LAYERS does not allow, and on third-party headers out of their room."""
+"""Fails on any include that src/LAYERS does not allow, on third-party headers out of their room, and on names that are put
+into a message without quote(), which makes them safe for a terminal."""
 import pathlib
 import re
 import sys
@@ -8,6 +9,10 @@ import sys
 OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "linux/fuse.h": "fuse", "seccomp.h": "sandbox", "openssl/": "crypto", "httplib.h": "net", "hiredis/": "net",
           "curl/": "net", "libpq-fe.h": "pg", "toml++/": "toml"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+
+
+# A placeholder in quotes, within a string: "no file '{}'".
+BARE_NAME = re.compile(r"""^(?!\s*//).*".*'\{\d*\}'.*\"""")
 
 
 def read_layers(path):
@@ -34,13 +39,15 @@ def violations(root):
         if file.suffix not in (".h", ".cc"):
             continue
         module = file.relative_to(src).parts[0]
-        is_test = file.name.endswith("_test.cc")
+        is_test = file.name.endswith(("_test.cc", "_testing.cc"))
         for number, line in enumerate(file.read_text().splitlines(), 1):
+            where = f"{file.relative_to(root)}:{number}"
+            if BARE_NAME.match(line) and not is_test:
+                yield f"{where}: write {{}} and quote(name) instead of '{{}}', so that the name is made printable"
             match = INCLUDE.match(line)
             if not match:
                 continue
             quoted, header = match.group(1) == '"', match.group(2)
-            where = f"{file.relative_to(root)}:{number}"
             top = header.split("/")[0]
             if quoted and top == "testing" and (is_test or module == "testing"):
                 continue
@@ -53,7 +60,7 @@ def violations(root):
 
 def main():
     found = list(violations(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) if found else "every include is allowed")
+    print("\n".join(found) if found else "every include is allowed, and every name in a message is quoted")
     return 1 if found else 0
 
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/base_note.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/path_view.h"
@@ -40,6 +41,9 @@ struct AgentOverlay {
   FileSystem& base;              // the host directory, read-only
   FileSystem& merged;            // the same as Agent::fs()
   const std::string& base_path;  // absolute
+  const std::string& agent_path;
+  const std::optional<BaseNote>& note;     // ours about this file; nullopt for a file from elsewhere
+  const std::vector<std::string>& hidden;  // paths in the base that were hidden from the agent: "/a/secret"
 };
 
 // Thread-safe like its store. The clock outlives it.
@@ -64,6 +68,7 @@ class Agent {
  private:
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
+  static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, const AgentOptions& options);
 
   std::unique_ptr<Store> store_;

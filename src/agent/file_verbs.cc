@@ -57,7 +57,7 @@ bool contains(std::string_view outer, std::string_view inner) {
 
 Result<std::uint32_t> apply_clause(std::string_view clause, std::uint32_t mode) {
   auto bad = [&] {
-    return Error(Code::kInvalid, fmt::format("'{}' is not a mode", clause), "write a mode as 644, u+x or go-w");
+    return Error(Code::kInvalid, fmt::format("{} is not a mode", quote(clause)), "write a mode as 644, u+x or go-w");
   };
   std::size_t i = 0;
   std::uint32_t who = 0;
@@ -175,7 +175,7 @@ Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode) {
     std::uint32_t bits = 0;
     for (char c : text) bits = bits * 8 + static_cast<std::uint32_t>(c - '0');
     if (bits > 07777U)
-      return Error(Code::kInvalid, fmt::format("'{}' is not a mode", text), "write a mode as 644, u+x or go-w");
+      return Error(Code::kInvalid, fmt::format("{} is not a mode", quote(text)), "write a mode as 644, u+x or go-w");
     return bits;
   }
   for (std::string_view rest = text;;) {

@@ -9,11 +9,11 @@ TEST(Binary, ANulAmongTheFirst8000BytesMakesIt) {
   EXPECT_FALSE(is_binary(""));
   EXPECT_FALSE(is_binary("\xFF\xFE text\r\n"));
   EXPECT_TRUE(is_binary(std::string_view("a\0b", 3)));
-  std::string text(7999, 'x');
-  text.push_back('\0');
-  EXPECT_TRUE(is_binary(text));
-  text.insert(text.begin(), 'x');
+  std::string text(8001, 'x');
+  text[8000] = '\0';
   EXPECT_FALSE(is_binary(text));
+  text[7999] = '\0';
+  EXPECT_TRUE(is_binary(text));
 }
 
 }  // namespace

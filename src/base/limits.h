@@ -41,6 +41,7 @@ inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 // How long, and up to how many bytes, a mount may hold back changes to commit them together.
 inline constexpr std::chrono::milliseconds kBatchTime{100};
 inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
+inline constexpr int kBatchAttempts = 3;  // to commit it, if it fails for a reason that does not pass
 
 // A mount truncates by more than this in steps.
 inline constexpr std::uint64_t kShrinkBytes = std::uint64_t{64} << 20;
@@ -53,6 +54,10 @@ inline constexpr std::uint64_t kCountedEntries = 256;
 // they are written. Up to the second size, the original of a text file is kept for merging.
 inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kAncestorBytes = std::uint64_t{256} << 10;
+
+// What applies replaced is kept for `warren undo`: at most so much of all applies together, and so long.
+inline constexpr std::uint64_t kUndoBytes = std::uint64_t{1} << 30;
+inline constexpr std::int64_t kUndoSeconds = std::int64_t{30} * 24 * 3600;
 
 // Rows of wr_journal kept; a reader that is further behind starts over.
 inline constexpr std::int64_t kJournalRows = 65'536;

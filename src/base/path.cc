@@ -6,27 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 
 namespace warren {
 
-std::string quote(std::string_view bytes) {
-  std::string out = "'";
-  auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
-  if (std::all_of(bytes.begin(), bytes.end(), is_plain)) return out.append(bytes).append("'");
-  for (std::size_t i = 0; i < bytes.size();) {
-    auto byte = static_cast<std::uint8_t>(bytes[i]);
-    std::size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(bytes.substr(i));
-    if (length == 0) {
-      out += fmt::format("\\x{:02x}", byte);
-      length = 1;
-    } else {
-      out += bytes.substr(i, length);
-    }
-    i += length;
-  }
-  return out + "'";
-}
+std::string quote(std::string_view bytes) { return "'" + printable(bytes) + "'"; }
 
 Status check_link_target(std::string_view target) {
   constexpr std::size_t kTargetBytes = limits::kPathBytes - 1;
@@ -52,7 +36,7 @@ Status check_xattr_name(std::string_view name) {
 
 Status check_name(std::string_view name) {
   if (name.empty()) return Error(Code::kNotFound, "the name is empty");
-  if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("'{}' is not a valid name", name));
+  if (name == "." || name == "..") return Error(Code::kInvalid, fmt::format("{} is not a valid name", quote(name)));
   if (name.size() > limits::kNameBytes) {
     return Error(Code::kNameTooLong, fmt::format("the name {}… has {} bytes, at most {} are allowed",
                                                  quote(name.substr(0, 40)), name.size(), limits::kNameBytes));

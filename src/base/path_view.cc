@@ -85,4 +85,10 @@ bool PathView::shows(std::string_view path) const {
   return at != nullptr;
 }
 
+bool PathView::shows_all(std::string_view path) const {
+  const Rule* at = &root_;
+  while (!path.empty() && at != nullptr) at = find(*at, take_name(path));
+  return at != nullptr && at->others == Others::kShown && at->names.empty() && !at->known;
+}
+
 }  // namespace warren

@@ -54,6 +54,7 @@ class PathView {
   // The rule for a name in the directory of `dir`; null if it is hidden.
   const Rule* find(const Rule& dir, std::string_view name) const;
   bool shows(std::string_view path) const;
+  bool shows_all(std::string_view path) const;  // and everything below it that has no secret name
   static bool refuses(const Rule& dir, std::string_view name);
 
  private:

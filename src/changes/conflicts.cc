@@ -41,7 +41,7 @@ std::string describe(const TreeChange& change) {
                ? "it was created or changed in the base, and the agent has not seen that"
                : "the base has a new or changed version that the agent has not seen";
   }
-  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "it now has another file type in the base";
+  if (((now.mode ^ change.seen->mode) & S_IFMT) != 0) return "its type was changed in the base";
   if (now.is_directory()) return "it is now a different directory in the base";
   if (now.size == change.seen->size && now.mtime == change.seen->mtime && now.inode == change.seen->inode)
     return "its mode or owner was changed in the base";
@@ -49,6 +49,9 @@ std::string describe(const TreeChange& change) {
 }
 
 Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, const TreeChange& change) {
+  if (change.touches_hidden) {
+    return std::optional<std::string>("it would replace or move something in the base that was hidden from the agent");
+  }
   if (!change.before) {
     if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
@@ -79,12 +82,23 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
 }  // namespace
 
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all of them: each costs several locks
   std::vector<ApplyConflict> conflicts;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
     if (why) conflicts.push_back({change.path, *std::move(why)});
   }
   return conflicts;
+}
+
+Result<bool> is_as_agent_saw(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.before) return false;
+  std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
+  return !why;
+}
+
+Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const TreeChange& change) {
+  return find_ancestor(overlay, change);
 }
 
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change) {
@@ -96,10 +110,10 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
   std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
   if (ancestor) return *std::move(ancestor);
   return Error(Code::kConflict,
-               fmt::format("{}: {}, and what the agent saw was not kept, so its change cannot be expressed without "
-                           "reverting that",
-                           quote(change.path), why.value_or("it is not in the base any more")),
-               "leave it out by naming the others, or use `warren apply` or `apply --to DIR`");
+               fmt::format("{}: {}, and the version that the agent started from was not kept, so its change cannot be "
+                           "separated from that one",
+                           quote(change.path), why.value_or("it is no longer in the base")),
+               "name the paths to include, without this one, or use `warren apply` or `apply --to DIR`");
 }
 
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {

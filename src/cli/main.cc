@@ -43,8 +43,8 @@ int main(int count, char** words) {
   Command root = is_agentfs ? make_agentfs() : make_warren();
   Colour colour = environment_variable("NO_COLOR").value_or("").empty() ? Colour::kOnTerminal : Colour::kNever;
   SystemClock clock;
-  Output out(1, colour, Buffering::kLarge);
-  Output err(2, colour, Buffering::kNone);
+  Output out(1, colour, Stream::kData);
+  Output err(2, colour, Stream::kMessages);
   Context context{.out = out, .err = err, .clock = clock, .environment = environment_variable, .root = root};
 
   std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);

@@ -17,6 +17,9 @@ namespace {
 // Pages that a change touches besides its data: a row, its entry, their indexes.
 constexpr std::uint64_t kReservedPerChange = 12'288;
 
+constexpr std::uint64_t kKeptFree = std::uint64_t{1} << 20;          // by usual changes, for removals
+constexpr std::uint64_t kKeptFreeAtLast = std::uint64_t{128} << 10;  // by removals
+
 constexpr std::uint64_t kUnitBytes = std::uint64_t{2} << 20;  // that a unit may need
 
 constexpr std::chrono::nanoseconds kRetryAfter = std::chrono::seconds(1);  // of a commit that failed
@@ -44,6 +47,7 @@ void Batch::closed() {
   drop_reservations();
   redo_.clear();
   failure_.reset();
+  failures_ = 0;
   has_failed_ = false;
   due_ns_ = 0;
   if (signals_ != nullptr) signals_->unlock_batch();
@@ -51,6 +55,7 @@ void Batch::closed() {
 
 void Batch::failed(const Error& why) {
   failure_ = why;
+  ++failures_;
   has_failed_ = true;
   end_requested_ = false;
   due_ns_ = nanoseconds(std::chrono::steady_clock::now() + kRetryAfter);
@@ -84,8 +89,10 @@ bool Batch::is_tight() const {
 
 Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count) {
   std::uint64_t needed = bytes + bytes / 8 + kReservedPerChange;
-  if (reserved_bytes_ + needed > headroom_bytes_) {
+  std::uint64_t not_for_us = room == Room::kUsual && measured_for_ == Room::kLast ? kKeptFree : 0;
+  if (reserved_bytes_ + needed + not_for_us > headroom_bytes_) {
     headroom_bytes_ = WARREN_TRY(measure_headroom(room, log, free_page_count));
+    measured_for_ = room;
     if (reserved_bytes_ + needed > headroom_bytes_) return false;
   }
   reserved_bytes_ += needed;
@@ -95,7 +102,7 @@ Result<bool> Batch::reserve(std::uint64_t bytes, Room room, const LogState& log,
 // The bytes that the batch may reserve. Each is written to the log, which reuses the space it already has, and again
 // to the file at a checkpoint, which uses free pages first. Ordinary changes leave a part of the disk for removals.
 Result<std::uint64_t> Batch::measure_headroom(Room room, const LogState& log, Statement& free_page_count) const {
-  std::int64_t kept_free = room == Room::kUsual ? std::int64_t{1} << 20 : std::int64_t{128} << 10;
+  auto kept_free = static_cast<std::int64_t>(room == Room::kUsual ? kKeptFree : kKeptFreeAtLast);
   constexpr std::int64_t kStep = std::int64_t{64} << 20;  // others fill the disk too: measure again after this much
   std::int64_t limit = static_cast<std::int64_t>(reserved_bytes_) + kStep;
   constexpr std::int64_t kFrameBytes = 24;  // before each page in the log

@@ -66,6 +66,7 @@ class Batch {
   // added.
   const std::optional<Error>& failure() const { return failure_; }
   bool has_failed() const { return has_failed_; }  // for any thread
+  int failures() const { return failures_; }       // how often it could not be committed
 
   // For Database, around the SQLite transaction.
   void opened();
@@ -81,8 +82,10 @@ class Batch {
   std::int64_t kept_back_ = 0;        // a running count: only differences matter
   std::uint64_t reserved_bytes_ = 0;  // by the open batch
   std::uint64_t headroom_bytes_ = 0;  // that it may reserve before the disk is measured again
+  Room measured_for_ = Room::kUsual;
   Redo redo_;
   std::optional<Error> failure_;
+  int failures_ = 0;
   std::atomic<bool> has_failed_ = false;
   std::atomic<std::int64_t> due_ns_ = 0;  // 0: none is open
   std::atomic<bool> end_requested_ = false;

@@ -50,7 +50,7 @@ TEST(Batch, AfterAFailedCommitItIsDueAgainLaterHoweverLargeItIs) {
 class Listener final : public TransactionObserver {
  public:
   Status before_commit() override {
-    if (fails) return Error(Code::kNoSpace, "no");
+    if (fails) return Error(reason, "no");
     return Ok{};
   }
   void after_commit() override { ++commits; }
@@ -59,6 +59,7 @@ class Listener final : public TransactionObserver {
   void change_undone() override { ++undone; }
 
   bool fails = false;
+  Code reason = Code::kNoSpace;
   int commits = 0;
   int undone = 0;
   int rollbacks = 0;
@@ -255,6 +256,35 @@ TEST_F(BatchTest, AChangeIsDoneEvenIfTheBatchThatItEndsCannotBeCommitted) {
   listener_.fails = false;
   ASSERT_OK(database_->sync());
   EXPECT_EQ(count(*other_), 2);
+}
+
+TEST_F(BatchTest, ABatchThatFailsForAReasonThatDoesNotPassIsGivenUp) {
+  ASSERT_OK(write());
+  listener_.fails = true;
+  listener_.reason = Code::kConflict;
+  for (int nth = 1; nth <= limits::kBatchAttempts; ++nth) {
+    EXPECT_EQ(listener_.rollbacks, 0);
+    EXPECT_EQ(count_shared(), 1);
+    EXPECT_EQ(error_of(database_->sync()), Code::kConflict);
+  }
+  EXPECT_EQ(listener_.rollbacks, 1);
+  EXPECT_EQ(count_shared(), 0);
+  listener_.fails = false;
+  ASSERT_OK(write());
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 1);
+}
+
+TEST_F(BatchTest, ABatchThatSqliteRolledBackByItselfIsRestored) {
+  ASSERT_OK(write());
+  ASSERT_OK(database_->execute("ROLLBACK"));
+  EXPECT_EQ(count_shared(), 1);
+  ASSERT_OK(database_->execute("ROLLBACK"));
+  ASSERT_OK(write());
+  ASSERT_OK(database_->execute("ROLLBACK"));
+  ASSERT_OK(database_->sync());
+  EXPECT_EQ(count(*other_), 2);
+  EXPECT_EQ(listener_.rollbacks, 0);
 }
 
 TEST_F(BatchTest, AWriterWaitsForAnotherProgramWithoutHoldingUpReaders) {

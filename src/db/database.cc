@@ -73,11 +73,6 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &ignored) == 0;
 }
 
-int note_log_pages(void* count, sqlite3*, const char*, int pages) {
-  *static_cast<std::atomic<std::uint32_t>*>(count) = static_cast<std::uint32_t>(pages);
-  return SQLITE_OK;
-}
-
 // Whether the text after a statement is more than blanks, semicolons and comments.
 bool holds_a_statement(sqlite3* handle, std::string_view text) {
   while (!text.empty()) {
@@ -216,7 +211,14 @@ Status Database::configure(const DatabaseOptions& options) {
     WARREN_TRY(pragma("PRAGMA cache_spill=0"));
   }
   bool by_owner = commits_ == Commits::kGrouped || options.checkpoints == Checkpoints::kByOwner;
-  if (by_owner) sqlite3_wal_hook(handle_, note_log_pages, &log_pages_);  // replaces SQLite's own checkpoints
+  if (by_owner) {  // replaces SQLite's own checkpoints
+    auto note_commit = [](void* self, sqlite3*, const char*, int pages) {
+      static_cast<Database*>(self)->log_pages_ = static_cast<std::uint32_t>(pages);
+      ++static_cast<Database*>(self)->own_commits_;
+      return SQLITE_OK;
+    };
+    sqlite3_wal_hook(handle_, note_commit, this);
+  }
   WARREN_TRY(prepare_own_statements());
   WARREN_TRY(page_count_.find_integer());  // a first read of the file: SQLite creates the log if there is none
   if (path_ != ":memory:") signals_ = WalSignals::open(wal_path());
@@ -334,6 +336,13 @@ std::optional<Database::CommitMark> Database::find_commit_mark() {
   return read_log_index();
 }
 
+std::optional<std::uint32_t> Database::count_foreign_commits() const {
+  if (log_index_ == nullptr || commits_ != Commits::kGrouped) return std::nullopt;
+  constexpr std::size_t kCommitsAt = 8;  // in the index's header: iChange, "incremented each transaction"
+  const auto* commits = reinterpret_cast<const volatile std::uint32_t*>(log_index_ + kCommitsAt);
+  return __atomic_load_n(commits, __ATOMIC_ACQUIRE) - own_commits_;
+}
+
 std::uint64_t Database::foreign_epoch() {
   std::uint32_t now = version();
   if (now != seen_version_) {
@@ -439,6 +448,23 @@ void Database::make_room_for_unit() {
 void Database::listen_for_commits() {
   auto guard = lock();
   if (signals_) signals_->listen();
+}
+
+std::uint32_t Database::take_seat() {
+  auto guard = lock();
+  if (seat_ == 0 && signals_) seat_ = signals_->take_seat();
+  return seat_;
+}
+
+void Database::leave_seat() {
+  auto guard = lock();
+  if (signals_) signals_->leave_seat();
+  seat_ = 0;
+}
+
+std::uint32_t Database::find_seat_after(std::uint32_t seat) {
+  auto guard = lock();
+  return signals_ ? signals_->find_seat_after(seat) : 0;
 }
 
 Result<std::uint32_t> Database::checkpoint() {

@@ -129,6 +129,11 @@ class Database {
   using CommitMark = std::array<std::byte, 48>;
   std::optional<CommitMark> find_commit_mark();
 
+  // A running count of the commits by other connections, of any program; it wraps around, so only differences matter.
+  // Under the lock, a view that begins between two equal counts contains exactly those commits. nullopt if unknown, as
+  // without grouped commits. No I/O.
+  std::optional<std::uint32_t> count_foreign_commits() const;
+
   // A different number for each outermost transaction, for data that is valid for the length of one.
   std::uint64_t transaction_number() const { return transaction_number_; }
 
@@ -166,6 +171,13 @@ class Database {
   // From now on every commit of another Warren process touches the -wal file (os/watch.h) once the commit is
   // visible. Other programs do not touch it.
   void listen_for_commits();
+
+  // Seats of connections that may have nodes open (db/wal_signals.h), for any program of ours to see. All return 0 if
+  // there is none, as for a database in memory.
+  std::uint32_t take_seat();
+  void leave_seat();
+  std::uint32_t seat() const { return seat_; }
+  std::uint32_t find_seat_after(std::uint32_t seat);  // of another connection
 
   std::string wal_path() const;  // absolute
   // Pages in the log after our newest commit; may be called without the lock.
@@ -211,6 +223,7 @@ class Database {
   void make_room_for_unit();
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
+  void revive_batch();
   Result<std::int64_t> copy_to(const std::string& path);  // pages
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'
@@ -254,6 +267,8 @@ class Database {
   bool log_is_checkpointed_ = false;  // no batch was committed since a checkpoint that copied every page
   std::atomic<bool> log_name_is_synced_ = false;
   std::atomic<std::uint32_t> log_pages_ = 0;
+  std::uint32_t own_commits_ = 0;  // with grouped commits
+  std::uint32_t seat_ = 0;
 
   Statement begin_read_;
   Statement begin_write_;

@@ -20,6 +20,13 @@ Error failed_in_part() { return {Code::kIo, "part of the change failed, so all o
 
 constexpr std::chrono::milliseconds kYieldTime{100};  // for which other processes go first
 
+// Whether a commit that failed like this can succeed later. Others, such as a row that breaks a rule of the schema,
+// would keep everything after them from being stored.
+bool may_pass(Code code) {
+  return code == Code::kNoSpace || code == Code::kIo || code == Code::kBusy || code == Code::kDenied ||
+         code == Code::kReadOnly || code == Code::kLimit;
+}
+
 bool is_write(Access access) { return access == Access::kWrite || access == Access::kSharedWrite; }
 
 }  // namespace
@@ -108,6 +115,8 @@ void Database::abandon_batch() {
 Status Database::end_batch() {
   auto guard = lock();
   if (!batch_.is_open() || depth_ > 0) return Ok{};
+  revive_batch();
+  if (!batch_.is_open()) return Error(Code::kIo, "the latest changes could not be stored and are lost");
   depth_ = 1;  // transactions of the observer nest
   writing_ = true;
   Status done = commit_batch();
@@ -126,7 +135,8 @@ Status Database::commit_batch() {
   };
   Status done = attempt();
   if (!done.ok()) {
-    Status restored = restore_batch();
+    bool is_hopeless = !may_pass(done.error().code()) && batch_.failures() + 1 >= limits::kBatchAttempts;
+    Status restored = is_hopeless ? done : restore_batch();
     if (!restored.ok()) {
       lose_batch();
       lost_batch_ = true;
@@ -212,6 +222,13 @@ void Database::undo_change() {
   if (observer_ != nullptr) observer_->change_undone();
 }
 
+// A statement outside of any transaction can make SQLite roll the batch back, too. Further ones would each be committed
+// on their own.
+void Database::revive_batch() {
+  if (!batch_.is_open() || !was_rolled_back()) return;
+  if (!restore_batch().ok()) lose_batch();
+}
+
 void Database::lose_batch() {
   if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
   batch_.closed();
@@ -233,6 +250,7 @@ Status Transaction::begin_outermost(Database& database, Access access) {
   }
   bool shares =
       database.commits_ == Commits::kGrouped && (access == Access::kSharedRead || access == Access::kSharedWrite);
+  database.revive_batch();
   if (database.batch_.is_open() && !shares) WARREN_TRY(database.end_batch());
   if (is_write(access) && shares) database.make_room_for_unit();
   if (!database.batch_.is_open()) {

@@ -1,5 +1,6 @@
 #include "db/wal_signals.h"
 
+#include <optional>
 #include <thread>
 
 #include <fcntl.h>
@@ -12,6 +13,8 @@ namespace {
 constexpr off_t kBatchByte = off_t{1} << 62;
 constexpr off_t kKnockByte = kBatchByte + 1;
 constexpr off_t kListenByte = kBatchByte + 2;
+constexpr off_t kSeatBytes = kBatchByte + 1024;  // plus the number of the seat
+constexpr std::uint32_t kSeats = 65'536;
 
 constexpr std::chrono::microseconds kStep{50};
 constexpr std::chrono::milliseconds kKnockTimeout{1000};  // ten times what a batch may last
@@ -26,14 +29,18 @@ bool set_lock(int fd, short kind, off_t byte) {
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-bool is_locked_by_other(int fd, off_t byte) {
+// The first byte of some lock of another connection in a range.
+std::optional<off_t> find_lock_by_other(int fd, off_t begin, off_t length) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  lock.l_start = begin;
+  lock.l_len = length;
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return lock.l_start;
 }
+
+bool is_locked_by_other(int fd, off_t byte) { return find_lock_by_other(fd, byte, 1).has_value(); }
 
 }  // namespace
 
@@ -87,6 +94,31 @@ bool WalSignals::has_listeners() { return is_locked_by_other(wal_.get(), kListen
 
 void WalSignals::notify_listeners() {
   if (has_listeners()) ::futimens(wal_.get(), nullptr);
+}
+
+std::uint32_t WalSignals::take_seat() {
+  for (std::uint32_t seat = 1; seat_ == 0 && seat <= kSeats; ++seat) {
+    if (set_lock(wal_.get(), F_WRLCK, kSeatBytes + seat)) seat_ = seat;
+  }
+  return seat_;
+}
+
+void WalSignals::leave_seat() {
+  if (seat_ != 0) set_lock(wal_.get(), F_UNLCK, kSeatBytes + seat_);
+  seat_ = 0;
+}
+
+std::uint32_t WalSignals::find_seat_after(std::uint32_t seat) {
+  off_t begin = kSeatBytes + seat + 1;
+  off_t end = kSeatBytes + kSeats + 1;
+  std::optional<off_t> lowest;
+  // The kernel returns any of the locks in the range, so what is below it is searched too.
+  while (begin < end) {
+    std::optional<off_t> found = find_lock_by_other(wal_.get(), begin, end - begin);
+    if (!found) break;
+    lowest = end = *found;
+  }
+  return lowest ? static_cast<std::uint32_t>(*lowest - kSeatBytes) : 0;
 }
 
 void WalSignals::stop_knocking() {

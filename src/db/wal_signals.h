@@ -1,14 +1,17 @@
-// Signals between processes that have the same agent open: locks on three bytes of the -wal file.
+// Signals between processes that have the same agent open: locks on a few bytes of the -wal file.
 //
 // A process that has a batch open (several changes in one uncommitted transaction) locks the batch byte. Before
 // another process reads or writes, it checks that byte; if it is locked, it knocks, by locking the knock byte and
 // touching the file, and waits until the batch is committed. A process that caches what is in the file (a mount: the
 // kernel's caches) locks the listen byte; while any other process listens, every commit touches the file. (A write to
-// the log alone is not a signal: others see a commit only some time later.) The kernel releases the locks of a process
-// that dies, so a crash leaves none. SQLite never locks the -wal file itself. The whole protocol: docs/design/db.md.
+// the log alone is not a signal: others see a commit only some time later.) A process that may have nodes open takes a
+// seat: a number, and the lock of that byte. Who removes a node's last name finds the seats of those who may still have
+// it open. The kernel releases the locks of a process that dies, so a crash leaves none. SQLite never locks the -wal
+// file itself. The whole protocol: docs/design/db.md.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -43,12 +46,19 @@ class WalSignals {
   bool has_listeners();  // other than us
   void notify_listeners();
 
+  // The lowest number that nobody has, 1 or more, until leave_seat(); 0 if there is none.
+  std::uint32_t take_seat();
+  void leave_seat();
+  // The lowest seat above `seat` that another connection has; 0: none.
+  std::uint32_t find_seat_after(std::uint32_t seat);
+
   int wal_fd() const { return wal_.get(); }
 
  private:
   explicit WalSignals(Fd wal) : wal_(std::move(wal)) {}
 
   Fd wal_;
+  std::uint32_t seat_ = 0;
   bool is_knocking_ = false;
   std::chrono::steady_clock::time_point knocked_at_;
   std::chrono::steady_clock::time_point checked_at_;

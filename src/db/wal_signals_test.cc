@@ -49,6 +49,23 @@ TEST_F(WalSignalsTest, AKnockWaitsUntilTheBatchIsUnlocked) {
   EXPECT_TRUE(ours_->is_knocked());
 }
 
+TEST_F(WalSignalsTest, SeatsAreFoundInOrderUntilTheyAreLeftOrTheirConnectionIsGone) {
+  auto third = WalSignals::open(path_);
+  EXPECT_EQ(ours_->take_seat(), 1U);
+  EXPECT_EQ(ours_->take_seat(), 1U) << "it has one already";
+  EXPECT_EQ(theirs_->take_seat(), 2U);
+  EXPECT_EQ(third->take_seat(), 3U);
+  EXPECT_EQ(ours_->find_seat_after(0), 2U) << "our own does not count";
+  EXPECT_EQ(ours_->find_seat_after(2), 3U);
+  EXPECT_EQ(ours_->find_seat_after(3), 0U);
+  EXPECT_EQ(third->find_seat_after(0), 1U);
+  ours_->leave_seat();
+  EXPECT_EQ(third->find_seat_after(0), 2U);
+  theirs_.reset();
+  EXPECT_EQ(third->find_seat_after(0), 0U);
+  EXPECT_EQ(ours_->take_seat(), 1U) << "the lowest";
+}
+
 TEST_F(WalSignalsTest, OnlyOthersCountAsListeners) {
   ours_->listen();
   EXPECT_FALSE(ours_->has_listeners());

@@ -103,11 +103,20 @@ Status OverlayFs::refresh() {
 
 Status OverlayFs::reload() {
   epoch_ = upper_.epoch();
+  std::uint64_t losses = upper_.losses();
+  bool has_lost = losses_ != losses;
   is_loaded_ = false;
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
-  // Facts derived from names are kept, and so are copies without a name that are in use.
-  std::erase_if(copies_, [&](const auto& one) { return one.second.is_noted && !nameless_.contains(one.first); });
+  // Copies that are in use are retained in the upper layer too.
+  std::unordered_map<Inode, Inode> in_use;
+  for (const auto& [number, copy] : copies_) {
+    if (retained_.contains(number)) in_use[number] = copy.upper;
+  }
+  // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
+  // lost.
+  std::erase_if(copies_,
+                [&](const auto& one) { return one.second.is_noted && (has_lost || !nameless_.contains(one.first)); });
   numbers_.clear();
   opaque_.clear();
   lost_names_.clear();
@@ -115,7 +124,7 @@ Status OverlayFs::reload() {
   for (Origin& origin : origins) {
     if (origin.upper == kRootInode) root_is_copied_ = true;
     else if (origin.base_path.empty()) opaque_.insert(origin.upper);
-    else if (origin.seen) {
+    else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[origin.seen->inode] = {.upper = origin.upper,
                                      .base_path = std::move(origin.base_path),
@@ -125,7 +134,12 @@ Status OverlayFs::reload() {
                                      .is_noted = true};
     }
   }
-  for (const auto& [number, copy] : copies_) numbers_[copy.upper] = number;
+  for (const auto& [number, copy] : copies_) {
+    numbers_[copy.upper] = number;
+    auto known = in_use.find(number);
+    if (!retained_.contains(number) || (known != in_use.end() && known->second == copy.upper)) continue;
+    upper().retain(copy.upper).ignore("it was removed again");
+  }
   for (const LostLink& one : lost) {
     base_.reserve_number(one.base, one.generation);
     lose_name(one.base, one.base_path, one.at);
@@ -135,8 +149,58 @@ Status OverlayFs::reload() {
     dir.subdirectories.reset();
   }
   std::erase_if(removed_, [&](const auto& one) { return !retained_.contains(one.first); });
+  if (has_lost) WARREN_TRY(check_memory());
+  losses_ = losses;
   is_loaded_ = true;
   return Ok{};
+}
+
+// After our own changes were lost: drops what is remembered of them, and finds names again that were removed in them.
+// A directory that is no longer in its place has to be looked up again.
+Status OverlayFs::check_memory() {
+  std::erase_if(
+      copies_, [&](const auto& one) { return !one.second.is_noted && !upper().get_attributes(one.second.upper).ok(); });
+  auto has_no_name = [&](Inode node) {
+    Result<Attributes> found = upper().get_attributes(node);
+    return found.ok() && found->nlink == 0;
+  };
+  std::erase_if(nameless_, [&](Inode number) {
+    Copy* copy = find_copy(number);
+    return !copy || !has_no_name(copy->upper);
+  });
+  std::unordered_map<Inode, bool> known;
+  std::vector<Inode> all;
+  for (const auto& [number, dir] : dirs_) all.push_back(number);
+  for (Inode number : all) WARREN_TRY(is_still_there(number, known));
+  for (Inode number : all) {
+    auto dir = dirs_.find(number);
+    if (known.at(number) || removed_.contains(number)) continue;
+    if (dir->second.base) base_.forget(*dir->second.base, 1);
+    dirs_.erase(dir);
+  }
+  std::vector<std::pair<Inode, Removed>> removed(removed_.begin(), removed_.end());
+  for (const auto& [number, how] : removed) {
+    // If it has its name again, finding it there ends the removal of a node of the base.
+    bool is_in_place = how.last && dirs_.contains(how.last->parent);
+    std::optional<Attributes> found;
+    if (is_in_place) found = WARREN_TRY(find_in(how.last->parent, how.last->name));
+    if (found && found->inode == number) removed_.erase(number);
+  }
+  return Ok{};
+}
+
+// Whether a directory is where it was when it was last looked up or moved, and so are those above it.
+Result<bool> OverlayFs::is_still_there(Inode number, std::unordered_map<Inode, bool>& known) {
+  if (number == kRootInode) return known[number] = true;
+  if (auto found = known.find(number); found != known.end()) return found->second;
+  auto dir = dirs_.find(number);
+  if (dir == dirs_.end() || removed_.contains(number)) return known[number] = false;
+  known[number] = false;  // until the ones above it are checked; a circle ends here
+  Inode parent = dir->second.parent;
+  std::string name = dir->second.name;
+  if (!WARREN_TRY(is_still_there(parent, known))) return false;
+  std::optional<Attributes> found = WARREN_TRY(find_in(parent, name));
+  return known[number] = found && found->inode == number;
 }
 
 void OverlayFs::forget_host(Attributes& found) {
@@ -156,6 +220,11 @@ OverlayFs::Copy* OverlayFs::find_copy(Inode number) {
 }
 
 bool OverlayFs::is_gone(Inode number) const { return removed_.contains(number) && !retained_.contains(number); }
+
+bool OverlayFs::is_gone_from_upper(Inode upper_node) {
+  Result<Attributes> found = upper().get_attributes(upper_node);
+  return !found.ok() && found.error().code() == Code::kStale;
+}
 
 void OverlayFs::lose_name(Inode number, const std::string& base_path, Timestamp at) {
   lost_names_[number].emplace(base_path, at);
@@ -205,7 +274,7 @@ Result<Attributes> OverlayFs::attributes_of(const View& view) {
   without_lost_names(found);
   if (auto gone = removed_.find(view.number); gone != removed_.end()) {
     found.nlink = 0;
-    found.ctime = gone->second;
+    found.ctime = gone->second.at;
   }
   return found;
 }
@@ -249,18 +318,18 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
   retained_.erase(kept);
   Copy* copy = find_copy(node);
   std::optional<Inode> above;
-  if (copy) above = copy->upper;
+  bool is_copy = copy != nullptr;
+  if (is_copy) above = copy->upper;
   else if (!is_base_number(node)) above = node;
   if (is_base_number(node)) base_.forget(node, 1);
-  bool was_last = nameless_.erase(node) > 0 && copy;
-  if (was_last) forget_copy(node);
+  if (nameless_.erase(node) > 0 && copy) forget_copy(node);
   if (removed_.contains(node)) dirs_.erase(node);
   if (!is_base_number(node)) removed_.erase(node);
   // A caller that has the number may still use it, as long as there are not too many.
   if (places_.size() > kPlacesKept) places_.erase(node);
   lock.unlock();  // what follows may wait for another process's transaction
   if (above) upper().forget(*above, 1);
-  if (!was_last) return;
+  if (!is_copy || !is_gone_from_upper(*above)) return;  // it has a name, or another process has it open
   change([&]() -> Status {
     Copy* again = find_copy(node);  // the rows may have been read again meanwhile
     if (again && again->upper == *above) forget_copy(node);
@@ -272,7 +341,7 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
 void OverlayFs::forget_copy(Inode number) {
   numbers_.erase(copies_.at(number).upper);
   copies_.erase(number);
-  removed_.emplace(number, Timestamp{});
+  removed_.emplace(number, Removed{});
 }
 
 Result<Attributes> OverlayFs::open(Inode node) {

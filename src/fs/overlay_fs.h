@@ -112,6 +112,12 @@ class OverlayFs final : public FileSystem {
     bool operator==(const Place&) const = default;
   };
 
+  // A node of the base or a directory without a name.
+  struct Removed {
+    Timestamp at;
+    std::optional<Place> last;  // the name that it had
+  };
+
   // Removed hard links of a node of the base, by base path, with the time of removal.
   using Lost = std::map<std::string, Timestamp>;
 
@@ -144,6 +150,8 @@ class OverlayFs final : public FileSystem {
   Status change(const std::function<Status()>& body);
   Status refresh();
   Status reload();
+  Status check_memory();
+  Result<bool> is_still_there(Inode dir, std::unordered_map<Inode, bool>& known);
   FileSystem& upper() { return upper_.fs(); }
 
   // Nodes. All of these under the lock.
@@ -156,6 +164,7 @@ class OverlayFs final : public FileSystem {
   Inode number_of(Inode upper) const;
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
+  bool is_gone_from_upper(Inode upper_node);
   void lose_name(Inode number, const std::string& base_path, Timestamp at);
   void without_lost_names(Attributes& found) const;
 
@@ -186,6 +195,7 @@ class OverlayFs final : public FileSystem {
   Result<Inode> make_copy(const View& view, Inode parent, std::string_view name, const std::string& base_path,
                           std::uint32_t hidden_names);
   Result<Inode> make_nameless_copy(const View& view);
+  Result<std::optional<Place>> find_place(Inode number);
   Status copy_xattrs(Inode base, Inode upper, const Attributes& as);
   Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
   Status keep_ancestor(Inode number, const Copy& copy);
@@ -239,6 +249,7 @@ class OverlayFs final : public FileSystem {
 
   std::recursive_mutex mutex_;
   std::uint64_t epoch_ = 0;
+  std::uint64_t losses_ = 0;
   bool is_loaded_ = false;
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
@@ -248,8 +259,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
-  std::unordered_map<Inode, Timestamp> removed_;  // nodes of the base and directories without a name, and since when
-  std::unordered_set<Inode> nameless_;            // copies without a name that are still retained
+  std::unordered_map<Inode, Removed> removed_;
+  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };
 

@@ -112,23 +112,38 @@ Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   WARREN_TRY(upper_.restore(made, before));
   WARREN_TRY(unit->commit());
   nameless_.insert(view.number);
-  removed_.erase(view.number);
   return made;
+}
+
+// A name of a node of the base. Those that another process has removed or replaced since are forgotten.
+Result<std::optional<OverlayFs::Place>> OverlayFs::find_place(Inode number) {
+  auto places = places_.find(number);
+  while (places != places_.end() && !places->second.empty()) {
+    const Place& place = places->second.back();
+    auto dir = dirs_.find(place.parent);
+    if (dir == dirs_.end()) return std::optional(place);
+    bool is_hidden = WARREN_TRY(whiteouts_of(place.parent, dir->second))
+    ->contains(place.name);
+    if (!is_hidden) is_hidden = WARREN_TRY(find_in_upper(place.parent, place.name))
+    .has_value();
+    if (!is_hidden) return std::optional(place);
+    places->second.pop_back();
+  }
+  return std::optional<Place>();
 }
 
 Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
   if (view.number == kRootInode || dirs_.contains(view.number)) return upper_dir(view.number);
   if (Copy* copy = find_copy(view.number)) return copy->upper;
-  auto places = places_.find(view.number);
-  if (places == places_.end() || places->second.empty()) {
+  std::optional<Place> place = WARREN_TRY(find_place(view.number));
+  if (!place) {
     if (!retained_.contains(view.number)) return Error(Code::kStale, fmt::format("node {} is gone", view.number.value));
     WARREN_TRY(make_nameless_copy(view));
   } else {
-    Place place = places->second.back();
     Attributes shown = WARREN_TRY(attributes_of(view));
-    Inode parent = WARREN_TRY(upper_dir(place.parent));
-    std::string path = base_path_of(place.parent, place.name);
-    WARREN_TRY(make_copy(view, parent, place.name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
+    Inode parent = WARREN_TRY(upper_dir(place->parent));
+    std::string path = base_path_of(place->parent, place->name);
+    WARREN_TRY(make_copy(view, parent, place->name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
   }
   Copy& copy = copies_.at(view.number);
   if (!copy.seen->is_file() || copy.seen->size > copy_whole_bytes_) return copy.upper;

@@ -396,8 +396,9 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
     return Ok{};
   }
   WARREN_TRY(upper().unlink(upper_parent, name));
-  if (copy && is_last && !retained_.contains(entry.inode)) WARREN_TRY(upper_.remove_origin(own->inode));
-  return Ok{};
+  if (!copy || !is_last || retained_.contains(entry.inode)) return Ok{};
+  // Otherwise another process may have it open, and removes the rest later.
+  return is_gone_from_upper(own->inode) ? upper_.remove_origin(own->inode) : Status(Ok{});
 }
 
 void OverlayFs::record_removal(Inode parent, std::string_view name, const Attributes& entry,
@@ -405,6 +406,7 @@ void OverlayFs::record_removal(Inode parent, std::string_view name, const Attrib
                                Timestamp at) {
   Dir& dir = dirs_.at(parent);
   bool is_base = is_base_number(entry.inode);
+  Removed removed{.at = at, .last = Place{parent, std::string(name)}};
   if (below && dir.whiteouts) dir.whiteouts->insert(std::string(name));
   if (entry.is_directory()) {
     if (dir.subdirectories && *dir.subdirectories > 0) --*dir.subdirectories;
@@ -413,7 +415,7 @@ void OverlayFs::record_removal(Inode parent, std::string_view name, const Attrib
       numbers_.erase(own->inode);
       opaque_.erase(own->inode);
     }
-    removed_.emplace(entry.inode, at);
+    removed_.emplace(entry.inode, std::move(removed));
     auto known = dirs_.find(entry.inode);
     if (known == dirs_.end()) return;
     know_dir(entry.inode, known->second.parent, known->second.name, std::nullopt);
@@ -427,13 +429,13 @@ void OverlayFs::record_removal(Inode parent, std::string_view name, const Attrib
   bool is_last = entry.nlink <= 1;
   if (!is_last) return;
   if (!copy) {
-    removed_.emplace(entry.inode, at);
+    removed_.emplace(entry.inode, std::move(removed));
   } else if (retained_.contains(entry.inode)) {
     nameless_.insert(entry.inode);
   } else {
     numbers_.erase(copy->upper);
     copies_.erase(entry.inode);
-    removed_.emplace(entry.inode, at);
+    removed_.emplace(entry.inode, std::move(removed));
   }
 }
 

@@ -248,10 +248,8 @@ void OverlayFs::settle_moved(const Side& from, const Side& to) {
     moved.name = to.name;
     dirs_.at(from.parent).subdirectories.reset();
     dirs_.at(to.parent).subdirectories.reset();
-    return;
   }
-  auto places = places_.find(number);
-  if (places != places_.end()) std::erase(places->second, Place{from.parent, std::string(from.name)});
+  // The place in the base of another node stays known. It counts again if its copy is lost or discarded.
 }
 
 }  // namespace warren

@@ -36,6 +36,8 @@ struct Origin {
   std::optional<Attributes> seen;
   // Names of the same node that are valid in the base but not in the upper layer: other hard links.
   std::uint32_t hidden_names = 0;
+  // The node has no name any more, and some process has it open. Only read.
+  bool is_orphan = false;
 
   bool operator==(const Origin&) const = default;
 };
@@ -89,6 +91,8 @@ class UpperLayer {
 
   // Changes whenever these rows may have changed other than by calls here: by another process, or by a rollback.
   virtual std::uint64_t epoch() = 0;
+  // How often changes made through this object were undone: whatever the caller remembers of them is wrong.
+  virtual std::uint64_t losses() = 0;
 
   // Creates a node with exactly these attributes (except number and nlink), under a free name. Its directory does not
   // change, since this copies something that was visible there all along. A file has the size and no content; a symlink

@@ -1,5 +1,7 @@
 #include "net/http_server.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -9,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,18 +27,109 @@
 namespace warren::net {
 namespace {
 
-constexpr time_t kPatienceSeconds = 5;  // for a client to send or receive
-constexpr std::chrono::milliseconds kStopPoll{20};
+using Steady = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kPatience{5};   // for a client to send its whole request, and to take the answer
+constexpr milliseconds kCrowdedPatience{100};  // to send it while other clients wait for a thread
+constexpr milliseconds kCrowdPoll{20};
+constexpr std::size_t kWaitingClients = 128;  // more are turned away, so that they cannot use up our descriptors
+constexpr milliseconds kStopPoll{20};
 
 bool is_loopback_host(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  std::string text(host);
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24U) == 127;
+  if (::inet_pton(AF_INET6, text.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+  return to_lower(host) == "localhost";
 }
 
-// The host in a Host header, without port and brackets.
+// The host in a Host header, without port and brackets; empty if it is not well-formed.
 std::string_view host_of(std::string_view header) {
-  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
-  return header.substr(0, header.find(':'));
+  bool is_bracketed = header.starts_with('[');
+  std::size_t end = is_bracketed ? header.find(']') : header.find(':');
+  if (is_bracketed && end == header.npos) return "";
+  std::string_view host = is_bracketed ? header.substr(1, end - 1) : header.substr(0, end);
+  std::string_view port = end == header.npos ? "" : header.substr(end + (is_bracketed ? 1 : 0));
+  bool is_port = port.empty() || (port[0] == ':' && parse_number<std::uint16_t>(port.substr(1)));
+  return is_port ? host : "";
 }
+
+// A connection for the library. Unlike the library's own, it limits the time for the whole request and not for each
+// byte, and it gives up early on a client that sends nothing while others wait for a thread.
+class ClientStream final : public httplib::Stream {
+ public:
+  ClientStream(int socket, const std::atomic<std::size_t>& waiting) : socket_(socket), waiting_(waiting) {}
+
+  bool is_readable() const override { return next_ < filled_ || wait(POLLIN, start_ + kPatience); }
+  bool is_writable() const override { return wait(POLLOUT, Steady::now() + kPatience); }
+
+  ssize_t read(char* to, std::size_t size) override {
+    if (next_ == filled_) {
+      if (!wait(POLLIN, start_ + kPatience)) return -1;
+      ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+      if (got <= 0) return got;
+      next_ = 0;
+      filled_ = static_cast<std::size_t>(got);
+    }
+    std::size_t count = std::min(size, filled_ - next_);
+    std::copy_n(buffer_.data() + next_, count, to);
+    next_ += count;
+    return static_cast<ssize_t>(count);
+  }
+
+  ssize_t write(const char* from, std::size_t size) override {
+    if (!is_writable()) return -1;
+    return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  void get_remote_ip_and_port(std::string&, int&) const override {}  // nobody asks
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+ private:
+  bool wait(short events, Steady::time_point deadline) const {
+    for (;;) {
+      Steady::time_point now = Steady::now();
+      bool is_crowded = (events & POLLIN) != 0 && waiting_ > 0;
+      Steady::time_point end = is_crowded ? std::min(deadline, start_ + kCrowdedPatience) : deadline;
+      pollfd ready{socket_, events, 0};
+      milliseconds left = std::chrono::ceil<milliseconds>(end - now);
+      int timeout = static_cast<int>(std::clamp(left, milliseconds(0), kCrowdPoll).count());
+      int found = ::poll(&ready, 1, timeout);
+      if (found > 0) return true;
+      if (found < 0 && errno != EINTR) return false;
+      if (now >= end) return false;
+    }
+  }
+
+  int socket_;
+  const std::atomic<std::size_t>& waiting_;
+  Steady::time_point start_ = Steady::now();
+  std::array<char, 4096> buffer_{};
+  std::size_t next_ = 0;
+  std::size_t filled_ = 0;
+};
+
+// Counts the clients that wait for a thread. A task that is turned away runs at once, in the thread that accepts
+// clients; Server recognises it by that and only closes the connection.
+class ClientQueue final : public httplib::ThreadPool {
+ public:
+  ClientQueue(std::size_t threads, std::atomic<std::size_t>& waiting) : ThreadPool(threads), waiting_(waiting) {}
+
+  void enqueue(std::function<void()> task) override {
+    if (waiting_ >= kWaitingClients) return task();
+    ++waiting_;
+    ThreadPool::enqueue([this, task = std::move(task)] {
+      --waiting_;
+      task();
+    });
+  }
+
+ private:
+  std::atomic<std::size_t>& waiting_;
+};
 
 Status check_ip(const std::string& host) {
   in_addr four{};
@@ -97,11 +191,27 @@ Result<HttpAddress> parse_http_address(std::string_view text) {
 }
 
 struct HttpServer::State {
-  // Closes its socket even if it never started to listen, unlike the library's class.
   struct Server : httplib::Server {
+    // Closes its socket even if it never started to listen, unlike the library's class.
     ~Server() override {
       if (svr_sock_ != INVALID_SOCKET) ::close(svr_sock_);
     }
+
+    bool process_and_close_socket(socket_t socket) override {
+      bool is_turned_away = std::this_thread::get_id() == accepting;
+      bool is_answered = false;
+      if (!is_turned_away) {
+        ClientStream stream(socket, waiting);
+        bool is_closed = false;
+        is_answered = process_request(stream, true, is_closed, nullptr);
+      }
+      ::shutdown(socket, SHUT_RDWR);
+      ::close(socket);
+      return is_answered;
+    }
+
+    std::atomic<std::size_t> waiting = 0;  // clients without a thread
+    std::atomic<std::thread::id> accepting;
   };
 
   Server server;
@@ -145,9 +255,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const HttpAddress& address,
     return Error(Code::kDenied, fmt::format("{} can be reached from other machines", quote(address.host)));
   }
   auto state = std::make_unique<State>();
-  httplib::Server& server = state->server;
-  std::size_t threads = options.threads;
-  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+  State::Server& server = state->server;
+  server.new_task_queue = [&server, threads = options.threads] { return new ClientQueue(threads, server.waiting); };
   // The library's default lets several servers share a port, each getting some of the requests.
   server.set_socket_options([](int socket) {
     int yes = 1;
@@ -155,9 +264,6 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(const HttpAddress& address,
   });
   server.set_tcp_nodelay(true);
   server.set_payload_max_length(options.body_bytes_max);
-  server.set_read_timeout(kPatienceSeconds);
-  server.set_write_timeout(kPatienceSeconds);
-  server.set_keep_alive_max_count(1);  // a persistent client would occupy a thread
   errno = 0;
   state->address = address;
   if (address.port == 0) {
@@ -189,6 +295,7 @@ void HttpServer::handle(std::string_view method, std::string_view path, HttpHand
 
 void HttpServer::start() {
   state_->listener = std::thread([state = state_.get()] {
+    state->server.accepting = std::this_thread::get_id();
     state->server.listen_after_bind();
     std::lock_guard lock(state->mutex);
     state->has_ended = true;

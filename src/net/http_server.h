@@ -1,8 +1,10 @@
 // A small HTTP server that dispatches by method and path. The only file that uses the HTTP library.
 //
 // Meant for a few local clients (a scraper, a dashboard), not for the internet: it listens on loopback by default, and
-// there answers only requests whose Host is a loopback name, so that a web page whose name resolves to this machine
-// (DNS rebinding) gets nothing.
+// there answers only requests whose Host is a loopback address or `localhost`, so that a web page whose name resolves
+// to this machine (DNS rebinding) gets nothing. A connection is for one request, which must arrive within five seconds,
+// or within a tenth of a second while other clients wait for a thread: silent clients do not keep others from being
+// answered.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,7 @@ enum class Exposure { kLoopback, kAnywhere };
 
 struct HttpOptions {
   Exposure exposure = Exposure::kLoopback;
-  std::size_t threads = 4;  // the number of simultaneous requests
+  std::size_t threads = 8;  // the number of simultaneous requests
   std::size_t body_bytes_max = 1U << 20;
 };
 

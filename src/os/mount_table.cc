@@ -53,7 +53,11 @@ std::optional<MountEntry> parse_line(std::string_view line) {
   std::optional<std::uint64_t> minor_number = parse_number<std::uint64_t>(device.back());
   bool is_right = id && device.size() == 2 && major_number && minor_number;
   if (!is_right) return std::nullopt;
+  bool is_slave =
+      std::any_of(words.begin() + 6, dash, [](std::string_view word) { return word.starts_with("master:"); });
   return MountEntry{.id = *id,
+                    .parent = parse_number<std::uint64_t>(words[1]).value_or(0),
+                    .is_slave = is_slave,
                     .device = makedev(static_cast<unsigned>(*major_number), static_cast<unsigned>(*minor_number)),
                     .root = unescaped(words[3]),
                     .dir = unescaped(words[4]),

@@ -12,6 +12,8 @@ namespace warren {
 
 struct MountEntry {
   std::uint64_t id = 0;      // the kernel's mount id, as statx returns it
+  std::uint64_t parent = 0;  // the id of the mount that it is on
+  bool is_slave = false;     // it follows what is mounted and unmounted on another mount
   std::uint64_t device = 0;  // of the filesystem; the same for all its mounts
   std::string root;          // which directory or file of the filesystem is mounted
   std::string dir;           // and where

@@ -33,7 +33,7 @@ class WatchTest : public ::testing::Test {
   TempDir directory_;
 };
 
-TEST_F(WatchTest, WhatWasBeforeIsNotHeard) {
+TEST_F(WatchTest, ChangesBeforeTheWatchAreNotReported) {
   FileWatch watch = FileWatch::open(file()).value();
   EXPECT_FALSE(is_readable(watch));
   FileWatch::Happened happened = watch.take();
@@ -41,7 +41,7 @@ TEST_F(WatchTest, WhatWasBeforeIsNotHeard) {
   EXPECT_FALSE(happened.touched);
 }
 
-TEST_F(WatchTest, AWriteIsHeardOnce) {
+TEST_F(WatchTest, AWriteIsReportedOnce) {
   FileWatch watch = FileWatch::open(file()).value();
   write();
   EXPECT_TRUE(is_readable(watch));
@@ -52,7 +52,7 @@ TEST_F(WatchTest, AWriteIsHeardOnce) {
   EXPECT_FALSE(watch.take().written);
 }
 
-TEST_F(WatchTest, ATouchIsHeardAndIsNoWrite) {
+TEST_F(WatchTest, ATouchIsReportedButNotAsAWrite) {
   FileWatch watch = FileWatch::open(file()).value();
   touch();
   EXPECT_TRUE(is_readable(watch));
@@ -61,7 +61,7 @@ TEST_F(WatchTest, ATouchIsHeardAndIsNoWrite) {
   EXPECT_FALSE(happened.written);
 }
 
-TEST_F(WatchTest, BothAreHeardTogether) {
+TEST_F(WatchTest, AWriteAndATouchAreReportedTogether) {
   FileWatch watch = FileWatch::open(file()).value();
   touch();
   write();
@@ -70,7 +70,7 @@ TEST_F(WatchTest, BothAreHeardTogether) {
   EXPECT_TRUE(happened.written);
 }
 
-TEST_F(WatchTest, AFileThatIsNotThereCannotBeWatched) {
+TEST_F(WatchTest, WatchingAMissingFileFails) {
   EXPECT_EQ(error_of(FileWatch::open(directory_.file("missing"))), Code::kNotFound);
 }
 

@@ -9,14 +9,14 @@ namespace {
 
 using ::warren::testing::error_of;
 
-TEST(CleanText, LeavesWhatPostgresKeepsAlone) {
+TEST(CleanText, KeepsTextThatPostgresAccepts) {
   for (const char* text :
        {"", "plain", "Grüße", "\xE2\x82\xAC", "\xF0\x9F\x90\x87", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(clean_text(text), std::nullopt) << text;
   }
 }
 
-TEST(CleanText, ReplacesEachByteThatIsNoText) {
+TEST(CleanText, ReplacesEachByteThatPostgresRejects) {
   const std::string mark = "\xEF\xBF\xBD";
   EXPECT_EQ(clean_text(std::string_view("a\0b", 3)), "a" + mark + "b");
   EXPECT_EQ(clean_text("\xFF"), mark);
@@ -33,7 +33,7 @@ TEST(PostgresUrl, IsDistinguishedFromAFile) {
   EXPECT_FALSE(is_postgres_url("mysql://host/db"));
 }
 
-TEST(PostgresUrl, ABadOneIsRefusedWithoutBeingQuoted) {
+TEST(PostgresUrl, AnInvalidUrlIsRefusedWithoutRepeatingItInTheMessage) {
   EXPECT_OK(check_postgres_url("postgres://user@host:5432/db"));
   for (const char* bad :
        {"host=/run", "postgres://user:geheim@[host/db", "postgres://user:geheim@host/db?nonsense=1"}) {
@@ -43,12 +43,12 @@ TEST(PostgresUrl, ABadOneIsRefusedWithoutBeingQuoted) {
   }
 }
 
-TEST(Connection, AServerThatIsNotThereIsUnavailable) {
+TEST(Connection, AMissingServerIsUnavailable) {
   auto connection = Connection::open("postgres://user@/db?host=/nonexistent", {});
   EXPECT_EQ(error_of(connection), Code::kUnavailable);
 }
 
-TEST(ConnectError, TellsWhatPassesFromWhatDoesNot) {
+TEST(ConnectError, DistinguishesTemporaryFromPermanentErrors) {
   struct Row {
     const char* said;
     Code code;
@@ -86,7 +86,7 @@ TEST(ConnectError, TellsWhatPassesFromWhatDoesNot) {
   for (const Row& row : rows) EXPECT_EQ(connect_error(row.said).code(), row.code) << row.said;
 }
 
-TEST(ConnectError, SaysItInOneLineWithoutNumbers) {
+TEST(ConnectError, IsOneLineWithoutErrorCodesAndSourceLocations) {
   Error error = connect_error("it failed: FATAL:  28P01: no entry\nLOCATION:  auth_failed, auth.c:326\n");
   EXPECT_EQ(error.message(), "PostgreSQL: it failed: FATAL:  no entry");
 }

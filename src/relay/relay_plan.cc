@@ -123,9 +123,9 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
     return Ok{};
   }
   outgoing.message = std::move(message).take_value();
-  Result<Readiness> ready = take_attachments(outgoing.message, candidate.agent);
+  Result<Readiness> ready = courier_.take(outgoing.message, candidate.agent);
   if (ready.ok() && *ready == Readiness::kReady) {
-    ready = publish_attachments(outgoing.message, candidate.agent, candidate.agent);
+    ready = courier_.bring(outgoing.message, candidate.agent, candidate.agent);
   }
   if (!ready.ok()) {
     if (is_shortage(ready.error())) return ready.error();
@@ -137,14 +137,6 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
   return Ok{};
-}
-
-Result<Readiness> Rounds::take_attachments(const Message& message, const std::string& sender) {
-  if (message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
-  bool is_confined = root_.find_owner(sender) || lives_.is_sandboxed(sender);
-  auto confined = is_confined ? Attachments::Confined::kYes : Attachments::Confined::kNo;
-  if (WARREN_TRY(attachments_->take_in(message, sender, confined)) == Readiness::kWaits) return Readiness::kWaits;
-  return attachments_->check(message, sender);
 }
 
 // The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
@@ -208,8 +200,8 @@ Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& c
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Error refused(
       Code::kDenied,
-      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; the "
-                  "file is now {}",
+      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; it "
+                  "was moved to {}",
                   quote(row.path)));
   refuse(plan, std::move(outgoing), refused);
   return Ok{};
@@ -346,8 +338,8 @@ Status Rounds::plan_ack(Plan& plan, const Outgoing& outgoing) {
       reference.find('/') == reference.npos ? records_.find_in_inbox(agent, file) : records_.find_to(reference, agent));
   if (!found) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
-    release_body(stamp_of(*fresh));
-    changes_.push_back({std::move(*fresh)});  // delivered before it is acknowledged
+    bodies_.release(stamp_of(*fresh));
+    news_.add({std::move(*fresh)});  // delivered before it is acknowledged
   }
   bool is_ack = outgoing.row.type == "ack";
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));

@@ -18,23 +18,13 @@ namespace {
 
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kInboxPage = 1024;
-constexpr std::size_t kLeftParts = 8;
-// Changes recorded by a round: few, so that a new message waits for less than a millisecond; or more where there are
-// too many.
-constexpr std::ptrdiff_t kSome = 32;
-constexpr std::ptrdiff_t kMore = 256;
 
 }  // namespace
 
-Status Rounds::plan_changes(Plan& plan, Share part) {
+Status Rounds::plan_changes(Plan& plan, DeliveryNews::Share part) {
   std::vector<AgentRow> agents = registry_.take_changes();
   plan.agents.insert(plan.agents.end(), agents.begin(), agents.end());
-  std::ptrdiff_t count = std::ssize(changes_);
-  std::ptrdiff_t more = std::max(kMore, 2 * std::ssize(plan.messages));  // so that they become fewer
-  if (part != Share::kAll) count = std::min(count, part == Share::kSome ? kSome : more);
-  auto end = changes_.begin() + count;
-  plan.changes.assign(std::make_move_iterator(changes_.begin()), std::make_move_iterator(end));
-  changes_.erase(changes_.begin(), end);
+  plan.changes = news_.take(part, plan.messages.size());
   for (const Change& change : plan.changes) {
     if (change.is_retry) continue;
     if (change.state == DeliveryState::kDead) {
@@ -45,36 +35,34 @@ Status Rounds::plan_changes(Plan& plan, Share part) {
       notices_.report(plan, change.delivery, name_of(change.state), change.error);
     }
   }
-  if (!changes_.empty()) return Ok{};  // they may be about the same deliveries as left_
+  if (!news_.changes().empty()) return Ok{};  // they may be about the same deliveries as files that left inboxes
   WARREN_TRY(plan_left(plan));
-  if (left_.empty()) is_awaited_ = false;
   return check_inbox(plan);
 }
 
 // A file that was delivered just now need not be looked up in the ledger.
 void Rounds::note_left(std::vector<LeftInbox> left) {
   if (left.empty()) return;
-  if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
+  if (!has_news()) news_.start_waiting();
   for (LeftInbox& one : left) {
     registry_.note_active(one.agent);
     std::optional<Delivery> fresh = fresh_.take_read(one.agent, one.file);
     if (!fresh) {
       const Arrival* arrival = arrivals_.find_in_inbox(one.agent, one.file);
       bool can_wait = arrival != nullptr && !arrival->delivery.wants_receipt;  // unknown if it was entered
-      is_awaited_ = is_awaited_ || !can_wait;
-      left_.push_back(std::move(one));
+      if (!can_wait) news_.note_awaited();
+      news_.add_left(std::move(one));
       continue;
     }
-    is_awaited_ = is_awaited_ || fresh->wants_receipt;
-    changes_.push_back(
-        {.delivery = std::move(*fresh), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
+    if (fresh->wants_receipt) news_.note_awaited();
+    news_.add({.delivery = std::move(*fresh), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
   }
 }
 
 // A file that left an inbox was read. Its delivery may still be pending, or delivered by a change of this very round.
-// Each round takes a part of them, so that none takes long; a larger one where there are more.
 Status Rounds::plan_left(Plan& plan) {
-  std::size_t count = std::min(left_.size(), std::max(2 * kNewsAtOnce, left_.size() / kLeftParts));
+  const std::vector<LeftInbox>& left = news_.left();
+  std::size_t count = news_.count_left_to_take();
   std::unordered_map<std::string, std::size_t> delivered;
   for (std::size_t i = 0; i < plan.changes.size(); ++i) {
     const Change& change = plan.changes[i];
@@ -82,11 +70,11 @@ Status Rounds::plan_left(Plan& plan) {
     bool is_delivered = !change.is_retry && change.state == DeliveryState::kDelivered;
     if (is_delivered) delivered.emplace(staged_name(change.delivery.inbox_name, change.delivery.recipient), i);
   }
-  records_.expect(left_, count);
+  records_.expect(left, count);
   std::size_t looked = 0;
   Status asked = Ok{};
   for (; looked < count; ++looked) {
-    const LeftInbox& one = left_[looked];
+    const LeftInbox& one = left[looked];
     auto just_now = delivered.find(staged_name(one.file, one.agent));
     if (just_now != delivered.end()) {
       Change& change = plan.changes[just_now->second];
@@ -114,31 +102,31 @@ Status Rounds::plan_left(Plan& plan) {
     plan.changes.push_back(
         {.delivery = std::move(*found), .state = DeliveryState::kRead, .error = "", .is_read_at_once = is_at_once});
   }
-  left_.erase(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(looked));  // these are in the plan
+  news_.forget_left(looked);  // these are in the plan
   return asked;
 }
 
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
 Status Rounds::check_inbox(Plan& plan) {
-  if (inbox_checks_.empty()) return Ok{};
-  auto check = inbox_checks_.begin();
+  if (!news_.has_inbox_checks()) return Ok{};
+  auto check = news_.inbox_checks().begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
   Result<Fd> inbox = root_.open_inbox(check->first);
   if (!inbox.ok() || page.empty()) {
-    inbox_checks_.erase(check);
+    news_.inbox_checks().erase(check);
     return Ok{};
   }
   check->second = page.back().id;
   for (Delivery& delivery : page) {
     if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) continue;
-    left_.push_back({delivery.recipient, delivery.inbox_name});
+    news_.add_left({delivery.recipient, delivery.inbox_name});
   }
   return plan_left(plan);
 }
 
 Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {
   Message message = WARREN_TRY(records_.load(delivery.message_id));
-  if (WARREN_TRY(plan_attachments(plan, delivery, message)) == Readiness::kWaits) return Readiness::kWaits;
+  if (WARREN_TRY(courier_.bring_again(plan, delivery, message)) == Readiness::kWaits) return Readiness::kWaits;
   std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
   delivery.state = DeliveryState::kPending;
   delivery.deadline_ms = now_ms() + config_.deadline.count();
@@ -197,23 +185,23 @@ Status Rounds::plan_waiting(Plan& plan) {
 }
 
 Status Rounds::plan_retries(Plan& plan) {
-  if (clock_.monotonic_ns() < retry_at_ns_) return Ok{};
+  if (!retries_.is_due()) return Ok{};
   std::int64_t now = now_ms();
   plan.retried = WARREN_TRY(ledger_->due({.now_ms = now, .attempts_min = 1, .limit = kPage}));
   plan.has_more_retries = plan.retried.size() == kPage;
   std::unordered_set<std::int64_t> moved;  // since the ledger was read
-  for (const Change& change : changes_) moved.insert(change.delivery.id);
+  for (const Change& change : news_.changes()) moved.insert(change.delivery.id);
   std::erase_if(plan.retried, [&](const Delivery& delivery) {
     return moved.contains(delivery.id) || fresh_.contains(delivery.recipient, delivery.inbox_name);
   });
-  for (const Delivery& delivery : plan.retried) failing_.erase(delivery.recipient);
+  for (const Delivery& delivery : plan.retried) retries_.forget(delivery.recipient);
   std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
   .value_or(INT64_MAX);
-  for (const Change& change : changes_) {
+  for (const Change& change : news_.changes()) {
     if (change.is_retry) next = std::min(next, std::max(now, change.delivery.next_at_ms));
   }
   if (plan.has_more_retries) next = now;
-  retry_at_ns_ = next == INT64_MAX ? INT64_MAX : clock_.monotonic_ns() + (next - now) * 1'000'000;
+  retries_.set_next(next);
   return Ok{};
 }
 
@@ -314,7 +302,7 @@ Result<Readiness> Rounds::redeliver(Plan& plan, const DeadLetter& letter) {
   Message message = WARREN_TRY(records_.load(letter.message_id));
   std::string sender = letter.message_id.substr(0, letter.message_id.find('/'));
   if (WARREN_TRY(attachments_->check_or_fetch(message, "")) == Readiness::kWaits) return Readiness::kWaits;
-  if (WARREN_TRY(publish_attachments(message, sender, "")) == Readiness::kWaits) return Readiness::kWaits;
+  if (WARREN_TRY(courier_.bring(message, sender, "")) == Readiness::kWaits) return Readiness::kWaits;
   std::vector<Route> routes = WARREN_TRY(router_.resolve(message.to, sender));
   Outgoing outgoing;
   outgoing.row.id = letter.message_id;

@@ -10,24 +10,8 @@
 namespace warren::relay {
 namespace {
 
-constexpr std::int64_t kBackoffMs = 100;
-constexpr std::int64_t kBackoffMaxMs = 30'000;
-constexpr int kBackoffSteps = 9;  // 100 ms doubled this often exceeds the maximum
-constexpr std::size_t kAwaitedMost = 256;
-constexpr std::int64_t kFlushLateNs = 80'000'000;
-constexpr std::size_t kNewsMost = 8192;                // changes that wait for a quiet moment
-constexpr std::uint64_t kArrivalBytesMost = 16 << 20;  // bytes of arrivals that wait for a quiet moment
-constexpr std::int64_t kRestNs = 1'000'000;            // length of a quiet moment, as long as few changes wait;
-constexpr std::int64_t kMovingRestNs = 20'000'000;     // while the ledger's log is moved
-constexpr std::int64_t kDirsNs = 50'000'000;           // how long an inbox stays open while there is something to do
-constexpr std::size_t kBodiesAtOnce = 64;              // dropped by a round, so that it stays short;
-constexpr std::size_t kBodiesParts = 8;                // or this fraction of the queue, so that it does not grow
-constexpr std::size_t kBodyBytes = 16 * 1024;          // above that, a file is synced rather than kept in the ledger
-
-std::int64_t backoff_ms(int attempts, std::uint64_t random) {
-  std::int64_t whole = std::min(kBackoffMaxMs, kBackoffMs << std::min(attempts, kBackoffSteps));
-  return whole / 2 + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(whole / 2 + 1));
-}
+constexpr std::int64_t kDirsNs = 50'000'000;   // how long an inbox stays open while there is something to do
+constexpr std::size_t kBodyBytes = 16 * 1024;  // above that, a file is synced rather than kept in the ledger
 
 }  // namespace
 
@@ -40,15 +24,16 @@ Result<bool> Rounds::round() {
   if (planned.ok()) planned = clear_doubt();
   plan.is_trial = planned.ok() && trials_.begin(clock_.monotonic_ns());
   if (planned.ok()) planned = plan.is_trial ? plan_operations(plan) : plan_new(plan);
-  for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
+  for (const std::string& agent : watcher_->take_inboxes_to_check()) news_.inbox_checks().try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
+  using Share = DeliveryNews::Share;
   Share due = plan.is_trial ? Share::kNone : due_news(plan);
   auto count = static_cast<std::ptrdiff_t>(plan.messages.size());
   if (planned.ok() && due != Share::kNone) planned = plan_changes(plan, due);
   // Reports of earlier events go first: no sender gets "acked" and then "delivered".
   std::rotate(plan.messages.begin(), plan.messages.begin() + count, plan.messages.end());
-  bool has_bodies_to_drop = due != Share::kNone && !unneeded_bodies_.empty() &&
-                            (!plan.changes.empty() || arrivals_.find(unneeded_bodies_.front()) == nullptr);
+  bool has_bodies_to_drop = due != Share::kNone && bodies_.has_unneeded() &&
+                            (!plan.changes.empty() || arrivals_.find(bodies_.first_unneeded()) == nullptr);
   if (planned.ok() && plan.is_empty() && !has_bodies_to_drop) return plan.is_trial;
   assign_names(plan);
   if (planned.ok()) planned = stage(plan);
@@ -69,13 +54,13 @@ Result<bool> Rounds::round() {
   lives_.carry_out(plan);
   upkeep_.note_round(plan);
   publish(plan);
-  if (is_new) busy_at_ns_ = clock_.monotonic_ns();
+  if (is_new) news_.note_busy();
   return true;
 }
 
 Status Rounds::plan_new(Plan& plan) {
   WARREN_TRY(plan_waiting(plan));
-  WARREN_TRY(plan_routed(plan));
+  WARREN_TRY(routed_.plan(plan));
   if (!trials_.has_suspects()) WARREN_TRY(plan_operations(plan));
   WARREN_TRY(plan_retries(plan));
   if (!is_ending_) WARREN_TRY(plan_candidates(plan));
@@ -83,32 +68,18 @@ Status Rounds::plan_new(Plan& plan) {
   return Ok{};
 }
 
-// The more there is to enter, the shorter the wait.
-std::int64_t Rounds::rest_ns() const {
-  std::size_t count = std::min(changes_.size() + left_.size(), kNewsMost);
-  bool can_wait = keeps_bodies_ && !is_awaited_ && arrivals_.bytes() < kArrivalBytesMost;
-  std::int64_t most = ledger_->engine().is_moving() ? kMovingRestNs : kRestNs;
-  return can_wait ? most * static_cast<std::int64_t>(kNewsMost - count) / static_cast<std::int64_t>(kNewsMost) : 0;
+DeliveryNews::Load Rounds::load_with(const Plan& plan) const {
+  return {.can_be_deferred = bodies_.are_kept(),
+          .arrival_bytes = arrivals_.bytes(),
+          .is_log_moving = ledger_->engine().is_moving(),
+          .has_new_messages = !plan.is_empty()};
 }
 
-// Entering a message costs as much as taking it, so in a rush it waits for a quiet moment. Nothing waits for it.
-Rounds::Share Rounds::due_news(const Plan& plan) const {
+// How much of what happened to earlier deliveries this round records.
+DeliveryNews::Share Rounds::due_news(const Plan& plan) const {
   bool is_ordinary = plan.acks.empty() && plan.operations.empty() && plan.retried.empty() && plan.restaged.empty() &&
-                     plan.supervision.is_empty() && !registry_.has_changes() && inbox_checks_.empty();
-  if (!is_ordinary || is_ending_) return Share::kAll;
-  std::size_t count = changes_.size() + left_.size();
-  std::int64_t now = clock_.monotonic_ns();
-  bool is_long = count >= kNewsAtOnce || now >= flush_at_ns_;
-  if (!plan.is_empty()) {
-    bool can_wait = keeps_bodies_ && !is_awaited_;
-    is_long = can_wait ? count >= kNewsMost || arrivals_.bytes() >= kArrivalBytesMost
-                       : count >= kAwaitedMost || now - flush_at_ns_ >= kFlushLateNs;
-  } else if (now < busy_at_ns_ + rest_ns()) {
-    is_long = false;
-  }
-  if (!is_long) return Share::kNone;
-  if (is_awaited_ || !keeps_bodies_) return Share::kAll;
-  return plan.is_empty() ? Share::kSome : Share::kMore;
+                     plan.supervision.is_empty() && !registry_.has_changes() && !news_.has_inbox_checks();
+  return is_ordinary && !is_ending_ ? news_.due(load_with(plan)) : DeliveryNews::Share::kAll;
 }
 
 // Small files need not be synced: the ledger has their content until they are synced or read.
@@ -117,7 +88,7 @@ Status Rounds::stage_message(Outgoing& outgoing) {
                                [](const Delivery& d) { return d.state == DeliveryState::kPending; });
   if (!is_staged) return Ok{};
   std::string content = render(outgoing.message, outgoing.row.agent, outgoing.row.id);
-  bool is_kept = keeps_bodies_ && content.size() <= kBodyBytes;
+  bool is_kept = bodies_.are_kept() && content.size() <= kBodyBytes;
   for (const Delivery& delivery : outgoing.deliveries) {
     if (delivery.state != DeliveryState::kPending) continue;
     WARREN_TRY(is_kept ? mailroom_.stage_unsynced(delivery, content) : mailroom_.stage(delivery, content));
@@ -228,7 +199,7 @@ Status Rounds::commit(Plan& plan, SyncRequest& staged) {
   Status committed = plan.transaction->commit_unsynced();
   is_doubtful_ = !committed.ok();
   if (!committed.ok()) return committed;
-  unneeded_bodies_.erase(unneeded_bodies_.begin(), unneeded_bodies_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  bodies_.forget(dropped);
   for (const auto& [stamp, is_over] : plan.entered) arrivals_.remove(stamp);
   if (!plan.must_be_durable()) return Ok{};
   asked_ = syncer_.ask();
@@ -238,15 +209,9 @@ Status Rounds::commit(Plan& plan, SyncRequest& staged) {
 
 // Until an arrival is entered, its row is the only record of it.
 Result<std::size_t> Rounds::drop_bodies(const Plan& plan) {
-  std::size_t unneeded = plan.drops_bodies ? unneeded_bodies_.size() : 0;
-  std::size_t most = std::min(unneeded, std::max(kBodiesAtOnce, unneeded / kBodiesParts));
-  std::size_t dropped = 0;
-  for (; dropped < most; ++dropped) {
-    std::int64_t stamp = unneeded_bodies_[dropped];
-    if (arrivals_.find(stamp) != nullptr && !plan.entered.contains(stamp)) break;
-    WARREN_TRY(ledger_->drop_body(stamp));
-  }
-  return dropped;
+  if (!plan.drops_bodies) return 0;
+  return bodies_.drop(
+      [&](std::int64_t stamp) { return arrivals_.find(stamp) == nullptr || plan.entered.contains(stamp); });
 }
 
 // A sync that failed: until everything is durable in another way, nothing new is taken.
@@ -280,27 +245,19 @@ void Rounds::withdraw(const Delivery& delivery) {
 }
 
 void Rounds::retry(Delivery delivery, std::string_view why) {
-  std::int64_t now = now_ms();
-  is_awaited_ = true;
-  if (delivery.deadline_ms != 0 && now >= delivery.deadline_ms) {
-    changes_.push_back({std::move(delivery), DeliveryState::kDead, std::string(why)});
+  news_.note_awaited();
+  if (delivery.deadline_ms != 0 && now_ms() >= delivery.deadline_ms) {
+    news_.add({std::move(delivery), DeliveryState::kDead, std::string(why)});
     return;
   }
-  auto failing = failing_.find(delivery.recipient);
-  std::int64_t next = failing != failing_.end() ? failing->second : now + backoff_ms(delivery.attempts, random_());
-  failing_[delivery.recipient] = next;
-  ++delivery.attempts;
-  delivery.next_at_ms = next;
+  delivery.next_at_ms = retries_.note_failure(delivery.recipient, delivery.attempts++);
   delivery.error = why;
-  std::int64_t wait_ms = std::clamp<std::int64_t>(next - now, 0, kBackoffMaxMs);
-  retry_at_ns_ = std::min(retry_at_ns_, clock_.monotonic_ns() + wait_ms * 1'000'000);
-  changes_.push_back(
-      {.delivery = std::move(delivery), .state = DeliveryState::kPending, .error = "", .is_retry = true});
+  news_.add({.delivery = std::move(delivery), .state = DeliveryState::kPending, .error = "", .is_retry = true});
 }
 
 // While an earlier delivery to a recipient is to be tried again, later ones wait with it: order is kept.
 void Rounds::publish_one(const Delivery& delivery) {
-  if (failing_.contains(delivery.recipient)) return retry(delivery, "waits for an earlier delivery");
+  if (retries_.is_failing(delivery.recipient)) return retry(delivery, "waits for an earlier delivery");
   Status published = mailroom_.publish(delivery);
   if (published.ok()) {
     upkeep_.note_published(delivery);
@@ -315,7 +272,7 @@ void Rounds::publish_one(const Delivery& delivery) {
 template <typename Changes>
 void Rounds::keep_failing(const Changes& changes) {
   for (const Change& change : changes) {
-    if (change.is_retry) failing_.try_emplace(change.delivery.recipient, change.delivery.next_at_ms);
+    if (change.is_retry) retries_.keep_failing(change.delivery.recipient, change.delivery.next_at_ms);
   }
 }
 
@@ -324,19 +281,19 @@ void Rounds::publish(Plan& plan) {
        plan.changes) {  // after the commit: a pending delivery without its file would count as delivered
     if (change.state != DeliveryState::kDead) continue;
     mailroom_.unstage(change.delivery);
-    release_body(stamp_of(change.delivery));
+    bodies_.release(stamp_of(change.delivery));
   }
   for (const Delivery& delivery : plan.retried) publish_one(delivery);
   if (plan.has_more_retries) {  // older than new messages
-    for (const Delivery& delivery : plan.retried) failing_.try_emplace(delivery.recipient, now_ms());
+    for (const Delivery& delivery : plan.retried) retries_.keep_failing(delivery.recipient, now_ms());
   }
   keep_failing(plan.changes);  // so are those that were not recorded when retries were planned
-  if (is_awaited_) keep_failing(changes_);
+  if (news_.is_awaited()) keep_failing(news_.changes());
   for (const Restaged& restaged : plan.restaged) publish_one(restaged.delivery);
   for (Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) {
       if (delivery.state != DeliveryState::kPending) continue;
-      if (!outgoing.unsynced.empty()) ++bodies_[stamp_of(delivery)];
+      if (!outgoing.unsynced.empty()) bodies_.add(stamp_of(delivery));
       if (outgoing.is_arrival) arrivals_.add(std::move(outgoing.row), delivery);
       publish_one(delivery);
     }
@@ -350,35 +307,28 @@ void Rounds::publish(Plan& plan) {
 
 void Rounds::collect_fresh(Wait wait) {
   for (FreshOutcome& one : fresh_.collect(wait)) {
-    if (!has_news()) flush_at_ns_ = clock_.monotonic_ns() + kFlushNs;
-    is_awaited_ = is_awaited_ || (one.fate != Fate::kGone && one.delivery.wants_receipt);
+    if (!has_news()) news_.start_waiting();
+    if (one.fate != Fate::kGone && one.delivery.wants_receipt) news_.note_awaited();
     switch (one.fate) {
       case Fate::kDelivered:
-        flush_at_ns_ = clock_.monotonic_ns();  // it has waited long enough
-        release_body(stamp_of(one.delivery));
-        changes_.push_back({std::move(one.delivery)});
+        news_.hurry();
+        bodies_.release(stamp_of(one.delivery));
+        news_.add({std::move(one.delivery)});
         break;
       case Fate::kRead:
-        changes_.push_back(
+        news_.add(
             {.delivery = std::move(one.delivery), .state = DeliveryState::kRead, .error = "", .is_read_at_once = true});
         break;
-      case Fate::kGone: release_body(one.stamp); break;
+      case Fate::kGone: bodies_.release(one.stamp); break;
       case Fate::kFailed: retry(std::move(one.delivery), one.synced.error().message()); break;
     }
   }
 }
 
-void Rounds::release_body(std::int64_t stamp) {
-  auto body = bodies_.find(stamp);
-  if (body == bodies_.end() || --body->second > 0) return;
-  unneeded_bodies_.push_back(body->first);
-  bodies_.erase(body);
-}
-
 // Nothing was recorded: everything is put back, and is tried again after a while.
 void Rounds::abandon(Plan plan, const Error& why) {
   plan.transaction.reset();
-  routed_wanted_ = routed_wanted_ || ledger_->homes() != nullptr;
+  routed_.want();
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);
   }
@@ -386,9 +336,7 @@ void Rounds::abandon(Plan plan, const Error& why) {
   if (is_doubtful_ && !plan.supervision.is_empty()) lives_.note_doubt();
   is_doubtful_ = false;
   watcher_->put_back(plan.candidates);
-  changes_.insert(changes_.begin(), std::make_move_iterator(plan.changes.begin()),
-                  std::make_move_iterator(plan.changes.end()));
-  is_awaited_ = true;  // it may be
+  news_.put_back(std::move(plan.changes));
   registry_.put_back(plan.agents);
   waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();

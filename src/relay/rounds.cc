@@ -61,7 +61,12 @@ Rounds::Rounds(const Environment& all, LauncherOptions launch, Opened opened)
       lives_(all_, std::move(launch), {records_, notices_, registry_, supervisor_}),
       continuity_(all_, notices_),
       fresh_(root_, mailroom_.syncs(), clock_),
+      bodies_(*ledger_),
+      news_(clock_),
       random_(seed_of_process()),
+      retries_(clock_, random_),
+      courier_(all_, *attachments_, lives_),
+      routed_(all_, {courier_, notices_, stamps_, waiting_}),
       archivist_(root_, log_),
       syncer_([this] { return ledger_->engine().sync(); },
               [this](std::vector<Filing> filings) { return archivist_.file(std::move(filings)); }) {
@@ -98,7 +103,7 @@ Status Rounds::recover() {
   std::string life = file_life(root_.deliveries());
   std::optional<std::string> former = WARREN_TRY(ledger_->find_value("file_life"));
   bool is_after_power_cut = former && *former != life;
-  keeps_bodies_ = false;  // for the reports of recovery itself, since it drops all bodies at its end
+  bodies_.set_kept(false);  // for the reports of recovery itself, since it drops all bodies at its end
   WARREN_TRY(recover_read(is_after_power_cut));
   std::int64_t resumed = WARREN_TRY(resume(is_after_power_cut));
   WARREN_TRY(remove_orphans());
@@ -112,9 +117,9 @@ Status Rounds::recover() {
   WARREN_TRY(ledger_->put_value("file_life", life));
   WARREN_TRY(ledger_->drop_bodies());
   WARREN_TRY(transaction.commit());
-  keeps_bodies_ = ledger_->homes() == nullptr;
-  routed_wanted_ = ledger_->homes() != nullptr;
-  if (routed_wanted_) registry_.note_stale();
+  bodies_.set_kept(ledger_->homes() == nullptr);
+  routed_.want();
+  if (routed_.is_wanted()) registry_.note_stale();
   registry_.add_all();
   log_.note(Severity::kInfo, std::exchange(has_recovered_, true) ? "recovered" : "started",
             {{"pid", self.pid}, {"agents", router_.agents().size()}, {"resumed", resumed}});
@@ -125,7 +130,6 @@ Status Rounds::recover() {
 // again. If there was no cut, the directories are synced, so that it cannot happen any more.
 Status Rounds::recover_read(bool is_after_power_cut) {
   bodies_.clear();
-  unneeded_bodies_.clear();
   for (std::int64_t after = 0;;) {
     std::vector<UnsyncedBody> page = WARREN_TRY(ledger_->list_bodies(after, kBodiesPage));
     if (page.empty()) break;
@@ -203,9 +207,9 @@ Status Rounds::publish_again(const std::vector<Delivery>& page, bool is_after_po
 Status Rounds::record_again(const std::vector<Delivery>& page) {
   for (const Delivery& delivery : page) publish_one(delivery);
   collect_fresh(Wait::kForAll);
-  metrics_.add(Tally::kDelivered, changes_.size());
+  metrics_.add(Tally::kDelivered, news_.changes().size());
   Plan plan;
-  WARREN_TRY(plan_changes(plan, Share::kAll));
+  WARREN_TRY(plan_changes(plan, DeliveryNews::Share::kAll));
   assign_names(plan);
   WARREN_TRY(stage(plan));
   WARREN_TRY(commit(plan, *mailroom_.begin_sync_staged()));
@@ -243,18 +247,15 @@ std::string Rounds::archive_path(std::string_view agent, std::string_view file) 
 
 std::int64_t Rounds::wake_at_ns() const {
   if (paused_until_ns_ != 0) return paused_until_ns_;
-  std::int64_t at = std::min({retry_at_ns_, news_at_ns_, watcher_->wake_at_ns().value_or(INT64_MAX)});
+  std::int64_t at = std::min({retries_.at_ns(), routed_.at_ns(), watcher_->wake_at_ns().value_or(INT64_MAX)});
   at = std::min({at, supervisor_.wake_at_ns(), fresh_.wake_at_ns()});
-  if (has_news()) {
-    bool is_much = changes_.size() + left_.size() >= kNewsAtOnce;
-    at = std::min(at, std::max(is_much ? 0 : flush_at_ns_, busy_at_ns_ + rest_ns()));
-  }
+  if (has_news()) at = std::min(at, news_.wake_at_ns(load_with(Plan())));
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   at = std::min(at, upkeep_.wake_at_ns());
   if (trials_.has_suspects()) at = std::min(at, trials_.at_ns());
   else if (operations_wanted_) at = 0;
-  if (waiting_.has_work() || !inbox_checks_.empty()) at = 0;
-  if (routed_wanted_ || registry_.is_stale() || must_recover_) at = 0;
+  if (waiting_.has_work() || news_.has_inbox_checks()) at = 0;
+  if (routed_.is_wanted() || registry_.is_stale() || must_recover_) at = 0;
   return at;
 }
 
@@ -266,9 +267,9 @@ void Rounds::take_hashed() {
       continue;
     }
     waiting_.resume_all();
-    waiting_arrivals_.clear();
+    routed_.resume();
     operations_wanted_ = true;
-    routed_wanted_ = ledger_->homes() != nullptr;
+    routed_.want();
   }
 }
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,16 +19,20 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "relay/attachments/attachment_courier.h"
 #include "relay/attachments/attachments.h"
 #include "relay/context.h"
 #include "relay/delivery/archivist.h"
 #include "relay/delivery/arrivals.h"
+#include "relay/delivery/bodies.h"
+#include "relay/delivery/delivery_news.h"
 #include "relay/delivery/fresh_deliveries.h"
 #include "relay/delivery/inbox_repair.h"
 #include "relay/delivery/mailroom.h"
 #include "relay/delivery/notices.h"
 #include "relay/delivery/records.h"
 #include "relay/delivery/registry.h"
+#include "relay/delivery/retries.h"
 #include "relay/delivery/router.h"
 #include "relay/delivery/stamps.h"
 #include "relay/delivery/waiting_recipients.h"
@@ -42,6 +45,7 @@
 #include "relay/root/config.h"
 #include "relay/root/log.h"
 #include "relay/root/root.h"
+#include "relay/shared/routed_deliveries.h"
 #include "relay/spawn/continuity.h"
 #include "relay/spawn/launcher.h"
 #include "relay/spawn/lives.h"
@@ -49,10 +53,6 @@
 #include "relay/upkeep/upkeep.h"
 
 namespace warren::relay {
-
-// How long news of an earlier delivery, such as "delivered", waits for a round that has something else to record.
-inline constexpr std::int64_t kFlushNs = 20'000'000;
-inline constexpr std::size_t kNewsAtOnce = 16;  // so many are worth a round of their own
 
 // One thread.
 class Rounds {
@@ -85,9 +85,10 @@ class Rounds {
   void take_hashed();
   Status sleep(int stop);
   bool has_news() const {
-    return !changes_.empty() || !left_.empty() || registry_.has_changes() || !supervisor_.ends().empty() ||
-           !unneeded_bodies_.empty();
+    return !news_.is_empty() || registry_.has_changes() || !supervisor_.ends().empty() || bodies_.has_unneeded();
   }
+  DeliveryNews::Load load_with(const Plan& plan) const;
+  DeliveryNews::Share due_news(const Plan& plan) const;
   std::int64_t wake_at_ns() const;
 
   // Planning: relay_plan.cc for files in outboxes, relay_progress.cc for everything else.
@@ -95,7 +96,6 @@ class Rounds {
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
-  Result<Readiness> take_attachments(const Message& message, const std::string& sender);
   void plan_message(Plan& plan, Outgoing outgoing);
   Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
   Status plan_request(Plan& plan, Outgoing& outgoing);
@@ -109,8 +109,7 @@ class Rounds {
   void note_clock(const Candidate& candidate);
   void assign_names(Plan& plan);
 
-  enum class Share { kNone, kSome, kMore, kAll };
-  Status plan_changes(Plan& plan, Share part);
+  Status plan_changes(Plan& plan, DeliveryNews::Share part);
   Status plan_left(Plan& plan);
   void note_left(std::vector<LeftInbox> left);
   Status check_inbox(Plan& plan);
@@ -126,17 +125,10 @@ class Rounds {
   Result<Readiness> restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient);
   std::string agent_for(const std::string& recipient) const;
   void give_up(Plan& plan, const Operation& operation, const std::string& why);
-  Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records
-  std::int64_t rest_ns() const;            // how long the relay must have been idle before it records them
   // Ledgers that several relays share: relay_shared.cc.
   void hear_news();
   Status refresh_ledger();
   Status recover_in_doubt();
-  Status plan_routed(Plan& plan);
-  Status plan_arrival(Plan& plan, RoutedDelivery arrival);
-  Result<Readiness> plan_attachments(Plan& plan, const Delivery& delivery, const Message& message);
-  Result<Readiness> publish_attachments(const Message& message, const std::string& sender, const std::string& waiter);
-  std::set<std::string> list_passed_over() const;
   Status record_body(Outgoing& outgoing);
   void suspend(Plan plan, const Error& why);
 
@@ -153,7 +145,6 @@ class Rounds {
   void publish(Plan& plan);
   Status check_syncs();
   void collect_fresh(Wait wait);
-  void release_body(std::int64_t stamp);
   void publish_one(const Delivery& delivery);
   template <typename Changes>
   void keep_failing(const Changes& changes);
@@ -191,35 +182,25 @@ class Rounds {
   Continuity continuity_;
   std::uint64_t asked_ = 0;  // the last sync that was asked for
   FreshDeliveries fresh_;
-  std::unordered_map<std::int64_t, std::size_t> bodies_;  // in the ledger: stamp → deliveries that may need it
-  std::deque<std::int64_t> unneeded_bodies_;              // to be dropped by the next rounds
-  bool keeps_bodies_ = false;                             // small files are not synced before the commit
-  std::deque<Change> changes_;                            // to be recorded by the next rounds
-  bool is_awaited_ = false;                               // one of them is to be reported to an agent
-  std::vector<LeftInbox> left_;                           // files that left inboxes: the next rounds record them
-  std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
-  std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
+  Bodies bodies_;
+  DeliveryNews news_;
+  std::mt19937_64 random_;
+  Retries retries_;
+  AttachmentCourier courier_;
+  RoutedDeliveries routed_;
   bool operations_wanted_ = true;
   OperationTrials trials_;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
-  std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic
-  std::int64_t flush_at_ns_ = 0;                        // monotonic: when changes_ are recorded, be they few
-  std::int64_t busy_at_ns_ = 0;                         // monotonic: the end of the last round with anything new
   bool is_ending_ = false;                              // nothing new is taken
   std::int64_t paused_until_ns_ = 0;
   std::int64_t dirs_until_ns_ = 0;     // monotonic: how long open inboxes stay open
   bool is_doubtful_ = false;           // the commit that failed just now may have happened
   std::vector<std::string> doubtful_;  // staged for such commits
   int failures_ = 0;                   // rounds in a row that could not be carried out
-  std::mt19937_64 random_;
-  std::int64_t news_at_ns_ = INT64_MAX;  // monotonic: when a shared ledger is asked without a notification
-  bool routed_wanted_ = false;
-  std::set<std::string> waiting_arrivals_;  // SENDER>RECIPIENT: their attachments are being fetched
-  std::set<std::string> passed_over_;       // when routed deliveries were last claimed; recipients as well
-  bool has_recovered_ = false;              // ever, in this process
-  bool must_recover_ = false;               // whether the last commit happened is not known
-  Archivist archivist_;                     // used by the thread of the next one
+  bool has_recovered_ = false;         // ever, in this process
+  bool must_recover_ = false;          // whether the last commit happened is not known
+  Archivist archivist_;                // used by the thread of the next one
   LedgerSyncer syncer_;
 };
 

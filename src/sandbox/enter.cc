@@ -60,6 +60,7 @@ Status use_null_inside() {
 Status raise_walls(const Entering& entering) {
   if (::chdir(entering.dir.c_str()) != 0) return system_error(errno, fmt::format("enter {}", quote(entering.dir)));
   WARREN_TRY(use_null_inside());
+  WARREN_TRY(limit_process(entering.limits));
   WARREN_TRY(drop_capabilities());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return system_error(errno, "set no_new_privs");
   WARREN_TRY(restrict_writing(entering.writable));
@@ -99,6 +100,11 @@ Status raise_walls(const Entering& entering) {
 [[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground,
                             const FileStreams& streams) {
   ::prctl(PR_SET_DUMPABLE, 0);  // until exec, nobody inside may trace it
+  Status entered = entering.limits.cgroup.empty() ? Status(Ok{}) : enter_cgroup(entering.limits.cgroup);
+  if (!entered.ok()) {
+    send_error(report.get(), entered.error()).ignore("then the exit status has to show it");
+    ::_exit(kOwnFailure);
+  }
   for (const Fd& space : entering.namespaces) {
     if (::setns(space.get(), 0) == 0) continue;
     send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the exit status has to show it");

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "sandbox/run_limits.h"
 
 namespace warren {
 
@@ -15,6 +16,7 @@ struct Entering {
   std::string dir;                    // working directory
   std::vector<std::string> words;     // found by PATH
   std::vector<std::string> environment;
+  LimitsInForce limits;
 };
 
 // Exit statuses that are not the command's own, as in env(1) and others.

@@ -78,7 +78,8 @@ Status Interior::prepare() {
     fuse_.emplace_back(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!fuse_.back().is_open()) return no_device(errno);
   }
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+  // What we mount does not get out, but what the host unmounts is not kept alive here (sandbox/foreign_mounts.h).
+  if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return system_error(errno, "detach from the host's mounts");
   }
   limit_watches();
@@ -199,7 +200,8 @@ Status Interior::add_place(const Place& place) {
     case Kind::kScratch: break;
   }
   WARREN_TRY(mounts::make_target(place.path, true));
-  Fd scratch = WARREN_TRY(mounts::make_filesystem("tmpfs", "mode=1777", kPlain));
+  std::string how = plan_.scratch_bytes ? fmt::format("mode=1777,size={}", *plan_.scratch_bytes) : "mode=1777";
+  Fd scratch = WARREN_TRY(mounts::make_filesystem("tmpfs", how, kPlain));
   return mounts::attach(scratch, place.path);
 }
 
@@ -262,6 +264,12 @@ void Interior::follow() {
       else if (event.is_name && dir->watch_id() == event.id) dir->follow(event.name);
     }
   }
+}
+
+void Interior::follow_mounts() {
+  foreign_->remove_new();
+  // What was unmounted may have been an entry of its own in a listed directory.
+  for (const std::unique_ptr<ListedDir>& dir : listed_) dir->follow_all();
 }
 
 // A directory with a mount on it cannot be renamed, but its parent can: the next run of the session would then not find
@@ -327,7 +335,9 @@ Status Interior::finish() {
   }
   sources_.clear();
   devices_.clear();
-  return mounts::set_attributes("/dev", mounts::kReadOnly, Depth::kOne);
+  WARREN_TRY(mounts::set_attributes("/dev", mounts::kReadOnly, Depth::kOne));
+  foreign_ = WARREN_TRY(ForeignMounts::watch());
+  return Ok{};
 }
 
 void Interior::unmount() {

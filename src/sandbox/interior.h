@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "os/dir_watch.h"
 #include "os/fd.h"
+#include "sandbox/foreign_mounts.h"
 #include "sandbox/listed_dir.h"
 #include "sandbox/plan.h"
 
@@ -37,6 +38,10 @@ class Interior {
   // Readable when the host changed a listed directory, which follow() then updates; -1 if changes cannot be watched.
   int watch_fd() const { return watch_ ? watch_->fd() : -1; }
   void follow();
+
+  // Poll it for POLLPRI; then call follow_mounts(). -1 if mounts cannot be watched.
+  int mounts_fd() const { return foreign_ ? foreign_->fd() : -1; }
+  void follow_mounts();
 
   // Writes back the kernel's dirty pages, and unmounts the base and the home.
   void unmount();
@@ -70,6 +75,7 @@ class Interior {
   std::vector<std::string> covers_;  // our covers that contain mounts
   std::vector<std::string> pinned_;
   std::optional<DirWatch> watch_;
+  std::optional<ForeignMounts> foreign_;
   std::vector<std::unique_ptr<ListedDir>> listed_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and inode number
   std::vector<Fd> kept_open_;                                       // these nodes

@@ -5,6 +5,7 @@
 // paths show nothing, and readable ones are visible again inside something hidden. docs/design/sandbox.md.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ struct Plan {
   std::vector<std::string> absent;  // hidden paths that do not exist yet: they never show in a listed directory
   bool has_network = true;
   bool has_proxy = false;  // without the network: programs inside reach a proxy outside
+  std::optional<std::uint64_t> processes_max;
+  std::optional<std::uint64_t> scratch_bytes;  // of each scratch directory
 
   std::vector<std::string> paths_of(Kind kind) const;
   bool is_in_home(const std::string& path) const;  // in the layer of the home, and not in the base

@@ -21,6 +21,7 @@
 #include "sandbox/interior.h"
 #include "sandbox/message.h"
 #include "sandbox/network_view.h"
+#include "sandbox/run_limits.h"
 
 namespace warren {
 namespace {
@@ -127,6 +128,7 @@ class FirstProcess {
   Status build(const std::string& source) {
     Message mapped = WARREN_TRY(receive_message(control_.get()));
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
+    bool is_limited = plan_.processes_max && has_own_pid_max() && limit_namespace(*plan_.processes_max).ok();
     WARREN_TRY(interior_.prepare());
     std::vector<Fd> requests = WARREN_TRY(interior_.open_filesystems(source));
     Fd proxy;
@@ -135,7 +137,8 @@ class FirstProcess {
     for (const Fd& fd : requests) fds.push_back(fd.get());
     if (plan_.has_proxy) fds.push_back(proxy.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
-    WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
+    std::array<std::string, 2> mounted{"mounted", is_limited ? "limited" : "unlimited"};
+    WARREN_TRY(send_message(control_.get(), mounted, fds));
     requests.clear();
     proxy = Fd();
     namespaces.clear();
@@ -160,13 +163,16 @@ class FirstProcess {
     ::sigaddset(&children, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &children, nullptr);
     Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
-    std::array<pollfd, 3> all{
-        {{control_.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {interior_.watch_fd(), POLLIN, 0}}};
+    std::array<pollfd, 4> all{{{control_.get(), POLLIN, 0},
+                               {signals.get(), POLLIN, 0},
+                               {interior_.watch_fd(), POLLIN, 0},
+                               {interior_.mounts_fd(), POLLPRI, 0}}};
     for (;;) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
       if (::poll(all.data(), all.size(), -1) < 0) continue;
       signalfd_siginfo ignored{};
       while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
+      if (all[3].revents != 0) interior_.follow_mounts();
       if (all[2].revents != 0) interior_.follow();
       if (all[0].revents != 0) break;
     }
@@ -216,6 +222,7 @@ Sandbox::~Sandbox() {
 
 Result<Sandbox::Requests> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
+  limits_processes_ = mounted.fields.size() > 1 && mounted.fields[1] == "limited";
   std::size_t count = (has_home_ ? 2U : 1U) + (has_proxy_ ? 1U : 0U);
   if (mounted.fds.size() <= count) return Error(Code::kIo, "the sandbox did not send its descriptors");
   Requests requests{.base = std::move(mounted.fds[0]), .home = has_home_ ? std::move(mounted.fds[1]) : Fd()};

@@ -40,6 +40,10 @@ class Sandbox {
   // The socket on which programs inside reach the proxy, if the plan has one. After take_requests.
   Fd take_proxy_socket() { return std::move(proxy_); }
 
+  // The first process, and whether its pid namespace limits the number of processes. After take_requests.
+  pid_t first() const { return first_; }
+  bool limits_processes() const { return limits_processes_; }
+
   // Call when these filesystems answer: builds the rest, after which commands may enter.
   Status open();
 
@@ -59,6 +63,7 @@ class Sandbox {
   pid_t first_;
   bool has_home_;
   bool has_proxy_;
+  bool limits_processes_ = false;
   Fd control_;
   Fd proxy_;
   std::vector<Fd> namespaces_;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/base_note.h"
 #include "agent/sessions.h"
 #include "base/ascii.h"
 #include "base/path.h"
@@ -45,6 +46,7 @@ Status make_layer_file(const std::string& file, const std::string& home, Clock& 
     WARREN_TRY(make_overlay(*store, home));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
+  WARREN_TRY(put_base_note(draft, home, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
   if (::rename(draft.c_str(), file.c_str()) == 0) return Ok{};
   return system_error(errno, fmt::format("make {}", quote(file)));
 }
@@ -119,6 +121,7 @@ Result<bool> remove_home_layer(const std::string& file) {
     if (errno != EWOULDBLOCK) return system_error(errno, "lock the layer of the home");
     return Error(Code::kBusy, "a run is using the layer of your home", "end it first; `warren ps` lists runs");
   }
+  WARREN_TRY(remove_base_note(file));
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(file + suffix));
   return true;
 }

@@ -17,6 +17,8 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/base_note.h"
+#include "agent/quota.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -70,6 +72,7 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
     WARREN_TRY(make_overlay(*store, base));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
+  WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
   if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
   return system_error(errno, fmt::format("make {}", quote(session.file())));
 }
@@ -128,6 +131,13 @@ Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
   return hidden;
 }
 
+// So that a run cannot take the machine down with it, and no honest build is stopped.
+std::uint64_t default_memory() {
+  long pages = ::sysconf(_SC_PHYS_PAGES);
+  long size = ::sysconf(_SC_PAGESIZE);
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 10 * 9;
+}
+
 class RunServer {
  public:
   RunServer(const SessionDir& session, const Plan& plan, const ServerOptions& options, Clock& clock)
@@ -142,6 +152,7 @@ class RunServer {
       proxy_ = WARREN_TRY(ProxyProcess::start(options_.network.hosts, network_record(session_.path())));
     }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
+    set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
       WARREN_TRY(make_session_file(session_, plan_.base, clock_));
@@ -149,9 +160,14 @@ class RunServer {
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
+    WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
+    if (options_.limits.disk_bytes) {
+      WARREN_TRY(change_quota(agent_->store(), {.bytes = options_.limits.disk_bytes, .inodes = {}}));
+    }
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
+    limits_.counts_in_namespace = sandbox_->limits_processes();
     if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
     SessionOptions shown = session_options({}, {});
     shown.passthrough = options_.passthrough;
@@ -208,6 +224,18 @@ class RunServer {
     return Ok{};
   }
 
+  // For the run as a whole where we may, and for each process elsewhere.
+  void set_limits() {
+    limits_.limits = options_.limits;
+    RunLimits whole = options_.limits;
+    if (!whole.memory_bytes) whole.memory_bytes = default_memory();
+    cgroup_ = RunCgroup::make(whole, fmt::format("{}-{}", session_.id(), ::getpid()));
+    if (cgroup_ && !cgroup_->add(sandbox_->first()).ok()) cgroup_.reset();
+    if (!cgroup_) return;
+    limits_.limits = whole;
+    limits_.cgroup = cgroup_->path();
+  }
+
   // SIGUSR1 is reserved for checkpoints.
   bool continues_after_signal() {
     signalfd_siginfo info{};
@@ -221,8 +249,10 @@ class RunServer {
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
     if (plan_.home) scratch.push_back(plan_.home->path);
-    std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access)),
-                                    std::to_string(allowed.size())};
+    std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access))};
+    std::vector<std::string> limits = limits_.fields();
+    fields.insert(fields.end(), limits.begin(), limits.end());
+    fields.push_back(std::to_string(allowed.size()));
     fields.insert(fields.end(), allowed.begin(), allowed.end());
     fields.insert(fields.end(), scratch.begin(), scratch.end());
     if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back(std::move(command));
@@ -274,6 +304,7 @@ class RunServer {
     if (home_) home_->close();
     sandbox_.reset();
     proxy_.reset();
+    cgroup_.reset();
     serving_ = Fd();
     if (last_.is_open()) acknowledge_leave(last_, "last");
   }
@@ -286,6 +317,8 @@ class RunServer {
   Fd signals_;
   std::unique_ptr<ProxyProcess> proxy_;
   std::unique_ptr<Sandbox> sandbox_;
+  std::unique_ptr<RunCgroup> cgroup_;
+  LimitsInForce limits_;
   std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Mounted> mounted_home_;
@@ -329,19 +362,21 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   Result<Message> answer = receive_message(socket.get());
   if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();
   Message message = WARREN_TRY(std::move(answer));
-  bool is_valid = message.verb() == "joined" && message.fields.size() >= 4 && message.fds.size() >= 4;
-  std::size_t allowed = is_valid ? parse_number<std::size_t>(message.fields[3]).value_or(0) : 0;
+  constexpr std::size_t kCount = 3 + LimitsInForce::kFields;  // where the number of allowed paths is
+  bool is_valid = message.verb() == "joined" && message.fields.size() > kCount && message.fds.size() >= 4;
+  std::size_t allowed = is_valid ? parse_number<std::size_t>(message.fields[kCount]).value_or(0) : 0;
   std::optional<NetworkAccess> network = is_valid ? find_network_access(message.fields[2]) : std::nullopt;
-  if (!network || message.fields.size() - 4 < allowed)
+  if (!network || message.fields.size() - kCount - 1 < allowed)
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   JoinedSession joined(std::move(socket));
   joined.base_ = message.fields[1];
-  auto first = message.fields.begin() + 4;
+  auto first = message.fields.begin() + kCount + 1;
   joined.allowed_.assign(first, first + static_cast<std::ptrdiff_t>(allowed));
   joined.writable_.assign(first, message.fields.end());
   joined.writable_.push_back(joined.base_);
   joined.namespaces_ = std::move(message.fds);
   joined.network_ = *network;
+  joined.limits_ = LimitsInForce::from_fields(&message.fields[3]);
   return std::optional(std::move(joined));
 }
 

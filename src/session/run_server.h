@@ -13,12 +13,14 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "sandbox/plan.h"
+#include "sandbox/run_limits.h"
 #include "session/run_network.h"
 
 namespace warren {
 
 struct ServerOptions {
   NetworkChoice network;
+  RunLimits limits;
   bool passthrough = false;
   std::string home_layer;                        // the file of the home's layer, if the plan has one
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
@@ -42,6 +44,7 @@ class JoinedSession {
   // Everything that can be written to: allowed(), the base, scratch directories and the home, if it has a layer.
   const std::vector<std::string>& writable() const { return writable_; }
   NetworkAccess network() const { return network_; }
+  const LimitsInForce& limits() const { return limits_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
@@ -60,6 +63,7 @@ class JoinedSession {
   std::vector<std::string> writable_;
   std::vector<Fd> namespaces_;
   NetworkAccess network_ = NetworkAccess::kAll;
+  LimitsInForce limits_;
 };
 
 }  // namespace warren

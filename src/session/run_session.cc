@@ -168,6 +168,7 @@ class Run {
     home_ = plan.home;
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
     ServerOptions how{.network = options_.network,
+                      .limits = limits(),
                       .passthrough = options_.passthrough,
                       .home_layer = home_layer_,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
@@ -175,6 +176,12 @@ class Run {
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
     return Error(Code::kUnavailable, "the session's server ended right after it started");
+  }
+
+  RunLimits limits() const {
+    RunLimits limits = options_.limits;
+    if (!limits.processes) limits.processes = kDefaultProcesses;
+    return limits;
   }
 
   Result<Plan> plan_walls() {
@@ -195,6 +202,8 @@ class Run {
       WARREN_TRY(check_base(asked.base));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
+    plan.processes_max = limits().processes;
+    plan.scratch_bytes = options_.limits.disk_bytes;
     plan.has_proxy = options_.network.access == NetworkAccess::kByName;
     return plan;
   }
@@ -221,13 +230,15 @@ class Run {
   // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
-                          options_.has_asked_for_network || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.home_view || options_.home_layer || options_.passthrough;
+                          options_.has_asked_for_network || options_.has_asked_for_limits ||
+                          options_.default_allows != DefaultAllows::kSignIns || options_.home_view ||
+                          options_.home_layer || options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
-          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows and "
+          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
+          "limits and "
           "--passthrough");
     }
     return check_base(joined_->base());
@@ -254,6 +265,7 @@ class Run {
             .base = joined_->base(),
             .allowed = joined_->allowed(),
             .network = joined_->network(),
+            .limits = joined_->limits(),
             .variables = names_of(environment_.variables),
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
@@ -297,7 +309,8 @@ class Run {
                       .writable = joined_->writable(),
                       .dir = dir,
                       .words = options_.command,
-                      .environment = environment(dir)};
+                      .environment = environment(dir),
+                      .limits = joined_->limits()};
     return run_inside(entering);
   }
 

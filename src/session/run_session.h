@@ -13,6 +13,7 @@
 #include "changes/changes.h"
 #include "sandbox/environment.h"
 #include "sandbox/plan.h"
+#include "sandbox/run_limits.h"
 #include "session/home_layer.h"
 #include "session/run_network.h"
 
@@ -37,6 +38,8 @@ struct RunOptions {
   std::optional<HomeView> home_view;         // default: HomeView::kTools
   std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
   NetworkChoice network;
+  RunLimits limits;
+  bool has_asked_for_limits = false;     // by an option, like the following
   bool has_asked_for_network = false;    // by an option, not only by the user's preferences
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
   EnvironmentBasis environment = EnvironmentBasis::kListed;
@@ -55,6 +58,7 @@ struct RunFacts {
   std::string base;
   std::vector<std::string> allowed;
   NetworkAccess network = NetworkAccess::kAll;
+  LimitsInForce limits;
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;

@@ -55,7 +55,7 @@ Status check_outside(const std::string& dir, const std::string& base) {
   point += '/';
   if (!point.starts_with(base == "/" ? base : base + "/")) return Ok{};
   return Error(Code::kInvalid, fmt::format("{} is inside {}, the agent's base", quote(dir), quote(base)),
-               "mount the agent somewhere else, or use `warren run` to work in the base's own place");
+               "mount the agent somewhere else, or use `warren run` to see its files at the path of the base");
 }
 
 }  // namespace
@@ -78,8 +78,8 @@ std::optional<std::string> find_log_warning(const std::string& agent_path) {
                                                [&](const Running& one) { return one.agent == agent_path; });
   if (is_in_use) return std::nullopt;
   return fmt::format(
-      "{} holds changes that could not be moved to the agent's file, for lack of disk space or because another process "
-      "uses it; keep the two files together until the agent is next opened and closed",
+      "{} contains changes that are not in the agent's file yet, because the disk is full or another process is using "
+      "it; keep the two files together until the agent has been opened and closed again",
       quote(log));
 }
 

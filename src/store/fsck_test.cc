@@ -221,7 +221,7 @@ TEST_F(Fsck, FS5_AnEntryInAFileIsReportedAndItsNodeSaved) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE name = '6' AND ino = 6"), 1);
 }
 
-TEST_F(Fsck, FS6_ANameThatStandsTwiceIsReportedAndTheSecondNodeSaved) {
+TEST_F(Fsck, FS6_ADuplicateNameIsReportedAndTheSecondNodeIsKept) {
   plant(
       "CREATE TABLE other (id INTEGER PRIMARY KEY, name TEXT, parent_ino INTEGER, ino INTEGER);"
       "INSERT INTO other SELECT * FROM fs_dentry; DROP TABLE fs_dentry; ALTER TABLE other RENAME TO fs_dentry;"
@@ -266,7 +266,7 @@ TEST_F(Fsck, FS9_AChunkThatIsTooLongIsReported) {
   EXPECT_EQ(violated(), Rules{"FS-9"});
 }
 
-TEST_F(Fsck, FS9_AShortLastChunkAndAHoleBehindItAreFine) {
+TEST_F(Fsck, FS9_AShortLastChunkAndAHoleAfterItAreValid) {
   plant("UPDATE fs_inode SET size = 1000000 WHERE ino = 3; UPDATE fs_data SET data = x'61' WHERE chunk_index = 1");
   EXPECT_TRUE(violated().empty());
 }
@@ -360,7 +360,7 @@ TEST_F(Fsck, FS15_NanosecondsOutOfRangeAreReportedAndSetToZero) {
   EXPECT_EQ(ask("SELECT atime_nsec FROM fs_inode WHERE ino = 6"), 7);
 }
 
-TEST_F(Fsck, FS16_NamesThatCannotBeAreReportedAndTheirNodesSaved) {
+TEST_F(Fsck, FS16_InvalidNamesAreReportedAndTheirNodesAreKept) {
   plant(
       "UPDATE fs_dentry SET name = 'a/b' WHERE ino = 6; UPDATE fs_dentry SET name = '..' WHERE ino = 5;"
       "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('', 1, 3), ('.', 1, 3),"

@@ -130,8 +130,9 @@ Result<std::optional<std::vector<JournalRow>>> Journal::read_after(std::int64_t 
   std::vector<JournalRow> found;
   Rows rows = select_.bind(1, seq).bind(2, std::uint64_t{max}).rows();
   while (WARREN_TRY(rows.next())) {
-    auto changes = WARREN_TRY(decode_changes(rows.blob(3)));
-    found.push_back({rows.integer(0), rows.integer(1), rows.integer(2), std::move(changes)});
+    Result<std::vector<Change>> changes = decode_changes(rows.blob(3));
+    if (!changes.ok()) changes = std::vector<Change>{{.kind = ChangeKind::kEverything, .id = 0, .name = {}}};
+    found.push_back({rows.integer(0), rows.integer(1), rows.integer(2), *std::move(changes)});
   }
   return std::optional(std::move(found));
 }

@@ -2,7 +2,7 @@
 //
 // It answers "what changed since" for derived data: the mount's kernel caches,
 // the search index, watchers. Each reader keeps its own position. Changes by other programs do not
-// appear; if Database::foreign_epoch changes without a new row, everything may have changed. Only the
+// appear; if others have committed more often than there are new rows, everything may have changed. Only the
 // newest limits::kJournalRows rows are kept; for a reader further behind, everything may have changed too.
 #pragma once
 
@@ -79,7 +79,8 @@ class Journal {
   const std::unordered_set<std::uint64_t>& nodes() const { return nodes_; }
   void forget_nodes() { nodes_.clear(); }
 
-  // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already.
+  // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already. A row that cannot be
+  // decoded says that everything may have changed.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
   Result<std::int64_t> last_seq();
 

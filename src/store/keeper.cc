@@ -36,6 +36,14 @@ constexpr std::size_t kRowsAtOnce = 1024;
 constexpr int kFirstLookMilliseconds = 1;
 constexpr int kLastLookMilliseconds = 256;
 
+// What has failed, a look or deferred work, is tried again after this time.
+constexpr int kRetryMilliseconds = 1000;
+// Deferred work because of what others did.
+constexpr std::chrono::milliseconds kWorkForOthers{300};
+// Attempts to read the journal without a commit by somebody else in between. If all of them fail, everything may have
+// changed.
+constexpr int kQuietAttempts = 8;
+
 std::int64_t now_milliseconds() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -52,6 +60,8 @@ Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journ
   if (!wake.is_open()) return system_error(errno, "eventfd");
   std::unique_ptr<Keeper> keeper(new Keeper(database, journal, std::move(work), std::move(watch), std::move(wake)));
   {
+    auto guard = database.lock();
+    keeper->seen_commits_ = database.count_foreign_commits().value_or(0);
     Transaction view = WARREN_TRY(Transaction::begin(database, Access::kRead));
     keeper->seen_seq_ = WARREN_TRY(journal.last_seq());
     keeper->seen_epoch_ = database.foreign_epoch();
@@ -82,6 +92,15 @@ void Keeper::stop() {
   checkpoint_asked_.notify_all();
   checkpoint_ended_.notify_all();
   if (checkpointing_.joinable()) checkpointing_.join();
+}
+
+void Keeper::has_work(std::chrono::milliseconds delay) {
+  std::int64_t planned = work_at_;
+  std::int64_t wanted = now_milliseconds() + delay.count();
+  while (planned == 0 || wanted < planned) {
+    if (!work_at_.compare_exchange_weak(planned, wanted)) continue;
+    return wake();
+  }
 }
 
 void Keeper::wake() { ::eventfd_write(wake_.get(), 1); }
@@ -141,8 +160,8 @@ int Keeper::wait_milliseconds() const {
     int limit = static_cast<int>(std::max<std::int64_t>(milliseconds, 0));
     wait = wait < 0 ? limit : std::min(wait, limit);
   };
-  if (has_work_) at_most(1);  // threads that wait for the lock get a turn in between
-  if (look_again_ > 0) at_most(look_again_);
+  if (std::int64_t at = work_at_; at != 0) at_most(at - now_milliseconds());
+  if (look_at_ != 0) at_most(look_at_ - now_milliseconds());
   if (std::int64_t since = unsynced_since_; since != 0) at_most(since + kSyncMilliseconds - now_milliseconds());
   if (auto due = database_.batch().due_at()) {
     auto left = *due - std::chrono::steady_clock::now();
@@ -168,53 +187,84 @@ void Keeper::keep() {
       database_.batch().request_end();  // the thread that holds the lock now may do it first
       database_.end_batch().ignore("the batch stays open and is tried again; sync returns the error");
     }
-    if (has_work_.exchange(false)) {
-      Result<bool> more = work_();
-      if (more.ok() && *more) has_work_ = true;
-    }
+    work_when_due();
     if (std::int64_t at = unsynced_since_; at != 0 && now_milliseconds() - at >= kSyncMilliseconds) {
       unsynced_since_ = 0;
       ask_for(wants_sync_);
     }
-    bool looks_again = ready == 0 && look_again_ > 0;
-    if (happened.written || happened.touched || everything_changed_ || looks_again) {
-      tell_changes().ignore("the next change tries again");
-    }
-    if (happened.written) look_again_ = kFirstLookMilliseconds;
-    else if (looks_again) look_again_ = look_again_ < kLastLookMilliseconds ? look_again_ * 2 : 0;
-    if (ready == 0 && !due && !looks_again && wants_idle_checkpoint()) {
+    look_when_due(happened);
+    if (ready == 0 && !due && look_at_ == 0 && wants_idle_checkpoint()) {
       idle_checkpoint_of_ = database_.log_pages();
       ask_for(wants_checkpoint_);
     }
   }
 }
 
-Status Keeper::tell_changes() {
-  bool everything = everything_changed_.exchange(false);
-  std::vector<Change> changes;
-  {
+void Keeper::work_when_due() {
+  std::int64_t at = work_at_;
+  if (at == 0 || now_milliseconds() < at) return;
+  work_at_ = 0;
+  Result<bool> more = work_();
+  if (more.ok() && !*more) return;
+  // Threads that wait for the lock get a turn in between.
+  has_work(std::chrono::milliseconds(more.ok() ? 1 : kRetryMilliseconds));
+}
+
+void Keeper::look_when_due(const FileWatch::Happened& happened) {
+  bool is_due = look_at_ != 0 && now_milliseconds() >= look_at_;
+  if (!happened.written && !happened.touched && !everything_changed_ && !is_due) return;
+  bool is_done = report_changes().ok();
+  if (happened.written) look_interval_ = kFirstLookMilliseconds;
+  else if (is_due) look_interval_ = look_interval_ < kLastLookMilliseconds ? look_interval_ * 2 : 0;
+  if (!is_done) look_interval_ = kRetryMilliseconds;
+  if (happened.written || is_due || !is_done) look_at_ = look_interval_ > 0 ? now_milliseconds() + look_interval_ : 0;
+}
+
+// Each commit of ours has one row in the journal. If others have committed more often than they left rows, a program
+// that is not ours has changed something.
+Result<Keeper::News> Keeper::read_news() {
+  std::optional<std::vector<JournalRow>> rows;
+  std::optional<std::uint32_t> commits;
+  std::int64_t last_seq = 0;
+  std::uint64_t epoch = 0;
+  bool is_quiet = false;
+  for (int attempt = 0; attempt < kQuietAttempts && !is_quiet; ++attempt) {
+    auto guard = database_.lock();
+    commits = database_.count_foreign_commits();
     Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kSharedRead));
-    std::optional<std::vector<JournalRow>> rows = WARREN_TRY(journal_.read_after(seen_seq_, kRowsAtOnce));
-    std::uint64_t epoch = database_.foreign_epoch();
-    bool others_wrote = epoch != seen_epoch_;
-    seen_epoch_ = epoch;
-    bool others_told = false;
-    if (rows) {
-      for (JournalRow& row : *rows) {
-        seen_seq_ = row.seq;
-        if (row.origin == journal_.origin()) continue;
-        others_told = true;
-        std::move(row.changes.begin(), row.changes.end(), std::back_inserter(changes));
-      }
-    } else {
-      seen_seq_ = WARREN_TRY(journal_.last_seq());
-    }
-    // A commit without a journal row: by a program that is not ours.
-    if (!rows || (others_wrote && !others_told) || rows->size() == kRowsAtOnce) everything = true;
+    rows = WARREN_TRY(journal_.read_after(seen_seq_, kRowsAtOnce));
+    last_seq = WARREN_TRY(journal_.last_seq());
+    epoch = database_.foreign_epoch();
+    is_quiet = database_.count_foreign_commits() == commits;
   }
+  News news;
+  std::uint32_t listed = 0;
+  for (JournalRow& row : rows ? *rows : std::vector<JournalRow>()) {
+    if (row.origin == journal_.origin()) continue;
+    ++listed;
+    std::move(row.changes.begin(), row.changes.end(), std::back_inserter(news.changes));
+  }
+  bool is_listed = commits ? is_quiet && *commits - seen_commits_ == listed : epoch == seen_epoch_;
+  news.is_everything = !rows || rows->size() == kRowsAtOnce || !is_listed;
+  // They may have removed what we have open, or left it to us. Not at once: collecting would hold them up.
+  if (epoch != seen_epoch_) has_work(kWorkForOthers);
+  seen_seq_ = last_seq;
+  seen_epoch_ = epoch;
+  seen_commits_ = commits.value_or(0);
+  return news;
+}
+
+Status Keeper::report_changes() {
+  bool everything = everything_changed_.exchange(false);
+  Result<News> news = read_news();
+  if (!news.ok()) {
+    if (everything) everything_changed_ = true;
+    return std::move(news).error();
+  }
+  if (news->is_everything) everything = true;
   std::lock_guard guard(listener_mutex_);
   if (listener_ == nullptr) return Ok{};
-  for (const Change& change : changes) {
+  for (const Change& change : news->changes) {
     if (change.kind == ChangeKind::kEverything) everything = true;
     if (change.kind == ChangeKind::kEntry) listener_->entry_changed(Inode{change.id}, change.name);
     if (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes) {

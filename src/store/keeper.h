@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "db/database.h"
@@ -39,10 +41,8 @@ class Keeper {
   void everything_changed();
   // Before a large write, without the database's lock: waits while the log has grown too long.
   void make_room();
-  void has_work() {
-    has_work_ = true;
-    wake();
-  }
+  // There is work to do after `delay`; what is planned earlier stays.
+  void has_work(std::chrono::milliseconds delay = {});
 
   // See FileSystem::listen.
   void listen(ChangeListener* listener);
@@ -52,7 +52,15 @@ class Keeper {
   void keep();
   int wait_milliseconds() const;
   bool wants_idle_checkpoint() const;
-  Status tell_changes();
+  void work_when_due();
+  void look_when_due(const FileWatch::Happened& happened);
+  // What was changed by others since the last look.
+  struct News {
+    std::vector<Change> changes;
+    bool is_everything = false;
+  };
+  Result<News> read_news();
+  Status report_changes();
   void wake();
 
   void checkpoint_when_asked();
@@ -66,7 +74,7 @@ class Keeper {
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
-  std::atomic<bool> has_work_ = false;
+  std::atomic<std::int64_t> work_at_ = 0;  // monotonic milliseconds; 0: there is none
   std::atomic<std::int64_t> unsynced_since_ =
       0;  // monotonic milliseconds; 0: everything is synced, or a sync is requested
 
@@ -75,8 +83,10 @@ class Keeper {
 
   // Used by keep()'s thread only.
   std::uint64_t seen_epoch_ = 0;
+  std::uint32_t seen_commits_ = 0;  // of others
   std::int64_t seen_seq_ = 0;
-  int look_again_ = 0;                    // milliseconds; 0: no need
+  std::int64_t look_at_ = 0;              // monotonic milliseconds; 0: when something happens
+  int look_interval_ = 0;                 // milliseconds
   std::uint32_t idle_checkpoint_of_ = 0;  // the log's pages at the last one, so that it is not repeated
 
   std::mutex checkpoint_mutex_;

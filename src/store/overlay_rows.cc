@@ -82,6 +82,7 @@ OverlayRows::OverlayRows(Store& store) : store_(store), sql_(std::make_unique<St
 
 OverlayRows::~OverlayRows() {
   auto guard = store_.database().lock();
+  store_.fs().when_collected(nullptr);
   sql_.reset();
 }
 
@@ -109,6 +110,7 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
   }
   WARREN_TRY(rows->prepare());
   if (!store.is_read_only()) WARREN_TRY(rows->collect_leftovers());
+  store.fs().when_collected([own = rows.get()](Inode node) { return own->remove_origin(node); });
   return rows;
 }
 
@@ -140,9 +142,10 @@ Status OverlayRows::prepare_origins() {
                              : Sql("SELECT base_path, base_ino, at, at_nsec, NULL FROM wr_lost_link");
   Sql origins = has_generation_
                     ? Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
-                          "mtime_nsec, ctime, ctime_nsec, rdev, generation FROM wr_origin")
+                          "mtime_nsec, ctime, ctime_nsec, rdev, generation, EXISTS (SELECT 1 FROM wr_orphan o "
+                          "WHERE o.ino = delta_ino AND o.boot <> '') FROM wr_origin")
                     : Sql("SELECT delta_ino, base_path, hidden_names, base_ino, mode, nlink, uid, gid, size, mtime, "
-                          "mtime_nsec, ctime, ctime_nsec, rdev, NULL FROM wr_origin");
+                          "mtime_nsec, ctime, ctime_nsec, rdev, NULL, 0 FROM wr_origin");
   sql_->list_lost = WARREN_TRY(db.prepare(lost));
   sql_->list_origins = WARREN_TRY(db.prepare(origins));
   sql_->list_ranges =
@@ -242,8 +245,15 @@ Status OverlayRows::restore(Inode node, const Attributes& as) { return store_.fs
 Status OverlayRows::keep_nameless(Inode node) { return store_.fs().keep_nameless(node); }
 Status OverlayRows::let_go(Inode node) { return store_.fs().let_go(node); }
 
+// Removing and renaming write rows, too, and must be possible on a full disk.
+Status OverlayRows::reserve_row(std::size_t bytes) {
+  constexpr std::size_t kNumbers = 256;
+  return store_.database().reserve(bytes + kNumbers, Room::kLast);
+}
+
 Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
                                  std::string_view base_path) {
+  WARREN_TRY(reserve_row(2 * path.size() + base_path.size()));
   Timestamp now = store_.clock().now();
   sql_->add_whiteout.bind(1, path).bind(2, now.seconds);
   if (has_parent_path_) sql_->add_whiteout.bind(3, directory_of(path));
@@ -284,6 +294,7 @@ Status OverlayRows::put_lost_link(const LostLink& link) {
 }
 
 Status OverlayRows::lose_link(const LostLink& link) {
+  WARREN_TRY(reserve_row(link.base_path.size()));
   sql_->lose_link.bind(1, link.base_path).bind(2, link.base.value);
   sql_->lose_link.bind(3, link.at.seconds).bind(4, std::int64_t{link.at.nanoseconds});
   bind_generation(sql_->lose_link, 5, link.generation);
@@ -311,6 +322,9 @@ Status OverlayRows::rewrite_below(std::string_view from, std::string_view to) {
                         std::string(rows.text(13))});
     }
   }
+  std::size_t bytes = 0;
+  for (const Moving& row : moving) bytes += 2 * (row.path.size() + to.size()) + row.base_path.size();
+  if (!to.empty() && !moving.empty()) WARREN_TRY(reserve_row(bytes));
   for (const Moving& row : moving) WARREN_TRY(cover_whiteout(row.path));
   if (to.empty()) return Ok{};
   for (const Moving& row : moving) {
@@ -361,7 +375,8 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
     Origin row{.upper = Inode{static_cast<std::uint64_t>(rows.integer(0))},
                .base_path = std::string(rows.text(1)),
                .seen = {},
-               .hidden_names = static_cast<std::uint32_t>(rows.integer(2))};
+               .hidden_names = static_cast<std::uint32_t>(rows.integer(2)),
+               .is_orphan = rows.integer(15) != 0};
     if (!rows.is_null(3)) row.seen = seen_of(rows, 3);
     if (row.seen) row.seen->generation = static_cast<std::uint64_t>(rows.integer(14));
     origins.push_back(std::move(row));
@@ -370,6 +385,7 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
 }
 
 Status OverlayRows::put_origin(const Origin& origin) {
+  WARREN_TRY(reserve_row(origin.base_path.size()));
   if (origin.seen && origin.upper != kRootInode) {
     WARREN_TRY(sql_->put_origin.bind(1, origin.upper.value).bind(2, origin.seen->inode.value).run());
   }
@@ -402,6 +418,7 @@ Result<std::vector<ByteRange>> OverlayRows::list_base_ranges(Inode upper) {
 }
 
 Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) {
+  WARREN_TRY(reserve_row(ranges.size() * sizeof(ByteRange)));
   WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
   for (const ByteRange& range : ranges) {
     WARREN_TRY(sql_->add_range.bind(1, upper.value).bind(2, range.begin).bind(3, range.end).run());

@@ -24,6 +24,7 @@ class OverlayRows final : public UpperLayer {
                                       std::unique_lock<std::recursive_mutex>& held) override;
   Status reserve(std::uint64_t bytes) override;
   std::uint64_t epoch() override;
+  std::uint64_t losses() override { return store_.rollbacks(); }
 
   Result<Inode> adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) override;
   Status restore(Inode node, const Attributes& as) override;
@@ -60,6 +61,7 @@ class OverlayRows final : public UpperLayer {
   Status prepare_writing();
   Status prepare_whiteout_changes();
   Status collect_leftovers();
+  Status reserve_row(std::size_t bytes);
   Status lose_link(const LostLink& link);
   Status rewrite_below(std::string_view from, std::string_view to);
 

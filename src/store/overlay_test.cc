@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include <fcntl.h>
@@ -532,6 +533,92 @@ TEST_F(OverlayTest, AListenerThatWasRefusedOrDroppedIsNotUsed) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(listener.count, 0);
 }
+
+// A unit that is dropped: nothing of it may be remembered.
+class OverlayUndoTest : public OverlayTest, public ::testing::WithParamInterface<Commits> {
+ protected:
+  void begin() {
+    world_ = std::make_unique<World>(dir_.file("a.db"), base_, OpenMode::kCreate, clock_);
+    world_.reset();
+    world_ = std::make_unique<World>(dir_.file("a.db"), base_, OpenMode::kReadWrite, clock_, GetParam());
+  }
+  void undone(const std::function<void()>& changes) {
+    auto unit = world_->rows->begin(UnitAccess::kWrite).value();
+    changes();
+  }
+};
+
+TEST_P(OverlayUndoTest, AnOpenFileWithoutANameCanBeWrittenAgain) {
+  begin();
+  Inode file = stat(fs(), "/a.txt")->inode;
+  ASSERT_OK(fs().open(file));
+  ASSERT_OK(unlink(fs(), "/a.txt"));
+  undone([&] { ASSERT_OK(fs().write(file, 0, as_bytes("FROM"))); });
+  EXPECT_EQ(fs().get_attributes(file)->nlink, 0U);
+  std::string text(14, '\0');
+  ASSERT_OK(fs().read(file, 0, as_mutable_bytes(text)));
+  EXPECT_EQ(text, "from the base\n");
+  ASSERT_OK(fs().write(file, 0, as_bytes("Twice")));
+  ASSERT_OK(fs().read(file, 0, as_mutable_bytes(text)));
+  EXPECT_EQ(text, "Twicethe base\n");
+  fs().release(file);
+  EXPECT_EQ(error_of(stat(fs(), "/a.txt")), Code::kNotFound);
+  expect_sound();
+}
+
+TEST_P(OverlayUndoTest, ARemovedFileThatIsOpenHasItsNameAgain) {
+  begin();
+  Inode file = stat(fs(), "/a.txt")->inode;
+  ASSERT_OK(fs().open(file));
+  undone([&] { ASSERT_OK(unlink(fs(), "/a.txt")); });
+  EXPECT_EQ(fs().get_attributes(file)->nlink, 1U);
+  ASSERT_OK(fs().write(file, 0, as_bytes("FROM")));
+  EXPECT_EQ(read("/a.txt"), "FROM the base\n");
+  fs().release(file);
+  expect_sound();
+}
+
+TEST_P(OverlayUndoTest, AFileThatWasMovedOrCoveredIsBackInItsPlace) {
+  begin();
+  Inode file = stat(fs(), "/a.txt")->inode;
+  Inode covered = stat(fs(), "/d/g")->inode;
+  ASSERT_OK(fs().open(file));
+  ASSERT_OK(fs().open(covered));
+  undone([&] { ASSERT_OK(rename(fs(), "/a.txt", "/d/g")); });
+  ASSERT_OK(fs().write(file, 0, as_bytes("FROM")));
+  ASSERT_OK(fs().write(covered, 0, as_bytes("G")));
+  EXPECT_EQ(read("/a.txt"), "FROM the base\n");
+  EXPECT_EQ(read("/d/g"), "G");
+  fs().release(file);
+  fs().release(covered);
+  expect_sound();
+}
+
+TEST_P(OverlayUndoTest, ADirectoryIsBackInItsPlace) {
+  begin();
+  Inode dir = stat(fs(), "/d")->inode;
+  Inode deep = stat(fs(), "/d/deep")->inode;
+  ASSERT_OK(fs().retain(deep));
+  undone([&] {
+    ASSERT_OK(rename(fs(), "/d", "/moved"));
+    ASSERT_OK(make_dir(fs(), "/moved/new"));
+    ASSERT_OK(unlink(fs(), "/moved/deep/er/f"));
+    ASSERT_OK(fs().remove_dir(stat(fs(), "/moved/deep")->inode, "er"));
+    ASSERT_OK(fs().remove_dir(stat(fs(), "/moved")->inode, "deep"));
+  });
+  EXPECT_EQ(names("/d"), (std::vector<std::string>{"deep", "g"}));
+  EXPECT_EQ(stat(fs(), "/d")->inode, dir);
+  EXPECT_EQ(read("/d/deep/er/f"), "deep");
+  ASSERT_OK(fs().unlink(dir, "g"));
+  ASSERT_OK(fs().make_node(deep, "new", {.mode = 0600}));
+  EXPECT_EQ(count("SELECT count(*) FROM fs_whiteout"), 1);
+  EXPECT_EQ(count("SELECT count(*) FROM fs_whiteout WHERE path='/d/g'"), 1);
+  EXPECT_EQ(names("/d/deep"), (std::vector<std::string>{"er", "new"}));
+  fs().forget(deep, 1);
+  expect_sound();
+}
+
+INSTANTIATE_TEST_SUITE_P(Commits, OverlayUndoTest, ::testing::Values(Commits::kEach, Commits::kGrouped));
 
 }  // namespace
 }  // namespace warren

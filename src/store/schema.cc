@@ -1,11 +1,14 @@
 #include "store/schema.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "store/table_names.h"
 
 namespace warren {
@@ -114,6 +117,9 @@ CREATE TABLE IF NOT EXISTS wr_tool_call (
 INSERT OR IGNORE INTO wr_meta (key, value) VALUES ('format', 1);
 )sql";
 
+constexpr std::array<std::string_view, 6> kOwnTableNames{"wr_meta",   "wr_journal",   "wr_xattr",
+                                                         "wr_orphan", "wr_kv_expiry", "wr_tool_call"};
+
 // The wr_meta.format that this program writes. A higher one is from a newer Warren.
 constexpr std::int64_t kOwnFormat = 1;
 
@@ -124,7 +130,7 @@ Result<std::uint32_t> chunk_bytes_of(Database& database) {
   std::string_view text = rows.text(0);
   std::optional<std::uint32_t> bytes = parse_chunk_bytes(text);
   if (!bytes)
-    return Error(Code::kCorrupt, fmt::format("fs_config has chunk_size '{}', which is not a valid size", text));
+    return Error(Code::kCorrupt, fmt::format("fs_config has chunk_size {}, which is not a valid size", quote(text)));
   return *bytes;
 }
 
@@ -174,6 +180,8 @@ Result<Schema> inspect_schema(Database& database) {
   schema.has_tool_calls = names.has("tool_calls");
   schema.tool_calls_have_status = !schema.has_tool_calls || names.has("tool_calls.status");
   schema.has_extensions = names.has("wr_meta");
+  schema.has_all_extensions =
+      std::all_of(kOwnTableNames.begin(), kOwnTableNames.end(), [&](std::string_view name) { return names.has(name); });
   if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
   if (schema.has_extensions) WARREN_TRY(check_own_format(database));
   return schema;

@@ -1,5 +1,6 @@
 #include "store/sqlite_fs.h"
 
+#include <chrono>
 #include <utility>
 
 #include <sys/statvfs.h>
@@ -18,6 +19,10 @@ namespace {
 
 // Directories whose facts are kept in memory; beyond this all are dropped and found again.
 constexpr std::size_t kDirectoriesKept = 65'536;
+
+constexpr std::chrono::seconds kWatchOthers{2};    // whether those who keep orphans are still there
+constexpr int kCollectedAtOnce = 64;               // nodes, before others get a turn
+constexpr std::chrono::seconds kLeavingAtMost{1};  // what is not collected then waits for the next open
 
 Error stale(Inode node) { return {Code::kStale, fmt::format("node {} no longer exists", node.value)}; }
 
@@ -67,7 +72,7 @@ Result<Attributes> SqliteFs::get_file_row(Inode node) {
 Result<Attributes> SqliteFs::get_parent_row(Inode dir) {
   Attributes row = WARREN_TRY(get_row(dir));
   if (!row.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
-  if (nameless_.contains(dir)) return Error(Code::kNotFound, "the directory was removed");
+  if (WARREN_TRY(is_orphan(row))) return Error(Code::kNotFound, "the directory was removed");
   return row;
 }
 
@@ -147,17 +152,38 @@ Result<std::string> SqliteFs::read_link(Inode node) {
   return nodes_->get_target(node);
 }
 
+// Another process may have removed its last name, which our set does not know yet.
+Result<bool> SqliteFs::is_orphan(const Attributes& row) {
+  if (nameless_.contains(row.inode)) return true;
+  if (row.nlink != 0 || !orphans_) return false;
+  std::optional<Orphan> listed = WARREN_TRY(orphans_->find(row.inode));
+  return listed && !listed->is_kept;
+}
+
+// A node that others have removed and we have passed on is not ours to open again.
+Status SqliteFs::check_retainable(const Attributes& row) {
+  if (row.nlink == 0 && !retained_.contains(row.inode) && WARREN_TRY(is_orphan(row))) return stale(row.inode);
+  return Ok{};
+}
+
+void SqliteFs::note_retained(Inode node) {
+  if (!store_.is_read_only()) database_.take_seat();
+  ++retained_[node];
+}
+
 Status SqliteFs::retain(Inode node) {
   Transaction scope = WARREN_TRY(read_scope());
-  WARREN_TRY(get_row(node));
-  ++retained_[node];
+  Attributes row = WARREN_TRY(get_row(node));
+  WARREN_TRY(check_retainable(row));
+  note_retained(node);
   return Ok{};
 }
 
 Result<Attributes> SqliteFs::open(Inode node) {
   Transaction scope = WARREN_TRY(read_scope());
   Attributes row = WARREN_TRY(get_file_row(node));
-  ++retained_[node];
+  WARREN_TRY(check_retainable(row));
+  note_retained(node);
   return row;
 }
 
@@ -171,30 +197,94 @@ void SqliteFs::forget(Inode node, std::uint64_t count) {
   }
   retained_.erase(kept);
   lost_.erase(node);
+  if (!database_.is_grouped()) {  // nobody else collects what others have left to us
+    Result<Attributes> left = get_row(node);
+    bool is_removed = !left.ok() || left->nlink == 0;
+    if (!is_removed && !retained_.empty()) return;
+    guard.unlock();
+    leave().ignore("the next open of the agent collects what is left");
+    return;
+  }
   if (!nameless_.contains(node)) return;
   Result<Attributes> row = get_attributes(node);
   guard.unlock();  // while it waits for another process's transaction
   bool is_large = row.ok() && row->size > limits::kShrinkBytes;
-  if (database_.is_grouped() && (is_large || !collect(node).ok())) {
-    guard.lock();
-    to_collect_.insert(node);
-    store_.has_work();
-    return;
-  }
-  if (!database_.is_grouped()) {
-    collect(node).ignore("the row in wr_orphan stays, and the next open of the agent collects the node");
-  }
+  Result<bool> others = is_large ? has_other_keeper(node) : Result<bool>(false);
+  if ((!is_large || (others.ok() && *others)) && collect(node).ok()) return;
+  guard.lock();
+  to_collect_.insert(node);
+  store_.has_work();
+}
+
+// The lowest seat above `after` of a process that may have the node open; 0: nobody's. Ours counts only if we have.
+std::uint32_t SqliteFs::next_keeper(Inode node, std::uint32_t after) {
+  std::uint32_t other = database_.find_seat_after(after);
+  std::uint32_t own = retained_.contains(node) ? database_.seat() : 0;
+  return own > after && (other == 0 || own < other) ? own : other;
 }
 
 Status SqliteFs::collect(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   if (!nameless_.contains(node) || retained_.contains(node)) return Ok{};  // a rollback has restored its name
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  std::optional<Orphan> listed;
+  if (!unlisted_.contains(node)) listed = WARREN_TRY(orphans_->find(node));
+  erase_nameless(unlisted_, node);
   erase_nameless(nameless_, node);
-  if (!row) return scope.commit();
-  if (erase_nameless(unlisted_, node) == 0) WARREN_TRY(orphans_->erase(node));
-  WARREN_TRY(erase_node(*row));
+  if (row && !(listed && orphans_->is_kept_elsewhere(*listed))) WARREN_TRY(pass_on(*row, listed));
   return scope.commit();
+}
+
+// We do not have the node open, nor has any seat up to the one that it is listed for: the next one keeps it. If there
+// is none, it is removed.
+Status SqliteFs::pass_on(const Attributes& row, const std::optional<Orphan>& listed) {
+  if (std::uint32_t next = next_keeper(row.inode, listed ? listed->seat : 0); next != 0) {
+    store_.journal()->note_attributes(row.inode);
+    return give(row.inode, next);
+  }
+  if (listed) WARREN_TRY(orphans_->erase(row.inode));
+  if (listed && when_collected_) WARREN_TRY(when_collected_(row.inode));
+  return erase_node(row);
+}
+
+// They may be killed before they pass it on.
+Status SqliteFs::give(Inode node, std::uint32_t seat) {
+  if (seat != database_.seat()) store_.has_work(kWatchOthers);
+  return orphans_->give(node, seat);
+}
+
+// Others leave to us what they removed and we may have open.
+Status SqliteFs::take_orphans() {
+  Transaction scope = WARREN_TRY(read_scope());
+  std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
+  for (const Orphan& orphan : listed) {
+    bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
+    if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
+    if (is_elsewhere || nameless_.contains(orphan.node)) continue;
+    nameless_.insert(orphan.node);
+    if (!retained_.contains(orphan.node)) to_collect_.insert(orphan.node);
+  }
+  return Ok{};
+}
+
+Status SqliteFs::leave() {
+  auto guard = database_.lock();
+  if (!orphans_) return Ok{};
+  Status done = database_.seat() != 0 ? take_orphans() : Status(Ok{});
+  for (Inode node : nameless_) {
+    if (!retained_.contains(node)) to_collect_.insert(node);
+  }
+  bool has_more = done.ok() && !to_collect_.empty();
+  guard.unlock();  // while it waits for another process's transaction
+  auto end = std::chrono::steady_clock::now() + kLeavingAtMost;
+  while (has_more && std::chrono::steady_clock::now() < end) {
+    Result<bool> more = collect_step();
+    has_more = more.ok() && *more;
+    if (!more.ok()) done = std::move(more).error();
+  }
+  guard.lock();
+  if (retained_.empty()) database_.leave_seat();
+  return done;
 }
 
 Status SqliteFs::restore(Inode node, const Attributes& as) {
@@ -228,13 +318,22 @@ Status SqliteFs::let_go(Inode node) {
 }
 
 Result<bool> SqliteFs::collect_some() {
+  WARREN_TRY(take_orphans());
+  for (int step = 0; step < kCollectedAtOnce; ++step) {
+    if (!WARREN_TRY(collect_step())) return false;
+  }
+  return true;
+}
+
+Result<bool> SqliteFs::collect_step() {
   auto guard = database_.lock();
   if (to_collect_.empty()) return false;
   Inode node = *to_collect_.begin();
   guard.unlock();  // while it waits for another process's transaction
   Transaction scope = WARREN_TRY(write_scope());
   bool is_waiting = to_collect_.contains(node);  // or a rollback has restored its name
-  if (is_waiting && WARREN_TRY(shrink_step(node, 0))) {
+  bool is_ours = is_waiting && !WARREN_TRY(has_other_keeper(node));
+  if (is_ours && WARREN_TRY(shrink_step(node, 0))) {
     WARREN_TRY(scope.commit());
     return true;
   }
@@ -243,6 +342,14 @@ Result<bool> SqliteFs::collect_some() {
   bool has_more = !to_collect_.empty();
   WARREN_TRY(scope.commit());
   return has_more;
+}
+
+// Whether others may have a node without a name open.
+Result<bool> SqliteFs::has_other_keeper(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  std::optional<Orphan> listed = WARREN_TRY(orphans_->find(node));
+  if (listed && orphans_->is_kept_elsewhere(*listed)) return true;
+  return next_keeper(node, listed ? listed->seat : 0) != 0;
 }
 
 void SqliteFs::forget_rows() {
@@ -283,7 +390,7 @@ std::size_t SqliteFs::erase_nameless(std::unordered_set<Inode>& nodes, Inode nod
 
 Status SqliteFs::before_commit() {
   while (!unlisted_.empty()) {
-    WARREN_TRY(orphans_->add(*unlisted_.begin()));
+    WARREN_TRY(give(*unlisted_.begin(), next_keeper(*unlisted_.begin(), 0)));
     unlisted_.erase(unlisted_.begin());
   }
   WARREN_TRY(chunks_->write_back());
@@ -315,21 +422,25 @@ void SqliteFs::after_undo() {
   directories_.clear();
 }
 
-Result<std::vector<Inode>> SqliteFs::list_abandoned() {
+Result<std::vector<Orphan>> SqliteFs::list_abandoned() {
   Transaction scope = WARREN_TRY(read_scope());
-  return orphans_->list_abandoned();
+  std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
+  std::erase_if(listed, [this](const Orphan& one) { return orphans_->is_kept_elsewhere(one); });
+  return listed;
 }
 
 Status SqliteFs::collect_orphans() {
-  std::vector<Inode> listed = WARREN_TRY(list_abandoned());
+  std::vector<Orphan> listed = WARREN_TRY(list_abandoned());
   if (listed.empty()) return Ok{};
-  for (Inode node : listed) WARREN_TRY(shrink_in_steps(node, 0));
+  for (const Orphan& orphan : listed) {
+    if (next_keeper(orphan.node, orphan.seat) == 0) WARREN_TRY(shrink_in_steps(orphan.node, 0));
+  }
   Transaction scope = WARREN_TRY(write_scope());
-  std::vector<Inode> abandoned = WARREN_TRY(orphans_->list_abandoned());
-  for (Inode node : abandoned) {
-    WARREN_TRY(orphans_->erase(node));
-    std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
-    if (row) WARREN_TRY(erase_node(*row));
+  std::vector<Orphan> abandoned = WARREN_TRY(list_abandoned());
+  for (const Orphan& orphan : abandoned) {
+    std::optional<Attributes> row = WARREN_TRY(nodes_->find(orphan.node));
+    if (row) WARREN_TRY(pass_on(*row, orphan));
+    else WARREN_TRY(orphans_->erase(orphan.node));
   }
   return scope.commit();
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -85,9 +86,16 @@ class SqliteFs final : public FileSystem {
   // Removes nodes without a name that a crashed process left. Called once, when the store opens.
   Status collect_orphans();
 
-  // Removes a part of a node without a name that is too large to remove while a program waits. False
-  // if there is none left. For the keeper's idle time.
+  // Removes nodes without a name, or a part of one that is too large to remove while a program waits: those
+  // that we had open, and those that others removed and nobody has open. False if there is none left. For the keeper's
+  // idle time.
   Result<bool> collect_some();
+
+  // Passes on the nodes without a name that others may still have open, and removes the rest. Before the store closes.
+  Status leave();
+
+  // Called in the transaction that removes a node that lost its name earlier: an overlay has rows for it.
+  void when_collected(std::function<Status(Inode)> hook) { when_collected_ = std::move(hook); }
 
   // After other code has changed our tables on the same connection.
   void forget_rows();
@@ -156,8 +164,17 @@ class SqliteFs final : public FileSystem {
   Status resize_row(Attributes& row, std::uint64_t size);
   Result<bool> shrink_step(Inode node, std::uint64_t size);
   Status shrink_in_steps(Inode node, std::uint64_t size);
+  Result<bool> is_orphan(const Attributes& row);
+  Status check_retainable(const Attributes& row);  // kStale
+  void note_retained(Inode node);
   Status collect(Inode node);
-  Result<std::vector<Inode>> list_abandoned();
+  Result<bool> collect_step();
+  Result<bool> has_other_keeper(Inode node);
+  std::uint32_t next_keeper(Inode node, std::uint32_t after);
+  Status pass_on(const Attributes& row, const std::optional<Orphan>& listed);
+  Status give(Inode node, std::uint32_t seat);
+  Status take_orphans();
+  Result<std::vector<Orphan>> list_abandoned();
   Status charge_size(const Attributes& row, std::uint64_t new_size);
 
   Store& store_;
@@ -171,10 +188,11 @@ class SqliteFs final : public FileSystem {
   // Under the database's lock.
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_set<Inode> lost_;        // nodes whose loss no sync has reported yet
-  std::unordered_set<Inode> nameless_;    // retained nodes whose last name this process removed
+  std::unordered_set<Inode> nameless_;    // nodes without a name that are ours to keep or to collect
   std::unordered_set<Inode> unlisted_;    // those of nameless_ not in wr_orphan yet; only in a batch
   std::vector<Inode> newly_nameless_;     // by the running transaction
-  std::unordered_set<Inode> to_collect_;  // nameless, no longer retained, and large: collect_some removes them
+  std::unordered_set<Inode> to_collect_;  // nameless and not retained: collect_some removes them
+  std::function<Status(Inode)> when_collected_;
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::unordered_map<Inode, OpenDir> open_dirs_;
   std::uint64_t foreign_epoch_ = 0;

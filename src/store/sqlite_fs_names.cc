@@ -144,7 +144,7 @@ Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const N
   auto guard = database_.lock();  // longer than the transaction, so that nobody removes it before it is retained
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
   WARREN_TRY(scope.commit());
-  ++retained_[made.inode];
+  note_retained(made.inode);
   return made;
 }
 
@@ -198,7 +198,7 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
   Attributes row = WARREN_TRY(get_row(node));
   if (row.is_directory()) return Error(Code::kNotPermitted, "a directory can have only one name");
-  if (nameless_.contains(node)) return Error(Code::kNotFound, "it no longer has a name");
+  if (WARREN_TRY(is_orphan(row))) return Error(Code::kNotFound, "it no longer has a name");
   if (row.nlink >= limits::kLinks) {
     return Error(Code::kTooManyLinks, fmt::format("it has {} names; {} is the limit", row.nlink, limits::kLinks));
   }
@@ -215,21 +215,24 @@ Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view
   return row;
 }
 
-// Removes one name of the node; with the last one the node is removed, unless it is open.
+// Removes one name of the node; with the last one the node is removed, unless we have it open, or others may have.
 Status SqliteFs::drop_link(Attributes node, Timestamp now) {
   // AgentFS's own upgrade of old files leaves a count of 0 on nodes with names: count the names then
   // (the entry in question is removed already).
   std::uint32_t left = node.is_directory() ? 0 : node.nlink > 0 ? node.nlink - 1 : 0;
   if (!node.is_directory() && node.nlink == 0) left = WARREN_TRY(nodes_->count_entries_of(node.inode));
-  if (left > 0 || retained_.contains(node.inode)) {
+  bool is_retained = retained_.contains(node.inode);
+  std::uint32_t keeper = left == 0 ? next_keeper(node.inode, 0) : 0;
+  if (left > 0 || is_retained || keeper != 0) {
     node.nlink = left;
     node.ctime = now;
     WARREN_TRY(nodes_->update(node));
     store_.journal()->note_attributes(node.inode);
     if (left > 0) return Ok{};
+    if (!is_retained) return give(node.inode, keeper);
     // In a batch it is listed only if it still exists when the batch ends; usually it does not.
     if (database_.batch().is_open()) add_nameless(unlisted_, node.inode);
-    else WARREN_TRY(orphans_->add(node.inode));
+    else WARREN_TRY(give(node.inode, keeper));
     add_nameless(nameless_, node.inode);
     newly_nameless_.push_back(node.inode);
     return Ok{};

@@ -28,6 +28,12 @@ class SqliteFsTest : public ::testing::Test {
     ASSERT_OK(write_file(store.fs(), path, as_bytes(text)));
   }
 
+  static FileSystemStats stats(Store& store) { return store.fs().stats().value(); }
+  std::int64_t count_orphans() {
+    auto view = Transaction::begin(two_->database(), Access::kRead).value();
+    return two_->database().prepare("SELECT count(*) FROM wr_orphan").value().find_integer().value().value();
+  }
+
   testing::TempDir dir_;
   testing::FakeClock clock_;
   std::unique_ptr<Store> one_ = open(OpenMode::kCreate);
@@ -86,12 +92,73 @@ TEST_F(SqliteFsTest, AnOpenFileWhoseUnlinkWasRolledBackStillHasItsName) {
   EXPECT_EQ(*read_file(one_->fs(), "/f"), "x");
 }
 
-TEST_F(SqliteFsTest, AnOpenFileThatAnotherStoreRemovedIsGone) {
+TEST_F(SqliteFsTest, AnOpenFileThatAnotherStoreRemovedStaysUntilItIsClosed) {
+  write(*one_, "/f", "x");
+  write(*one_, "/g", "new");
+  auto file = File::open(one_->fs(), "/f", {.access = FileAccess::kReadWrite}).value();
+  ASSERT_OK(rename(two_->fs(), "/g", "/f"));
+  EXPECT_EQ(*read_file(one_->fs(), "/f"), "new");
+  std::string out(3, ' ');
+  ASSERT_OK(file->write_at(1, as_bytes("yz")));
+  EXPECT_EQ(file->read_at(0, as_mutable_bytes(out)).value(), 3U);
+  EXPECT_EQ(out, "xyz");
+  EXPECT_EQ(file->attributes()->nlink, 0U);
+  EXPECT_EQ(count_orphans(), 1);
+  ASSERT_OK(file->close());
+  EXPECT_EQ(count_orphans(), 0);
+  EXPECT_EQ(stats(*two_).used_inodes, 2U);
+}
+
+TEST_F(SqliteFsTest, ARemovedFileStaysUntilTheLastStoreHasClosedIt) {
+  std::unique_ptr<Store> three = open(OpenMode::kReadWrite);
+  std::unique_ptr<Store> four = open(OpenMode::kReadWrite);
+  write(*one_, "/f", "x");
+  write(*one_, "/other", "x");
+  std::vector<std::unique_ptr<File>> files;
+  for (Store* store : {one_.get(), two_.get(), three.get()}) files.push_back(File::open(store->fs(), "/f").value());
+  auto other = File::open(four->fs(), "/other").value();  // it may have /f open as well, for all that others know
+  ASSERT_OK(unlink(two_->fs(), "/f"));
+  for (std::size_t i : {1U, 0U, 2U}) {
+    std::string out(1, ' ');
+    EXPECT_EQ(files[i]->read_at(0, as_mutable_bytes(out)).value(), 1U);
+    ASSERT_OK(files[i]->close());
+  }
+  EXPECT_LE(count_orphans(), 1);
+  ASSERT_OK(other->close());
+  EXPECT_EQ(count_orphans(), 0);
+  EXPECT_EQ(stats(*two_).used_inodes, 2U);
+}
+
+TEST_F(SqliteFsTest, WhatWasRemovedElsewhereCanNeitherBeLinkedNorOpenedAgain) {
+  write(*one_, "/f", "x");
+  ASSERT_OK(make_dir(one_->fs(), "/d"));
+  Inode dir = stat(one_->fs(), "/d")->inode;
+  auto file = File::open(one_->fs(), "/f").value();
+  auto holder = File::open(two_->fs(), "/f").value();
+  ASSERT_OK(one_->fs().retain(dir));
+  std::unique_ptr<Store> three = open(OpenMode::kReadWrite);
+  ASSERT_OK(unlink(three->fs(), "/f"));
+  ASSERT_OK(remove_dir(three->fs(), "/d"));
+  EXPECT_EQ(error_of(one_->fs().link(file->inode(), kRootInode, "again")), Code::kNotFound);
+  EXPECT_EQ(error_of(one_->fs().make_dir(dir, "below", {.mode = 0755})), Code::kNotFound);
+  EXPECT_EQ(error_of(three->fs().open(file->inode())), Code::kStale);
+  one_->fs().forget(dir, 1);
+}
+
+TEST_F(SqliteFsTest, AFileThatACrashedStoreHadOpenIsRemovedByTheNextOne) {
   write(*one_, "/f", "x");
   auto file = File::open(one_->fs(), "/f").value();
+  one_->database().leave_seat();  // as the kernel does when the process ends
   ASSERT_OK(unlink(two_->fs(), "/f"));
-  std::string out(1, ' ');
-  EXPECT_EQ(error_of(file->read_at(0, as_mutable_bytes(out))), Code::kStale);
+  EXPECT_EQ(count_orphans(), 0) << "nobody else is there";
+  write(*two_, "/g", "x");
+  one_->database().take_seat();
+  ASSERT_OK(unlink(two_->fs(), "/g"));
+  EXPECT_EQ(count_orphans(), 1);
+  one_->database().leave_seat();
+  std::unique_ptr<Store> three = open(OpenMode::kReadWrite);
+  EXPECT_EQ(count_orphans(), 0);
+  EXPECT_EQ(stats(*two_).used_inodes, 1U);
 }
 
 TEST_F(SqliteFsTest, SqlThroughTheSameStoreIsSeenAndLeavesAJournalRow) {
@@ -211,6 +278,22 @@ TEST_F(GroupedFsTest, RowsAfterAFilesEndDoNotKeepItFromGrowing) {
     ASSERT_OK(fs().write(file, 0, as_bytes(large)));
     EXPECT_EQ(*read_file(fs(), "/f"), large);
     ASSERT_OK(unlink(fs(), "/f"));
+  }
+}
+
+TEST_F(SqliteFsTest, ATableOfOursThatAnOlderVersionDidNotHaveIsCreated) {
+  one_.reset();
+  two_.reset();
+  for (const char* table : {"wr_journal", "wr_xattr", "wr_orphan", "wr_kv_expiry", "wr_tool_call"}) {
+    {
+      auto database = Database::open(dir_.file("a.db"), {.durability = Durability::kProcess}).value();
+      Statement drop = database->prepare(UserSql{std::string("DROP TABLE ") + table}).value();
+      ASSERT_OK(drop.run());
+    }
+    one_ = open(OpenMode::kReadWrite);
+    write(*one_, "/f", table);
+    ASSERT_OK(one_->fs().set_xattr(stat(one_->fs(), "/f")->inode, "user.x", as_bytes("y"), XattrMode::kAny));
+    one_.reset();
   }
 }
 

@@ -112,6 +112,7 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 
 Store::~Store() {
   if (keeper_) keeper_->stop();
+  if (fs_ && !is_closed_) fs_->leave().ignore("the next open of the agent collects what is left");
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
   database_->observe(nullptr);
@@ -120,6 +121,7 @@ Store::~Store() {
 Status Store::close() {
   if (is_read_only() || std::exchange(is_closed_, true)) return Ok{};
   if (keeper_) keeper_->stop();
+  fs_->leave().ignore("the next open of the agent collects what is left");
   Status stored = database_->end_batch();
   if (!stored.ok()) stored = report_lost_batch(stored.error());
   database_->abandon_batch();
@@ -202,7 +204,8 @@ Status Store::assemble(Commits commits) {
                  "`warren migrate` updates the file");
   }
   WARREN_TRY(check_encoding(*database_));
-  bool lacks_tables = !schema_.has_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
+  bool lacks_tables =
+      !schema_.has_all_extensions || !schema_.has_kv || !schema_.has_tool_calls || !schema_.has_symlinks;
   if (!is_read_only() && lacks_tables) {
     Transaction scope = WARREN_TRY(begin_write());
     WARREN_TRY(complete_schema(*database_));
@@ -216,6 +219,7 @@ Status Store::assemble(Commits commits) {
   tools_ = WARREN_TRY(ToolCalls::open(*this));
   database_->observe(this);
   if (is_read_only()) return Ok{};
+  if (commits == Commits::kGrouped) database_->take_seat();
   WARREN_TRY(fs_->collect_orphans());
   if (commits == Commits::kGrouped)
     keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_, [this] { return fs_->collect_some(); }));
@@ -238,8 +242,8 @@ void Store::make_room() {
   if (keeper_) keeper_->make_room();
 }
 
-void Store::has_work() {
-  if (keeper_) keeper_->has_work();
+void Store::has_work(std::chrono::milliseconds delay) {
+  if (keeper_) keeper_->has_work(delay);
 }
 
 void Store::batch_opened() {

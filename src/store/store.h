@@ -4,6 +4,7 @@
 // Destroying the last open Store leaves a single file behind (no -wal, no -shm).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -69,8 +70,8 @@ class Store final : private TransactionObserver {
   // How often rows were rolled back: a cache of rows is out of date when it changes.
   std::uint64_t rollbacks() const { return rollbacks_; }
 
-  void make_room();  // before a large write, without the database's lock
-  void has_work();   // SqliteFs::collect_some has work
+  void make_room();                                     // before a large write, without the database's lock
+  void has_work(std::chrono::milliseconds delay = {});  // SqliteFs::collect_some has work
 
   // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
   Status listen(ChangeListener* listener);

@@ -13,22 +13,22 @@ constexpr std::uint32_t kFile = 0100644;
 constexpr std::uint32_t kProgram = 0100755;
 constexpr std::uint32_t kLink = 0120777;
 
-TEST(GitPatch, AChangedFile) {
+TEST(GitPatch, AChangedFileHasItsNamesAndAHunk) {
   EXPECT_EQ(patch_of(PatchSide{"/d/x", kFile, "a\n"}, PatchSide{"/d/x", kFile, "b\n"}),
             "diff --git a/d/x b/d/x\n--- a/d/x\n+++ b/d/x\n@@ -1 +1 @@\n-a\n+b\n");
 }
 
-TEST(GitPatch, NothingChangedIsNothing) {
+TEST(GitPatch, AnUnchangedFileHasNoPatch) {
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, "a\n"}, PatchSide{"x", 0100600, "a\n"}), "") << "git keeps no such mode";
   EXPECT_EQ(patch_of(std::nullopt, std::nullopt), "");
 }
 
-TEST(GitPatch, AModeAloneNeedsNoContent) {
+TEST(GitPatch, AModeChangeHasNoHunks) {
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, "a\n"}, PatchSide{"x", kProgram, "a\n"}),
             "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
 }
 
-TEST(GitPatch, ANewFileAndADeletedOne) {
+TEST(GitPatch, NewAndDeletedFilesAreDiffsAgainstDevNull) {
   EXPECT_EQ(patch_of(std::nullopt, PatchSide{"x", kProgram, "a\n"}),
             "diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n");
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, "a\n"}, std::nullopt),
@@ -36,7 +36,7 @@ TEST(GitPatch, ANewFileAndADeletedOne) {
   EXPECT_EQ(patch_of(std::nullopt, PatchSide{"x", kFile, ""}), "diff --git a/x b/x\nnew file mode 100644\n");
 }
 
-TEST(GitPatch, ARenameWithAndWithoutAChange) {
+TEST(GitPatch, ARenameHasHunksOnlyIfTheContentChanged) {
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, "a\n"}, PatchSide{"y", kFile, "a\n"}),
             "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n");
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, "a\nb\n"}, PatchSide{"y", kProgram, "a\nc\n"}),
@@ -44,7 +44,7 @@ TEST(GitPatch, ARenameWithAndWithoutAChange) {
             "--- a/x\n+++ b/y\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
 }
 
-TEST(GitPatch, BinaryContentIsSaidToDiffer) {
+TEST(GitPatch, BinaryFilesAreOnlyReportedToDiffer) {
   std::string_view zero("\0", 1);
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, zero}, PatchSide{"x", kFile, "b\n"}),
             "diff --git a/x b/x\nBinary files a/x and b/x differ\n");
@@ -54,13 +54,13 @@ TEST(GitPatch, BinaryContentIsSaidToDiffer) {
             "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
 }
 
-TEST(GitPatch, ASymlinkIsItsTarget) {
+TEST(GitPatch, ASymlinkIsAFileThatContainsItsTarget) {
   EXPECT_EQ(patch_of(PatchSide{"l", kLink, "a"}, PatchSide{"l", kLink, "b"}),
             "diff --git a/l b/l\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n"
             "-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n");
 }
 
-TEST(GitPatch, AFileThatBecomesASymlinkGoesAndComes) {
+TEST(GitPatch, AFileThatBecomesASymlinkIsDeletedAndCreated) {
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, ""}, PatchSide{"x", kLink, "t"}),
             "diff --git a/x b/x\ndeleted file mode 100644\n"
             "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n"
@@ -74,12 +74,12 @@ TEST(GitPatch, NamesAreQuotedAsGitDoes) {
   EXPECT_EQ(git_quote("b/", "\xC3\xA9\xFF"), "\"b/\\303\\251\\377\"");
 }
 
-TEST(GitPatch, ANameWithASpaceIsEndedByATab) {
+TEST(GitPatch, ATabFollowsANameWithASpace) {
   EXPECT_EQ(patch_of(PatchSide{"a b", kFile, "1\n"}, PatchSide{"a b", kFile, "2\n"}),
             "diff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n-1\n+2\n");
 }
 
-TEST(GitPatch, ModesAreReducedToWhatGitKnows) {
+TEST(GitPatch, ModesAreReducedToThoseThatGitStores) {
   EXPECT_EQ(git_mode(0100600), 0100644U);
   EXPECT_EQ(git_mode(0104711), 0100755U);
   EXPECT_EQ(git_mode(0100655), 0100644U) << "the owner decides";

@@ -9,7 +9,7 @@ std::string unified(std::string_view a, std::string_view b, std::size_t context 
   return unified_hunks(a, b, diff_lines(a, b), {.context = context});
 }
 
-TEST(Unified, EqualTextsGiveNothing) {
+TEST(Unified, EqualTextsHaveNoDiff) {
   EXPECT_EQ(unified("", ""), "");
   EXPECT_EQ(unified("a\n", "a\n"), "");
 }
@@ -19,20 +19,20 @@ TEST(Unified, AHunkHasThreeLinesOfContext) {
             "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+X\n 6\n 7\n 8\n");
 }
 
-TEST(Unified, ACountOfOneIsLeftOutAndNoLinesStandBehindTheOneBefore) {
+TEST(Unified, ACountOfOneIsOmittedAndAnEmptyRangeStartsAtThePreviousLine) {
   EXPECT_EQ(unified("a\n", "b\n"), "@@ -1 +1 @@\n-a\n+b\n");
   EXPECT_EQ(unified("", "b\n"), "@@ -0,0 +1 @@\n+b\n");
   EXPECT_EQ(unified("a\nb\n", ""), "@@ -1,2 +0,0 @@\n-a\n-b\n");
   EXPECT_EQ(unified("a\nb\n", "a\nX\nb\n", 0), "@@ -1,0 +2 @@\n+X\n");
 }
 
-TEST(Unified, AMissingLastLineEndIsSaid) {
+TEST(Unified, AMissingNewlineAtTheEndIsMarked) {
   EXPECT_EQ(unified("a\nb", "a\nb\n"), "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n");
   EXPECT_EQ(unified("a\nb\n", "a\nb"), "@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n");
   EXPECT_EQ(unified("a\nb", "X\nb"), "@@ -1,2 +1,2 @@\n-a\n+X\n b\n\\ No newline at end of file\n");
 }
 
-TEST(Unified, HunksThatLeaveNoLineOutBetweenThemAreOne) {
+TEST(Unified, HunksWithoutOmittedLinesBetweenThemAreJoined) {
   std::string before = "a\n1\n2\n3\n4\n5\n6\nb\n";
   std::string after = "A\n1\n2\n3\n4\n5\n6\nB\n";
   EXPECT_EQ(unified(before, after), "@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n");

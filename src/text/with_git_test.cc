@@ -111,7 +111,7 @@ class WithGit : public ::testing::Test {
   }
 };
 
-TEST_F(WithGit, EveryKindOfChangeIsApplied) {
+TEST_F(WithGit, GitAppliesEveryKindOfChange) {
   Tree before = {{"changed", {.content = "1\n2\n3\n"}},
                  {"mode", {.content = "x\n"}},
                  {"both", {.content = "x"}},
@@ -135,7 +135,7 @@ TEST_F(WithGit, EveryKindOfChangeIsApplied) {
   expect_patch_leads(before, after, patch_between(before, after));
 }
 
-TEST_F(WithGit, RenamesAreAppliedWithTheirChanges) {
+TEST_F(WithGit, GitAppliesRenamesWithTheirChanges) {
   Tree before = {{"a b", {.content = "1\n2\n"}}, {"x\n\"y\xFF", {.content = "p\nq\nr\n"}}, {"l", {0120000, "t"}}};
   Tree after = {{"d/c", {.content = "1\n2\n"}}, {"q\t\\\xC3\xA9", {0100755, "p\nQ\nr"}}, {"m n", {0120000, "t"}}};
   std::string patch = git_patch({.before = side(before, "a b"), .after = side(after, "d/c")}) +
@@ -144,7 +144,7 @@ TEST_F(WithGit, RenamesAreAppliedWithTheirChanges) {
   expect_patch_leads(before, after, patch);
 }
 
-TEST_F(WithGit, HostileNamesComeThrough) {
+TEST_F(WithGit, GitAppliesPatchesWithHostileNames) {
   Tree before;
   Tree after;
   for (const char* name :
@@ -169,7 +169,7 @@ TEST_F(WithGit, APatchWithBinaryContentIsRefusedAsAWhole) {
   EXPECT_EQ(applied(before, patch, "! git apply ../the.patch"), before);
 }
 
-TEST_F(WithGit, ANulFarBehindIsText) {
+TEST_F(WithGit, ANulAfterTheFirst8000BytesIsText) {
   std::string start(9000, 'x');
   Tree before = {{"f", {.content = start + "\n" + std::string("a\0b\nc\n", 6)}}};
   Tree after = {{"f", {.content = start + "\n" + std::string("a\0B\nc\0", 6)}}};
@@ -189,7 +189,7 @@ std::string patch_by_git(const Tree& before, const Tree& after) {
   return read_file(dir.file("out"));
 }
 
-TEST_F(WithGit, HeadersAndHunksAreThoseOfGit) {
+TEST_F(WithGit, HeadersAndHunksEqualThoseOfGit) {
   Tree before = {{"a b", {.content = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"}},
                  {"caf\xC3\xA9 x", {.content = "1\n"}},
                  {"gone", {.content = "1\n2"}},
@@ -239,7 +239,7 @@ void drop_binary(Tree& tree) {
   for (auto& [name, file] : tree) std::replace(file.content.begin(), file.content.end(), '\0', '0');
 }
 
-TEST_F(WithGit, RandomEditsAreAppliedToTheByte) {
+TEST_F(WithGit, GitAppliesRandomEditsExactly) {
   for (LineStyle style : {LineStyle::kUnique, LineStyle::kFew, LineStyle::kBytes}) {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       Pair pair = random_pair(seed, style);
@@ -251,7 +251,7 @@ TEST_F(WithGit, RandomEditsAreAppliedToTheByte) {
   }
 }
 
-TEST_F(WithGit, RandomEditsAreAppliedByPatchToo) {
+TEST_F(WithGit, PatchAppliesRandomEditsExactly) {
   ASSERT_EQ(std::system("command -v patch >/dev/null"), 0) << "tools/setup installs patch";
   for (LineStyle style : {LineStyle::kUnique, LineStyle::kFew, LineStyle::kBytes}) {
     for (std::uint64_t seed = 100; seed < 108; ++seed) {
@@ -279,7 +279,7 @@ GitMerge merge_by_git(const TempDir& dir, std::string_view ancestor, std::string
   return {.text = read_file(dir.file("m/ours")), .conflicts = status};
 }
 
-TEST_F(WithGit, RandomMergesAreThoseOfGit) {
+TEST_F(WithGit, RandomMergesEqualThoseOfGit) {
   TempDir dir;
   int clean = 0;
   int in_conflict = 0;
@@ -304,7 +304,7 @@ TEST_F(WithGit, RandomMergesAreThoseOfGit) {
   EXPECT_GT(in_conflict, 40);
 }
 
-TEST_F(WithGit, ConflictsAreJoinedOverLinesWithoutAWordAsByGit) {
+TEST_F(WithGit, ConflictsSeparatedOnlyByLinesWithoutWordsAreJoinedAsInGit) {
   TempDir dir;
   for (const char* gap : {"-\n{\n}\n\n;\n", "-\n{\n}\nword\n;\n", "a\nb\nc\n", "a\nb\nc\nd\n"}) {
     std::string ancestor = std::string("1\n") + gap + "2\n";
@@ -317,7 +317,7 @@ TEST_F(WithGit, ConflictsAreJoinedOverLinesWithoutAWordAsByGit) {
   }
 }
 
-TEST_F(WithGit, LineEndsOfMarkersAreThoseOfGit) {
+TEST_F(WithGit, ConflictMarkersHaveTheLineEndsThatGitUses) {
   TempDir dir;
   struct Case {
     std::string ancestor, ours, theirs;

@@ -39,7 +39,7 @@ TEST_P(FileTest, AFileIsReadAndWritten) {
   EXPECT_EQ(get("/f"), "0a");
 }
 
-TEST_P(FileTest, AccessIsKept) {
+TEST_P(FileTest, AFileAllowsOnlyTheAccessItWasOpenedWith) {
   put("/f", "text");
   auto reader = open("/f");
   EXPECT_EQ(error_of(reader->write_at(0, as_bytes("x"))), Code::kBadHandle);
@@ -53,7 +53,7 @@ TEST_P(FileTest, AccessIsKept) {
   EXPECT_EQ(get("/f"), "Text");
 }
 
-TEST_P(FileTest, NothingWorksAfterClose) {
+TEST_P(FileTest, EveryCallFailsAfterClose) {
   put("/f", "text");
   auto file = open("/f", {.access = FileAccess::kReadWrite});
   EXPECT_OK(file->close());
@@ -75,7 +75,7 @@ TEST_P(FileTest, AnOpenFileOutlivesItsName) {
   EXPECT_EQ(error_of(fs_.get_attributes(inode)), Code::kStale);
 }
 
-TEST_P(FileTest, AMissingFileIsMadeWhenAsked) {
+TEST_P(FileTest, AMissingFileIsCreatedOnlyOnRequest) {
   EXPECT_EQ(open_error("/f"), Code::kNotFound);
   OpenOptions options = kCreating;
   options.mode = 0600;
@@ -89,7 +89,7 @@ TEST_P(FileTest, AMissingFileIsMadeWhenAsked) {
   EXPECT_EQ(open_error("/new/", options), Code::kIsDirectory);
 }
 
-TEST_P(FileTest, MustCreateRefusesWhatIsThere) {
+TEST_P(FileTest, MustCreateFailsIfTheFileExists) {
   put("/f", "x");
   must(warren::make_symlink(fs_, "nowhere", "/link"));
   OpenOptions options{.access = FileAccess::kWrite, .create = Create::kMustCreate};
@@ -106,7 +106,7 @@ TEST_P(FileTest, TruncateEmptiesTheFile) {
   EXPECT_EQ(get("/f"), "");
 }
 
-TEST_P(FileTest, AppendGoesToTheEndWhereverItSays) {
+TEST_P(FileTest, AppendWritesAtTheEndWhateverTheOffset) {
   put("/f", "text");
   auto file = open("/f", {.access = FileAccess::kWrite, .append = Append::kYes});
   EXPECT_OK(file->write_at(0, as_bytes("+")));
@@ -115,7 +115,7 @@ TEST_P(FileTest, AppendGoesToTheEndWhereverItSays) {
   EXPECT_EQ(get("/f"), "text+other+");
 }
 
-TEST_P(FileTest, LinksAreFollowedUnlessForbidden) {
+TEST_P(FileTest, SymlinksAreFollowedUnlessForbidden) {
   put("/f", "text");
   must(warren::make_symlink(fs_, "f", "/link"));
   must(warren::make_symlink(fs_, "new", "/dangling"));

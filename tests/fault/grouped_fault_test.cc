@@ -7,6 +7,7 @@
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 #include "store/transaction_unit.h"
+#include "store/usage.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -95,6 +96,61 @@ TEST_F(GroupedFaultTest, AChangeThatFailsHalfWayIsTakenBackAlone) {
   auto other = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).value();
   EXPECT_EQ(*read_file(other->fs(), "/earlier"), "kept");
   EXPECT_TRUE(list_names(other->fs(), dir)->empty());
+}
+
+TEST_F(GroupedFaultTest, AChangeThatIsTakenBackCountsNothingOfTheQuota) {
+  ASSERT_OK(store_->usage().set_quota({.bytes = 100'000, .inodes = 10}));
+  Inode file = make("f", std::string(50'000, 'a'));
+  for (int i = 0; i < 5; ++i) {
+    auto unit = TransactionUnit::begin(store_->database(), Access::kSharedWrite).value();
+    ASSERT_OK(fs().write(file, 50'000, as_bytes(std::string(40'000, 'b'))));
+    ASSERT_OK(fs().make_node(kRootInode, "g" + std::to_string(i), {.mode = 0600}));
+  }
+  ASSERT_OK(fs().sync(file));
+  EXPECT_EQ(store_->usage().used()->bytes, 50'000U);
+  EXPECT_EQ(store_->usage().used()->inodes, 2U);
+  EXPECT_OK(fs().write(file, 50'000, as_bytes(std::string(50'000, 'c'))));
+  EXPECT_EQ(error_of(fs().write(file, 100'000, as_bytes("d"))), Code::kNoSpace);
+  ASSERT_OK(fs().sync(file));
+  EXPECT_EQ(store_->usage().used()->bytes, 100'000U);
+}
+
+TEST_F(GroupedFaultTest, ACloseThatFailsSaysWhatIsLost) {
+  Inode safe = make("safe", "stored");
+  ASSERT_OK(fs().sync(safe));
+  disk_.fail({.call = DiskCall::kWrite, .fault = DiskFault::kNoSpace, .lasts = FaultLasts::kFromThenOn});
+  make("late", "x");
+  Status closed = store_->close();
+  EXPECT_EQ(error_of(closed), Code::kNoSpace);
+  EXPECT_NE(closed.error().message().find("'/late'"), std::string::npos) << closed.error().message();
+  EXPECT_NE(closed.error().message().find(path_), std::string::npos) << closed.error().message();
+  store_.reset();
+  disk_.heal();
+  auto after = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).value();
+  EXPECT_EQ(*read_file(after->fs(), "/safe"), "stored");
+  EXPECT_EQ(error_of(stat(after->fs(), "/late")), Code::kNotFound);
+}
+
+// Every disk call fails once, in turn, and then the disk is well: what was accepted is stored, or its fsync says that
+// it was not.
+TEST_F(GroupedFaultTest, AnFsyncThatSucceedsHasStoredWhatWasAccepted) {
+  for (int nth = 1; nth <= 200; ++nth) {
+    std::string name = "f" + std::to_string(nth);
+    Inode file = fs().create(kRootInode, name, {.mode = 0600})->inode;
+    ASSERT_OK(fs().sync(file));
+    disk_.fail({.nth = nth, .call = DiskCall::kAny, .fault = DiskFault::kIo, .lasts = FaultLasts::kOnce});
+    bool is_accepted = fs().write(file, 0, as_bytes(std::string(20'000, 'x'))).ok();
+    bool is_stored = fs().sync(file).ok();
+    bool has_fired = disk_.fired();
+    disk_.heal();
+    if (!is_stored) is_stored = fs().sync(file).ok();
+    auto other = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).value();
+    if (is_accepted && is_stored) {
+      EXPECT_EQ(read_file(other->fs(), "/" + name)->size(), 20'000U) << nth;
+    }
+    fs().release(file);
+    if (!has_fired) return;
+  }
 }
 
 }  // namespace

@@ -431,7 +431,8 @@ class LostFile(unittest.TestCase):
     def test_if_its_directory_is_gone_it_is_rescued_above(self):
         mount = self.world.mount()
         self.begin(mount)
-        shutil.rmtree(self.file.parent)
+        gone = self.file.parent  # the mount removes the log's name from it at the same time
+        mounted.wait_for(lambda: shutil.rmtree(gone, ignore_errors=True) or not gone.exists(), "it is not empty")
         self.go_on(mount)
         self.end(mount, os.fsencode(self.world.home / "a.rescued.db"))
         self.check(self.world.home / "a.rescued.db")

@@ -3,13 +3,18 @@
 else goes on."""
 import contextlib
 import json
+import pathlib
 import signal
 import sqlite3
+import sys
 import threading
 import urllib.error
 import urllib.request
 
-from relaying import RelayCase, main, query
+from relaying import WARREN, RelayCase, main, query
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+from on_terminal import HOSTILE_BYTES, on_terminal, strays
 
 
 class Letters(RelayCase):
@@ -230,6 +235,27 @@ class Waiting(Letters):
         (self.dir / "away").rename(self.root / "agents/bob/inbox")
         self.command("dead", "redeliver", str(again))
         self.assertEqual(self.bodies("bob"), [b"x\n"])
+
+
+class Strangers(Letters):
+    def test_nothing_that_an_agent_writes_controls_the_terminal_of_who_looks_at_it(self):
+        self.up()
+        self.agent("alice", "bob")
+        text = b"\n".join(HOSTILE_BYTES)
+        self.send("alice", b"TO: bob\nSUBJECT: \xc2\x9b31m\n\n" + text)
+        self.send("alice", b"TO: gho\xe2\x80\xaest\n\n" + text)
+        self.send("alice", b"TO: ghost\nKIND: \xc2\x9b2J\n\n" + text)
+        self.send("alice", b"\x1b[2J no header\xff\n\n" + text)
+        self.wait(lambda: self.inbox("bob") and len(self.inbox("alice")) >= 2)
+        views = [["inbox", "bob"], ["inbox", "alice"], ["dead", "list"], ["status"], ["agents"], ["tail"], ["operations"],
+                 ["top", "--once"], ["fsck"], ["channels"], ["inbox", "bob", "--json"], ["dead", "list", "--json"]]
+        views += [["dead", "show", str(letter["id"])] for letter in self.letters()]
+        self.assertGreater(len(self.letters()), 0)
+        for words in views:
+            with self.subTest(words=words):
+                seen = on_terminal([WARREN, "relay", *words, "--root", str(self.root)])
+                self.assertEqual(strays(seen), [], seen)
+        self.assertIn(b"\\u009b31m", on_terminal([WARREN, "relay", "inbox", "bob", "--root", str(self.root)]))
 
 
 if __name__ == "__main__":

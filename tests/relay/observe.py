@@ -171,10 +171,23 @@ class Metrics(Observe):
         self.get("/", 404)
         self.get("/metrics/", 404)
         self.get("/metrics", 403, host="evil.example")
+        self.get("/metrics", 403, host="127.evil.example")
         self.get("/metrics", 200, host="localhost")
         done = subprocess.run(["python3", "-c", "import sys, urllib.request as u\ntry: u.urlopen(u.Request(sys.argv[1], method='POST', data=b'x'))\n"
                                "except Exception as e: print(e.code)", f"http://{self.address()}/metrics"], capture_output=True, text=True)
         self.assertEqual(done.stdout, "405\n")
+
+    def test_sixty_half_open_clients_do_not_keep_health_from_answering(self):
+        self.up_with("--metrics", "0")
+        host, _, port = self.address().rpartition(":")
+        clients = [socket.create_connection((host, int(port))) for _ in range(60)]
+        for client in clients[::2]:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost:")
+        begun = time.monotonic()
+        self.get("/health", 200)
+        self.assertLess(time.monotonic() - begun, 10)
+        for client in clients:
+            client.close()
 
     def test_no_port_and_no_server_unless_asked(self):
         self.up_with()

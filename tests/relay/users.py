@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from relaying import WARREN, RelayCase, configure, main, parse
+from relaying import WARREN, RelayCase, configure, main, parse, query
 from spawning import SpawnCase
 
 ALICE, BOB = 42_101, 42_102  # they need no entry in the user database
@@ -49,12 +49,8 @@ class Users(UsersCase):
             self.wait(lambda: self.mail_of(other, to))
             mail = self.mail_of(other, to, "--take")
             self.assertEqual([(one["from"], one["body"]) for one in mail], [(sender, f"hello {to}\n")])
-        self.wait(lambda: all(state == "read" for state, in self.query("SELECT state FROM every_delivery")))
+        self.wait(lambda: all(state == "read" for state, in query(self.root, "SELECT state FROM every_delivery")))
         self.fsck()
-
-    def query(self, sql):
-        from relaying import query
-        return query(self.root, sql)
 
     def test_by_the_file_protocol_alone(self):
         self.up()
@@ -170,6 +166,22 @@ class Users(UsersCase):
         for box in ("inbox", "outbox"):
             as_user(BOB, "sh", "-c", f"rm {home}/{box} && mv {home}/{box}.old {home}/{box}")
         self.wait(lambda: self.mail_of(BOB, "bob"))
+
+    def test_a_directory_of_another_user_is_neither_read_nor_changed(self):
+        self.up()
+        theirs = self.dir / "theirs"
+        (theirs / ".pending").mkdir(parents=True)
+        (theirs / "1-aaaaaaaa.msg").write_text("TO: bob\n\nsecret")
+        os.chmod(theirs, 0o755)
+        home = self.root / "agents/bob"
+        os.rename(home / "outbox", home / "outbox.old")
+        os.rename(theirs, home / "outbox")  # as bob could, if it were writable for a group of his
+        self.wait(lambda: self.log_events("agent_failed"))
+        self.assertIn("belongs to user 0 instead of", self.log_events("agent_failed")[0]["error"])
+        info = (home / "outbox").stat()
+        self.assertEqual((info.st_uid, info.st_mode & 0o777), (0, 0o755))
+        self.assertTrue((home / "outbox/1-aaaaaaaa.msg").exists())
+        self.assertEqual(self.inbox("bob"), [])
 
     def test_missing_directories_are_made_again_for_their_user(self):
         self.up()

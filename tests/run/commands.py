@@ -97,6 +97,57 @@ class Commands:
         self.assertRegex(walls, "(?m)^environment: ANTHROPIC_API_KEY, HOME, ")
         self.assertRegex(walls, "(?m)^environment held back: OPENAI_API_KEY, ")
 
+    def preferences(self, text, mode=0o600):
+        file = self.world.home / ".config" / "warren" / "run.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+        for path in (file, file.parent, file.parent.parent):
+            os.chown(path, self.uid, self.uid)
+
+    def test_preferences_count_for_every_run_or_for_a_project(self):
+        env = self.world.environment() | {"GH_TOKEN": "t", "OTHER_TOKEN": "t"}
+        self.preferences(f"""
+            net = "none"
+            env = ["GH_TOKEN", "NOT_SET"]
+            processes = 500
+            [project."{self.world.base}"]
+            net = ["allowed.example", "pypi"]
+            cpu-time = "100s"
+            [project."{self.world.canary}"]
+            memory = "1G"
+        """)
+        walls = self.world.run("--walls", "--", "true", env=env).stderr
+        for line in ("network: hosts by name, through a proxy", "processes: 500 ", "cpu time: 100 s", "memory: not limited"):
+            self.assertIn(line, walls)
+        self.assertRegex(walls, "(?m)^environment: .*GH_TOKEN")
+        self.assertRegex(walls, "(?m)^environment held back: .*OTHER_TOKEN")
+        walls = self.world.run("--walls", "--net", "all", "--processes", "600", "--", "true").stderr
+        self.assertIn("network: all", walls)
+        self.assertIn("processes: 600 ", walls)
+        walls = self.world.run("--walls", "--", "true", cwd=self.world.canary).stderr
+        self.assertIn("network: none", walls)
+        self.assertIn("memory: 1.0 GiB", walls)
+
+    def test_bad_preferences_are_refused(self):
+        for text, says in (("net = 3", "'net' must be"), ("nett = []", "'nett' is not a known key"), ("net = [", "line 1"),
+                           ("memory = 'lots'", "memory"), ("[project.here]", "'project' must be"),
+                           ("[project.'/x']\nfoo = 1", "'foo' is not a known key"), ("net = 'nonsense'", "neither a host")):
+            self.preferences(text)
+            self.assertIn("run.toml", self.fails("--", "true", says=says).stderr)
+        self.preferences("net = 'none'", mode=0o666)
+        self.fails("--", "true", says="can be written by others")
+        # One in the project, which the command can write, counts for nothing.
+        self.preferences("")
+        self.ok("--session", "p", "--", "sh", "-c", "mkdir -p .config/warren && echo 'net = 3' | tee run.toml > .config/warren/run.toml")
+        self.ok("--session", "p", "--", "true")
+
+    def test_bad_limits_are_refused(self):
+        for words, status in ((("--memory", "much"), 2), (("--memory", "0"), 125), (("--processes", "0"), 125),
+                              (("--processes", "-1"), 2), (("--cpu-time", "soon"), 2), (("--cpu-time", "10ms"), 125),
+                              (("--disk", "0"), 125)):
+            self.fails(*words, "--", "true", status=status, says=words[0])
+
     def test_it_starts_in_the_current_directory(self):
         self.assertEqual(self.ok("--", "pwd"), f"{self.world.base}\n")
         self.assertEqual(self.ok("--base", self.world.base, "--", "pwd", cwd="/"), f"{self.world.base}\n")
@@ -198,7 +249,7 @@ class Commands:
         self.ok("--home-layer", "project", "--", "sh", "-c", "echo mine > ~/made")
         self.assertEqual(self.ok("--home-layer", "project", "--", "sh", "-c", "cat ~/made"), "mine\n")
         self.assertEqual(self.ok("--", "sh", "-c", "ls ~"), "")
-        shown = self.world.warren("home", "diff", "--base", self.world.base)
+        shown = self.world.warren("home", "diff", "--project", self.world.base)
         self.assertEqual((shown.returncode, shown.stdout), (0, "A f /made\n"), shown.stderr)
         self.fails("--home-layer", "none", "--", "true", status=2)
 
@@ -281,13 +332,22 @@ class Commands:
         self.assertIn("changes: 2 added, 2 modified", warren("home", "show").stdout)
         done = warren("home", "apply", "/")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("/.npmrc' is hidden from runs", done.stderr)
+        self.assertIn("/.npmrc' is or contains something that is hidden from runs", done.stderr)
         self.assertEqual((home / ".npmrc").read_text(), "secret\n")
         self.assertEqual(warren("home", "apply").returncode, 2, "what to apply must be named")
         done = warren("home", "apply", "/.gitconfig", "/made")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(((home / ".gitconfig").read_text(), (home / "made").read_text()), ("[b]\n", "x\n"))
         self.assertEqual(warren("home", "diff").stdout, "M f /.npmrc\nA f /other\n")
+        self.put(".config/app/token", "secret\n")
+        self.put(".config/git/ignore", "x\n")
+        for words in ("rm -rf ~/.config", "mv ~/.config ~/moved"):
+            self.ok("--home-layer", "project", "--", "sh", "-c", words)
+            done = warren("home", "apply", "/", "--project", self.world.base)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("hidden from runs", done.stderr)
+            self.assertEqual((home / ".config/app/token").read_text(), "secret\n")
+            self.assertEqual(warren("home", "reset", "--yes", "--project", self.world.base).returncode, 0)
         self.assertEqual(warren("home", "reset", "/other", "--yes").returncode, 0)
         self.assertEqual(warren("home", "diff").stdout, "M f /.npmrc\n")
         process, _ = self.begin("s", "echo on; read line")

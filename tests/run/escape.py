@@ -144,7 +144,8 @@ class Escape:
             mode = os.stat(given).st_mode
             self.shell("seq 1 50000; echo last >&2; chmod 4777 /proc/self/fd/1; sleep 100 & exit 0", stdout=file,
                        stderr=file)
-        lines = given.read_text().splitlines()
+        first, *lines = given.read_text().splitlines()
+        self.assertTrue(first.startswith("held back from the environment: "), first)  # our own line, on standard error
         self.assertEqual(lines[:50000], [str(number) for number in range(1, 50001)])
         self.assertEqual(lines[50000], "last")
         self.assertEqual(os.stat(given).st_mode, mode)
@@ -780,6 +781,95 @@ class Escape:
                               "rm -rf .aws .netrc; ls -A", cwd=home)
         self.assertEqual(done.stdout.split(), [".cache", "y"], done.stderr)
         self.assertEqual(self.world.warren("diff", "h").stdout, "A f /y\n")
+
+    # What a run may take of the machine.
+
+    def test_a_fork_bomb_ends_at_its_limit(self):
+        walls = self.world.run("--walls", "--processes", "200", "--", "true").stderr
+        self.assertIn("\nprocesses: 200 ", walls)
+        if self.uid == 0 and "(rlimit" in walls:
+            self.skipTest("this kernel exempts root: it has no limit for a pid namespace, and there is no cgroup here")
+        script = ("import os, time\n"
+                  "made = 0\n"
+                  "try:\n"
+                  "    while made < 3000:\n"
+                  "        if os.fork() == 0: time.sleep(60); os._exit(0)\n"
+                  "        made += 1\n"
+                  "except OSError as error: print('refused', error.errno)\n"
+                  "print(made)\n")
+        before = len(os.listdir("/proc"))
+        done = self.world.run("--processes", "200", "--", sandboxed.PYTHON, "-c", script)
+        refused, made = done.stdout.splitlines()
+        self.assertIn("refused", refused, done.stderr)
+        self.assertLess(int(made), 600)
+        self.assertGreater(int(made), 100)
+        sandboxed.wait_for(lambda: not self.world.processes(), "processes of the bomb are left")
+        self.assertLess(len(os.listdir("/proc")), before + 100)
+        # The machine's own limit is as before.
+        self.assertGreater(int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()), 4000)
+
+    def test_a_memory_hog_ends_at_its_limit(self):
+        script = ("import sys\ntry: hog = bytearray(int(sys.argv[1]) << 20); print('got it')\n"
+                  "except MemoryError: print('refused')\n")
+        for size, shown in ((400, "refused\n"), (20, "got it\n")):
+            done = self.world.run("--memory", "200M", "--", sandboxed.PYTHON, "-c", script, str(size))
+            if "(cgroup)" not in self.world.run("--walls", "--memory", "200M", "--", "true").stderr:
+                self.assertEqual(done.stdout, shown, done.stderr)
+            else:
+                self.assertEqual(done.returncode, 0 if size == 20 else 137)
+        raised = self.world.run("--memory", "200M", "--", "sh", "-c", "ulimit -d unlimited")
+        self.assertNotEqual(raised.returncode, 0)
+
+    def test_processor_time_and_disk_have_limits(self):
+        done = self.world.run("--cpu-time", "1s", "--", "sh", "-c", "while :; do :; done")
+        self.assertIn(done.returncode, (128 + signal.SIGXCPU, 128 + signal.SIGKILL))
+        done = self.world.run("--session", "d", "--disk", "4M", "--", "sh", "-c",
+                              "head -c 3000000 /dev/zero > a || exit 1; head -c 3000000 /dev/zero > b; "
+                              "head -c 8000000 /dev/zero > /tmp/c; stat -c %s /tmp/c")
+        self.assertLessEqual(int(done.stdout), 4 << 20, done.stderr)
+        stored = sum((self.world.session_dir("d") / name).stat().st_size for name in ("delta.db",))
+        self.assertLess(stored, 8 << 20)
+
+    # Mounts of the host.
+
+    def test_what_the_host_unmounts_is_not_kept_alive_and_what_it_mounts_does_not_appear(self):
+        root = self.world.root
+        shared = root / "shared"
+        for path in (shared, root / "other"):
+            path.mkdir()
+        (root / "other" / "file").write_text("secret\n")
+        os.chmod(root / "other", 0o777)
+        # Another user does not see root's FUSE mounts; for one, any other mount shows the same.
+        make = f"cd {root} && $WARREN init a >/dev/null && $WARREN mount a {shared}/m"
+        end = f"$WARREN umount {shared}/m"
+        if self.uid:
+            make, end = f"mount -t tmpfs none {shared}/m", f"umount {shared}/m"
+        script = f"""
+            mount -t tmpfs none {shared} && mount --make-shared {shared} && mkdir {shared}/m {shared}/new
+            {make} || exit 9
+            cd {self.world.base}
+            "$@" & run=$!
+            while ! test -e {self.world.root}/runtime/up; do sleep 0.05; done
+            {end}; echo "umount: $?"
+            mount --bind {root}/other {shared}/new
+            sleep 0.5; touch {self.world.root}/runtime/look
+            wait $run
+            umount {shared}/new {shared}
+        """
+        look = (f"test -e {shared}/m && echo there; touch {root}/runtime/up; "
+                f"while ! test -e {root}/runtime/look; do touch {shared}/new/made 2>/dev/null && echo made; done; "
+                f"ls {shared}/new; grep -c 'shared/m ' /proc/self/mountinfo")
+        words = self.world.words("run", "--allow", root / "runtime", "--", "sh", "-c", look)
+        if self.uid:
+            self.assertEqual(words[:2], ["unshare", "-m"])
+            words[2:2] = ["--propagation", "slave"]
+        env = self.world.environment() | {"WARREN": str(sandboxed.program())}
+        began = time.monotonic()
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *words], env=env, text=True, capture_output=True,
+                              timeout=sandboxed.PATIENCE_SECONDS, cwd=self.world.base)
+        self.assertEqual(done.stdout, "there\numount: 0\n0\n", done.stderr)
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertFalse((root / "other" / "made").exists())
 
     # Sessions of others.
 

@@ -250,7 +250,7 @@ class Terminal(unittest.TestCase):
         screen.expect("\nt /bin/bash\n")
         screen.type("echo x > f; exit\n")
         self.assertEqual(screen.end(), 0)
-        self.assertIn("warren diff t", screen.seen)
+        self.assertIn("warren diff session:t", screen.seen)
 
     def test_deleting_a_session_asks(self):
         self.world.inside("t", "sh", "-c", "echo x > f")

@@ -103,7 +103,7 @@ Result<Exit> run_cat(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
   for (const std::string& path : args.all("PATH")) {
     WARREN_TRY(read_to(agent->fs(), path, [&](Bytes data) {
-      context.out.write(as_text(data));
+      context.out.raw(as_text(data));
       return context.out.status();
     }));
   }
@@ -254,7 +254,7 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
     if (args.has("json")) {
       list.push_back(attributes_json("path", entry.path, entry.attributes));
     } else if (args.has("null")) {
-      context.out.write(entry.path + std::string(1, '\0'));
+      context.out.write(context.out.name(entry.path) + '\0');
     } else {
       context.out.line(context.out.name(entry.path));
     }

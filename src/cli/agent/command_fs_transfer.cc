@@ -51,7 +51,7 @@ Result<Exit> run_fs_get(Context& context, const Arguments& args) {
   const std::string& path = args.get("PATH");
   if (args.get("HOST") == "-") {
     WARREN_TRY(read_to(agent->fs(), path, [&](Bytes data) {
-      context.out.write(as_text(data));
+      context.out.raw(as_text(data));
       return context.out.status();
     }));
     return Exit::kOk;

@@ -1,4 +1,5 @@
 #include "agent/create.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -33,7 +34,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
     context.out.json(json);
     return run_first_command(context, args, agent);
   }
-  context.out.print("created agent '{}' at {}\n", agent.id, agent.path);
+  context.out.print("created agent {} at {}\n", quote(agent.id), context.out.name(agent.path));
   if (agent.base) context.out.print("base: {}\n", context.out.name(*agent.base));
   return run_first_command(context, args, agent);
 }

@@ -11,6 +11,7 @@
 #include "agent/locate.h"
 #include "agent/transfer.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/agentfs/agentfs_run.h"
 #include "cli/commands.h"
@@ -78,24 +79,25 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   CreateOptions options{
       .id = args.find("ID"), .replace = args.has("force") ? Replace::kYes : Replace::kNo, .base = args.find("base")};
   if (options.id && !is_agent_id(*options.id)) {
-    return Error(Code::kInvalid, fmt::format("Invalid agent ID '{}'. Agent IDs {}.", *options.id, kIdRule));
+    return Error(Code::kInvalid, fmt::format("Invalid agent ID {}. Agent IDs {}.", quote(*options.id), kIdRule));
   }
   Result<CreatedAgent> agent = create_agent(options, context.clock);
   if (!agent.ok()) {
     switch (agent.error().code()) {
       case Code::kExists:
-        return Error(Code::kExists, fmt::format("Agent '{}' already exists at '{}'. Use --force to overwrite.",
-                                                options.id.value_or(""), path_of_agent(options.id.value_or(""))));
+        return Error(Code::kExists,
+                     fmt::format("Agent {} already exists at {}. Use --force to overwrite.",
+                                 quote(options.id.value_or("")), quote(path_of_agent(options.id.value_or("")))));
       case Code::kNotFound:
-        return Error(Code::kNotFound, fmt::format("Base directory does not exist: {}", *options.base));
+        return Error(Code::kNotFound, fmt::format("Base directory does not exist: {}", printable(*options.base)));
       case Code::kNotDirectory:
-        return Error(Code::kNotDirectory, fmt::format("Base path is not a directory: {}", *options.base));
+        return Error(Code::kNotDirectory, fmt::format("Base path is not a directory: {}", printable(*options.base)));
       default: return agent.error();
     }
   }
-  context.err.print("Created {} filesystem: {}\n", agent->base ? "overlay" : "agent", agent->path);
+  context.err.print("Created {} filesystem: {}\n", agent->base ? "overlay" : "agent", context.err.name(agent->path));
   context.err.print("Agent ID: {}\n", agent->id);
-  if (agent->base) context.err.print("Base: {}\n", *options.base);
+  if (agent->base) context.err.print("Base: {}\n", context.err.name(*options.base));
   if (!args.has("command")) return Exit::kOk;
   return run_in_agentfs(context, agent->path, {"sh", "-c", args.get("command")}, args.get("backend"));
 }
@@ -103,7 +105,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
 Result<Exit> run_ls(Context& context, const Arguments& args) {
   WARREN_TRY(refuse_encryption(args));
   WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
-  context.err.print("Using agent: {}\n", args.get("ID_OR_PATH"));
+  context.err.print("Using agent: {}\n", context.err.name(args.get("ID_OR_PATH")));
   auto agent = WARREN_TRY(open(context, args, OpenMode::kReadOnly));
   if (args.get("FS_PATH") != "/") return Error(Code::kInvalid, "Only root directory (/) is currently supported");
   std::deque<std::string> pending{""};
@@ -127,12 +129,12 @@ Result<Exit> run_cat(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open(context, args, OpenMode::kReadOnly));
   const std::string& path = args.get("FILE_PATH");
   Status done = read_to(agent->fs(), path, [&](Bytes data) {
-    context.out.write(as_text(data));
+    context.out.raw(as_text(data));
     return context.out.status();
   });
   if (done.ok()) return Exit::kOk;
   bool is_missing = done.error().code() == Code::kNotFound || done.error().code() == Code::kNotDirectory;
-  if (is_missing) return Error(Code::kNotFound, fmt::format("File not found: {}", path));
+  if (is_missing) return Error(Code::kNotFound, fmt::format("File not found: {}", printable(path)));
   return in_their_words(done.error());
 }
 
@@ -202,7 +204,7 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
   if (path == kMemoryAgent) return Error(Code::kNotFound, fmt::format("Database not found: {}", path));
   bool is_dry = args.has("dry-run");
   Output& out = context.out;
-  out.print("Database: {}\n", path);
+  out.print("Database: {}\n", out.name(path));
   MigrationReport report = WARREN_TRY(migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo));
   out.print("Current schema version: {}\nTarget schema version: 0.4\n", report.from);
   if (report.steps.empty()) {

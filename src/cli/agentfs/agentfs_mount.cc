@@ -57,7 +57,8 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   const std::string& dir = args.get("MOUNTPOINT");
   std::string located = WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   std::optional<struct stat> there = WARREN_TRY(find_host_file(dir));
-  if (!there && !is_dead_mount(dir)) return Error(Code::kNotFound, fmt::format("Mountpoint does not exist: {}", dir));
+  if (!there && !is_dead_mount(dir))
+    return Error(Code::kNotFound, fmt::format("Mountpoint does not exist: {}", printable(dir)));
   ServeOptions options;
   options.agent_path = WARREN_TRY(canonical_host_path(located));
   options.dir = WARREN_TRY(resolve_mount_point(dir));
@@ -84,7 +85,8 @@ Result<Exit> prune_mounts(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   context.out.line("The following unused mount points will be unmounted:\n");
-  for (const MountedFs& mount : mounts) context.out.print("  {} -> {}\n", id_of(mount.source), mount.dir);
+  for (const MountedFs& mount : mounts)
+    context.out.print("  {} -> {}\n", context.out.name(id_of(mount.source)), context.out.name(mount.dir));
   context.out.line("");
   if (!args.has("force")) {
     WARREN_TRY(context.out.finish());
@@ -100,7 +102,7 @@ Result<Exit> prune_mounts(Context& context, const Arguments& args) {
   for (const MountedFs& mount : mounts) {
     bool dead = is_dead_mount(mount.dir);
     Status done = unmount_fuse(mount.dir, dead ? Unmount::kDetach : Unmount::kIfUnused);
-    context.out.print("Unmounting {}... {}\n", mount.dir, done.ok() ? "done" : "failed");
+    context.out.print("Unmounting {}... {}\n", context.out.name(mount.dir), done.ok() ? "done" : "failed");
     if (!done.ok()) ++failed;
   }
   if (failed > 0) return Error(Code::kBusy, fmt::format("Failed to unmount {} mount(s)", failed));
@@ -123,11 +125,12 @@ Option backend() {
 
 Result<std::string> locate_for_agentfs(const std::string& id_or_path) {
   Result<std::string> path = locate_agent(id_or_path);
-  if (path.ok()) return path;
+  if (path.ok() || path.error().code() == Code::kConflict) return path;
   if (is_agent_id(id_or_path)) {
-    return Error(Code::kNotFound, fmt::format("agent '{}' not found at '{}'", id_or_path, path_of_agent(id_or_path)));
+    return Error(Code::kNotFound,
+                 fmt::format("agent {} not found at {}", quote(id_or_path), quote(path_of_agent(id_or_path))));
   }
-  return Error(Code::kInvalid, fmt::format("invalid agent ID '{}': agent IDs {}", id_or_path, kIdRule));
+  return Error(Code::kInvalid, fmt::format("invalid agent ID {}: agent IDs {}", quote(id_or_path), kIdRule));
 }
 
 Status refuse_nfs(std::string_view backend) {

@@ -6,9 +6,11 @@
 
 #include "agent/locate.h"
 #include "agent/sessions.h"
+#include "base/path.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
+#include "cli/run/run_settings.h"
 #include "cli/show/text.h"
 
 namespace warren::cli {
@@ -26,7 +28,8 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.ignores_walls_when_joining = true;
   options.session = args.find("session");
   if (options.session && !is_agent_id(*options.session)) {
-    return Error(Code::kInvalid, fmt::format("Invalid session ID '{}'. Session IDs {}.", *options.session, kIdRule));
+    return Error(Code::kInvalid,
+                 fmt::format("Invalid session ID {}. Session IDs {}.", quote(*options.session), kIdRule));
   }
   if (args.has("allow")) options.allow = args.all("allow");
   if (args.has("no-default-allows") && args.has("allow-default")) {
@@ -37,6 +40,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.default_allows = DefaultAllows::kAgentFs;
     options.environment = EnvironmentBasis::kEverything;
   }
+  WARREN_TRY(take_settings(args, options));
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
   options.process_label = options.command.front();

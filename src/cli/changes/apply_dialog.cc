@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "changes/conflicts.h"
 #include "changes/patch.h"
 #include "cli/changes/changes_output.h"
@@ -28,7 +29,7 @@ Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChang
   return write_patch(overlay, {change}, [&](std::string_view text) -> Status {
     while (!text.empty()) {
       std::size_t end = text.find('\n');
-      context.err.line(printable_line(text.substr(0, end)));
+      context.err.line(printable_text(text.substr(0, end)));
       text = end == text.npos ? std::string_view() : text.substr(end + 1);
     }
     return Ok{};
@@ -39,7 +40,8 @@ enum class Answer { kYes, kNo, kAll, kQuit };
 
 Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const TreeChange& change,
                          const std::string* conflict, ApplyOptions& options) {
-  std::string line = change_line(context.err, change);
+  Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+  std::string line = change_line(context.err, change) + remarks_text(context.err, remarks);
   if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
   for (;;) {
     std::string answer = WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [d]iff [m]erge [a]ll [q]uit? ", line)));
@@ -62,7 +64,7 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
       default:
         context.err.line(
             "  y: write it; n: skip it; d: show it; m: merge it with the base's version; a: this and all "
-            "remaining changes without conflicts; q: quit and write nothing");
+            "remaining changes without conflicts, except files that run by themselves; q: quit and write nothing");
     }
   }
 }
@@ -82,15 +84,17 @@ Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const
     auto conflict = why.find(all[i].path);
     const std::string* reason = conflict == why.end() ? nullptr : conflict->second;
     if (takes_rest) {
-      if (reason == nullptr) chosen.take(i);
-      continue;
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, all[i]));
+      bool is_asked_always = !remarks.runs.empty();
+      if (!is_asked_always && reason == nullptr) chosen.take(i);
+      if (!is_asked_always) continue;
     }
     Answer answer = WARREN_TRY(ask_about(context, overlay, all[i], reason, options));
     if (answer == Answer::kQuit) {
       context.err.line("nothing was written");
       return false;
     }
-    takes_rest = answer == Answer::kAll;
+    takes_rest = takes_rest || answer == Answer::kAll;
     if (answer != Answer::kNo) chosen.take(i);
   }
   return true;

@@ -6,6 +6,7 @@
 
 #include "changes/changes.h"
 #include "changes/open_overlay.h"
+#include "changes/remarks.h"
 #include "cli/context.h"
 
 namespace warren::cli {
@@ -17,8 +18,11 @@ std::string_view change_word(TreeChangeKind kind);                     // "added
 std::string_view type_word_of(const TreeChange& change);               // "file"
 std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
 
-// One line of a file, made safe for a terminal; tabs are kept.
-std::string printable_line(std::string_view line);
+// The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
+std::string remarks_text(const Output& out, const Remarks& remarks);
+
+// Says on standard error that changes in .agentfs folders are not shown or applied, if there are any.
+void print_left_out_folders(Output& err, std::size_t count);
 
 // "3 added, 1 deleted", or "nothing".
 std::string summary_text(const ChangeSummary& sum);

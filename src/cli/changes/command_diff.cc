@@ -7,6 +7,7 @@
 #include "changes/changes.h"
 #include "changes/filter.h"
 #include "changes/patch.h"
+#include "changes/permission.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
@@ -18,7 +19,7 @@
 namespace warren::cli {
 namespace {
 
-Json change_json(const TreeChange& change) {
+Json change_json(const TreeChange& change, const Remarks& remarks) {
   Json json;
   json["change"] = change_word(change.kind);
   set_bytes(json, "path", change.path);
@@ -29,6 +30,7 @@ Json change_json(const TreeChange& change) {
     json["content_changed"] = change.is_content_changed;
     json["metadata_changed"] = change.is_metadata_changed;
   }
+  if (!remarks.list().empty()) json["remarks"] = remarks.list();
   if (change.before) json["before"] = attributes_json("path", change.base_path, *change.before);
   if (change.after) json["after"] = attributes_json("path", change.path, *change.after);
   return json;
@@ -81,7 +83,7 @@ void print_stat(Output& out, const std::vector<FileCounts>& counts) {
 
 void print_names(Output& out, const std::vector<TreeChange>& changes, char end) {
   for (const TreeChange& change : changes) {
-    out.write((end == '\0' ? change.path : out.name(change.path)) + end);
+    out.write(out.name(change.path) + end);
   }
 }
 
@@ -89,8 +91,8 @@ void print_names(Output& out, const std::vector<TreeChange>& changes, char end) 
 void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
   for (const TreeChange& change : changes) {
     std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
-    if (change.kind == TreeChangeKind::kRenamed) line += change.base_path + '\0';
-    out.write(line + change.path + '\0');
+    if (change.kind == TreeChangeKind::kRenamed) line += out.name(change.base_path) + '\0';
+    out.write(line + out.name(change.path) + '\0');
   }
 }
 
@@ -110,7 +112,7 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
                 : line.starts_with('-') ? Ink::kRed
                 : line.starts_with('@') ? Ink::kCyan
                                         : Ink::kPlain;
-      out.line(out.paint(ink, printable_line(line)));
+      out.line(out.paint(ink, printable_text(line)));
     }
     return out.status();
   });
@@ -120,9 +122,13 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
             const std::vector<TreeChange>& changes) {
   Output& out = context.out;
   char end = args.has("null") ? '\0' : '\n';
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   if (args.has("json")) {
     Json list = Json::array();
-    for (const TreeChange& change : changes) list.push_back(change_json(change));
+    for (const TreeChange& change : changes) {
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+      list.push_back(change_json(change, remarks));
+    }
     out.json(list);
   } else if (args.has("name-only")) {
     print_names(out, changes, end);
@@ -132,7 +138,10 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   } else if (!args.has("patch") && args.has("null")) {
     print_lines_null(out, changes);
   } else if (!args.has("patch")) {
-    for (const TreeChange& change : changes) out.line(change_line(out, change));
+    for (const TreeChange& change : changes) {
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+      out.line(change_line(out, change) + remarks_text(out, remarks));
+    }
   }
   if (args.has("patch") && !args.has("json")) WARREN_TRY(print_patch(out, overlay, changes));
   return out.status();
@@ -152,6 +161,7 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
         context.err.name(args.get("ID")));
   }
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
+  print_left_out_folders(context.err, leave_out_agent_folders(changes, args.all("PATH")));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }
@@ -173,7 +183,7 @@ std::map<std::string, std::string> agentfs_lines(const std::vector<TreeChange>& 
 Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
   const std::string& id = args.get("ID_OR_PATH");
   WARREN_TRY(locate_for_agentfs(id));
-  context.err.print("Using agent: {}\n", id);
+  context.err.print("Using agent: {}\n", context.err.name(id));
   {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = OpenMode::kReadOnly}, context.clock));
     if (!agent->overlay()) {
@@ -182,7 +192,7 @@ Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
     }
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
-  context.err.print("Base: {}\n", opened.overlay.base_path);
+  context.err.print("Base: {}\n", context.err.name(opened.overlay.base_path));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   if (changes.empty()) context.out.line("No changes");
   for (const auto& [path, line] : agentfs_lines(changes)) {
@@ -211,7 +221,9 @@ Command make_diff() {
       .summary = "Show an agent's changes to its base",
       .details =
           "Prints one line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
-          "directory or a link, and the path. Files that were only read do not appear. "
+          "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, and "
+          "files "
+          "that run by themselves. Files that were only read do not appear. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
       .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},

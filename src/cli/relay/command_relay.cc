@@ -40,7 +40,8 @@ namespace {
 
 constexpr std::string_view kDefaultSender = "Operator";
 
-Status check_is_registered(const relay::Root& root, const std::string& agent, const std::string& otherwise) {
+// The advice is added to the hint.
+Status check_is_registered(const relay::Root& root, const std::string& agent, std::string_view advice) {
   WARREN_TRY(relay::check_agent_name(agent));
   Result<Fd> home = relay::open_below(root.agents(), agent, O_PATH | O_DIRECTORY);
   if (home.ok()) return Ok{};
@@ -49,8 +50,9 @@ Status check_is_registered(const relay::Root& root, const std::string& agent, co
   std::vector<std::string> names = listed.ok() ? *listed : std::vector<std::string>();  // not everybody may list them
   std::string similar = nearest(agent, std::vector<std::string_view>(names.begin(), names.end()));
   std::string hint =
-      similar.empty() ? "`warren relay agents` lists the agents" : fmt::format("did you mean '{}'?", similar);
-  return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(agent)), hint + otherwise);
+      similar.empty() ? "`warren relay agents` lists the agents" : fmt::format("did you mean {}?", quote(similar));
+  if (!advice.empty()) hint += fmt::format("{} {}", similar.empty() ? ";" : "", advice);
+  return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(agent)), hint);
 }
 
 Result<std::unique_ptr<relay::Client>> make_relay_client(Context& context, relay::Root& root,
@@ -83,7 +85,7 @@ std::vector<Option> relay_sender_options(std::string_view help) {
 Result<std::unique_ptr<relay::Client>> open_relay_sender(Context& context, relay::Root& root, const Arguments& args) {
   const std::string& agent = args.get("from");
   bool may_register = args.has("register") || agent == kDefaultSender;
-  if (!may_register) WARREN_TRY(check_is_registered(root, agent, "; '--register' registers a new agent"));
+  if (!may_register) WARREN_TRY(check_is_registered(root, agent, "to register a new agent, add --register"));
   return make_relay_client(context, root, agent);
 }
 

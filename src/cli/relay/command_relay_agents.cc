@@ -35,11 +35,11 @@ Json agent_json(const relay::AgentRow& agent, const relay::Life* life) {
 }
 
 void show_agent(Context& context, const relay::AgentRow& agent, const relay::Life* life) {
-  context.out.print("{} {}", agent.name, agent.status);
+  context.out.print("{} {}", printable(agent.name), printable(agent.status));
   if (life != nullptr) {
     context.out.print(" {}", relay::name_of(life->state));
     if (life->has_process()) context.out.print(" pid {}", life->process.pid);
-    context.out.print(" by {}", life->spawner);
+    context.out.print(" by {}", printable(life->spawner));
     if (life->ended_at_us != 0) context.out.print(" ({})", printable(life->outcome));
   }
   if (!agent.home.empty()) context.out.print(" at {}", printable(agent.home));

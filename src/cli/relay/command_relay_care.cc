@@ -33,7 +33,7 @@ Result<Exit> run_dead_list(Context& context, const Arguments& args) {
   Json list = Json::array();
   for (const relay::DeadLetter& letter : letters) {
     if (args.has("json")) list.push_back(letter_json(letter));
-    else context.out.print("{} {} {}\n", letter.id, letter.message_id, printable(letter.reason));
+    else context.out.print("{} {} {}\n", letter.id, printable(letter.message_id), printable(letter.reason));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
@@ -90,7 +90,7 @@ Result<Requested> request(Context& context, const Arguments& args, std::string_v
 // Waits until the relay has carried out the operation, and fails if that failed. Whether another relay is running is
 // not known here.
 Status wait_for_end(Context& context, const Requested& requested, relay::Ledger& ledger, std::int64_t until_ns) {
-  const std::string hint = "the request stays, and a running relay carries it out: see `warren relay operations`";
+  const std::string hint = "the request is kept until a relay carries it out; `warren relay operations` lists it";
   const relay::Root& root = *requested.root;
   for (;;) {
     bool is_up = !requested.is_for_us || root.is_locked_by_other();  // first: it may end after it has carried it out
@@ -98,7 +98,8 @@ Status wait_for_end(Context& context, const Requested& requested, relay::Ledger&
     if (end && !end->error.empty()) return Error(Code::kUnavailable, printable(end->error));
     if (end) return Ok{};
     if (!is_up) return Error(Code::kUnavailable, fmt::format("no relay is running at {}", quote(root.path())), hint);
-    if (context.clock.monotonic_ns() > until_ns) return Error(Code::kTimeout, "the relay has not done it yet", hint);
+    if (context.clock.monotonic_ns() > until_ns)
+      return Error(Code::kTimeout, "timed out: the relay has not carried out the request yet", hint);
     ::poll(nullptr, 0, 10);
   }
 }
@@ -234,13 +235,13 @@ Command make_dead() {
                .handler = run_dead_show};
   std::vector<Option> waiting = {
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
-      {.name = "no-wait", .help = "only request it"}};
+      {.name = "no-wait", .help = "return at once; the relay does it later"}};
   Command again{
       .name = "redeliver",
       .summary = "Retry the delivery of a dead letter",
       .details =
-          "Returns once it is delivered, or waits for a recipient that is not active; the exit status is 1 if "
-          "it failed again.",
+          "Waits until the letter is delivered, or until it is queued for a recipient that is not active. The exit "
+          "status is 1 if the delivery fails again or takes longer than --timeout.",
       .positionals = {letter},
       .options = waiting,
       .handler = run_redeliver};

@@ -149,8 +149,8 @@ Json received_json(const relay::Received& received, const Json& attachments) {
 }
 
 void show(Context& context, const relay::Received& received, const Json& attachments) {
-  context.out.print("{} from {}", received.file, received.sender);
-  if (received.message.kind != "message") context.out.print(" ({})", received.message.kind);
+  context.out.print("{} from {}", context.out.name(received.file), context.out.name(received.sender));
+  if (received.message.kind != "message") context.out.print(" ({})", context.out.name(received.message.kind));
   if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
   context.out.print("\n");
   std::string_view body = received.message.body;
@@ -186,11 +186,12 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
                                   ? save_attachments(*client, received->message, args.find("save").value_or(""))
                                   : Result<Json>(received.error());
       if (!attached.ok()) {  // leave it, and continue with the next
-        context.err.print("{}: {}: {}\n", context.root.name, file, printable(attached.error().message()));
+        context.err.print("{}: {}: {}\n", context.root.name, context.err.name(file),
+                          printable(attached.error().message()));
         exit = Exit::kFailed;
         continue;
       }
-      if (args.has("json")) context.out.line(dump_json(received_json(*received, *attached)));
+      if (args.has("json")) context.out.json_line(received_json(*received, *attached));
       else show(context, *received, *attached);
       if (args.has("take")) WARREN_TRY(client->take(file));
     }

@@ -208,7 +208,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
     return exit;
   }
   context.out.print("{}\n", is_up ? "up" : "down");
-  for (const std::string& problem : stats.problems) context.out.print("problem: {}\n", problem);
+  for (const std::string& problem : stats.problems) context.out.print("problem: {}\n", printable(problem));
   if (!stats.metrics.empty()) context.out.print("metrics: http://{}/metrics\n", stats.metrics);
   for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
   for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);

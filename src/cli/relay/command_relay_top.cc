@@ -46,7 +46,7 @@ class Screen {
 
  private:
   void write(std::string_view text) {
-    out_.write(text);
+    out_.raw(text);
     out_.finish().ignore("the loop checks for errors");
   }
 

@@ -20,9 +20,9 @@ namespace warren::cli {
 namespace {
 
 Result<std::string> layer_of(const Arguments& args) {
-  std::optional<std::string> base = args.find("base");
-  if (!base) return home_layer_file(HomeLayerScope::kShared, "");
-  std::string canonical = WARREN_TRY(canonical_host_path(*base).within("--base"));
+  std::optional<std::string> project = args.find("project");
+  if (!project) return home_layer_file(HomeLayerScope::kShared, "");
+  std::string canonical = WARREN_TRY(canonical_host_path(*project).within("--project"));
   return home_layer_file(HomeLayerScope::kProject, canonical);
 }
 
@@ -30,7 +30,7 @@ Result<std::string> existing_layer_of(const Arguments& args) {
   std::string file = WARREN_TRY(layer_of(args));
   if (WARREN_TRY(find_host_file(file))) return file;
   return Error(Code::kNotFound, fmt::format("no run has used this layer yet: {} does not exist", quote(file)),
-               args.has("base") ? "`warren run --home-layer project` creates it" : "`warren run` creates it");
+               args.has("project") ? "`warren run --home-layer project` creates it" : "`warren run` creates it");
 }
 
 Result<std::uint64_t> size_of_layer(const std::string& file) {
@@ -72,7 +72,20 @@ Result<Exit> run_home_diff(Context& context, const Arguments& args) {
   return make_diff().handler(context, forwarded);
 }
 
-// A run does not see most of the home, and may have created a file where the home has one.
+// A run does not see most of the home: it may have created a file where the home has one, or removed a directory that
+// has more in it than it saw.
+Result<bool> touches_hidden(const AgentOverlay& overlay, const PathView& view, const TreeChange& change) {
+  std::string_view base_path = std::string_view(change.base_path).substr(1);
+  if (change.kind == TreeChangeKind::kDeleted) return !view.shows(base_path);
+  bool moves_dir = change.kind == TreeChangeKind::kRenamed && change.before && change.before->is_directory();
+  if (moves_dir && !view.shows_all(base_path)) return true;
+  bool replaces = change.before && change.after && !change.seen && !change.before->is_directory();
+  if (!replaces || view.shows(base_path)) return false;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::optional<std::string> ancestor = WARREN_TRY(overlay.upper.find_ancestor(change.after->inode));
+  return !ancestor;  // with one, it was seen: by a run with --home all
+}
+
 Status refuse_unseen(const std::string& file, const std::vector<std::string>& patterns, Clock& clock) {
   OverlayAgent opened = WARREN_TRY(open_overlay(file, OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(patterns)));
@@ -80,15 +93,13 @@ Status refuse_unseen(const std::string& file, const std::vector<std::string>& pa
   usual.home = opened.overlay.base_path;
   std::shared_ptr<const PathView> view = make_home_view(usual).view;
   for (const TreeChange& change : changes) {
-    bool replaces = change.before && change.after && !change.seen && !change.before->is_directory();
-    if (!replaces || view->shows(std::string_view(change.path).substr(1))) continue;
-    auto unit = WARREN_TRY(opened.overlay.upper.begin(UnitAccess::kRead));
-    if (WARREN_TRY(opened.overlay.upper.find_ancestor(change.after->inode))) continue;  // it was seen, with --home all
-    return Error(Code::kConflict,
-                 fmt::format("{} is hidden from runs: applying this change would replace your file with one that was "
-                             "made without seeing it",
-                             quote(opened.overlay.base_path + change.path)),
-                 "name other paths, or write the change elsewhere with --to DIR");
+    if (!WARREN_TRY(touches_hidden(opened.overlay, *view, change))) continue;
+    return Error(
+        Code::kConflict,
+        fmt::format("{} is or contains something that is hidden from runs, and this change would replace, move "
+                    "or delete it unseen",
+                    quote(opened.overlay.base_path + change.base_path)),
+        "name other paths, or write the change elsewhere with --to DIR");
   }
   return Ok{};
 }
@@ -127,16 +138,16 @@ Result<Exit> run_home_reset(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Option base_option() {
-  return {.name = "base",
+Option project_option() {
+  return {.name = "project",
           .value = "DIR",
           .help = "the layer that `run --home-layer project` keeps for this directory [default: the shared one]",
           .suggest = Suggest::kHostDirs};
 }
 
-std::vector<Option> with_base(std::vector<Option> options) {
+std::vector<Option> with_project(std::vector<Option> options) {
   std::erase_if(options, [](const Option& option) { return option.name == "as-branch"; });
-  options.push_back(base_option());
+  options.push_back(project_option());
   return options;
 }
 
@@ -152,14 +163,14 @@ Command make_home() {
                .summary = "Show where the layer is, and how much is in it",
                .details = "",
                .positionals = {},
-               .options = {base_option(), json_option()},
+               .options = {project_option(), json_option()},
                .subcommands = {},
                .handler = run_home_show};
   Command diff{.name = "diff",
                .summary = "Show what runs changed in your home directory",
                .details = "Prints the changes as `warren diff` does.",
                .positionals = {any},
-               .options = with_base(make_diff().options),
+               .options = with_project(make_diff().options),
                .subcommands = {},
                .handler = run_home_diff};
   Command apply{.name = "apply",
@@ -168,14 +179,14 @@ Command make_home() {
                     "Works as `warren apply`. Look at the changes first: shells, package managers and agents execute "
                     "much of what is in a home directory. Files that are hidden from runs are never replaced.",
                 .positionals = {some},
-                .options = with_base(make_apply().options),
+                .options = with_project(make_apply().options),
                 .subcommands = {},
                 .handler = run_home_apply};
   Command reset{.name = "reset",
                 .summary = "Drop what runs changed in your home directory",
                 .details = "Without PATH the whole layer is removed, which is refused while a run uses it.",
                 .positionals = {any},
-                .options = with_base(make_discard().options),
+                .options = with_project(make_discard().options),
                 .subcommands = {},
                 .handler = run_home_reset};
   return {

@@ -1,7 +1,8 @@
+#include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
-#include "os/host_files.h"
+#include "cli/run/run_settings.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
 
@@ -10,33 +11,6 @@ namespace {
 
 std::vector<std::string> list_of(const Arguments& args, std::string_view name) {
   return args.has(name) ? args.all(name) : std::vector<std::string>();
-}
-
-constexpr std::size_t kEnvironmentFileBytes = std::size_t{1} << 20;
-
-// A variable given by itself counts more than one of a file.
-Result<std::vector<AskedVariable>> asked_variables(const Arguments& args) {
-  std::vector<AskedVariable> all;
-  for (const std::string& path : list_of(args, "env-file")) {
-    std::string text = WARREN_TRY(read_host_file(path, kEnvironmentFileBytes).within("--env-file"));
-    std::vector<AskedVariable> some = WARREN_TRY(parse_environment_file(text, path).within("--env-file"));
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  for (const std::string& word : list_of(args, "env")) {
-    AskedVariable one = WARREN_TRY(parse_variable(word).within("--env"));
-    all.push_back(std::move(one));
-  }
-  return all;
-}
-
-Result<NetworkChoice> asked_network(const Arguments& args) {
-  std::vector<std::string> words = list_of(args, "net");
-  if (args.has("no-network")) {
-    if (!words.empty()) return Error(Code::kInvalid, "--no-network and --net cannot be used together");
-    words = {"none"};
-  }
-  if (words.empty()) return NetworkChoice{};
-  return parse_network(words).within("--net");
 }
 
 // Fails with the exit status of our own failures, which differs from the command's.
@@ -49,6 +23,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
   RunOptions options;
   options.session = args.find("session");
+  if (options.session) options.session = std::string(session_id_of(*options.session));
   options.base = args.find("base");
   options.allow = list_of(args, "allow");
   options.read = list_of(args, "read");
@@ -58,13 +33,8 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (auto layer = args.find("home-layer")) {
     options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
   }
-  Result<NetworkChoice> network = asked_network(args);
-  if (!network.ok()) return refuse_run(context, network.error());
-  options.network = *std::move(network);
-  options.has_asked_for_network = args.has("net") || args.has("no-network");
-  Result<std::vector<AskedVariable>> variables = asked_variables(args);
-  if (!variables.ok()) return refuse_run(context, variables.error());
-  options.variables = *std::move(variables);
+  Status settings = take_settings(args, options);
+  if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
@@ -75,7 +45,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_run() {
-  return {
+  Command run{
       .name = "run",
       .summary = "Run a command in a sandbox, on a copy-on-write view of a directory",
       .details =
@@ -115,28 +85,13 @@ Command make_run() {
             .help = "hide PATH from the command",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
-           {.name = "env",
-            .value = "NAME[=VALUE]",
-            .help = "pass this variable of your environment, or set it",
-            .is_list = true},
-           {.name = "env-file",
-            .value = "FILE",
-            .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
-            .suggest = Suggest::kHostFiles,
-            .is_list = true},
-           {.name = "net",
-            .value = "HOST",
-            .help = "let the command reach only HOST, *.HOST, HOST:PORT, an address, or a set of hosts (agents, npm, "
-                    "pypi, crates, github, debian); or all, or none",
-            .is_list = true},
-           {.name = "no-network", .help = "the same as --net none: no network except a private loopback"},
            {.name = "home",
             .value = "VIEW",
             .help = "what the command sees of your home directory: tools and settings, or all but secrets",
             .choices = {"tools", "all"}},
            {.name = "home-layer",
             .value = "SCOPE",
-            .help = "where changes to your home directory are kept: in one layer for all runs, or one for this base",
+            .help = "where changes to your home directory are kept: one layer for all runs, or one for this base",
             .choices = {"shared", "project"}},
            {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
@@ -145,6 +100,10 @@ Command make_run() {
            {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
       .subcommands = {},
       .handler = run_run};
+  for (const std::vector<Option>& more : {environment_options(), network_options(), limit_options()}) {
+    run.options.insert(run.options.end(), more.begin(), more.end());
+  }
+  return run;
 }
 
 }  // namespace warren::cli

@@ -125,6 +125,7 @@ class RunReport final : public RunObserver {
     if (!facts.held_back.empty()) {
       err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));
     }
+    for (const std::string& line : facts.limits.lines()) err_.line(line);
     err_.line("system-call filter: yes");
     int abi = landlock_abi();
     err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not support it");
@@ -159,10 +160,10 @@ class RunReport final : public RunObserver {
     } else {
       on_failure(counts.error());
     }
-    err_.line(fmt::format("  warren diff {}            show the changes", id));
-    err_.line(fmt::format("  warren apply {}           write them to the base", id));
-    err_.line(fmt::format("  warren discard {}         drop them", id));
-    err_.line(fmt::format("  warren run --session {}   continue", id));
+    err_.line(fmt::format("  warren diff session:{}      show the changes", id));
+    err_.line(fmt::format("  warren apply session:{}     write them to the base", id));
+    err_.line(fmt::format("  warren discard session:{}   drop them", id));
+    err_.line(fmt::format("  warren run --session {}     continue", id));
   }
 
   Context& context_;

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "cli/show/text.h"
+#include "base/printable.h"
 #include "os/error.h"
 #include "os/terminal.h"
 
@@ -26,29 +26,64 @@ std::string_view code_of(Ink ink) {
   return "";
 }
 
+constexpr std::string_view kPlainAgain = "\x1b[0m";
+
+// The length of the colour code at the start of the text; 0 if there is none.
+std::size_t colour_length(std::string_view text) {
+  if (text.starts_with(kPlainAgain)) return kPlainAgain.size();
+  for (Ink ink : {Ink::kBold, Ink::kRed, Ink::kGreen, Ink::kYellow, Ink::kBlue, Ink::kCyan}) {
+    if (text.starts_with(code_of(ink))) return code_of(ink).size();
+  }
+  return 0;
+}
+
 }  // namespace
 
-Output::Output(int fd, Colour colour, Buffering buffering)
+Output::Output(int fd, Colour colour, Stream stream)
     : fd_(fd),
       is_terminal_(warren::is_terminal(fd)),
+      is_guarded_(is_terminal_ || stream == Stream::kMessages),
       colours_(is_terminal_ && colour == Colour::kOnTerminal),
-      buffer_bytes_(buffering == Buffering::kNone ? 1 : kBufferBytes) {}
+      buffer_bytes_(stream == Stream::kMessages ? 1 : kBufferBytes) {}
 
 void Output::write(std::string_view text) {
+  if (is_guarded_) raw(guarded(text));
+  else raw(text);
+}
+
+void Output::raw(std::string_view bytes) {
   if (!status_.ok()) return;
-  buffer_ += text;
+  buffer_ += bytes;
   if (buffer_.size() >= buffer_bytes_) flush();
 }
 
 void Output::line(std::string_view text) { write(std::string(text) + "\n"); }
 
-void Output::json(const Json& value) { line(dump_json_pretty(value)); }
+// Escaped by JSON's own rules, so that it stays JSON on a terminal.
+void Output::json(const Json& value) { raw(printable_json(dump_json_pretty(value)) + "\n"); }
 
-std::string Output::name(std::string_view bytes) const { return is_terminal_ ? printable(bytes) : std::string(bytes); }
+void Output::json_line(const Json& value) { raw(printable_json(dump_json(value)) + "\n"); }
+
+std::string Output::name(std::string_view bytes) const { return is_guarded_ ? printable(bytes) : std::string(bytes); }
+
+// Everything but our own colours.
+std::string Output::guarded(std::string_view text) const {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t escape = colours_ ? text.find('\x1b') : text.npos;
+    out += printable_text(text.substr(0, escape));
+    if (escape == text.npos) break;
+    text.remove_prefix(escape);
+    std::size_t colour = colour_length(text);
+    out += colour > 0 ? std::string(text.substr(0, colour)) : printable(text.substr(0, 1));
+    text.remove_prefix(colour > 0 ? colour : 1);
+  }
+  return out;
+}
 
 std::string Output::paint(Ink ink, std::string_view text) const {
   if (!colours_ || ink == Ink::kPlain) return std::string(text);
-  return fmt::format("{}{}\x1b[0m", code_of(ink), text);
+  return fmt::format("{}{}{}", code_of(ink), text, kPlainAgain);
 }
 
 Status Output::finish() {

@@ -13,14 +13,18 @@
 namespace warren::cli {
 
 enum class Colour { kNever, kOnTerminal };
-enum class Buffering { kNone, kLarge };  // kNone: for messages, which must appear at once
+enum class Stream { kData, kMessages };  // messages appear at once, and are always printable
 enum class Ink { kPlain, kBold, kRed, kGreen, kYellow, kBlue, kCyan };
 
+// On a terminal, and in messages wherever they go, text is made printable (base/printable.h) except for line ends, tabs
+// and colours from paint(): whatever a command forgets to escape cannot control the terminal. Only raw() writes bytes
+// as they are. Names need name() all the same, because a line end in a name could pretend to be the next line.
+//
 // A write error is kept and returned by finish(). Commands with much output check status() now and then, so that
 // they stop early.
 class Output {
  public:
-  Output(int fd, Colour colour, Buffering buffering);
+  Output(int fd, Colour colour, Stream stream);
 
   void write(std::string_view text);
   void line(std::string_view text);
@@ -28,9 +32,11 @@ class Output {
   void print(fmt::format_string<Values...> format, Values&&... values) {
     write(fmt::format(format, std::forward<Values>(values)...));
   }
-  void json(const Json& value);  // indented, with a line end
+  void json(const Json& value);       // indented, with a line end
+  void json_line(const Json& value);  // in one line
+  void raw(std::string_view bytes);   // the content of a file, or a screen that we draw
 
-  // A name as it may be shown: raw, but with control characters escaped if this is a terminal.
+  // A name within a line: as it is, but printable on a terminal and in messages.
   std::string name(std::string_view bytes) const;
   std::string paint(Ink ink, std::string_view text) const;
 
@@ -40,10 +46,12 @@ class Output {
   Status finish();
 
  private:
+  std::string guarded(std::string_view text) const;
   void flush();
 
   int fd_;
   bool is_terminal_;
+  bool is_guarded_;
   bool colours_;
   std::size_t buffer_bytes_;
   bool reader_is_gone_ = false;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/path.h"
+#include "base/utf8.h"
 
 namespace warren::cli {
 namespace {
@@ -15,17 +15,12 @@ bool is_continuation(char c) { return (static_cast<std::uint8_t>(c) & 0xC0U) == 
 }  // namespace
 
 bool is_utf8(std::string_view bytes) {
-  // quote() escapes invalid UTF-8 and control characters, and nothing else.
-  std::string without_controls(bytes);
-  std::replace_if(
-      without_controls.begin(), without_controls.end(),
-      [](char c) { return static_cast<std::uint8_t>(c) < 0x20U || c == 0x7F; }, ' ');
-  return quote(without_controls).size() == bytes.size() + 2;
-}
-
-std::string printable(std::string_view bytes) {
-  std::string quoted = quote(bytes);
-  return quoted.substr(1, quoted.size() - 2);
+  while (!bytes.empty()) {
+    std::size_t length = utf8_length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
 }
 
 void set_bytes(Json& object, std::string_view key, std::string_view bytes) {

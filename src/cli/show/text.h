@@ -1,4 +1,4 @@
-// Makes arbitrary bytes safe for a terminal or for JSON.
+// Columns of text, and arbitrary bytes in JSON.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,11 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/printable.h"
 
 namespace warren::cli {
 
 bool is_utf8(std::string_view bytes);
-
-// Escapes control characters and invalid UTF-8 as \xNN, so that a name cannot control the terminal.
-std::string printable(std::string_view bytes);
 
 // Sets object[key]. If the bytes are not UTF-8, also sets object[key_hex] to them in hexadecimal.
 void set_bytes(Json& object, std::string_view key, std::string_view bytes);

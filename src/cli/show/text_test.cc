@@ -13,11 +13,6 @@ TEST(Text, Utf8IsDistinguishedFromOtherBytes) {
   EXPECT_FALSE(is_utf8("\xc0\xaf"));  // an overlong '/'
 }
 
-TEST(Text, ATerminalGetsNoControlCharacters) {
-  EXPECT_EQ(printable("a\x1b[31mb\nc\x7f\xff"), "a\\x1b[31mb\\x0ac\\x7f\\xff");
-  EXPECT_EQ(printable("späße"), "späße");
-}
-
 TEST(Text, JsonGetsBytesThatAreNotUtf8InHexadecimal) {
   Json object;
   set_bytes(object, "name", "ok");

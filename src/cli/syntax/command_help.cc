@@ -22,7 +22,7 @@ Result<Exit> run_help(Context& context, const Arguments& args) {
     if (next == nullptr) {
       std::string meant = nearest(word, known);
       return refuse(context, fmt::format("unknown command {}{}", quote(word),
-                                         meant.empty() ? "" : fmt::format("\nhint: did you mean '{}'?", meant)));
+                                         meant.empty() ? "" : fmt::format("\nhint: did you mean {}?", quote(meant))));
     }
     path.push_back(next);
   }

@@ -22,7 +22,7 @@ std::string message(const UsageError& error) {
     case Mistake::kUnknownCommand: return fmt::format("unknown command {}", quote(error.subject));
     case Mistake::kUnknownOption: return fmt::format("unknown option {}", quote(error.subject));
     case Mistake::kUnexpected: return fmt::format("unexpected argument {}", quote(error.subject));
-    case Mistake::kMissingCommand: return fmt::format("'{}' needs a command", error.path.back()->name);
+    case Mistake::kMissingCommand: return fmt::format("{} needs a command", quote(error.path.back()->name));
     case Mistake::kMissingArgument: return fmt::format("missing argument {}", error.subject);
     case Mistake::kMissingValue: return fmt::format("'--{}' needs a value", error.option->name);
     case Mistake::kUnwantedValue: return fmt::format("'--{}' takes no value", error.option->name);
@@ -37,7 +37,7 @@ std::string message(const UsageError& error) {
 }
 
 std::string hint(const UsageError& error) {
-  if (!error.suggestion.empty()) return fmt::format("did you mean '{}'?", error.suggestion);
+  if (!error.suggestion.empty()) return fmt::format("did you mean {}?", quote(error.suggestion));
   bool is_dashed = error.mistake == Mistake::kUnknownOption;
   if (is_dashed) return fmt::format("to pass {} as an argument, put '--' before it", quote(error.subject));
   if (error.mistake == Mistake::kMissingValue && !error.subject.empty()) {
@@ -79,23 +79,23 @@ std::string message_clap(const UsageError& error) {
                       : error.positionals.empty() ? ""
                                                   : spelled(*error.positionals.front(), Dialect::kAgentFs);
   switch (error.mistake) {
-    case Mistake::kUnknownCommand: return fmt::format("unrecognized subcommand '{}'", error.subject);
+    case Mistake::kUnknownCommand: return fmt::format("unrecognized subcommand {}", quote(error.subject));
     case Mistake::kUnknownOption:
-    case Mistake::kUnexpected: return fmt::format("unexpected argument '{}' found", error.subject);
+    case Mistake::kUnexpected: return fmt::format("unexpected argument {} found", quote(error.subject));
     case Mistake::kMissingArgument: {
       std::string out = "the following required arguments were not provided:";
       for (const Positional* missing : error.positionals) out += "\n  " + spelled(*missing, Dialect::kAgentFs);
       return out;
     }
     case Mistake::kMissingValue:
-      return fmt::format("a value is required for '{}' but none was supplied{}", where, choices_line(error));
+      return fmt::format("a value is required for {} but none was supplied{}", quote(where), choices_line(error));
     case Mistake::kUnwantedValue:
-      return fmt::format("unexpected value '{}' for '{}' found; no more were expected", error.subject, where);
-    case Mistake::kRepeated: return fmt::format("the argument '{}' cannot be used multiple times", where);
+      return fmt::format("unexpected value {} for {} found; no more were expected", quote(error.subject), quote(where));
+    case Mistake::kRepeated: return fmt::format("the argument {} cannot be used multiple times", quote(where));
     case Mistake::kMissingCommand: return "";
     case Mistake::kBadValue: break;
   }
-  std::string start = fmt::format("invalid value '{}' for '{}'", error.subject, where);
+  std::string start = fmt::format("invalid value {} for {}", quote(error.subject), quote(where));
   if (!choices_of(error).empty()) return start + choices_line(error);
   return fmt::format("{}: {}", start, integer_problem(error.subject));
 }
@@ -104,10 +104,10 @@ std::string tip_clap(const UsageError& error) {
   std::string_view what = error.mistake == Mistake::kUnknownCommand  ? "subcommand"
                           : error.mistake == Mistake::kUnknownOption ? "argument"
                                                                      : "value";
-  if (!error.suggestion.empty()) return fmt::format("a similar {} exists: '{}'", what, error.suggestion);
+  if (!error.suggestion.empty()) return fmt::format("a similar {} exists: {}", what, quote(error.suggestion));
   bool takes_words = !error.path.back()->positionals.empty();
   if (error.mistake == Mistake::kUnknownOption && takes_words) {
-    return fmt::format("to pass '{0}' as a value, use '-- {0}'", error.subject);
+    return fmt::format("to pass {} as a value, use {}", quote(error.subject), quote("-- " + error.subject));
   }
   return "";
 }

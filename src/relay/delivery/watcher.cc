@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "os/dir_reader.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -95,7 +96,7 @@ Status Watcher::watch(int file, std::uint32_t events, Watch what) {
   std::string path = fmt::format("/proc/self/fd/{}", file);
   int id = ::inotify_add_watch(inotify_.get(), path.c_str(), events);
   if (id < 0) {
-    return Error(Code::kLimit, fmt::format("{}: watch a directory of '{}'", std::strerror(errno), what.agent),
+    return Error(Code::kLimit, fmt::format("{}: watch a directory of {}", std::strerror(errno), quote(what.agent)),
                  "raise fs.inotify.max_user_watches");
   }
   watches_[id] = std::move(what);

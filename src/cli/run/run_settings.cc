@@ -1,0 +1,157 @@
+#include "cli/run/run_settings.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "cli/syntax/values.h"
+#include "os/host_files.h"
+#include "session/run_preferences.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kEnvironmentFileBytes = std::size_t{1} << 20;
+
+std::vector<std::string> words_of(const Arguments& args, std::string_view name) {
+  return args.has(name) ? args.all(name) : std::vector<std::string>();
+}
+
+// A variable given by itself counts more than one of a file.
+Result<std::vector<AskedVariable>> asked_variables(const Arguments& args) {
+  std::vector<AskedVariable> all;
+  for (const std::string& path : words_of(args, "env-file")) {
+    std::string text = WARREN_TRY(read_host_file(path, kEnvironmentFileBytes).within("--env-file"));
+    std::vector<AskedVariable> some = WARREN_TRY(parse_environment_file(text, path).within("--env-file"));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  for (const std::string& word : words_of(args, "env")) {
+    AskedVariable one = WARREN_TRY(parse_variable(word).within("--env"));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Result<NetworkChoice> asked_network(const Arguments& args) {
+  std::vector<std::string> words = words_of(args, "net");
+  if (args.has("no-network")) {
+    if (!words.empty()) return Error(Code::kInvalid, "--no-network and --net cannot be used together");
+    words = {"none"};
+  }
+  if (words.empty()) return NetworkChoice{};
+  return parse_network(words).within("--net");
+}
+
+Error too_small(std::string_view word) { return {Code::kInvalid, fmt::format("{} is too small", quote(word))}; }
+
+Result<std::uint64_t> size_limit(const std::string& word) {
+  std::uint64_t bytes = WARREN_TRY(parse_size(word));
+  if (bytes == 0) return too_small(word);
+  return bytes;
+}
+
+Result<std::uint64_t> count_limit(const std::string& word) {
+  std::int64_t count = WARREN_TRY(parse_count(word));
+  if (count == 0) return too_small(word);
+  return static_cast<std::uint64_t>(count);
+}
+
+Result<std::uint64_t> time_limit(const std::string& word) {
+  std::chrono::milliseconds time = WARREN_TRY(parse_duration(word));
+  if (time < std::chrono::seconds(1)) return too_small(word);
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+}
+
+using Parser = Result<std::uint64_t> (*)(const std::string&);
+
+Status set_limit(std::optional<std::uint64_t>& limit, const std::optional<std::string>& word, Parser parse,
+                 std::string_view name) {
+  if (!word || limit) return Ok{};
+  limit = WARREN_TRY(parse(*word).within(name));
+  return Ok{};
+}
+
+Status take_limits(const Arguments& args, RunLimits& limits) {
+  auto given = [&](std::string_view name) { return args.has(name) ? args.find(name) : std::nullopt; };
+  WARREN_TRY(set_limit(limits.memory_bytes, given("memory"), size_limit, "--memory"));
+  WARREN_TRY(set_limit(limits.processes, given("processes"), count_limit, "--processes"));
+  WARREN_TRY(set_limit(limits.cpu_seconds, given("cpu-time"), time_limit, "--cpu-time"));
+  return set_limit(limits.disk_bytes, given("disk"), size_limit, "--disk");
+}
+
+// A listed variable that is not set is no mistake.
+void add_variables(const RunPreferences& preferences, RunOptions& options) {
+  std::vector<AskedVariable> listed;
+  for (const std::string& name : preferences.env) {
+    if (std::getenv(name.c_str()) != nullptr) listed.push_back({name, std::nullopt});
+  }
+  options.variables.insert(options.variables.begin(), listed.begin(), listed.end());
+}
+
+Status take_preferences(RunOptions& options) {
+  std::error_code failed;
+  std::string asked = options.base.value_or(std::filesystem::current_path(failed).string());
+  Result<std::string> base = canonical_host_path(asked);
+  if (!base.ok()) return Ok{};  // the run reports it
+  RunPreferences preferences = WARREN_TRY(load_preferences(*base));
+  add_variables(preferences, options);
+  std::string file = quote(WARREN_TRY(preferences_file()));
+  if (preferences.net && !options.has_asked_for_network) {
+    options.network = WARREN_TRY(parse_network(*preferences.net).within(file + ": net"));
+  }
+  WARREN_TRY(set_limit(options.limits.memory_bytes, preferences.memory, size_limit, file + ": memory"));
+  WARREN_TRY(set_limit(options.limits.processes, preferences.processes, count_limit, file + ": processes"));
+  WARREN_TRY(set_limit(options.limits.cpu_seconds, preferences.cpu_time, time_limit, file + ": cpu-time"));
+  return set_limit(options.limits.disk_bytes, preferences.disk, size_limit, file + ": disk");
+}
+
+}  // namespace
+
+Status take_settings(const Arguments& args, RunOptions& options) {
+  options.variables = WARREN_TRY(asked_variables(args));
+  options.network = WARREN_TRY(asked_network(args));
+  options.has_asked_for_network = args.has("net") || args.has("no-network");
+  WARREN_TRY(take_limits(args, options.limits));
+  options.has_asked_for_limits = options.limits != RunLimits{};
+  return take_preferences(options);
+}
+
+std::vector<Option> environment_options() {
+  return {{.name = "env",
+           .value = "NAME[=VALUE]",
+           .help = "pass this variable of your environment, or set it",
+           .is_list = true},
+          {.name = "env-file",
+           .value = "FILE",
+           .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
+           .suggest = Suggest::kHostFiles,
+           .is_list = true}};
+}
+
+std::vector<Option> network_options() {
+  return {
+      {.name = "net",
+       .value = "HOST",
+       .help = "let the command reach only HOST, *.HOST, HOST:PORT, an address, or a set of hosts (agents, npm, pypi, "
+               "crates, github, debian); or all, or none",
+       .is_list = true},
+      {.name = "no-network", .help = "the same as --net none: no network except a private loopback"}};
+}
+
+std::vector<Option> limit_options() {
+  return {{.name = "memory", .value = "SIZE", .help = "the memory that the command may use", .kind = ValueKind::kSize},
+          {.name = "processes",
+           .value = "N",
+           .help = "how many processes and threads it may have [default: 32768]",
+           .kind = ValueKind::kCount},
+          {.name = "cpu-time",
+           .value = "TIME",
+           .help = "the processor time that each process may use",
+           .kind = ValueKind::kDuration},
+          {.name = "disk", .value = "SIZE", .help = "how much it may store", .kind = ValueKind::kSize}};
+}
+
+}  // namespace warren::cli
