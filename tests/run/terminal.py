@@ -95,7 +95,7 @@ class Terminal(unittest.TestCase):
         return screen.expect(re.escape(PROMPT))
 
     def inner_shell(self):
-        screen = self.screen(*self.world.words("run", "--session", "t", "--", *SHELL))
+        screen = self.screen(*self.world.words("run", "--env", "PS1", "--session", "t", "--", *SHELL))
         return screen, self.prompt(screen)
 
     def outer_shell(self):

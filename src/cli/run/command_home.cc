@@ -75,7 +75,8 @@ Result<Exit> run_home_diff(Context& context, const Arguments& args) {
 // A run does not see most of the home: it may have created a file where the home has one, or removed a directory that
 // has more in it than it saw.
 Result<bool> touches_hidden(const AgentOverlay& overlay, const PathView& view, const TreeChange& change) {
-  std::string_view base_path = std::string_view(change.base_path).substr(1);
+  const std::string& in_base = change.base_path.empty() ? change.path : change.base_path;  // empty: it was added
+  std::string_view base_path = std::string_view(in_base).substr(1);
   if (change.kind == TreeChangeKind::kDeleted) return !view.shows(base_path);
   bool moves_dir = change.kind == TreeChangeKind::kRenamed && change.before && change.before->is_directory();
   if (moves_dir && !view.shows_all(base_path)) return true;
@@ -98,7 +99,7 @@ Status refuse_unseen(const std::string& file, const std::vector<std::string>& pa
         Code::kConflict,
         fmt::format("{} is or contains something that is hidden from runs, and this change would replace, move "
                     "or delete it unseen",
-                    quote(opened.overlay.base_path + change.base_path)),
+                    quote(opened.overlay.base_path + (change.base_path.empty() ? change.path : change.base_path))),
         "name other paths, or write the change elsewhere with --to DIR");
   }
   return Ok{};

@@ -49,6 +49,15 @@ std::vector<std::string> variables_of(const HostUser& user) {
   return out;
 }
 
+// `warren run` passes on few variables by itself. These were chosen by the configuration. By name only: values of other
+// processes' arguments can be read by everybody.
+void pass_through_run(ChildSpec& spec) {
+  std::vector<std::string> words;
+  for (const std::string& one : spec.env) words.insert(words.end(), {"--env", std::string(name_part(one))});
+  constexpr std::ptrdiff_t kAfterRun = 2;
+  spec.argv.insert(spec.argv.begin() + kAfterRun, words.begin(), words.end());
+}
+
 bool has_dot_dot(std::string_view path) {
   std::string padded = fmt::format("/{}/", path);
   return padded.find("/../") != padded.npos;
@@ -246,6 +255,7 @@ Result<Prepared> Launcher::prepare(const SpawnRequest& request, std::string_view
     out.spec.user = WARREN_TRY(find_host_user(user));
   }
   out.spec.env = make_env(request, token, out, state_version);
+  if (cli->is_sandboxed) pass_through_run(out.spec);
   out.spec.log = WARREN_TRY(open_log(request.name));
   return out;
 }
