@@ -75,13 +75,14 @@ TEST_F(PlanTest, TheHomeIsALayerAndSecretsAreHidden) {
 }
 
 TEST_F(PlanTest, OfTheHomeOnlyToolsAndSettingsAreShown) {
-  std::filesystem::create_directories(home_ + "/.cargo");
+  std::filesystem::create_directories(home_ + "/.cargo/bin");
   std::ofstream(home_ + "/notes") << "x";
   Plan made = plan();
   ASSERT_TRUE(made.home);
   const PathView& view = *made.home->shown.view;
   EXPECT_TRUE(view.shows(".gitconfig"));
-  EXPECT_TRUE(view.shows(".cargo/bin/tool"));  // though it does not exist yet: its directory is not filtered
+  EXPECT_TRUE(view.shows(".cargo/bin/later"));  // its directory has no hidden names
+  EXPECT_FALSE(view.shows(".cargo/later"));     // this one has
   EXPECT_TRUE(view.shows("project"));
   EXPECT_FALSE(view.shows("project/file"));  // the base is mounted there
   EXPECT_FALSE(view.shows("notes"));
@@ -232,7 +233,8 @@ TEST_F(PlanTest, ADirectoryOfSecretsIsListedWhereItShowsAndNobodyMayWriteIntoIt)
   options_.homes = {root_ + "/other", home_};       // not the one that has a layer
   options_.home_view = HomeView::kAll;
   options_.read = {home_};
-  EXPECT_EQ(plan().paths_of(Kind::kListed), (std::vector{home_, home_ + "/.config", home_ + "/.local/share"}));
+  EXPECT_EQ(plan().paths_of(Kind::kListed),
+            (std::vector{home_, home_ + "/.cache", home_ + "/.config", home_ + "/.local", home_ + "/.local/share"}));
   std::vector<Plan::Place> places = plan().places;
   auto at = [&](Kind kind) {
     return std::find_if(places.begin(), places.end(),

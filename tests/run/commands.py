@@ -359,7 +359,7 @@ class Commands:
         self.assertEqual(done.returncode, 1)
         self.assertIn("needs --yes", done.stderr)
         self.assertEqual(warren("home", "reset", "--yes").returncode, 0)
-        self.assertEqual(self.ok("--", "sh", "-c", "ls -A ~"), ".cache\n.inputrc\n")
+        self.assertEqual(self.ok("--", "sh", "-c", "ls -A ~"), ".cache\n.config\n.inputrc\n")
 
     def test_a_project_in_the_home_is_found_whatever_runs_did_to_the_home(self):
         home = self.world.home
