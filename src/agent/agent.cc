@@ -80,11 +80,12 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   }
   std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*agent->store_));
-  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*base, options.hidden));
+  if (base && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*base, options));
   return agent;
 }
 
-Status Agent::open_base(const std::string& base_path, std::vector<std::string> hidden) {
+Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {
+  std::vector<std::string> hidden = options.hidden;
   if (!base_path.starts_with('/') || base_path.find('\0') != base_path.npos) {
     return Error(
         Code::kCorrupt,
@@ -97,7 +98,7 @@ Status Agent::open_base(const std::string& base_path, std::vector<std::string> h
   overlay->hidden = hidden_in_base(*overlay, folders_to_hide(store_->path()));
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
   for (std::string& folder : folders_to_hide(store_->path())) hidden.push_back(std::move(folder));
-  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden)});
+  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden), .view = options.view});
   if (!base.ok()) {
     return Error(base.error().code(),
                  fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
@@ -105,7 +106,7 @@ Status Agent::open_base(const std::string& base_path, std::vector<std::string> h
                  "restore the directory, or create the agent again with `warren init --force --base`");
   }
   overlay->base = std::move(base).take_value();
-  overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base));
+  overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base, options.copy_whole_bytes));
   overlay_ = std::move(overlay);
   return Ok{};
 }

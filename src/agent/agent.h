@@ -10,6 +10,7 @@
 #include "agent/base_note.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/path_view.h"
 #include "base/result.h"
 #include "fs/file_system.h"
 #include "fs/upper_layer.h"
@@ -30,6 +31,8 @@ struct AgentOptions {
   Layers layers = Layers::kMerged;
   std::vector<std::string>
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
+  std::shared_ptr<const PathView> view;                      // what is shown of the base; null: everything
+  std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
 };
 
 // The parts of an agent with a base.
@@ -66,7 +69,7 @@ class Agent {
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
   static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
-  Status open_base(const std::string& base_path, std::vector<std::string> hidden);
+  Status open_base(const std::string& base_path, const AgentOptions& options);
 
   std::unique_ptr<Store> store_;
   std::unique_ptr<Overlay> overlay_;  // destroyed before the store

@@ -23,6 +23,7 @@ Command make_restore();
 Command make_sql();
 Command make_run();
 Command make_sessions();
+Command make_home();
 Command make_relay();
 Command make_mount();
 Command make_umount();

@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "fs/host_watch.h"
 #include "fs/upper_layer.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 
 namespace warren {
@@ -92,6 +93,8 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   HostStat info = WARREN_TRY(host_stat(root.get(), ""));
   std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
   for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
+  fs->view_ = options.view;
+  if (fs->view_) fs->root_node_->rule = &fs->view_->root();
   return fs;
 }
 
@@ -123,6 +126,30 @@ bool HostFs::is_hidden_name(const Node& dir, std::string_view name) const {
 
 bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
   return std::any_of(hidden_.begin(), hidden_.end(), [&](const Identity& one) { return one.inode == host_inode; });
+}
+
+bool HostFs::is_out_of_view(const Node& dir, std::string_view name) const {
+  if (dir.rule == nullptr) return false;
+  return view_->find(*dir.rule, name) == nullptr || (dir.known && !dir.known->contains(name));
+}
+
+// A name that appears next to a secret may be the secret while it is being replaced.
+void HostFs::freeze_if_filtered(Node& dir, int fd) const {
+  if (dir.rule == nullptr || dir.is_examined) return;
+  dir.is_examined = true;
+  const std::vector<std::string>& usual = view_->usual_secrets();
+  bool is_filtered = std::any_of(usual.begin(), usual.end(), [&](const std::string& name) {
+    return ::faccessat(fd, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  });
+  if (!is_filtered) return;
+  dir.known.emplace();
+  Fd opened(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Result<DirReader> reader = opened.is_open() ? DirReader::adopt(std::move(opened)) : system_error(errno, "open");
+  while (reader.ok()) {
+    Result<const DirReader::Entry*> entry = reader->next();
+    if (!entry.ok() || *entry == nullptr) return;
+    dir.known->emplace((*entry)->name);
+  }
 }
 
 Error HostFs::stale(Inode node) { return {Code::kStale, fmt::format("node {} is gone from the host", node.value)}; }
@@ -223,6 +250,7 @@ HostFs::NodePtr HostFs::know(const NodePtr& parent, std::string_view name, const
     slot->generation = info.generation;
   }
   slot->type = info.st_mode & S_IFMT;
+  if (parent->rule != nullptr) slot->rule = view_->find(*parent->rule, name);
   if (slot->parent != parent || slot->name != name) {
     slot->parent = parent;
     slot->name = name;
@@ -329,6 +357,12 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
   sweep();
   NodePtr dir = WARREN_TRY(find_dir(parent));
   FdPtr fd = WARREN_TRY(open_dir_fd(dir));
+  freeze_if_filtered(*dir, fd->get());
+  if (is_out_of_view(*dir, name)) {
+    bool is_refused = PathView::refuses(*dir->rule, name);
+    return is_refused ? Error(Code::kDenied, fmt::format("{} is hidden", quote(name)))
+                      : Error(Code::kNotFound, fmt::format("no {}", quote(name)));
+  }
   watch(dir);
   Result<HostStat> info = stat_at(fd->get(), std::string(name).c_str());
   bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;

@@ -20,12 +20,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/path_view.h"
 #include "fs/file_system.h"
 #include "os/fd.h"
 #include "os/host_stat.h"
@@ -39,6 +42,9 @@ struct HostFsOptions {
   // listings, and looking them up fails with kDenied. A path stays hidden whatever is put there later; a directory also
   // when the host moves it.
   std::vector<std::string> hidden;
+  // What is shown at all; null: everything. Other names do not exist here: a lookup is kNotFound, so an overlay can
+  // have a node of its own there.
+  std::shared_ptr<const PathView> view;
 };
 
 class HostFs final : public FileSystem {
@@ -104,6 +110,9 @@ class HostFs final : public FileSystem {
     std::uint32_t type = 0;
     std::shared_ptr<Node> parent;  // shared with the table and its other children; null for the root
     std::string name;
+    const PathView::Rule* rule = nullptr;                     // what is shown in it; null without a view
+    bool is_examined = false;                                 // whether it is to be frozen
+    std::optional<std::set<std::string, std::less<>>> known;  // if set, no other names are shown
     std::uint64_t retained = 0;
     bool is_watched = false;
   };
@@ -135,6 +144,8 @@ class HostFs final : public FileSystem {
   bool is_hidden(const struct stat& info) const;
   bool is_hidden_name(const Node& dir, std::string_view name) const;
   bool may_be_hidden(std::uint64_t host_inode) const;
+  bool is_out_of_view(const Node& dir, std::string_view name) const;
+  void freeze_if_filtered(Node& dir, int fd) const;
   static Error read_only();
   static Error stale(Inode node);
 
@@ -159,6 +170,7 @@ class HostFs final : public FileSystem {
 
   Fd root_;
   std::uint64_t root_device_;
+  std::shared_ptr<const PathView> view_;                        // shared with the caller of open()
   std::vector<Identity> hidden_;                                // directories
   std::vector<std::pair<Identity, std::string>> hidden_names_;  // names, with their directories
 

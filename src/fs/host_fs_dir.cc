@@ -48,13 +48,14 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
   NodePtr node = WARREN_TRY(find_dir(dir));
   FdPtr path = WARREN_TRY(open_dir_fd(node));
   watch(node);
+  freeze_if_filtered(*node, path->get());
   Fd fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC));
   if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_open()) return system_error(errno, "open a directory of the base");
   DirReader reader = WARREN_TRY(DirReader::adopt(std::move(fd)).within("base"));
   std::vector<DirEntry> entries;
   while (const DirReader::Entry* found = WARREN_TRY(reader.next().within("base"))) {
-    if (is_hidden_name(*node, found->name)) continue;
+    if (is_hidden_name(*node, found->name) || is_out_of_view(*node, found->name)) continue;
     DirEntry entry{.cookie = 0,
                    .name = std::string(found->name),
                    .inode = number_of(node->device, found->inode),

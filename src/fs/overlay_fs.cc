@@ -61,14 +61,16 @@ class OverlayFs::Listener {
   Side from_base_;
 };
 
-Result<std::unique_ptr<OverlayFs>> OverlayFs::open(UpperLayer& upper, FileSystem& base) {
-  std::unique_ptr<OverlayFs> overlay(new OverlayFs(upper, base));
+Result<std::unique_ptr<OverlayFs>> OverlayFs::open(UpperLayer& upper, FileSystem& base,
+                                                   std::uint64_t copy_whole_bytes) {
+  std::unique_ptr<OverlayFs> overlay(new OverlayFs(upper, base, copy_whole_bytes));
   WARREN_TRY(base.get_attributes(kRootInode));
   WARREN_TRY(overlay->read_scope());
   return overlay;
 }
 
-OverlayFs::OverlayFs(UpperLayer& upper, FileSystem& base) : upper_(upper), base_(base) {}
+OverlayFs::OverlayFs(UpperLayer& upper, FileSystem& base, std::uint64_t copy_whole_bytes)
+    : upper_(upper), base_(base), copy_whole_bytes_(copy_whole_bytes) {}
 OverlayFs::~OverlayFs() = default;
 
 Result<std::unique_ptr<Unit>> OverlayFs::begin(UnitAccess access) {

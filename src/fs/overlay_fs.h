@@ -24,6 +24,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/limits.h"
 #include "fs/file_system.h"
 #include "fs/upper_layer.h"
 
@@ -31,7 +32,9 @@ namespace warren {
 
 class OverlayFs final : public FileSystem {
  public:
-  static Result<std::unique_ptr<OverlayFs>> open(UpperLayer& upper, FileSystem& base);
+  // A file of up to `copy_whole_bytes` is copied as a whole by its first change.
+  static Result<std::unique_ptr<OverlayFs>> open(UpperLayer& upper, FileSystem& base,
+                                                 std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes);
   ~OverlayFs() override;
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
@@ -138,7 +141,7 @@ class OverlayFs final : public FileSystem {
     std::unique_ptr<Unit> unit;
   };
 
-  OverlayFs(UpperLayer& upper, FileSystem& base);
+  OverlayFs(UpperLayer& upper, FileSystem& base, std::uint64_t copy_whole_bytes);
   Result<Scope> read_scope();
   // Runs a change under the lock, in one unit. If it fails, its completed steps stay, so each step must leave a valid
   // state; a step that would not is a unit of its own.
@@ -241,6 +244,7 @@ class OverlayFs final : public FileSystem {
 
   UpperLayer& upper_;
   FileSystem& base_;
+  std::uint64_t copy_whole_bytes_;
   std::unique_ptr<Listener> listener_;
 
   std::recursive_mutex mutex_;

@@ -76,7 +76,7 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
   Attributes as = WARREN_TRY(base_.get_attributes(view.number));
   std::string target;
   if (as.is_symlink()) target = WARREN_TRY(base_.read_link(view.number));
-  WARREN_TRY(upper_.reserve(as.is_file() ? std::min<std::uint64_t>(as.size, limits::kCopyWholeBytes) : 0));
+  WARREN_TRY(upper_.reserve(as.is_file() ? std::min<std::uint64_t>(as.size, copy_whole_bytes_) : 0));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   Inode made = WARREN_TRY(upper_.adopt(parent, name, as, target));
   Attributes shown = as;
@@ -146,7 +146,7 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
     WARREN_TRY(make_copy(view, parent, place->name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
   }
   Copy& copy = copies_.at(view.number);
-  if (!copy.seen->is_file() || copy.seen->size > limits::kCopyWholeBytes) return copy.upper;
+  if (!copy.seen->is_file() || copy.seen->size > copy_whole_bytes_) return copy.upper;
   WARREN_TRY(keep_ancestor(view.number, copy));
   WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
   return copy.upper;

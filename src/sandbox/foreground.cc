@@ -14,7 +14,9 @@
 namespace warren {
 namespace {
 
-constexpr std::array kPassedOn{SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2, SIGCONT};
+// Also those that would end us before the terminal is as it was.
+constexpr std::array kPassedOn{SIGTERM, SIGHUP,  SIGINT,  SIGQUIT,   SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2,
+                               SIGCONT, SIGALRM, SIGPROF, SIGVTALRM, SIGIO,   SIGPWR,   SIGXCPU};
 constexpr int kFromKernel = 128;  // si_code of signals from a terminal
 
 sigset_t set_of(std::initializer_list<int> signals) {

@@ -29,6 +29,7 @@ using Place = Plan::Place;
 constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
 constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
 constexpr const char* kNothing = "/dev/.hidden";  // mounted over hidden files
+constexpr std::string_view kWatchesMax = "48";
 constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
 
 // Entries of the machine, not of a process; each reveals or changes something that processes inside must not touch.
@@ -62,16 +63,26 @@ Result<std::vector<std::string>> machine_entries_of_proc() {
   return found;
 }
 
+// A user has 128 inotify instances, usually; the rest is for other runs and for programs outside. The limit is that of
+// our user namespace.
+void limit_watches() {
+  Fd limit(::open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC));
+  if (limit.is_open()) write_all(limit.get(), as_bytes(kWatchesMax)).ignore("then the user's own limit applies");
+}
+
 }  // namespace
 
 Status Interior::prepare() {
   // Opened inside the user namespace: only with such a descriptor does the kernel allow the mount there.
-  fuse_ = Fd(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
-  if (!fuse_.is_open()) return no_device(errno);
+  for (int i = 0; i < (plan_.home ? 2 : 1); ++i) {
+    fuse_.emplace_back(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    if (!fuse_.back().is_open()) return no_device(errno);
+  }
   // What we mount does not get out, but what the host unmounts is not kept alive here (sandbox/foreign_mounts.h).
   if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
     return system_error(errno, "detach from the host's mounts");
   }
+  limit_watches();
   WARREN_TRY(take_sources());
   note_hidden_nodes();
   WARREN_TRY(seal_host());
@@ -84,7 +95,7 @@ Status Interior::prepare() {
   Result<DirWatch> watch = DirWatch::open();  // without it, changes are not followed
   if (watch.ok()) watch_ = std::move(watch).take_value();
   for (const Place& place : plan_.places) {
-    if (!is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
+    if (!plan_.is_served(place.path)) WARREN_TRY(add_place(place));
   }
   return Ok{};
 }
@@ -105,11 +116,15 @@ Status Interior::take_sources() {
   return Ok{};
 }
 
+// They stay open: otherwise another file could get the number of one that the host has replaced, and would be hidden.
 void Interior::note_hidden_nodes() {
   for (const Place& place : plan_.places) {
+    if (place.kind != Kind::kHidden) continue;
+    Fd node(::open(place.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
-    bool is_there = place.kind == Kind::kHidden && ::lstat(place.path.c_str(), &info) == 0;
-    if (is_there) hidden_nodes_.emplace(info.st_dev, info.st_ino);
+    if (!node.is_open() || ::fstat(node.get(), &info) != 0) continue;
+    hidden_nodes_.emplace(info.st_dev, info.st_ino);
+    kept_open_.push_back(std::move(node));
   }
 }
 
@@ -171,8 +186,13 @@ Status Interior::mount_dev() {
 }
 
 Status Interior::add_place(const Place& place) {
+  // In the home the view of its base decides what is shown, and mounts would only be in the way.
+  bool is_in_view = plan_.is_in_home(place.path) &&
+                    (place.kind == Kind::kHidden || place.kind == Kind::kListed || place.kind == Kind::kReadable);
+  if (is_in_view) return Ok{};
   switch (place.kind) {
-    case Kind::kBase: return Ok{};  // mount_base
+    case Kind::kBase: return attach_served(base_, place.path);
+    case Kind::kHome: return attach_served(home_, place.path);
     case Kind::kHidden: return hide(place);
     case Kind::kListed: return list(place);
     case Kind::kAllowed:
@@ -272,35 +292,44 @@ Status Interior::attach_source(const Place& place) {
   // A cover is empty until we fill it, and nobody else can have put anything there.
   bool is_in_cover = std::any_of(covers_.begin(), covers_.end(),
                                  [&](const std::string& cover) { return is_within(place.path, cover); });
-  if (is_in_cover || !is_within(place.path, plan_.base)) {
+  if (is_in_cover || !plan_.is_served(place.path)) {
     WARREN_TRY(mounts::make_target(place.path, place.is_directory));
     return mounts::attach(source->tree, place.path);
   }
   std::optional<struct stat> there = WARREN_TRY(find_host_link(place.path));
   bool fits = there && !S_ISLNK(there->st_mode) && S_ISDIR(there->st_mode) == place.is_directory;
   if (!fits) {
-    return Error(Code::kNotFound,
-                 fmt::format("--allow: {} was removed in an earlier run of this session", quote(place.path)));
+    return Error(Code::kNotFound, fmt::format("--allow: {} was removed in an earlier run", quote(place.path)));
   }
   return mounts::attach(source->tree, place.path);
 }
 
-Result<Fd> Interior::mount_base(const std::string& source) {
-  WARREN_TRY(mounts::make_target(plan_.base, true));
+// Not attached yet: the base may be in the home, whose names cannot be used until its server answers.
+Result<Fd> Interior::make_fuse(const Fd& device, const std::string& source) {
   std::string options = fmt::format(
-      "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other,"
-      "max_read={}",
-      fuse_.get(), ::getuid(), ::getgid(), kFuseReadBytes);
-  if (::mount(source.c_str(), plan_.base.c_str(), "fuse.warren", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
-    return system_error(errno, fmt::format("mount on {}", quote(plan_.base)));
-  }
+      "subtype=warren,fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other,max_read={}",
+      device.get(), ::getuid(), ::getgid(), kFuseReadBytes);
+  return mounts::make_filesystem("fuse", options, kPlain, source);
+}
+
+Result<std::vector<Fd>> Interior::open_filesystems(const std::string& source) {
+  base_ = WARREN_TRY(make_fuse(fuse_.front(), source));
+  if (plan_.home) home_ = WARREN_TRY(make_fuse(fuse_.back(), "warren-home"));
   return std::move(fuse_);
+}
+
+// A place in the home is there already: the server has made what was missing in the layer.
+Status Interior::attach_served(const Fd& tree, const std::string& path) {
+  if (!plan_.is_in_home(path) || path == plan_.home->path) WARREN_TRY(mounts::make_target(path, true));
+  return mounts::attach(tree, path);
 }
 
 Status Interior::finish() {
   for (const Place& place : plan_.places) {
-    if (place.path != plan_.base && is_within(place.path, plan_.base)) WARREN_TRY(add_place(place));
+    if (plan_.is_served(place.path)) WARREN_TRY(add_place(place));
   }
+  base_ = Fd();
+  home_ = Fd();
   for (const std::string& cover : covers_) {
     WARREN_TRY(mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne));
   }
@@ -311,11 +340,15 @@ Status Interior::finish() {
   return Ok{};
 }
 
-void Interior::unmount_base() {
-  Fd root(::open(plan_.base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (root.is_open()) ::syncfs(root.get());
-  root = Fd();
-  ::umount2(plan_.base.c_str(), MNT_DETACH);
+void Interior::unmount() {
+  std::vector<std::string> served{plan_.base};  // the base may be in the home
+  if (plan_.home) served.push_back(plan_.home->path);
+  for (const std::string& path : served) {
+    Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (root.is_open()) ::syncfs(root.get());
+    root = Fd();
+    ::umount2(path.c_str(), MNT_DETACH);
+  }
 }
 
 }  // namespace warren

@@ -20,17 +20,18 @@
 
 namespace warren {
 
-// Call prepare, mount_base and finish in this order. The filesystem on the base must answer before finish: places
-// inside the base are mounted on what it shows.
+// Call prepare, open_filesystems and finish in this order. The filesystems of the base and the home must answer before
+// finish: places inside them are mounted on what they show.
 class Interior {
  public:
   explicit Interior(const Plan& plan) : plan_(plan) {}
 
-  // Everything outside the base.
+  // Everything outside the base and the home.
   Status prepare();
 
-  // Returns the descriptor for the kernel's requests to the base.
-  Result<Fd> mount_base(const std::string& source);
+  // Makes the filesystems of the base and, if the plan has a layer for it, the home. Returns the descriptors for the
+  // kernel's requests to them, in this order.
+  Result<std::vector<Fd>> open_filesystems(const std::string& source);
 
   Status finish();
 
@@ -42,8 +43,8 @@ class Interior {
   int mounts_fd() const { return foreign_ ? foreign_->fd() : -1; }
   void follow_mounts();
 
-  // Writes back the kernel's dirty pages, and unmounts the base.
-  void unmount_base();
+  // Writes back the kernel's dirty pages, and unmounts the base and the home.
+  void unmount();
 
  private:
   struct Source {
@@ -62,9 +63,13 @@ class Interior {
   bool has_places_inside(const std::string& path) const;
   Status pin_parents(const std::string& path);
   Status attach_source(const Plan::Place& place);
+  Result<Fd> make_fuse(const Fd& device, const std::string& source);
+  Status attach_served(const Fd& tree, const std::string& path);
 
   const Plan& plan_;
-  Fd fuse_;
+  std::vector<Fd> fuse_;  // of the base, of the home
+  Fd base_;               // filesystems that are not attached yet
+  Fd home_;
   std::vector<Source> devices_;
   std::vector<Source> sources_;
   std::vector<std::string> covers_;  // our covers that contain mounts
@@ -73,6 +78,7 @@ class Interior {
   std::optional<ForeignMounts> foreign_;
   std::vector<std::unique_ptr<ListedDir>> listed_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> hidden_nodes_;  // device and inode number
+  std::vector<Fd> kept_open_;                                       // these nodes
 };
 
 }  // namespace warren

@@ -53,6 +53,7 @@ Result<std::unique_ptr<ListedDir>> ListedDir::make(const std::string& path, Name
   Fd own = WARREN_TRY(mounts::clone_tree(path, Depth::kOne));
   std::unique_ptr<ListedDir> dir(new ListedDir(path, std::move(host).take_value(), std::move(own), std::move(names)));
   dir->watch_id_ = watch_id;
+  dir->known_.insert(found->begin(), found->end());
   for (const std::string& name : *found) {
     if (!dir->names_.left_out.contains(name)) WARREN_TRY(dir->show(name));
   }
@@ -60,7 +61,7 @@ Result<std::unique_ptr<ListedDir>> ListedDir::make(const std::string& path, Name
 }
 
 void ListedDir::follow(const std::string& name) {
-  if (names_.left_out.contains(name) || names_.fixed.contains(name)) return;
+  if (!known_.contains(name) || names_.left_out.contains(name) || names_.fixed.contains(name)) return;
   Status shown = show(name);
   if (shown.ok()) return;
   shown.ignore("the name is missing until the host changes it again");
@@ -68,11 +69,7 @@ void ListedDir::follow(const std::string& name) {
 }
 
 void ListedDir::follow_all() {
-  std::set<std::string> names;
-  for (const auto& [name, entry] : shown_) names.insert(name);
-  Result<std::vector<std::string>> found = list_names(host_, kNamesMax);
-  if (found.ok()) names.insert(found->begin(), found->end());
-  for (const std::string& name : names) follow(name);
+  for (const std::string& name : known_) follow(name);
 }
 
 Status ListedDir::show(const std::string& name) {

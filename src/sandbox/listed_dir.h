@@ -1,8 +1,9 @@
 // A directory of the host shown entry by entry, so that some names never appear.
 //
 // A directory of our own covers it. In it each entry of the host's directory is a mount of its own, or a copy of a
-// symbolic link. A name that is left out never appears, whatever the host does. follow() updates the others to the
-// host's current state. docs/design/sandbox.md, Hidden outside the base.
+// symbolic link. A name that is left out never appears, whatever the host does, and neither does one that was not there
+// at the start: a secret that is replaced has another name for a moment. follow() updates the others to the host's
+// current state. docs/design/sandbox.md, Hidden outside the base.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +62,7 @@ class ListedDir {
   Fd own_;   // ours, writable: the commands see it read-only
   Names names_;
   std::optional<int> watch_id_;
+  std::set<std::string> known_;  // names at the start
   std::map<std::string, Entry> shown_;
 };
 

@@ -64,9 +64,14 @@ Status set_attributes(const Fd& tree, std::uint64_t attributes, Depth depth) {
   return set(tree.get(), "", AT_EMPTY_PATH | recursion(depth), attributes, "a mount");
 }
 
-Result<Fd> make_filesystem(const std::string& type, const std::string& options, std::uint64_t attributes) {
+Result<Fd> make_filesystem(const std::string& type, const std::string& options, std::uint64_t attributes,
+                           const std::string& source) {
   Fd context(::fsopen(type.c_str(), FSOPEN_CLOEXEC));
   if (!context.is_open()) return system_error(errno, fmt::format("make a {}", type));
+  bool has_source = !source.empty();
+  if (has_source && ::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", source.c_str(), 0) != 0) {
+    return system_error(errno, fmt::format("make a {}", type));
+  }
   std::string_view rest = options;
   while (!rest.empty()) {
     std::string one(rest.substr(0, rest.find(',')));

@@ -28,8 +28,9 @@ Result<Fd> clone_entry(const Fd& dir, const std::string& name);
 Status set_attributes(const std::string& path, std::uint64_t attributes, Depth depth);
 Status set_attributes(const Fd& tree, std::uint64_t attributes, Depth depth);
 
-// A new filesystem that is not mounted yet. Options are "key=value,key".
-Result<Fd> make_filesystem(const std::string& type, const std::string& options, std::uint64_t attributes);
+// A new filesystem that is not mounted yet. Options are "key=value,key". `source` is what the table of mounts names.
+Result<Fd> make_filesystem(const std::string& type, const std::string& options, std::uint64_t attributes,
+                           const std::string& source = {});
 
 // Does not follow symbolic links on the way to `path`: kLoop.
 Status attach(const Fd& tree, const std::string& path);

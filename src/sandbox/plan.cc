@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "os/host_files.h"
 #include "sandbox/aliases.h"
+#include "sandbox/home_rules.h"
 #include "sandbox/named_sockets.h"
 
 namespace warren {
@@ -20,37 +21,16 @@ namespace {
 using Kind = Plan::Kind;
 using Place = Plan::Place;
 
-// Secrets of people and programs, below a home directory. Not .npmrc: npm does not work without it.
-constexpr std::array<std::string_view, 24> kSecrets{".ssh",
-                                                    ".gnupg",
-                                                    ".aws",
-                                                    ".azure",
-                                                    ".config/gcloud",
-                                                    ".config/gh",
-                                                    ".netrc",
-                                                    ".docker",
-                                                    ".kube",
-                                                    ".git-credentials",
-                                                    ".config/git/credentials",
-                                                    ".pypirc",
-                                                    ".password-store",
-                                                    ".mozilla",
-                                                    ".thunderbird",
-                                                    ".config/google-chrome",
-                                                    ".config/chromium",
-                                                    ".config/BraveSoftware",
-                                                    ".local/share/keyrings",
-                                                    ".config/op",
-                                                    ".vault-token",
-                                                    ".terraform.d/credentials.tfrc.json",
-                                                    ".config/rclone",
-                                                    ".config/hub"};
-
-constexpr std::array<std::string_view, 7> kUsuallyAllowed{".amp",   ".cache",  ".claude", ".claude.json",
-                                                          ".codex", ".gemini", ".npm"};
+constexpr std::array<std::string_view, 8> kAgentFsAllows{".amp",   ".cache",  ".claude", ".claude.json",
+                                                         ".codex", ".gemini", ".npm",    ".local"};
 
 constexpr std::array<std::string_view, 4> kScratch{"/tmp", "/var/tmp", "/dev/shm", "/run"};
 constexpr std::array<std::string_view, 3> kSystem{"/proc", "/sys", "/dev"};
+// A link to one of these, in the place of a secret, must not hide the system.
+constexpr std::array<std::string_view, 9> kNeverHidden{"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
+                                                       "/lib64", "/libx32", "/etc",  "/opt"};
+constexpr std::string_view kHomes = "/home";
+constexpr std::string_view kHomebrew = "/home/linuxbrew";  // programs for all users
 
 struct Found {
   std::string path;
@@ -99,11 +79,13 @@ class Planner {
     WARREN_TRY(set_base());
     WARREN_TRY(add_guarded());
     WARREN_TRY(add_asked());
+    choose_home();
     add_defaults();
     add_scratch();
     if (options_.has_network) keep_name_service();
     cover_sockets();
     list_parents();
+    if (plan_.home) plan_.home->shown = make_home_view(home_view_options());
     auto depth = [](const Place& place) { return std::count(place.path.begin(), place.path.end(), '/'); };
     std::stable_sort(plan_.places.begin(), plan_.places.end(),
                      [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
@@ -172,24 +154,125 @@ class Planner {
     return Ok{};
   }
 
+  // A layer of its own, unless the user decided otherwise about the whole of it.
+  void choose_home() {
+    std::optional<Found> home = options_.homes.empty() ? std::nullopt : find_place(options_.homes.front());
+    bool is_usable = home && home->is_directory && home->path != "/" && !is_within(home->path, plan_.base);
+    if (!is_usable) return;
+    HomeView view = options_.home_view;
+    for (const Place& place : plan_.places) {
+      if (place.kind == Kind::kBase || !is_within(home->path, place.path)) continue;
+      if (place.kind != Kind::kReadable) return;
+      view = HomeView::kAll;
+    }
+    plan_.home = Plan::Home{.path = home->path, .view = view, .shown = {}, .sign_ins = {}};
+    std::erase_if(plan_.places, [&](const Place& place) { return place.path == home->path; });
+    add(*std::move(home), Kind::kHome);
+  }
+
   void add_defaults() {
-    for (const std::string& home : options_.homes) {
-      for (std::string_view name : kSecrets) {
-        hide_by_default(fmt::format("{}/{}", home, name));
-        find_absent(home, name);
+    for (const std::string& home : options_.homes) add_secrets_of(home);
+    if (options_.is_root) add_system_secrets();
+    hide_other_homes();
+    bool has_allows = options_.default_allows != DefaultAllows::kNone && !options_.homes.empty();
+    if (!has_allows) return;
+    if (options_.default_allows == DefaultAllows::kAgentFs) {
+      for (std::string_view name : kAgentFsAllows) {
+        std::optional<Found> found = find_place(fmt::format("{}/{}", options_.homes.front(), name));
+        if (found && may_be_allowed(found->path)) add(*std::move(found), Kind::kAllowed);
       }
     }
-    if (options_.default_allows == DefaultAllows::kNone || options_.homes.empty()) return;
-    std::vector<std::string> names(kUsuallyAllowed.begin(), kUsuallyAllowed.end());
-    if (options_.default_allows == DefaultAllows::kAgentFs) {
-      names.emplace_back(".local");
-    } else {
-      names.insert(names.end(), {".local/share", ".local/state"});
+    if (!plan_.home) return;
+    for (std::string_view name : home_sign_ins()) {
+      std::string path = join_path(plan_.home->path, name);
+      if (plan_.is_in_home(path) && !is_in_a_place(path)) plan_.home->sign_ins.emplace_back(name);
     }
-    for (const std::string& name : names) {
-      std::optional<Found> found = find_place(fmt::format("{}/{}", options_.homes.front(), name));
-      if (found && may_be_allowed(found->path)) add(*std::move(found), Kind::kAllowed);
+  }
+
+  bool is_in_a_place(const std::string& path) const {
+    return std::any_of(plan_.places.begin(), plan_.places.end(), [&](const Place& place) {
+      return (place.kind == Kind::kAllowed || place.kind == Kind::kHidden) && is_within(path, place.path);
+    });
+  }
+
+  void add_secrets_of(const std::string& home) {
+    std::optional<Found> found = find_place(home);
+    bool is_layer = found && plan_.home && found->path == plan_.home->path;
+    for (std::string_view name : home_secrets()) {
+      hide_by_default(fmt::format("{}/{}", home, name));
+      if (!is_layer) find_absent(home, name);  // in the layer the view decides
     }
+  }
+
+  void add_system_secrets() {
+    for (std::string_view path : system_secrets()) {
+      std::optional<Found> found = find_place(std::string(path));
+      bool is_itself = found && found->path == path;  // not where a link leads
+      if (is_itself) hide_by_default(found->path);
+    }
+  }
+
+  // The home in the user database, where $HOME is another one; for root, the homes of everybody.
+  void hide_other_homes() {
+    std::vector<std::string> others;
+    bool hides_own = plan_.home && plan_.home->view == HomeView::kTools;
+    if (hides_own) {
+      others.assign(options_.homes.begin() + 1, options_.homes.end());
+      for (Aliases::Alias& alias : aliases_.of(plan_.home->path)) others.push_back(std::move(alias.path));
+    }
+    if (options_.is_root) others.insert(others.end(), {std::string(kHomes), "/root"});
+    for (const std::string& path : others) {
+      std::optional<Found> found = find_place(path);
+      bool is_other = found && found->is_directory && found->path != "/" && !is_within(found->path, plan_.base) &&
+                      !(plan_.home && is_within(found->path, plan_.home->path));
+      if (!is_other || is_opened(found->path) || is_needed(found->path)) continue;
+      add(*std::move(found), Kind::kHidden);
+    }
+    if (find(std::string(kHomes)) == nullptr) return;
+    std::optional<Found> homebrew = find_place(std::string(kHomebrew));
+    if (homebrew && homebrew->path == kHomebrew) add(*std::move(homebrew), Kind::kReadable);
+  }
+
+  // Whether the user asked to see it.
+  bool is_opened(const std::string& path) const {
+    return std::any_of(opened_.begin(), opened_.end(),
+                       [&](const std::string& opened) { return is_within(path, opened); });
+  }
+
+  // Programs are there: hiding it would leave nothing to run.
+  static bool is_needed(const std::string& path) {
+    return std::any_of(kNeverHidden.begin(), kNeverHidden.end(), [&](std::string_view needed) {
+      return is_within(path, std::string(needed)) || is_within(std::string(needed), path);
+    });
+  }
+
+  HomeViewOptions home_view_options() const {
+    HomeViewOptions options{.home = plan_.home->path,
+                            .view = plan_.home->view,
+                            .opened = {},
+                            .hidden = {},
+                            .mount_points = {},
+                            .guarded = {}};
+    for (const Place& place : plan_.places) {
+      bool is_below = place.path != plan_.home->path && is_within(place.path, plan_.home->path);
+      if (!is_below || (place.path != plan_.base && is_within(place.path, plan_.base))) continue;
+      if (place.kind == Kind::kReadable) options.opened.push_back(place.path);
+      if (place.kind == Kind::kHidden) options.hidden.push_back(place.path);
+      if (place.kind == Kind::kAllowed || place.kind == Kind::kBase) options.mount_points.push_back(place.path);
+    }
+    for (const std::string& path : options_.read) add_as_typed(path, options.opened);
+    for (const std::string& path : guarded_) {
+      if (is_within(path, plan_.home->path)) options.guarded.push_back(path);
+    }
+    return options;
+  }
+
+  // The name by which the user knows it may be a link.
+  void add_as_typed(const std::string& path, std::vector<std::string>& opened) const {
+    Result<std::string> parent = canonical_host_path(std::string(directory_of(path)));
+    if (!parent.ok()) return;
+    std::string typed = join_path(*parent, base_name(path));
+    if (typed != plan_.home->path && is_within(typed, plan_.home->path)) opened.push_back(std::move(typed));
   }
 
   // A link could lead anywhere: a path the user did not name is allowed only outside the base, the system and hidden
@@ -206,12 +289,27 @@ class Planner {
   void hide_by_default(const std::string& path) {
     std::optional<Found> found = find_place(path);
     if (!found) return;
+    if (is_link_to_system(*found, path)) return;
     for (Found& place : with_aliases(*std::move(found))) {
       bool is_asked_for = std::any_of(opened_.begin(), opened_.end(), [&](const std::string& opened) {
         return is_within(place.path, opened) && !is_guarded(opened);
       });
       if (!is_asked_for) add(std::move(place), Kind::kHidden);
     }
+  }
+
+  // A link in the place of a secret could lead anywhere, and hiding the system or what the run works on would prevent
+  // every run.
+  bool is_link_to_system(const Found& found, const std::string& path) const {
+    Result<std::string> parent = canonical_host_path(std::string(directory_of(path)));
+    bool is_itself = parent.ok() && found.path == join_path(*parent, base_name(path));
+    if (is_itself) return false;
+    bool is_around = is_within(plan_.base, found.path) || (plan_.home && is_within(plan_.home->path, found.path));
+    bool is_of_kernel = std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view system) {
+      return is_within(found.path, std::string(system));
+    });
+    bool is_top_level = found.path.rfind('/') == 0;
+    return is_around || is_of_kernel || is_top_level || is_needed(found.path);
   }
 
   // The directory of a secret, present or future, and the first missing name on the way to it.
@@ -353,6 +451,14 @@ std::vector<std::string> Plan::paths_of(Kind kind) const {
     if (place.kind == kind) paths.push_back(place.path);
   }
   return paths;
+}
+
+bool Plan::is_in_home(const std::string& path) const {
+  return home && is_within(path, home->path) && !is_within(path, base);
+}
+
+bool Plan::is_served(const std::string& path) const {
+  return is_within(path, base) || (home && is_within(path, home->path));
 }
 
 Result<Plan> make_plan(const PlanOptions& options) {

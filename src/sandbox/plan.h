@@ -1,8 +1,8 @@
 // The layout of the inside of a sandbox, derived from the user's options.
 //
-// Everything of the host is read-only inside, except: the base is copy-on-write, scratch directories are private and
-// empty, allowed paths are the host's own and writable, hidden paths show nothing, and readable ones are visible again
-// inside something hidden. docs/design/sandbox.md.
+// Everything of the host is read-only inside, except: the base and the user's home are copy-on-write, of the home only
+// a part is shown, scratch directories are private and empty, allowed paths are the host's own and writable, hidden
+// paths show nothing, and readable ones are visible again inside something hidden. docs/design/sandbox.md.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sandbox/home_view.h"
 
 namespace warren {
 
 enum class DefaultAllows {
   kNone,
-  kWarren,   // caches and data of programs, but not ~/.local/bin: programs put there run outside later
-  kAgentFs,  // all of ~/.local, like AgentFS
+  kSignIns,  // the files that hold the sign-in of known agents
+  kAgentFs,  // these, and the directories that AgentFS allows: ~/.cache, ~/.claude, ~/.local and others
 };
 
 struct PlanOptions {
@@ -25,10 +26,12 @@ struct PlanOptions {
   std::vector<std::string> allow;
   std::vector<std::string> read;
   std::vector<std::string> hide;
-  DefaultAllows default_allows = DefaultAllows::kWarren;
+  DefaultAllows default_allows = DefaultAllows::kSignIns;
+  HomeView home_view = HomeView::kTools;
   std::vector<std::string> homes;    // directories that hold a user's secrets; the first one is $HOME
   std::vector<std::string> guarded;  // always hidden: directories of agent files
   bool has_network = true;
+  bool is_root = false;  // hides other users' homes, and what only root can read
 };
 
 struct Plan {
@@ -38,6 +41,7 @@ struct Plan {
     kAllowed,
     kReadable,
     kBase,
+    kHome,    // the user's home, copy-on-write in a layer of its own
     kListed,  // a directory with hidden entries, present or future, shown entry by entry (sandbox/listed_dir.h)
   };
   struct Place {
@@ -46,7 +50,16 @@ struct Plan {
     bool is_directory = true;
   };
 
-  std::string base;                 // canonical
+  // The home as a layer of its own. Not if it is in the base, or if --allow or --hide names it.
+  struct Home {
+    std::string path;  // canonical
+    HomeView view = HomeView::kTools;
+    MadeHomeView shown;
+    std::vector<std::string> sign_ins;  // relative paths of files that are also written outside
+  };
+
+  std::string base;  // canonical
+  std::optional<Home> home;
   std::vector<Place> places;        // inner ones after outer ones; a kListed one may share its path with another
   std::vector<std::string> absent;  // hidden paths that do not exist yet: they never show in a listed directory
   bool has_network = true;
@@ -55,6 +68,8 @@ struct Plan {
   std::optional<std::uint64_t> scratch_bytes;  // of each scratch directory
 
   std::vector<std::string> paths_of(Kind kind) const;
+  bool is_in_home(const std::string& path) const;  // in the layer of the home, and not in the base
+  bool is_served(const std::string& path) const;   // in the base or in the layer of the home
 };
 
 // kInvalid, kNotFound, kNotDirectory: the message names the path and its option.

@@ -61,17 +61,97 @@ TEST(IsWithin, GoesByWholeComponents) {
   EXPECT_FALSE(is_within("/a", "/a/b"));
 }
 
-TEST_F(PlanTest, SecretsAreHiddenAndCachesAllowed) {
+TEST_F(PlanTest, TheHomeIsALayerAndSecretsAreHidden) {
   EXPECT_EQ(plan().base, base_);
   EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);
   EXPECT_EQ(kind_of(home_ + "/.netrc"), Kind::kHidden);
   EXPECT_EQ(kind_of(home_ + "/.config/gh"), Kind::kHidden);
   EXPECT_EQ(kind_of(home_ + "/.local/share/keyrings"), Kind::kHidden);
   EXPECT_EQ(kind_of(home_ + "/.agentfs"), Kind::kHidden);
-  EXPECT_EQ(kind_of(home_ + "/.cache"), Kind::kAllowed);
-  EXPECT_EQ(kind_of(home_ + "/.local/share"), Kind::kAllowed);
-  EXPECT_EQ(kind_of(home_ + "/.local"), std::nullopt);
+  EXPECT_EQ(kind_of(home_), Kind::kHome);
+  EXPECT_EQ(kind_of(home_ + "/.cache"), std::nullopt);
+  EXPECT_EQ(plan().paths_of(Kind::kAllowed), std::vector<std::string>());
   EXPECT_EQ(kind_of("/tmp"), Kind::kScratch);
+}
+
+TEST_F(PlanTest, OfTheHomeOnlyToolsAndSettingsAreShown) {
+  std::filesystem::create_directories(home_ + "/.cargo/bin");
+  std::ofstream(home_ + "/notes") << "x";
+  Plan made = plan();
+  ASSERT_TRUE(made.home);
+  const PathView& view = *made.home->shown.view;
+  EXPECT_TRUE(view.shows(".gitconfig"));
+  EXPECT_TRUE(view.shows(".cargo/bin/later"));  // its directory has no hidden names
+  EXPECT_FALSE(view.shows(".cargo/later"));     // this one has
+  EXPECT_TRUE(view.shows("project"));
+  EXPECT_FALSE(view.shows("project/file"));  // the base is mounted there
+  EXPECT_FALSE(view.shows("notes"));
+  EXPECT_FALSE(view.shows(".ssh"));
+  EXPECT_FALSE(view.shows(".cargo/credentials.toml"));
+  EXPECT_FALSE(view.shows(".agentfs"));
+  EXPECT_TRUE(PathView::refuses(view.root(), ".agentfs"));
+  EXPECT_EQ(made.home->shown.hidden_entries, 4U);  // .agentfs .netrc .ssh notes
+  options_.home_view = HomeView::kAll;
+  made = plan();
+  EXPECT_TRUE(made.home->shown.view->shows("notes"));
+  EXPECT_FALSE(made.home->shown.view->shows("later"));
+  EXPECT_FALSE(made.home->shown.view->shows(".netrc"));
+}
+
+TEST_F(PlanTest, ReadingAndAllowingOpenTheViewOfTheHome) {
+  options_.read = {home_ + "/.ssh/config"};
+  options_.allow = {home_ + "/.cache"};
+  const Plan made = plan();
+  EXPECT_TRUE(made.home->shown.view->shows(".ssh/config"));
+  EXPECT_FALSE(made.home->shown.view->shows(".ssh/id"));
+  EXPECT_TRUE(made.home->shown.view->shows(".cache"));
+  EXPECT_FALSE(made.home->shown.view->shows(".cache/x"));
+  EXPECT_EQ(kind_of(home_ + "/.cache"), Kind::kAllowed);
+}
+
+TEST_F(PlanTest, AHomeThatTheUserDecidedAboutHasNoLayer) {
+  options_.allow = {home_};
+  EXPECT_FALSE(plan().home);
+  options_.allow = {};
+  options_.hide = {home_};
+  EXPECT_FALSE(plan().home);
+  options_.hide = {};
+  options_.base = home_;
+  EXPECT_FALSE(plan().home);
+  options_.base = root_;
+  EXPECT_FALSE(plan().home);
+  options_.base = base_;
+  options_.read = {home_};
+  EXPECT_EQ(plan().home->view, HomeView::kAll);
+}
+
+TEST_F(PlanTest, SignInsAreWrittenThroughUnlessTheyAreAllowedOrRefused) {
+  std::vector<std::string> all = plan().home->sign_ins;
+  EXPECT_NE(std::find(all.begin(), all.end(), ".claude/.credentials.json"), all.end());
+  std::filesystem::create_directories(home_ + "/.claude");
+  options_.allow = {home_ + "/.claude"};
+  EXPECT_EQ(plan().home->sign_ins.size(), all.size() - 1);
+  options_.default_allows = DefaultAllows::kNone;
+  EXPECT_TRUE(plan().home->sign_ins.empty());
+}
+
+TEST_F(PlanTest, AnotherHomeOfTheUserIsHiddenAsAWhole) {
+  options_.homes = {root_ + "/other", home_};
+  EXPECT_EQ(kind_of(root_ + "/other"), Kind::kHome);
+  EXPECT_EQ(kind_of(home_), Kind::kHidden);
+  options_.read = {home_};
+  EXPECT_NE(kind_of(home_), Kind::kHidden);
+}
+
+TEST_F(PlanTest, ALinkInThePlaceOfASecretDoesNotHideTheSystem) {
+  for (const char* target : {"/usr", "/", "/proc", "/tmp"}) {
+    std::filesystem::remove(home_ + "/.gnupg");
+    std::filesystem::create_directory_symlink(target, home_ + "/.gnupg");
+    EXPECT_NE(kind_of(target), Kind::kHidden) << target;
+  }
+  std::filesystem::remove(home_ + "/.gnupg");
+  std::filesystem::create_directory_symlink(root_, home_ + "/.gnupg");
+  EXPECT_NE(kind_of(root_), Kind::kHidden);
 }
 
 TEST_F(PlanTest, WhatLiesInsideAnotherComesAfterIt) {
@@ -150,8 +230,11 @@ TEST_F(PlanTest, WhatMakesNoSenseIsRefused) {
 TEST_F(PlanTest, ADirectoryOfSecretsIsListedWhereItShowsAndNobodyMayWriteIntoIt) {
   std::vector<std::string> none;
   EXPECT_EQ(plan().paths_of(Kind::kListed), none);  // it is in /tmp, which is private inside
+  options_.homes = {root_ + "/other", home_};       // not the one that has a layer
+  options_.home_view = HomeView::kAll;
   options_.read = {home_};
-  EXPECT_EQ(plan().paths_of(Kind::kListed), (std::vector{home_, home_ + "/.config"}));
+  EXPECT_EQ(plan().paths_of(Kind::kListed),
+            (std::vector{home_, home_ + "/.cache", home_ + "/.config", home_ + "/.local", home_ + "/.local/share"}));
   std::vector<Plan::Place> places = plan().places;
   auto at = [&](Kind kind) {
     return std::find_if(places.begin(), places.end(),
@@ -167,6 +250,8 @@ TEST_F(PlanTest, ADirectoryOfSecretsIsListedWhereItShowsAndNobodyMayWriteIntoIt)
 }
 
 TEST_F(PlanTest, SecretsThatAreNotThereYetAreNamed) {
+  options_.homes = {root_ + "/other", home_};
+  options_.home_view = HomeView::kAll;
   options_.read = {home_};
   std::vector<std::string> absent = plan().absent;
   auto has = [&](const std::string& name) {

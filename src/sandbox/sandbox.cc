@@ -130,15 +130,16 @@ class FirstProcess {
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
     bool is_limited = plan_.processes_max && has_own_pid_max() && limit_namespace(*plan_.processes_max).ok();
     WARREN_TRY(interior_.prepare());
-    Fd requests = WARREN_TRY(interior_.mount_base(source));
+    std::vector<Fd> requests = WARREN_TRY(interior_.open_filesystems(source));
     Fd proxy;
     if (plan_.has_proxy) proxy = WARREN_TRY(listen_for_proxy());
-    std::vector<int> fds{requests.get()};
+    std::vector<int> fds;
+    for (const Fd& fd : requests) fds.push_back(fd.get());
     if (plan_.has_proxy) fds.push_back(proxy.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
     std::array<std::string, 2> mounted{"mounted", is_limited ? "limited" : "unlimited"};
     WARREN_TRY(send_message(control_.get(), mounted, fds));
-    requests = Fd();
+    requests.clear();
     proxy = Fd();
     namespaces.clear();
     Message serving = WARREN_TRY(receive_message(control_.get()));
@@ -177,7 +178,7 @@ class FirstProcess {
     }
     if (!receive_message(control_.get()).ok()) return;  // our starter is gone
     ::kill(-1, SIGKILL);
-    interior_.unmount_base();
+    interior_.unmount();
     send_message(control_.get(), word("ended")).ignore("nobody is left to receive it");
   }
 
@@ -206,7 +207,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
     FirstProcess(plan, Fd(static_cast<int>(keep))).live(source);
   }
   theirs = Fd();
-  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan.has_proxy));
+  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan));
   Status mapped = map_ids(first);
   if (!mapped.ok()) return with_namespace_hint(std::move(mapped).take_error().within("map users"));
   WARREN_TRY(send_message(sandbox->control_.get(), word("mapped")));
@@ -219,16 +220,14 @@ Sandbox::~Sandbox() {
   ::waitpid(first_, nullptr, WNOHANG);
 }
 
-Result<Fd> Sandbox::take_requests() {
+Result<Sandbox::Requests> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
   limits_processes_ = mounted.fields.size() > 1 && mounted.fields[1] == "limited";
-  if (mounted.fds.size() < 3) return Error(Code::kIo, "the sandbox did not send its descriptors");
-  Fd requests = std::move(mounted.fds.front());
-  mounted.fds.erase(mounted.fds.begin());
-  if (has_proxy_) {
-    proxy_ = std::move(mounted.fds.front());
-    mounted.fds.erase(mounted.fds.begin());
-  }
+  std::size_t count = (has_home_ ? 2U : 1U) + (has_proxy_ ? 1U : 0U);
+  if (mounted.fds.size() <= count) return Error(Code::kIo, "the sandbox did not send its descriptors");
+  Requests requests{.base = std::move(mounted.fds[0]), .home = has_home_ ? std::move(mounted.fds[1]) : Fd()};
+  if (has_proxy_) proxy_ = std::move(mounted.fds[count - 1]);
+  mounted.fds.erase(mounted.fds.begin(), mounted.fds.begin() + static_cast<std::ptrdiff_t>(count));
   namespaces_ = std::move(mounted.fds);
   return requests;
 }

@@ -28,8 +28,14 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  // Waits for the mounts and returns the descriptor for requests to the base. Call it once.
-  Result<Fd> take_requests();
+  // The descriptors for requests to the filesystems of the base and the home.
+  struct Requests {
+    Fd base;
+    Fd home;  // closed if the plan has no layer for it
+  };
+
+  // Waits for the mounts. Call it once.
+  Result<Requests> take_requests();
 
   // The socket on which programs inside reach the proxy, if the plan has one. After take_requests.
   Fd take_proxy_socket() { return std::move(proxy_); }
@@ -38,7 +44,7 @@ class Sandbox {
   pid_t first() const { return first_; }
   bool limits_processes() const { return limits_processes_; }
 
-  // Call when the filesystem on the base answers: builds the rest, after which commands may enter.
+  // Call when these filesystems answer: builds the rest, after which commands may enter.
   Status open();
 
   // User, ipc, network (if new), pid and mount namespace, in the order to enter them.
@@ -47,15 +53,15 @@ class Sandbox {
   // Readable when the first process has ended.
   int ended_fd() const { return control_.get(); }
 
-  // Ends everything inside, writes back the base's dirty pages and unmounts it. The filesystem on the base must still
-  // answer.
+  // Ends everything inside, writes back dirty pages and unmounts the base and the home, which must still answer.
   void end();
 
  private:
-  Sandbox(pid_t first, Fd control, bool has_proxy)
-      : first_(first), has_proxy_(has_proxy), control_(std::move(control)) {}
+  Sandbox(pid_t first, Fd control, const Plan& plan)
+      : first_(first), has_home_(plan.home.has_value()), has_proxy_(plan.has_proxy), control_(std::move(control)) {}
 
   pid_t first_;
+  bool has_home_;
   bool has_proxy_;
   bool limits_processes_ = false;
   Fd control_;

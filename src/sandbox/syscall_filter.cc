@@ -142,6 +142,10 @@ Status filter_syscalls() {
   for (std::uint64_t request : {std::uint64_t{TIOCSTI}, kTioclinux}) {
     WARREN_TRY(refuse_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, kLowWord, request)));
   }
+  // A lease on a file that can be read outside delays whoever opens it for writing there.
+  for (int call : {SCMP_SYS(fcntl), SCMP_SYS(fcntl64)}) {
+    WARREN_TRY(refuse_where(filter, call, SCMP_A1(SCMP_CMP_MASKED_EQ, kLowWord, F_SETLEASE)));
+  }
   WARREN_TRY(check(::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 0), "no_new_privs"));
   return check(::seccomp_load(filter.get()), "apply");
 }

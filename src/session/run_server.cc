@@ -27,12 +27,14 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
 
 namespace warren {
 namespace {
 
+constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
 constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
 Result<sockaddr_un> address_of(const SessionDir& session) {
@@ -157,19 +159,24 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     if (options_.limits.disk_bytes) {
       WARREN_TRY(change_quota(agent_->store(), {.bytes = options_.limits.disk_bytes, .inodes = {}}));
     }
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
-    Fd requests = WARREN_TRY(sandbox_->take_requests());
+    Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     limits_.counts_in_namespace = sandbox_->limits_processes();
     if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
     SessionOptions shown = session_options({}, {});
-    shown.has_mounts = has_places_inside(plan_, plan_.base);
     shown.passthrough = options_.passthrough;
-    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests), plan_.base, shown));
+    if (home_) {
+      shown.has_mounts = has_places_inside(plan_, plan_.home->path);
+      mounted_home_ = WARREN_TRY(Mounted::adopt(home_->fs(), std::move(requests.home), plan_.home->path, shown));
+    }
+    shown.has_mounts = has_places_inside(plan_, plan_.base);
+    mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests.base), plan_.base, shown));
     std::string problem = mounted_->passthrough_problem();
     if (!problem.empty()) options_.warn(passthrough_warning(problem));
     WARREN_TRY(sandbox_->open());
@@ -186,8 +193,13 @@ class RunServer {
                               {sandbox_->ended_fd(), POLLIN, 0},
                               {mounted_->ended_fd(), POLLIN, 0}};
       for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
-      int ready = ::poll(all.data(), all.size(), has_had_commands ? -1 : kFirstJoinMs);
+      int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
+      int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
+      if (home_ && has_had_commands) {
+        home_->write_sign_ins();
+        if (ready == 0) continue;
+      }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
       if (is_over) break;
       if (all[1].revents != 0 && !continues_after_signal()) break;
@@ -236,6 +248,7 @@ class RunServer {
     if (!command.is_open() || !is_trusted(command.get())) return;
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
+    if (plan_.home) scratch.push_back(plan_.home->path);
     std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access))};
     std::vector<std::string> limits = limits_.fields();
     fields.insert(fields.end(), limits.begin(), limits.end());
@@ -284,9 +297,11 @@ class RunServer {
     sandbox_->end();
     leave_watches_to_exit();
     mounted_.reset();
+    mounted_home_.reset();
     has_changed_ = has_changed();
     closed_ = agent_->close();
     agent_.reset();
+    if (home_) home_->close();
     sandbox_.reset();
     proxy_.reset();
     cgroup_.reset();
@@ -304,7 +319,9 @@ class RunServer {
   std::unique_ptr<Sandbox> sandbox_;
   std::unique_ptr<RunCgroup> cgroup_;
   LimitsInForce limits_;
+  std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;
   Fd listener_;
   std::vector<Fd> commands_;

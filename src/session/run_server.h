@@ -22,6 +22,7 @@ struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
   bool passthrough = false;
+  std::string home_layer;                        // the file of the home's layer, if the plan has one
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
 
@@ -40,7 +41,8 @@ class JoinedSession {
 
   const std::string& base() const { return base_; }
   const std::vector<std::string>& allowed() const { return allowed_; }
-  const std::vector<std::string>& writable() const { return writable_; }  // allowed(), the base and scratch directories
+  // Everything that can be written to: allowed(), the base, scratch directories and the home, if it has a layer.
+  const std::vector<std::string>& writable() const { return writable_; }
   NetworkAccess network() const { return network_; }
   const LimitsInForce& limits() const { return limits_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }

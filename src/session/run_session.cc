@@ -19,6 +19,7 @@
 #include "changes/open_overlay.h"
 #include "os/host_files.h"
 #include "sandbox/enter.h"
+#include "sandbox/terminal_state.h"
 #include "session/run_server.h"
 
 extern char** environ;
@@ -91,10 +92,12 @@ class Run {
     WARREN_TRY(resolve());
     WARREN_TRY(enter_session());
     observer_.on_start(facts());
+    TerminalState terminal = TerminalState::capture();
     Result<Ended> ended = run_command();
     session_->remove_process(::getpid());
     running_.reset();
     Result<JoinedSession::Left> left = joined_->leave();
+    terminal.restore();
     if (!ended.ok()) {
       tidy_up(left);
       return std::move(ended).take_error();
@@ -162,9 +165,12 @@ class Run {
       OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
       WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
     }
+    home_ = plan.home;
+    home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
     ServerOptions how{.network = options_.network,
                       .limits = limits(),
                       .passthrough = options_.passthrough,
+                      .home_layer = home_layer_,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
@@ -186,9 +192,11 @@ class Run {
                       .read = options_.read,
                       .hide = options_.hide,
                       .default_allows = options_.default_allows,
+                      .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
                       .guarded = {agents, session_->path()},
-                      .has_network = options_.network.access == NetworkAccess::kAll};
+                      .has_network = options_.network.access == NetworkAccess::kAll,
+                      .is_root = ::geteuid() == 0};
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
@@ -223,12 +231,15 @@ class Run {
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
-                          options_.default_allows == DefaultAllows::kNone || options_.passthrough;
+                          options_.default_allows != DefaultAllows::kSignIns || options_.home_view ||
+                          options_.home_layer || options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
-          "join it without --allow, --read, --hide, --net, --no-network, --no-default-allows and --passthrough");
+          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
+          "limits and "
+          "--passthrough");
     }
     return check_base(joined_->base());
   }
@@ -259,7 +270,9 @@ class Run {
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
                           : is_new_  ? EnteredAs::kCreator
-                                     : EnteredAs::kResumer};
+                                     : EnteredAs::kResumer,
+            .home = home_,
+            .home_layer = home_layer_};
   }
 
   std::vector<std::string> environment(const std::string& dir) const {
@@ -331,6 +344,8 @@ class Run {
   std::optional<SessionDir> session_;
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;
+  std::optional<Plan::Home> home_;
+  std::string home_layer_;
   std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;
   bool is_owner_ = false;

@@ -14,6 +14,7 @@
 #include "sandbox/environment.h"
 #include "sandbox/plan.h"
 #include "sandbox/run_limits.h"
+#include "session/home_layer.h"
 #include "session/run_network.h"
 
 namespace warren {
@@ -33,7 +34,9 @@ struct RunOptions {
   std::vector<std::string> allow;
   std::vector<std::string> read;
   std::vector<std::string> hide;
-  DefaultAllows default_allows = DefaultAllows::kWarren;
+  DefaultAllows default_allows = DefaultAllows::kSignIns;
+  std::optional<HomeView> home_view;         // default: HomeView::kTools
+  std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
   NetworkChoice network;
   RunLimits limits;
   bool has_asked_for_limits = false;     // by an option, like the following
@@ -59,6 +62,8 @@ struct RunFacts {
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
+  std::optional<Plan::Home> home;  // for the run that started the sandbox, if the home has a layer
+  std::string home_layer;          // its file
 };
 
 struct RunEnd {

@@ -5,8 +5,10 @@
 
 Needs root. Each attempt runs as root and as an ordinary user.
 """
+import fcntl
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -69,7 +71,6 @@ class Escape:
             self.attempt(name, canary / "new")
             self.attempt(name, "/etc/warren-test-new")
             self.attempt(name, "/usr/bin/warren-test-new")
-        self.attempt("create", self.world.home / ".bashrc")
 
     def test_going_up_leads_to_nothing_writable(self):
         self.attempt("create", "../canary/new")
@@ -158,6 +159,8 @@ class Escape:
         for path in (folder / "delta.db", folder / "socket", folder / "lock"):
             self.attempt("read", path)
         self.attempt("create", self.world.home / ".agentfs" / "new")
+        for words in ("mkdir ~/.agentfs", "ln -s /tmp ~/.agentfs", "mkdir ~/x; mv ~/x ~/.agentfs", "ls ~/.agentfs"):
+            self.assertNotEqual(self.shell(words).returncode, 0, words)
         listed = self.shell(f"ls -A {self.world.home}/.agentfs")
         self.assertEqual(listed.stdout, "")
         for option in ("--allow", "--read"):
@@ -386,19 +389,34 @@ class Escape:
         home = self.world.home
         folders = (".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".docker", ".kube",
                    ".password-store", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium",
-                   ".config/BraveSoftware", ".local/share/keyrings", ".config/rclone")
+                   ".config/BraveSoftware", ".local/share/keyrings", ".config/rclone", ".agent-relay", "snap/firefox",
+                   ".var/app/org.mozilla.firefox", ".config/sops/age", ".config/containers", ".bitcoin", ".electrum",
+                   ".config/1Password", ".local/share/gopass", ".config/Bitwarden CLI")
         files = (".netrc", ".git-credentials", ".pypirc", ".vault-token", ".config/git/credentials",
-                 ".terraform.d/credentials.tfrc.json")
+                 ".terraform.d/credentials.tfrc.json", ".pgpass", ".my.cnf", ".npmrc", ".cargo/credentials",
+                 ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".gradle/gradle.properties",
+                 ".bash_history", ".zsh_history", ".psql_history", ".mysql_history", ".python_history", ".env",
+                 "code/project/.env", "code/project/.env.production", ".envrc", ".Xauthority")
         for path in [home / name / "secret" for name in folders] + [home / name for name in files]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("secret\n")
         if self.uid:
             for path in home.rglob("*"):
                 os.chown(path, self.uid, self.uid)
-        for name in folders:
-            self.attempt("read", home / name / "secret")
-        everything = self.shell(f"cat {' '.join(str(home / name) for name in files)}; grep -rs secret {home}")
-        self.assertEqual(everything.stdout, "")
+        for view in ("tools", "all"):
+            for name in folders:
+                self.attempt("read", home / name / "secret", options=("--home", view))
+            everything = self.world.run("--home", view, "--", "sh", "-c", f"grep -rs secret {home}; "
+                                        f"cat {' '.join(shlex.quote(str(home / name)) for name in files)}")
+            self.assertEqual(everything.stdout, "")
+
+    def test_what_is_not_known_to_be_harmless_is_hidden(self):
+        home = self.world.home
+        names = ("wallet.dat", "keys.txt", "Documents/taxes", ".config/unknown-tool/token", ".local/share/unknown/token",
+                 ".cache/unknown/token", ".unknownrc", "code/other-project/.env", ".claude/projects/x/transcript")
+        for name in names:
+            self.put(home / name, "secret\n")
+        self.assertEqual(self.shell(f"cd; cat {' '.join(names)}; grep -rs secret .; ls").stdout, "")
 
     def test_secrets_are_hidden_under_every_name_that_mounts_give_them(self):
         home, root = self.world.home, self.world.root
@@ -458,8 +476,8 @@ class Escape:
         self.world.mounts = [["--bind", home, root / "other"]]
         hidden = [home / ".netrc", nested / "credentials", root / "asked"]
         names = " ".join(map(str, [*hidden, root / "other" / ".netrc", root / "other" / ".config/git/credentials"]))
-        look = f"cat {names} 2>/dev/null; cat {home}/link {nested}/config; echo real > {home}/.cache/new; echo end"
-        process = self.world.start("run", "--session", "h", "--hide", root / "asked", "--", "sh", "-c",
+        look = f"cat {names} 2>/dev/null; cat {home}/link {nested}/config; echo end"
+        process = self.world.start("run", "--session", "h", "--home", "all", "--hide", root / "asked", "--", "sh", "-c",
                                    f"while read line; do {look}; done", stdin=subprocess.PIPE, text=True, bufsize=1)
 
         shown = ["plain\n", "config\n"]
@@ -479,7 +497,6 @@ class Escape:
                     path.write_text("secret\n")
                     os.chmod(path, 0o644)
                 self.assertEqual(look_again(process), shown)
-                self.assertEqual((home / ".cache" / "new").read_text(), "real\n")
                 self.assertEqual((home / ".netrc").read_text(), "secret\n")
             finally:
                 process.stdin.close()
@@ -508,23 +525,34 @@ class Escape:
                   " os.readlink(d + '/' + n) if stat.S_ISLNK(i.st_mode) else '')\n"
                   "i = os.stat(d); e[b''] = (i.st_mode, i.st_uid, i.st_gid); print(sorted(e.items()))")
         outside = subprocess.run([sandboxed.PYTHON, "-c", script, home], stdout=subprocess.PIPE, text=True, check=True)
-        inside = self.world.inside("s", sandboxed.PYTHON, "-c", script, home)
+        inside = self.world.run("--session", "s", "--home", "all", "--", sandboxed.PYTHON, "-c", script, home).stdout
         hidden = (b".agentfs", b".ssh", b".aws", b".netrc")
         shown = [one for one in eval(outside.stdout) if one[0] not in hidden]
         self.assertEqual([one for one in eval(inside) if one[0] not in hidden], shown)
-        self.assertEqual(self.shell(f"cat {home}/dir*/in").stdout, "in\n" * len(names))
-        self.assertNotEqual(self.shell(f"echo x > {home}/new").returncode, 0)
-        self.assertNotEqual(self.shell(f"mkdir {home}/newdir").returncode, 0)
-        self.assertNotEqual(self.shell(f"echo x > '{home}/with blank'").returncode, 0)
-        for line in self.shell("cat /proc/self/mountinfo", errors="surrogateescape").stdout.split("\n")[:-1]:
-            where, options = line.split()[4:6]
-            is_sealed = where.startswith(str(home)) and where != str(home / ".cache")
-            self.assertTrue(not is_sealed or "ro" in options.split(","), line)
-        self.assertFalse((home / "new").exists())
+        before = sandboxed.checksum(home / "dir with blank")
+        done = self.world.run("--session", "s", "--home", "all", "--", "sh", "-c",
+                              f"cat {home}/dir*/in; echo x > {home}/new; mkdir {home}/newdir; echo x > '{home}/with blank'; "
+                              f"rm -r '{home}/dir with blank'")
+        self.assertEqual((done.returncode, done.stdout), (0, "in\n" * len(names)), done.stderr)
+        self.assertEqual(sandboxed.checksum(home / "dir with blank"), before)
+        self.assertEqual((home / "with blank").read_text(), "x\n")
+        self.assertFalse((home / "new").exists() or (home / "newdir").exists())
 
-    def looking(self, text):
+    def test_a_directory_with_a_hidden_file_outside_the_home_is_otherwise_as_on_the_host(self):
+        canary = self.world.canary
+        (canary / "link").symlink_to("file")
+        (canary / "hidden").write_text("secret\n")
+        self.before = self.checksums()
+        done = self.world.run("--session", "s", "--hide", canary / "hidden", "--", "sh", "-c",
+                              f"cd {canary}; ls; cat link; echo x > new; mkdir newdir; echo x > file; cat hidden")
+        self.assertEqual(done.stdout, "file\nlink\ncanary\n")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(self.checksums(), self.before)
+
+    def looking(self, text, *options):
         """A run that executes these shell lines whenever it is asked."""
-        process = self.world.start("run", "--session", "h", "--", "sh", "-c", f"while read line; do {text}; echo end; done",
+        process = self.world.start("run", "--session", "h", *options, "--", "sh", "-c",
+                                   f"exec 2>/dev/null; while read line; do {text}; echo end; done",
                                    stdin=subprocess.PIPE, text=True, bufsize=1)
         self.addCleanup(lambda: (process.stdin.close(), process.stdout.close(), process.stderr.close(), process.wait()))
         return process
@@ -543,68 +571,162 @@ class Escape:
         seen = sandboxed.wait_for(lambda: [lines for lines in [look_again(process)] if lines == wanted], f"{wanted} to show")
         self.assertEqual(seen, [wanted])
 
-    def test_what_the_host_changes_beside_secrets_shows(self):
+    def test_what_the_host_changes_beside_secrets_shows_and_what_it_adds_does_not(self):
         home = self.world.home
         (home / ".config").mkdir()
-        for name in ("plain", ".config/conf"):
+        for name in ("plain", ".config/conf", "was/f"):
             self.put(home / name, "old\n")
-        process = self.looking(f"cd {home}; ls; cat plain .config/* new/f link 2>/dev/null; ls -d .netrc .ssh/*")
-        self.shows(process, ["plain\n", "old\n", "old\n"])
+        (home / "link").symlink_to("plain")
+        process = self.looking(f"cd {home}; ls; cat plain .config/* was/f link; ls -d .netrc .ssh/*", "--home", "all")
+        self.shows(process, ["link\n", "plain\n", "was\n", "old\n", "old\n", "old\n", "old\n"])
         for i in range(40):
             self.put(home / "plain", f"{i}\n")
         self.put(home / ".config" / "conf", "new\n")
-        self.shows(process, ["plain\n", "39\n", "new\n"])
-        self.put(home / "new" / "f", "f\n")
-        (home / "link").symlink_to("plain")
+        self.shows(process, ["link\n", "plain\n", "was\n", "39\n", "new\n", "old\n", "39\n"])
+        self.put(home / "new" / "f", "secret\n")
+        self.put(home / ".config" / "added", "secret\n")
+        self.put(home / ".netrc.lock", "secret\n")
+        (home / "was" / "f").unlink()
+        (home / "was").rmdir()
+        self.put(home / "was", "a file by now\n")
+        self.put(home / "plain", "last\n")
+        self.shows(process, ["link\n", "plain\n", "was\n", "last\n", "new\n", "last\n"])
         (home / "plain").unlink()
-        self.shows(process, ["link\n", "new\n", "new\n", "f\n"])
-        shutil.rmtree(home / "new")
-        self.put(home / "new", "a file by now\n")
-        (home / "link").unlink()
-        self.put(home / "link" / "f", "a directory by now\n")
-        (home / "later").symlink_to("link/f")
-        self.shows(process, ["later\n", "link\n", "new\n", "new\n"])
-        (home / "link" / "f").unlink()
-        (home / "link").rmdir()
-        os.link(home / "new", home / "link")
-        self.shows(process, ["later\n", "link\n", "new\n", "new\n", "a file by now\n"])
+        self.shows(process, ["link\n", "was\n", "new\n"])
+
+    def test_beside_a_hidden_file_outside_the_home_too(self):
+        folder = self.world.root / "folder"
+        for name in ("hidden", "plain"):
+            self.put(folder / name, f"{name}\n")
+        process = self.looking(f"cd {folder}; ls; cat *", "--hide", folder / "hidden")
+        self.shows(process, ["plain\n", "plain\n"])
+        self.put(folder / "plain", "new\n")
+        self.put(folder / "hidden.lock", "secret\n")
+        self.put(folder / "hidden", "secret\n")
+        self.shows(process, ["plain\n", "new\n"])
         # More changes than the inotify queue holds: then it compares everything.
         first = self.world.first_process("h")
         os.kill(first, signal.SIGSTOP)
         for i in range(int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 10):
-            os.utime(home / ("new" if i % 2 else ".config"))
-        self.put(home / "plain", "last\n")
-        (home / "later").unlink()
-        self.put(home / ".netrc", "secret\n")
+            os.utime(folder / ("plain" if i % 2 else "hidden"))
+        self.put(folder / "plain", "last\n")
+        self.put(folder / "later", "secret\n")
         os.kill(first, signal.SIGCONT)
-        self.shows(process, ["link\n", "new\n", "plain\n", "last\n", "new\n", "a file by now\n"])
-        self.assertNotEqual(self.world.run("--session", "h", "--", "touch", home / "touched").returncode, 0)
-        for name in ("new", "link", "plain"):
-            (home / name).unlink()
-        self.shows(process, ["new\n"])
+        self.shows(process, ["plain\n", "last\n"])
+        (folder / "plain").unlink()
+        self.shows(process, [])
 
     def test_secrets_that_come_later_do_not_show(self):
         home = self.world.home
         (home / ".config").mkdir()
         os.chown(home / ".config", self.uid, self.uid)
-        process = self.looking(f"cd {home}; grep -rs secret . ; cat .vault-token .docker/config 2>/dev/null; "
-                               "cat marker .config/marker 2>/dev/null")
-        self.shows(process, [])
-        for name in (".vault-token", ".git-credentials", ".docker/config", ".kube/config", ".config/gh/token",
-                     ".config/gcloud/key", ".terraform.d/credentials.tfrc.json"):
-            self.put(home / name, "secret\n")
-        # Existing directories: one is replaced, and one is moved away and created again.
-        shutil.rmtree(home / ".aws")
-        self.put(home / ".aws" / "secret", "secret\n")
-        (home / ".ssh").rename(home / "keys")
-        self.put(home / ".ssh" / "secret", "secret\n")
-        (home / ".netrc").rename(home / "netrc")
-        for name in ("marker", ".config/marker"):
-            self.put(home / name, f"{name}\n")
-        self.shows(process, ["marker\n", ".config/marker\n"])
-        (home / "keys").rename(home / "moved again")
-        self.put(home / "marker", "again\n")
-        self.shows(process, ["again\n", ".config/marker\n"])
+        for view in ("all", "tools"):
+            for name in (".bashrc", ".config/git/config"):
+                self.put(home / name, f"{name}\n")
+            process = self.looking(f"cd {home}; grep -rs secret . ; cat .vault-token .docker/config; "
+                                   "cat .bashrc .config/git/config", "--home", view)
+            self.shows(process, [".bashrc\n", ".config/git/config\n"])
+            for name in (".vault-token", ".git-credentials", ".docker/config", ".kube/config", ".config/gh/token",
+                         ".config/gcloud/key", ".terraform.d/credentials.tfrc.json", ".config/git/credentials",
+                         ".config/git/credentials.lock", ".git-credentials.lock"):
+                self.put(home / name, "secret\n")
+            # Existing directories: one is replaced, and one is moved away and created again.
+            shutil.rmtree(home / ".aws")
+            self.put(home / ".aws" / "secret", "secret\n")
+            (home / ".ssh").rename(home / f"keys-{view}")
+            self.put(home / ".ssh" / "secret", "secret\n")
+            (home / ".netrc").rename(home / f"netrc-{view}")
+            self.put(home / ".netrc", "secret\n")
+            self.put(home / ".bashrc", "again\n")
+            self.shows(process, ["again\n", ".config/git/config\n"])
+            process.stdin.close()
+            process.wait()
+            shutil.rmtree(home / f"keys-{view}")
+            (home / f"netrc-{view}").unlink()
+            (home / ".git-credentials.lock").unlink()
+            (home / ".config/git/credentials.lock").unlink()
+
+    def test_environment_files_do_not_show_while_they_are_replaced(self):
+        folder = self.world.home / "code"
+        for name in (".env", ".env.local", "prod.env", ".env.example", "main.c"):
+            self.put(folder / name, "secret\n" if "example" not in name and "env" in name else f"{name}\n")
+        (folder / "fresh").unlink(missing_ok=True)
+        process = self.looking(f"cd {folder}; ls -A; cat .env* *", "--home", "all")
+        shown = [".env.example\n", "main.c\n", ".env.example\n", "main.c\n"]
+        self.shows(process, shown)
+        for name in ("sedAbC12x", ".env.swp", ".env~", "4913", "tmpq8w7e6r5", ".env.tmp"):
+            (folder / name).write_text("secret\n")
+        self.assertEqual(look_again(process), shown)
+
+    # What runs leave for later, outside.
+
+    def test_nothing_that_a_run_puts_into_the_home_is_found_outside(self):
+        home = self.world.home
+        for name in (".npm", ".local/share", ".claude", ".local/bin", ".config"):
+            (home / name).mkdir(parents=True)
+        self.put(home / ".claude" / "settings.json", "{}\n")
+        self.put(home / ".bashrc", "true\n")
+        self.shell("true")  # makes .agentfs
+        others = [path for path in home.iterdir() if path.name != ".agentfs"]
+        before = [sandboxed.checksum(path) for path in others]
+        done = self.shell("cd ~; mkdir -p .npm/_npx/x/node_modules/.bin .local/share/systemd/user .config/autostart "
+                          ".local/share/bash-completion/completions .config/fish/conf.d; "
+                          "for f in .npm/_npx/x/node_modules/.bin/tool .local/share/systemd/user/evil.service "
+                          ".config/autostart/evil.desktop .local/share/bash-completion/completions/warren "
+                          ".config/fish/conf.d/evil.fish .claude/settings.json .local/bin/git .bashrc .profile "
+                          ".gitconfig .ssh/authorized_keys; do mkdir -p $(dirname $f); echo evil > $f; done; "
+                          "rm -rf .cache; mv .claude .moved; cat .bashrc .local/bin/git")
+        self.assertEqual(done.stdout, "evil\nevil\n", done.stderr)
+        self.assertEqual([sandboxed.checksum(path) for path in others], before)
+        self.assertEqual(sorted(p.name for p in home.iterdir()), sorted([".agentfs", *(p.name for p in others)]))
+
+    def test_a_sign_in_that_is_not_a_plain_file_is_not_written_through(self):
+        home = self.world.home
+        self.put(home / ".bashrc", "mine\n")
+        self.shell("mkdir -p ~/.codex ~/.gemini; ln -s ~/.bashrc ~/.codex/auth.json; mkdir ~/.gemini/oauth_creds.json; "
+                   "ln -s / ~/.claude; head -c 3000000 /dev/zero > ~/.gemini/google_accounts.json")
+        self.assertEqual((home / ".bashrc").read_text(), "mine\n")
+        self.assertFalse((home / ".codex").exists() or (home / ".claude").exists() or (home / ".gemini").exists())
+
+    def test_a_link_in_the_place_of_a_secret_does_not_prevent_runs(self):
+        home = self.world.home
+        (home / ".local" / "share").mkdir(parents=True)
+        for path in (home / ".local", home / ".local/share"):
+            os.chown(path, self.uid, self.uid)
+        self.shell("mkdir -p ~/.local/share; ln -s /usr ~/.local/share/keyrings; rm -rf ~/.ssh; ln -s / ~/.ssh; "
+                   "rm -rf ~/.agentfs; ln -s /usr ~/.agentfs")
+        self.assertEqual(self.shell("echo runs").stdout, "runs\n")
+        # Even if the user has made one.
+        (home / ".local/share/keyrings").symlink_to("/usr")
+        (home / ".gnupg").symlink_to("/")
+        (home / ".kube").symlink_to(self.world.root)
+        for options in ((), ("--home", "all"), ("--base", home)):
+            done = self.world.run(*options, "--", "sh", "-c", "echo runs; ls /usr/bin > /dev/null")
+            self.assertEqual((done.returncode, done.stdout), (0, "runs\n"), done.stderr)
+
+    def test_the_relay_cannot_be_held_up(self):
+        home = self.world.home
+        self.put(home / ".agent-relay" / ".lock", "")
+        self.put(home / ".agent-relay" / "agents/bob/inbox/mail", "secret\n")
+        for view in ("tools", "all"):
+            done = self.world.run("--home", view, "--", "sh", "-c", "flock ~/.agent-relay/.lock echo locked; "
+                                  "cat ~/.agent-relay/agents/bob/inbox/mail; ls -A ~/.agent-relay")
+            self.assertEqual(done.stdout.replace("locked\n", ""), "")
+        held = os.open(home / ".agent-relay" / ".lock", os.O_RDONLY)
+        process = self.looking("flock -x -n ~/.agent-relay/.lock sleep 100 & sleep 0.2")
+        look_again(process)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(held)
+
+    def test_leases_are_refused_and_inotify_instances_limited(self):
+        script = ("import ctypes, fcntl, os, sys; libc = ctypes.CDLL(None); n = 0\n"
+                  "while n < 120 and libc.inotify_init1(0) >= 0: n += 1\n"
+                  "print(n < 100)\n"
+                  f"f = os.open({str(self.world.canary / 'file')!r}, os.O_RDONLY)\n"
+                  "try: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK); print('lease')\n"
+                  "except PermissionError: print('refused')\n")
+        done = self.world.run("--session", "s", "--", sandboxed.PYTHON, "-c", script)
+        self.assertEqual(done.stdout, "True\nrefused\n", done.stderr)
 
     def test_secrets_stay_hidden_when_the_home_is_the_base_and_is_rearranged(self):
         nested = self.world.home / ".config" / "gh"
@@ -627,7 +749,7 @@ class Escape:
             for path in (".npm", ".ssh/known_hosts"):
                 os.chown(home / path, self.uid, self.uid)
         look = "cat .netrc .ssh/* .aws/* 2>/dev/null; echo real > .cache/new; echo end"
-        process = self.world.start("run", "--session", "h", "--base", home, "--read", home / ".ssh" / "known_hosts", "--",
+        process = self.world.start("run", "--session", "h", "--base", home, "--allow", home / ".cache", "--read", home / ".ssh" / "known_hosts", "--",
                                    "sh", "-c", f"while read line; do {look}; done", stdin=subprocess.PIPE, cwd=home,
                                    text=True, bufsize=1)
 
@@ -770,7 +892,25 @@ class Escape:
 
 
 class AsRoot(Escape, unittest.TestCase):
-    pass
+    def test_other_users_and_their_passwords_are_hidden(self):
+        """In a mount namespace with homes and password files of its own."""
+        root = self.world.root
+        for name in ("homes/alice", "homes/linuxbrew/bin", "roots", "etc"):
+            (root / name).mkdir(parents=True)
+        (root / "homes/alice/private").write_text("secret\n")
+        (root / "homes/linuxbrew/bin/tool").write_text("tool\n")
+        (root / "roots/private").write_text("secret\n")
+        (root / "etc/shadow").write_text("root:secret\n")
+        self.world.mounts = [["--bind", root / "homes", "/home"], ["--bind", root / "roots", "/root"],
+                             ["--bind", root / "etc/shadow", "/etc/shadow"]]
+        for view in ("tools", "all"):
+            done = self.world.run("--session", "s", "--home", view, "--", "sh", "-c",
+                                  "cat /home/alice/private /root/private /etc/shadow /etc/gshadow /etc/shadow- "
+                                  "/var/backups/shadow.bak; ls -A /home /root; cat /home/linuxbrew/bin/tool; "
+                                  "test -s /etc/passwd && echo passwd")
+            self.assertEqual(done.stdout, "/home:\nlinuxbrew\n\n/root:\ntool\npasswd\n", done.stderr)
+        done = self.world.run("--read", "/home/alice", "--", "cat", "/home/alice/private")
+        self.assertEqual(done.stdout, "secret\n", done.stderr)
 
 
 class AsOrdinaryUser(Escape, unittest.TestCase):

@@ -95,7 +95,7 @@ class Terminal(unittest.TestCase):
         return screen.expect(re.escape(PROMPT))
 
     def inner_shell(self):
-        screen = self.screen(*self.world.words("run", "--session", "t", "--", *SHELL))
+        screen = self.screen(*self.world.words("run", "--env", "PS1", "--session", "t", "--", *SHELL))
         return screen, self.prompt(screen)
 
     def outer_shell(self):
@@ -216,6 +216,32 @@ class Terminal(unittest.TestCase):
         self.sleep_is_there()  # a shell that has not started its command yet may miss the key
         screen.type("\x03")
         self.prompt(screen)
+
+    def test_the_terminal_is_afterwards_as_it_was(self):
+        """Whether the command ends by itself, by a signal, or leaves a process behind that goes on."""
+        screen = self.outer_shell()
+        node = os.readlink(f"/proc/{screen.pid}/fd/0")
+        mode = os.stat(node).st_mode
+        spoil = "chmod 0666 /proc/self/fd/0; stty raw -echo"
+        for signals, text in ((None, f"{spoil}; exit 0"), (None, f"{spoil}; kill -9 $$"),
+                              (None, f"(while :; do {spoil}; done) & sleep 0.3"),
+                              (signal.SIGTERM, f"{spoil}; echo on; exec sleep 1000"),
+                              (signal.SIGALRM, f"{spoil}; echo on; exec sleep 1000")):
+            screen.type(" ".join(self.world.words("run", "--session", "t", "--keep", "--", "sh", "-c", f"'{text}'")) + "\n")
+            if signals:
+                screen.expect("\non\n")
+                procs = self.world.session_dir("t") / "procs"
+                os.kill(int(sandboxed.wait_for(lambda: [p.stem for p in procs.iterdir()], "the run")[0]), signals)
+            self.prompt(screen)
+            screen.type("stty -a | tr ' ' '\\n' | grep -xE -- '-?(echo|icanon|opost);?' | tr '\\n' ' '\n")
+            screen.expect("opost icanon echo ")
+            self.prompt(screen)
+            self.assertEqual(os.stat(node).st_mode, mode, text)
+
+    def test_the_start_says_what_is_hidden_of_the_home(self):
+        screen = self.screen(*self.world.words("run", "--", "true"))
+        screen.expect("new session .*, base .*\n")
+        screen.expect("entries of your home directory are hidden: --read PATH shows one, --home all shows all but secrets\n")
 
     def test_without_a_command_it_is_the_users_shell(self):
         screen = self.screen(*self.world.words("run", "--session", "t"))

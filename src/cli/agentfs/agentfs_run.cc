@@ -32,8 +32,14 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
                  fmt::format("Invalid session ID {}. Session IDs {}.", quote(*options.session), kIdRule));
   }
   if (args.has("allow")) options.allow = args.all("allow");
-  options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;
-  if (args.has("allow-default")) options.environment = EnvironmentBasis::kEverything;
+  if (args.has("no-default-allows") && args.has("allow-default")) {
+    return Error(Code::kInvalid, "--allow-default and --no-default-allows cannot be used together");
+  }
+  if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
+  if (args.has("allow-default")) {
+    options.default_allows = DefaultAllows::kAgentFs;
+    options.environment = EnvironmentBasis::kEverything;
+  }
   WARREN_TRY(take_settings(args, options));
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
@@ -90,8 +96,9 @@ Command make_agentfs_run() {
             .help = "let the program write to PATH directly",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
-           {.name = "allow-default", .help = "pass the whole environment, as AgentFS does"},
-           {.name = "no-default-allows", .help = "do not let the program write to ~/.cache and other defaults"},
+           {.name = "allow-default",
+            .help = "write to AgentFS's default directories, such as ~/.cache, and pass the whole environment"},
+           {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
            {.name = "experimental-sandbox", .help = "not supported by Warren"},
            {.name = "strace", .help = "not supported by Warren"},
            {.name = "session",

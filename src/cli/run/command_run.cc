@@ -29,6 +29,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
+  if (auto home = args.find("home")) options.home_view = *home == "all" ? HomeView::kAll : HomeView::kTools;
+  if (auto layer = args.find("home-layer")) {
+    options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
+  }
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
@@ -47,44 +51,53 @@ Command make_run() {
       .details =
           "The command sees the base directory and can change it, but its changes are stored in a session in "
           "~/.agentfs/run. Inspect them with `warren diff`, write them to the base with `warren apply`, or drop them "
-          "with `warren discard`. Everything else is read-only, secrets in your home directory are hidden, and /tmp "
-          "is private. Of your environment it gets what concerns the terminal, the language, tools and proxies, and "
-          "the sign-in variables of the agent that is run. The exit status is the command's; 125 if Warren itself "
-          "fails, 126 if the command cannot be "
+          "with `warren discard`. Your home directory is copy-on-write too, in a layer that all runs share (`warren "
+          "home`), and shows only tools and settings of yours. Everything else is read-only, and /tmp is private. Of "
+          "your environment it gets what concerns the terminal, the language, tools and proxies, and the sign-in "
+          "variables of the agent that is run. The exit status is the command's; 125 if Warren itself fails, 126 if "
+          "the command cannot be "
           "executed, 127 if it is not found, 128 plus the signal number if a signal ended it. Words after COMMAND "
           "are passed to it.",
       .positionals = {{.name = "COMMAND",
                        .help = "the program and its arguments [default: your shell]",
                        .times = Times::kAnyCommand}},
-      .options = {{.name = "session",
-                   .value = "ID",
-                   .help = "join or resume this session, or create it",
-                   .suggest = Suggest::kSessions},
-                  {.name = "base",
-                   .value = "DIR",
-                   .help = "the directory to work on [default: the current one]",
-                   .suggest = Suggest::kHostDirs},
-                  {.name = "allow",
-                   .value = "PATH",
-                   .help = "let the command write to PATH directly, without copy-on-write",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "read",
-                   .value = "PATH",
-                   .help = "let the command read PATH, which is hidden otherwise",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "hide",
-                   .value = "PATH",
-                   .help = "hide PATH from the command",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "no-default-allows", .help = "make only the base writable, not ~/.cache and other defaults"},
-                  {.name = "passthrough",
-                   .help = "read large files at the speed of the base; opening any file takes longer"},
-                  {.name = "keep", .help = "keep the session even if nothing changed"},
-                  {.name = "discard", .help = "delete the session and all its changes at the end"},
-                  {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
+      .options =
+          {{.name = "session",
+            .value = "ID",
+            .help = "join or resume this session, or create it",
+            .suggest = Suggest::kSessions},
+           {.name = "base",
+            .value = "DIR",
+            .help = "the directory to work on [default: the current one]",
+            .suggest = Suggest::kHostDirs},
+           {.name = "allow",
+            .value = "PATH",
+            .help = "let the command write to PATH directly, without copy-on-write",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "read",
+            .value = "PATH",
+            .help = "let the command read PATH, which is hidden otherwise",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "hide",
+            .value = "PATH",
+            .help = "hide PATH from the command",
+            .suggest = Suggest::kHostFiles,
+            .is_list = true},
+           {.name = "home",
+            .value = "VIEW",
+            .help = "what the command sees of your home directory: tools and settings, or all but secrets",
+            .choices = {"tools", "all"}},
+           {.name = "home-layer",
+            .value = "SCOPE",
+            .help = "where changes to your home directory are kept: one layer for all runs, or one for this base",
+            .choices = {"shared", "project"}},
+           {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
+           {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
+           {.name = "keep", .help = "keep the session even if nothing changed"},
+           {.name = "discard", .help = "delete the session and all its changes at the end"},
+           {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
       .subcommands = {},
       .handler = run_run};
   for (const std::vector<Option>& more : {environment_options(), network_options(), limit_options()}) {

@@ -66,6 +66,8 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
                             printable(facts.base)));
     }
+    bool hides_entries = facts.home && facts.home->shown.hidden_entries > 0;
+    if (hides_entries && (err_.is_terminal() || walls_ == ShowWalls::kYes)) print_hidden(*facts.home);
     if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
   }
@@ -98,8 +100,22 @@ class RunReport final : public RunObserver {
     return "";
   }
 
+  void print_hidden(const Plan::Home& home) {
+    std::size_t count = home.shown.hidden_entries;
+    bool shows_all = home.view == HomeView::kAll;
+    err_.line(fmt::format("{} of your home directory {} hidden: --read PATH shows one{}",
+                          count == 1 ? "1 entry" : fmt::format("{} entries", count), count == 1 ? "is" : "are",
+                          shows_all ? "" : ", --home all shows all but secrets"));
+  }
+
   void print_walls(const RunFacts& facts) {
     err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
+    if (facts.home) {
+      err_.line(fmt::format("copy-on-write: {}, in {}", printable(facts.home->path), printable(facts.home_layer)));
+      for (const std::string& name : facts.home->sign_ins) {
+        err_.line(fmt::format("written through: {}/{}", printable(facts.home->path), name));
+      }
+    }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
     bool has_own_network = facts.network != NetworkAccess::kAll;
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", has_own_network ? ", network" : ""));
@@ -167,6 +183,7 @@ class AgentFsReport final : public RunObserver {
     if (!is_owner_) return err_.print("Joining existing session: {}\n\n", facts.id);
     err_.print("Welcome to AgentFS!\n\nThe following directories are writable:\n\n  - {} (copy-on-write)\n",
                printable(facts.base));
+    if (facts.home) err_.print("  - {} (copy-on-write, shared by all runs)\n", printable(facts.home->path));
     for (const std::string& path : facts.allowed) err_.print("  - {}\n", printable(path));
     err_.print("\nEverything else is read-only.\n\nTo join this session from another terminal:\n\n");
     err_.print("  agentfs run --session {} <command>\n\n", facts.id);
