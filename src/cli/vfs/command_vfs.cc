@@ -9,6 +9,7 @@
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
 #include "cli/show/text.h"
+#include "cli/syntax/values.h"
 #include "cli/vfs/view.h"
 #include "fs/path_ops.h"
 #include "vfs/values.h"
