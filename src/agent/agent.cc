@@ -42,6 +42,11 @@ std::vector<std::string> folders_to_hide(const std::string& agent_path) {
 Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)) {}
 Agent::~Agent() = default;
 
+Status Agent::close() {
+  overlay_.reset();
+  return store_->close();
+}
+
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
   StoreOptions store_options{.mode = options.mode, .durability = options.durability, .commits = options.commits};

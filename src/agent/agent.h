@@ -45,6 +45,10 @@ class Agent {
   // Opens an existing agent (agent/locate.h). ":memory:" makes a new one that exists as long as the object.
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options, Clock& clock);
   ~Agent();
+
+  // See Store::close. Only an agent with grouped commits needs it; call nothing afterwards.
+  Status close();
+
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 

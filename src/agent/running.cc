@@ -19,6 +19,7 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kEntryBytes = 65'536;
+constexpr std::string_view kFailedSuffix = ".failed";  // after the name of the entry
 
 // Candidate directories for the private folder, best first. The last one always exists.
 std::vector<std::string> places() {
@@ -88,7 +89,38 @@ Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
   running.process = current_process();
   std::string file = fmt::format("{}/{}.json", folder, running.process.pid);
   WARREN_TRY(replace_host_file(file, dump_json_pretty(to_json(running)), 0600));
-  return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file)));
+  return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file), std::move(running)));
+}
+
+void RunningEntry::leave_failure(const Error& error) const {
+  Json json = to_json(running_);
+  json["failure"] = error.message();
+  json["hint"] = error.hint();
+  replace_host_file(file_ + std::string(kFailedSuffix), dump_json_pretty(json), 0600)
+      .ignore("the process's own exit status says that there was one");
+}
+
+Result<std::vector<EndedBadly>> take_failures(const ProcessIdentity* process) {
+  std::string folder = WARREN_TRY(own_folder());
+  Fd dir = WARREN_TRY(open_host_dir(folder));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  std::vector<EndedBadly> all;
+  for (const HostEntry& entry : entries) {
+    if (!entry.name.ends_with(kFailedSuffix)) continue;
+    std::string file = folder + "/" + entry.name;
+    Result<std::string> text = read_host_file(file, kEntryBytes);
+    if (!text.ok()) continue;  // taken by another process
+    Result<Running> running = parse_running(*text);
+    Result<Json> json = parse_json(*text);
+    bool is_valid = running.ok() && json.ok() && json->value("failure", Json()).is_string();
+    if (is_valid && process != nullptr && running->process != *process) continue;
+    if (is_valid && liveness_of(running->process) == Liveness::kAlive) continue;
+    remove_host_file(file).ignore("it is reported twice then");
+    if (!is_valid) continue;
+    std::string hint = json->value("hint", Json()).is_string() ? (*json)["hint"].get<std::string>() : "";
+    all.push_back({*std::move(running), (*json)["failure"].get<std::string>(), std::move(hint)});
+  }
+  return all;
 }
 
 RunningEntry::~RunningEntry() { remove_host_file(file_).ignore("list_running removes leftovers"); }

@@ -35,10 +35,24 @@ class RunningEntry {
   RunningEntry(const RunningEntry&) = delete;
   RunningEntry& operator=(const RunningEntry&) = delete;
 
+  // Leaves a report that this process could not store everything, for whoever ended it, or asks later.
+  void leave_failure(const Error& error) const;
+
  private:
-  explicit RunningEntry(std::string file) : file_(std::move(file)) {}
+  RunningEntry(std::string file, Running running) : file_(std::move(file)), running_(std::move(running)) {}
   std::string file_;
+  Running running_;
 };
+
+// How a process ended that could not store everything.
+struct EndedBadly {
+  Running running;
+  std::string message;
+  std::string hint;
+};
+
+// The reports of processes that have ended, which are removed: each is returned once. Only that of `process`, if given.
+Result<std::vector<EndedBadly>> take_failures(const ProcessIdentity* process = nullptr);
 
 // Sorted by start time. Removes entries of dead processes.
 Result<std::vector<Running>> list_running();

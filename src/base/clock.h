@@ -21,6 +21,9 @@ class Clock {
   virtual ~Clock() = default;
   virtual Timestamp now() = 0;
   virtual std::int64_t monotonic_ns() = 0;
+  // As monotonic time, but also passes while the machine is suspended, as wall time does: to tell whether the wall
+  // clock was set.
+  virtual std::int64_t boottime_ns() { return monotonic_ns(); }
 
   std::int64_t now_us() {
     Timestamp at = now();
@@ -32,6 +35,7 @@ class SystemClock final : public Clock {
  public:
   Timestamp now() override;
   std::int64_t monotonic_ns() override;
+  std::int64_t boottime_ns() override;
 };
 
 }  // namespace warren

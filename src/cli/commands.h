@@ -36,6 +36,7 @@ Command make_apply();
 Command make_discard();
 Command make_agentfs_diff();
 Command make_completions();
+Command make_complete();
 Command make_man();
 Command make_version();
 Command make_help();

@@ -41,6 +41,7 @@ Command make_warren() {
   root.subcommands.push_back(make_fsck());
   root.subcommands.push_back(make_migrate());
   root.subcommands.push_back(make_completions());
+  root.subcommands.push_back(make_complete());
   root.subcommands.push_back(make_man());
   root.subcommands.push_back(make_version());
   root.subcommands.push_back(make_help());

@@ -222,6 +222,10 @@ Status Database::configure(const DatabaseOptions& options) {
   if (path_ != ":memory:") signals_ = WalSignals::open(wal_path());
   batch_.set_signals(signals_.get());
   if (signals_) map_log_index();
+  if (signals_ && !read_only_) {
+    Result<NamedFile> file = NamedFile::open(sqlite3_db_filename(handle_, "main"));
+    if (file.ok()) named_file_ = std::move(file).take_value();  // otherwise it was deleted just now
+  }
   return Ok{};
 }
 
@@ -362,7 +366,35 @@ Status Database::sync() {
     auto guard = lock();
     WARREN_TRY(end_batch());
   }
-  return sync_log();
+  Status synced = sync_log();
+  WARREN_TRY(check_name());  // the more important error: without its name everything is lost
+  return synced;
+}
+
+Status Database::check_name() {
+  if (!named_file_) return Ok{};
+  NamedFile::Name name = named_file_->look();
+  if (name == NamedFile::Name::kOurs) return Ok{};
+  if (name == NamedFile::Name::kNone) remove_log_names();
+  return Error(Code::kStale, fmt::format("the agent file {} was deleted, moved or replaced while it was in use",
+                                         quote(sqlite3_db_filename(handle_, "main"))));
+}
+
+void Database::remove_log_names() {
+  if (log_is_nameless_.exchange(true)) return;
+  std::string log = wal_path();
+  remove_name_of(signals_->wal_fd(), log);
+  // The index belongs to the log beside it. Only SQLite has it open, so it cannot be compared.
+  if (!exists(log)) ::unlink((log.substr(0, log.size() - std::string_view("-wal").size()) + "-shm").c_str());
+}
+
+Result<std::optional<std::string>> Database::settle_moved_file() {
+  std::optional<std::string> path;
+  if (named_file_) path = named_file_->find_new_name();
+  if (!path) return path;
+  WARREN_TRY(empty_log());
+  remove_log_names();
+  return path;
 }
 
 Status Database::sync_log() {

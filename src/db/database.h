@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "db/batch.h"
+#include "db/named_file.h"
 #include "db/sql.h"
 #include "db/statement.h"
 
@@ -134,11 +135,20 @@ class Database {
   Result<DatabaseSize> size();
 
   // Makes every commit survive a power cut, whatever the durability. O(unsynced data). With grouped commits it
-  // commits the open batch first, and fails as long as that fails. The lock is not held while the disk works.
+  // commits the open batch first, and fails as long as that fails, or check_name() does. The lock is not held while the
+  // disk works.
   Status sync();
 
   // Only the disk's part of sync(), for commits made so far. Needs no lock.
   Status sync_log();
+
+  // kStale if the path no longer leads to the open file, because the file was deleted, moved or
+  // replaced. Everything still works, and backup_to() can save it. If the file has no name any more, its log loses its
+  // name too: whatever file is at the path must not be read with that log. Needs no lock.
+  Status check_name();
+  // After that: makes a file that was moved complete, without a log, and returns its new path. nullopt if it is
+  // unknown.
+  Result<std::optional<std::string>> settle_moved_file();
 
   bool is_grouped() const { return commits_ == Commits::kGrouped; }
   Batch& batch() { return batch_; }
@@ -183,6 +193,7 @@ class Database {
   Status prepare_own_statements();
   Status switch_to_wal(std::chrono::milliseconds wait);
   void map_log_index();
+  void remove_log_names();
   CommitMark read_log_index() const;
   bool is_batch_elsewhere(Access access);
   Status begin_to_read();
@@ -235,6 +246,8 @@ class Database {
   // Under mutex_, except the atomics.
   Commits commits_ = Commits::kEach;
   std::unique_ptr<WalSignals> signals_;  // null without a -wal file
+  std::optional<NamedFile> named_file_;  // of a connection that may write
+  std::atomic<bool> log_is_nameless_ = false;
   Batch batch_;
   std::chrono::milliseconds busy_wait_ = limits::kBusyWait;
   std::int64_t page_bytes_ = 4096;

@@ -140,6 +140,7 @@ Status Database::commit_batch() {
   batch_.closed();
   if (signals_) signals_->notify_listeners();
   if (observer_ != nullptr) observer_->after_commit();
+  check_name().ignore("the batch is stored; sync and closing the store report it");
   return Ok{};
 }
 
@@ -255,7 +256,8 @@ Status Transaction::begin_outermost(Database& database, Access access) {
 }
 
 // Waits for other writers without the lock, so that our readers do not wait.
-Status Transaction::begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock) {
+Status Transaction::begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock,
+                                    std::unique_lock<std::recursive_mutex>* outer) {
   auto until = std::chrono::steady_clock::now() + database.busy_wait_;
   std::chrono::microseconds pause{50};
   constexpr std::chrono::microseconds kLongestPause{5000};
@@ -268,16 +270,19 @@ Status Transaction::begin_patiently(Database& database, Access access, std::uniq
       return begun;
     }
     lock.unlock();
+    if (outer != nullptr) outer->unlock();
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
+    if (outer != nullptr) outer->lock();
     lock.lock();
   }
 }
 
-Result<Transaction> Transaction::begin(Database& database, Access access) {
+Result<Transaction> Transaction::begin(Database& database, Access access,
+                                       std::unique_lock<std::recursive_mutex>* outer) {
   auto lock = database.lock();
   if (database.depth_ == 0) {
-    WARREN_TRY(begin_patiently(database, access, lock));
+    WARREN_TRY(begin_patiently(database, access, lock, outer));
   } else if (is_write(access) && !database.writing_) {
     return Error(Code::kInternal, "a write was begun inside a read");
   } else if (is_write(access) && (database.broken_ || database.was_rolled_back())) {

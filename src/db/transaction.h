@@ -25,7 +25,10 @@ enum class Access {
 // a read is refused: the read's view of the file may be out of date.
 class Transaction {
  public:
-  static Result<Transaction> begin(Database& database, Access access);
+  // Waits up to the database's busy time for another writer, without the database's lock. `outer` is a lock that the
+  // caller holds around the transaction; it is released while waiting, too, so what it guards may have changed.
+  static Result<Transaction> begin(Database& database, Access access,
+                                   std::unique_lock<std::recursive_mutex>* outer = nullptr);
   Transaction(Transaction&& other) noexcept;
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();  // rolls back unless committed
@@ -34,7 +37,8 @@ class Transaction {
 
  private:
   Transaction(Database& database, std::unique_lock<std::recursive_mutex> lock, Access access);
-  static Status begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock);
+  static Status begin_patiently(Database& database, Access access, std::unique_lock<std::recursive_mutex>& lock,
+                                std::unique_lock<std::recursive_mutex>* outer);
   static Status begin_outermost(Database& database, Access access);
   bool writes() const { return access_ == Access::kWrite || access_ == Access::kSharedWrite; }
   Status commit_outermost();

@@ -8,7 +8,7 @@ namespace warren {
 template <class T>
 Result<T> OverlayFs::change(const std::function<Result<T>()>& body) {
   std::unique_lock lock(mutex_);
-  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite, Batched::kYes, lock));
   WARREN_TRY(refresh());
   Result<T> result = body();
   Status committed = unit->commit();

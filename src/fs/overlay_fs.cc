@@ -73,7 +73,7 @@ OverlayFs::~OverlayFs() = default;
 
 Result<std::unique_ptr<Unit>> OverlayFs::begin(UnitAccess access) {
   std::unique_lock lock(mutex_);
-  std::unique_ptr<Unit> unit = WARREN_TRY(upper().begin(access));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(access, Batched::kNo, lock));
   WARREN_TRY(refresh());
   return std::unique_ptr<Unit>(std::make_unique<OverlayUnit>(std::move(lock), std::move(unit)));
 }
@@ -246,27 +246,31 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
   }
   retained_.erase(kept);
   Copy* copy = find_copy(node);
-  if (copy) upper().forget(copy->upper, 1);
-  else if (!is_base_number(node)) upper().forget(node, 1);
+  std::optional<Inode> above;
+  if (copy) above = copy->upper;
+  else if (!is_base_number(node)) above = node;
   if (is_base_number(node)) base_.forget(node, 1);
-  if (nameless_.erase(node) > 0) forget_copy(node);
+  bool was_last = nameless_.erase(node) > 0 && copy;
+  if (was_last) forget_copy(node);
   if (removed_.contains(node)) dirs_.erase(node);
   if (!is_base_number(node)) removed_.erase(node);
   // A caller that has the number may still use it, as long as there are not too many.
   if (places_.size() > kPlacesKept) places_.erase(node);
+  lock.unlock();  // what follows may wait for another process's transaction
+  if (above) upper().forget(*above, 1);
+  if (!was_last) return;
+  change([&]() -> Status {
+    Copy* again = find_copy(node);  // the rows may have been read again meanwhile
+    if (again && again->upper == *above) forget_copy(node);
+    return upper_.remove_origin(*above);
+  }).ignore("rows of removed nodes are cleaned up when the agent is next opened");
 }
 
-// Removes the rows of a copy whose last name and last user are gone.
+// A copy whose last name and last user are gone.
 void OverlayFs::forget_copy(Inode number) {
-  Copy* copy = find_copy(number);
-  if (!copy) return;
-  Inode upper_node = copy->upper;
-  numbers_.erase(upper_node);
+  numbers_.erase(copies_.at(number).upper);
   copies_.erase(number);
   removed_.emplace(number, Timestamp{});
-  change([&]() -> Status {
-    return upper_.remove_origin(upper_node);
-  }).ignore("rows of removed nodes are cleaned up when the agent is next opened");
 }
 
 Result<Attributes> OverlayFs::open(Inode node) {

@@ -285,19 +285,19 @@ Result<Attributes> OverlayFs::make_symlink(Inode parent, std::string_view name, 
 }
 
 Result<Attributes> OverlayFs::create(Inode parent, std::string_view name, const NewNode& node) {
-  std::unique_lock lock(mutex_);  // it must not be removed between creation and retaining
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
-  Attributes made = WARREN_TRY(make_node(parent, name, regular));
-  WARREN_TRY(retain(made.inode));
-  return made;
+  // One change: it must not be removed between creation and retaining.
+  return change<Attributes>([&]() -> Result<Attributes> {
+    Attributes made = WARREN_TRY(make_node(parent, name, regular));
+    WARREN_TRY(retain(made.inode));
+    return made;
+  });
 }
 
 Result<Attributes> OverlayFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
-  std::unique_lock lock(mutex_);
-  {
-    Scope scope = WARREN_TRY(read_scope());
+  return change<Attributes>([&]() -> Result<Attributes> {
     WARREN_TRY(enter_to_change(new_parent));
     View where = WARREN_TRY(view(node));
     Attributes now = WARREN_TRY(attributes_of(where));
@@ -306,17 +306,17 @@ Result<Attributes> OverlayFs::link(Inode node, Inode new_parent, std::string_vie
     if (WARREN_TRY(find_in(new_parent, new_name))) {
       return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
     }
-  }
-  Inode top = WARREN_TRY(node_for_change(node, 0, 0, UINT64_MAX));
-  Attributes made = WARREN_TRY(make(new_parent, new_name, [&](Inode parent) -> Result<Attributes> {
-    Attributes before = WARREN_TRY(upper().get_attributes(top));
-    Attributes linked = WARREN_TRY(upper().link(top, parent, new_name));
-    if (before.nlink == 0) WARREN_TRY(upper_.let_go(top));  // it has a name again
-    return linked;
-  }));
-  made.inode = node;
-  if (Copy* copy = find_copy(node)) made.nlink += copy->hidden_names;
-  return made;
+    Inode top = WARREN_TRY(node_for_change(node, 0, 0, UINT64_MAX));
+    Attributes made = WARREN_TRY(make(new_parent, new_name, [&](Inode parent) -> Result<Attributes> {
+      Attributes before = WARREN_TRY(upper().get_attributes(top));
+      Attributes linked = WARREN_TRY(upper().link(top, parent, new_name));
+      if (before.nlink == 0) WARREN_TRY(upper_.let_go(top));  // it has a name again
+      return linked;
+    }));
+    made.inode = node;
+    if (Copy* copy = find_copy(node)) made.nlink += copy->hidden_names;
+    return made;
+  });
 }
 
 Status OverlayFs::unlink(Inode parent, std::string_view name) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,9 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+// Whether a unit joins the open batch, or ends it first and is committed on its own, as by FileSystem::begin.
+enum class Batched { kNo, kYes };
+
 // Call everything but fs() and begin() within a unit of begin(). A writer checks everything first: a write unit that
 // changed something and is destroyed without commit() may undo changes of others.
 class UpperLayer {
@@ -75,6 +79,10 @@ class UpperLayer {
 
   // Like FileSystem::begin, but joins an open batch if there is one.
   virtual Result<std::unique_ptr<Unit>> begin(UnitAccess access) = 0;
+  // For the outermost unit of a caller with a lock of its own. While it waits for another process to end its
+  // transaction, the lock is released, so what it guards may have changed.
+  virtual Result<std::unique_ptr<Unit>> begin(UnitAccess access, Batched batched,
+                                              std::unique_lock<std::recursive_mutex>& held) = 0;
 
   // Call before a write that adds about this many bytes. kNoSpace, with nothing changed.
   virtual Status reserve(std::uint64_t bytes) = 0;

@@ -23,6 +23,11 @@ Result<FileWatch> FileWatch::open(const std::string& path) {
   return FileWatch(std::move(inotify));
 }
 
+Status FileWatch::add_touches_of(const std::string& path) {
+  if (::inotify_add_watch(inotify_.get(), path.c_str(), IN_ATTRIB | IN_MOVE_SELF) >= 0) return Ok{};
+  return system_error(errno, fmt::format("watch {}", quote(path)));
+}
+
 FileWatch::Happened FileWatch::take() {
   Happened happened;
   alignas(inotify_event) std::array<char, 4096> events;
@@ -33,7 +38,7 @@ FileWatch::Happened FileWatch::take() {
       inotify_event event;
       std::memcpy(&event, events.data() + at, sizeof event);
       if ((event.mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0) happened.written = true;
-      if ((event.mask & (IN_ATTRIB | IN_Q_OVERFLOW)) != 0) happened.touched = true;
+      if ((event.mask & (IN_ATTRIB | IN_MOVE_SELF | IN_Q_OVERFLOW)) != 0) happened.touched = true;
       at += sizeof event + event.len;
     }
   }

@@ -12,6 +12,8 @@ namespace warren {
 class FileWatch {
  public:
   static Result<FileWatch> open(const std::string& path);
+  // Also notices when this file is touched, deleted or moved.
+  Status add_touches_of(const std::string& path);
 
   int fd() const { return inotify_.get(); }  // readable when something happened
 

@@ -34,6 +34,13 @@ bool is_same_file(const MessageRow& a, const MessageRow& b) {
   return a.inode == b.inode && a.size == b.size && a.mtime_ns == b.mtime_ns;
 }
 
+bool is_regular(const Root& root, const Candidate& candidate) {
+  Result<Fd> outbox = root.open_outbox(candidate.agent);
+  struct stat info {};
+  return outbox.ok() && ::fstatat(outbox->get(), candidate.file.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(info.st_mode);
+}
+
 bool is_for_agents(std::string_view kind) {
   return kind == "message" || kind == "ack" || kind == "nack" || kind == "status";
 }
@@ -88,10 +95,15 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   if (!read.ok()) {
     if (read.error().code() == Code::kNotFound) return Ok{};  // taken before, or taken back by its sender
     if (is_shortage(read.error())) return read.error();
+    bool is_disk = read.error().code() == Code::kIo && is_regular(root_, candidate);  // and not the file: a socket, say
     if (read.error().code() == Code::kBusy) watcher_->look_again(candidate);
-    else if (read.error().code() == Code::kIo) look_again(candidate, read.error());  // the disk: not the file's fault
+    else if (is_disk) look_again(candidate, read.error());
     else return plan_unreadable(plan, std::move(outgoing), candidate, read.error());
     return Ok{};
+  }
+  if (std::optional<Owner> owner = root_.find_owner(candidate.agent)) {
+    bool is_own = read->facts.uid == owner->uid && read->facts.links == 1;  // not a link to a file of somebody else
+    if (!is_own) return plan_unreadable(plan, std::move(outgoing), candidate, Error(Code::kDenied, "not its own file"));
   }
   Sighting seen{read->facts.size, read->facts.mtime_ns};
   if (!candidate.is_complete && seen != candidate.seen) {  // it is being written
@@ -111,7 +123,7 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
     return Ok{};
   }
   outgoing.message = std::move(message).take_value();
-  Result<Readiness> ready = attachments_->check(outgoing.message, candidate.agent);
+  Result<Readiness> ready = take_attachments(outgoing.message, candidate.agent);
   if (ready.ok() && *ready == Readiness::kReady) {
     ready = publish_attachments(outgoing.message, candidate.agent, candidate.agent);
   }
@@ -125,6 +137,14 @@ Status Rounds::plan_candidate(Plan& plan, const Candidate& candidate) {
   note_clock(candidate);
   plan_message(plan, std::move(outgoing));
   return Ok{};
+}
+
+Result<Readiness> Rounds::take_attachments(const Message& message, const std::string& sender) {
+  if (message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
+  bool is_confined = root_.find_owner(sender) || lives_.is_sandboxed(sender);
+  auto confined = is_confined ? Attachments::Confined::kYes : Attachments::Confined::kNo;
+  if (WARREN_TRY(attachments_->take_in(message, sender, confined)) == Readiness::kWaits) return Readiness::kWaits;
+  return attachments_->check(message, sender);
 }
 
 // The same id with the same bytes is the same message, found again after a crash; with other bytes it is a mistake,
@@ -160,7 +180,7 @@ Result<bool> Rounds::is_known(Plan& plan, const Outgoing& outgoing, const Candid
 
 void Rounds::look_again(const Candidate& candidate, const Error& why) {
   log_.note(Severity::kError, "read_failed", {{"agent", candidate.agent}, {"error", why.message()}});
-  watcher_->look_again(candidate);
+  watcher_->look_again(candidate, Watcher::Delay::kGrowing);
 }
 
 // A file that is too large, or is strange: a link, a pipe, or one we may not open. It is recorded and answered like any
@@ -188,7 +208,9 @@ Status Rounds::plan_unreadable(Plan& plan, Outgoing outgoing, const Candidate& c
   log_.audit("strange_file", {{"agent", candidate.agent}, {"file", candidate.file}, {"error", why.message()}});
   Error refused(
       Code::kDenied,
-      fmt::format("only regular files that the relay may read are accepted; the file is now {}", quote(row.path)));
+      fmt::format("only regular files that the relay may read, and that belong to the sender alone, are accepted; the "
+                  "file is now {}",
+                  quote(row.path)));
   refuse(plan, std::move(outgoing), refused);
   return Ok{};
 }

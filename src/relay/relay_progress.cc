@@ -217,30 +217,35 @@ Status Rounds::plan_retries(Plan& plan) {
   return Ok{};
 }
 
-// A round with an operation that cannot be recorded fails as a whole, and would do so for ever. So the operations of a
-// failed round are tried alone, one per round, and one that fails again is given up.
+// Those that wait for something stay in the ledger, however many there are: so each page is read from where the last
+// one ended.
 Status Rounds::plan_operations(Plan& plan) {
   if (!operations_wanted_) return Ok{};
-  std::vector<Operation> operations = WARREN_TRY(ledger_->open_operations());
-  if (plan.is_trial) {
-    auto tried = std::find_if(operations.begin(), operations.end(),
-                              [&](const Operation& one) { return suspects_.contains(one.id); });
-    suspects_.erase(tried == operations.end() ? *suspects_.begin() : tried->id);
-    operations = tried == operations.end() ? std::vector<Operation>() : std::vector{*tried};
-  }
-  for (const Operation& operation : operations) {
-    if (auto known = given_up_.find(operation.id); known != given_up_.end()) {
-      give_up(plan, operation, known->second);
-      continue;
+  bool has_more = true;
+  for (std::int64_t after = 0; has_more && plan.operations.size() < kPage;) {
+    std::vector<Operation> page = WARREN_TRY(ledger_->open_operations(after, kPage));
+    has_more = page.size() == kPage;
+    if (has_more) after = page.back().id;
+    for (const Operation& operation : page) {
+      if (!plan.is_trial || trials_.is_tried(operation.id)) WARREN_TRY(try_operation(plan, operation));
     }
-    if (operation.type == "spawn" && !lives_.is_asked_here(operation)) continue;
-    Result<Readiness> done = plan_operation(plan, operation);
-    if (done.ok() && *done == Readiness::kWaits) continue;
-    if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
-    if (done.ok()) plan.operations.push_back({operation.id, ""});
-    else give_up(plan, operation, done.error().message());
   }
-  if (!plan.is_trial) operations_wanted_ = false;
+  if (!plan.is_trial) operations_wanted_ = has_more;
+  return Ok{};
+}
+
+// An error means a shortage.
+Status Rounds::try_operation(Plan& plan, const Operation& operation) {
+  if (const std::string* known = trials_.find_given_up(operation.id)) {
+    give_up(plan, operation, *known);
+    return Ok{};
+  }
+  if (operation.type == "spawn" && !lives_.is_asked_here(operation)) return Ok{};
+  Result<Readiness> done = plan_operation(plan, operation);
+  if (done.ok() && *done == Readiness::kWaits) return Ok{};
+  if (!done.ok() && (is_shortage(done.error()) || ledger_->engine().is_lost())) return done.error();
+  if (done.ok()) plan.operations.push_back({operation.id, ""});
+  else give_up(plan, operation, done.error().message());
   return Ok{};
 }
 
@@ -249,19 +254,6 @@ void Rounds::give_up(Plan& plan, const Operation& operation, const std::string& 
             {{"type", operation.type}, {"payload", operation.payload}, {"error", why}});
   if (operation.type == "spawn") lives_.give_up_start(plan, operation, Error(Code::kInternal, why));
   plan.operations.push_back({operation.id, why});
-}
-
-// After a failed round: which of its operations may be the cause. A lack of space, of descriptors or of the database
-// says nothing about them.
-void Rounds::suspect(const Plan& plan, const Error& why) {
-  bool is_about_plan = !is_shortage(why) && why.code() != Code::kIo && why.code() != Code::kBusy &&
-                       why.code() != Code::kUnavailable && !ledger_->engine().is_lost();
-  for (const OperationEnd& one : plan.operations) {
-    if (!one.error.empty()) continue;  // it changes nothing that could fail
-    if (is_about_plan && plan.is_trial) given_up_.emplace(one.id, why.message());
-    else if (is_about_plan || plan.is_trial) suspects_.insert(one.id);
-    operations_wanted_ = true;
-  }
 }
 
 Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation) {

@@ -38,7 +38,7 @@ Result<bool> Rounds::round() {
   Status planned = check_syncs();
   if (planned.ok()) planned = refresh_ledger();
   if (planned.ok()) planned = clear_doubt();
-  plan.is_trial = !suspects_.empty();
+  plan.is_trial = planned.ok() && trials_.begin(clock_.monotonic_ns());
   if (planned.ok()) planned = plan.is_trial ? plan_operations(plan) : plan_new(plan);
   for (const std::string& agent : watcher_->take_inboxes_to_check()) inbox_checks_.try_emplace(agent, 0);
   bool is_new = !plan.is_empty();
@@ -64,7 +64,7 @@ Result<bool> Rounds::round() {
     return true;
   }
   failures_ = 0;
-  for (const OperationEnd& one : plan.operations) given_up_.erase(one.id);
+  for (const OperationEnd& one : plan.operations) trials_.note_recorded(one.id);
   if (!plan.supervision.intents.empty()) operations_wanted_ = true;
   lives_.carry_out(plan);
   upkeep_.note_round(plan);
@@ -76,7 +76,7 @@ Result<bool> Rounds::round() {
 Status Rounds::plan_new(Plan& plan) {
   WARREN_TRY(plan_waiting(plan));
   WARREN_TRY(plan_routed(plan));
-  WARREN_TRY(plan_operations(plan));
+  if (!trials_.has_suspects()) WARREN_TRY(plan_operations(plan));
   WARREN_TRY(plan_retries(plan));
   if (!is_ending_) WARREN_TRY(plan_candidates(plan));
   lives_.plan_ends(plan);
@@ -392,7 +392,13 @@ void Rounds::abandon(Plan plan, const Error& why) {
   registry_.put_back(plan.agents);
   waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
-  suspect(plan, why);
+  trials_.note_failure(plan, why, ledger_->engine().is_lost());
+  if (plan.is_trial) {  // everything else goes on meanwhile
+    std::int64_t wait_ms = backoff_ms(trials_.failures(), random_());
+    trials_.pause_until(clock_.monotonic_ns() + wait_ms * 1'000'000);
+    log_.note(Severity::kWarning, "trial_failed", {{"error", why.message()}});
+    return;
+  }
   std::int64_t wait_ms = backoff_ms(failures_++, random_());
   paused_until_ns_ = clock_.monotonic_ns() + wait_ms * 1'000'000;
   upkeep_.note_failure(why, failures_);

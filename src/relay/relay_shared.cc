@@ -156,19 +156,31 @@ Result<Readiness> Rounds::plan_attachments(Plan& plan, const Delivery& delivery,
   if (router_.is_remote(delivery.recipient)) {
     if (WARREN_TRY(attachments_->publish(message, "")) == Readiness::kWaits) return Readiness::kWaits;
   } else {
+    if (WARREN_TRY(attachments_->hand_out(message, delivery.recipient, "")) == Readiness::kWaits) {
+      return Readiness::kWaits;
+    }
     attachments_->note_arrived(attachments);
   }
   plan.attached.push_back({delivery.message_id, std::move(attachments)});
   return Readiness::kReady;
 }
 
-// An attachment is a file of this relay's root. If its message goes to another home, or may go there once there is a
-// lead, the file must be available to others before the message is recorded.
+// Before the message is recorded, its attachments must be where its recipients find them. Usually they are: in this
+// relay's store. Agents that cannot reach the store get copies. If the message goes to another home, or may go there
+// once there is a lead, the files must be available to others.
 Result<Readiness> Rounds::publish_attachments(const Message& message, const std::string& sender,
                                               const std::string& waiter) {
-  if (ledger_->homes() == nullptr || message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
+  if (message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
   Result<std::vector<Route>> routes = router_.resolve(message.to, sender);
   if (!routes.ok()) return Readiness::kReady;  // it will be refused
+  Readiness handed = Readiness::kReady;
+  for (const Route& route : *routes) {
+    bool is_here = route.state == DeliveryState::kPending || route.state == DeliveryState::kStored;
+    if (is_here && WARREN_TRY(attachments_->hand_out(message, route.recipient, waiter)) == Readiness::kWaits) {
+      handed = Readiness::kWaits;
+    }
+  }
+  if (handed == Readiness::kWaits || ledger_->homes() == nullptr) return handed;
   bool leaves = std::any_of(routes->begin(), routes->end(), [](const Route& route) {
     return route.state == DeliveryState::kRouted || route.state == DeliveryState::kHeld;
   });

@@ -13,6 +13,7 @@
 #include "os/error.h"
 #include "os/process.h"
 #include "os/turn.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
 
@@ -171,11 +172,21 @@ Result<std::int64_t> Rounds::resume(bool is_after_power_cut) {
 // the same recipient must not overtake.
 //
 // Staged files whose content the ledger has were not synced. A killed relay finds them as it left them. After a power
-// cut they may be lost or empty, so every file that the recipient does not have is staged again.
+// cut they may be lost or empty, so every file that the recipient does not have is staged again. Larger files were
+// synced, but a rename that the cut interrupted may have lost one: its content is in the archive or the outbox.
 Status Rounds::publish_again(const std::vector<Delivery>& page, bool is_after_power_cut,
                              std::set<std::string>& failing) {
   for (const Delivery& delivery : page) {
     std::optional<std::string> body = WARREN_TRY(ledger_->find_body(delivery));
+    bool may_be_lost = !body && is_after_power_cut && !mailroom_.is_staged(delivery);
+    if (may_be_lost) {
+      Result<Message> message = records_.load(delivery.message_id);
+      if (!message.ok() && is_shortage(message.error())) return message.error();
+      if (message.ok()) {
+        std::string sender = delivery.message_id.substr(0, delivery.message_id.find('/'));
+        body = render(*message, sender, delivery.message_id);
+      }
+    }
     if (!body) continue;
     bool is_to_come = is_after_power_cut ? !mailroom_.is_published(delivery, *body) : mailroom_.is_staged(delivery);
     if (is_to_come) WARREN_TRY(mailroom_.stage(delivery, *body));
@@ -240,7 +251,9 @@ std::int64_t Rounds::wake_at_ns() const {
   }
   if (!watcher_->has_backlog()) at = std::min(at, attachments_->sweep_at_ns());
   at = std::min(at, upkeep_.wake_at_ns());
-  if (waiting_.has_work() || operations_wanted_ || !inbox_checks_.empty()) at = 0;
+  if (trials_.has_suspects()) at = std::min(at, trials_.at_ns());
+  else if (operations_wanted_) at = 0;
+  if (waiting_.has_work() || !inbox_checks_.empty()) at = 0;
   if (routed_wanted_ || registry_.is_stale() || must_recover_) at = 0;
   return at;
 }

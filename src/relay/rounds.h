@@ -36,6 +36,7 @@
 #include "relay/delivery/watcher.h"
 #include "relay/ledger/ledger.h"
 #include "relay/ledger/ledger_syncer.h"
+#include "relay/operation_trials.h"
 #include "relay/plan.h"
 #include "relay/protocol/message.h"
 #include "relay/root/config.h"
@@ -94,6 +95,7 @@ class Rounds {
   Status plan_candidates(Plan& plan);
   Status begin_early(Plan& plan);
   Status plan_candidate(Plan& plan, const Candidate& candidate);
+  Result<Readiness> take_attachments(const Message& message, const std::string& sender);
   void plan_message(Plan& plan, Outgoing outgoing);
   Result<bool> is_known(Plan& plan, const Outgoing& outgoing, const Candidate& candidate);
   Status plan_request(Plan& plan, Outgoing& outgoing);
@@ -115,6 +117,7 @@ class Rounds {
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);
   Status plan_operations(Plan& plan);
+  Status try_operation(Plan& plan, const Operation& operation);
   // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
   Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
   Result<Readiness> plan_letter(Plan& plan, const Operation& operation, std::int64_t letter);
@@ -123,7 +126,6 @@ class Rounds {
   Result<Readiness> restage_or_bury(Plan& plan, const Delivery& delivery, const std::string& recipient);
   std::string agent_for(const std::string& recipient) const;
   void give_up(Plan& plan, const Operation& operation, const std::string& why);
-  void suspect(const Plan& plan, const Error& why);
   Share due_news(const Plan& plan) const;  // how many changes of earlier deliveries this round records
   std::int64_t rest_ns() const;            // how long the relay must have been idle before it records them
   // Ledgers that several relays share: relay_shared.cc.
@@ -198,8 +200,7 @@ class Rounds {
   std::map<std::string, std::int64_t> inbox_checks_;      // agent → delivery it was checked up to
   std::map<std::string, std::int64_t> failing_;           // recipient → when it is tried again, so that order is kept
   bool operations_wanted_ = true;
-  std::set<std::int64_t> suspects_;                     // operations of a round that failed: each is tried alone
-  std::map<std::int64_t, std::string> given_up_;        // operations that failed alone, and why
+  OperationTrials trials_;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files
   std::int64_t retry_at_ns_ = INT64_MAX;                // monotonic

@@ -6,10 +6,7 @@
 #include <string_view>
 
 #include <fcntl.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "os/error.h"
 #include "os/host_files.h"
 #include "sandbox/mounts.h"
+#include "sandbox/network_view.h"
 
 namespace warren {
 namespace {
@@ -44,18 +42,6 @@ Error no_device(int number) {
   }
   return std::move(system_error(number, "open /dev/fuse"))
       .with_hint("/dev/fuse must be readable and writable for you: `chmod 0666 /dev/fuse` as root");
-}
-
-// A new network namespace has a loopback device, which is down.
-Status raise_loopback() {
-  Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) return system_error(errno, "open a socket");
-  ifreq request{};
-  request.ifr_name[0] = 'l';
-  request.ifr_name[1] = 'o';
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) return system_error(errno, "bring the loopback device up");
-  return Ok{};
 }
 
 bool is_process_entry(std::string_view name) {
@@ -90,7 +76,10 @@ Status Interior::prepare() {
   WARREN_TRY(seal_host());
   WARREN_TRY(mount_proc());
   WARREN_TRY(mount_dev());
-  if (!plan_.has_network) WARREN_TRY(raise_loopback());
+  if (!plan_.has_network) {
+    WARREN_TRY(raise_loopback());
+    WARREN_TRY(hide_host_devices());
+  }
   Result<DirWatch> watch = DirWatch::open();  // without it, changes are not followed
   if (watch.ok()) watch_ = std::move(watch).take_value();
   for (const Place& place : plan_.places) {

@@ -18,8 +18,9 @@
 namespace warren {
 namespace {
 
-// Newer than Debian 12's header. From <linux/landlock.h> of Linux 6.12.
+// Newer than Debian 12's header. From <linux/landlock.h> of Linux 7.1.
 constexpr std::uint64_t kTruncate = std::uint64_t{1} << 14;             // ABI 3
+constexpr std::uint64_t kResolveUnix = std::uint64_t{1} << 16;          // ABI 9
 constexpr std::uint64_t kScopeAbstractSockets = std::uint64_t{1} << 0;  // ABI 6
 struct Attributes {
   std::uint64_t handled_access_fs;
@@ -73,16 +74,17 @@ Status restrict_writing(const std::vector<std::string>& writable) {
   int abi = landlock_abi();
   if (abi < 2) return Ok{};
   std::uint64_t content = content_access(abi);
+  std::uint64_t sockets = abi >= kNamedSocketsAbi ? kResolveUnix : 0;
   Attributes attributes{};
-  attributes.handled_access_fs = content | kMakeAnything;
+  attributes.handled_access_fs = content | sockets | kMakeAnything;
   // Signals are not scoped: commands that share a session must reach each other, and their pid namespace shows no one
   // else.
-  if (abi >= 6) attributes.scoped = kScopeAbstractSockets;
-  std::size_t size = abi >= 6 ? sizeof attributes : sizeof attributes.handled_access_fs;
+  if (abi >= kAbstractSocketsAbi) attributes.scoped = kScopeAbstractSockets;
+  std::size_t size = abi >= kAbstractSocketsAbi ? sizeof attributes : sizeof attributes.handled_access_fs;
   Fd ruleset(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0)));
   if (!ruleset.is_open()) return system_error(errno, "create Landlock rules");
   for (const std::string& path : writable) {
-    WARREN_TRY(allow_path(ruleset.get(), path, content, kMakeAnything));
+    WARREN_TRY(allow_path(ruleset.get(), path, content | sockets, kMakeAnything));
   }
   // No names can be created there; the entries of /proc that are not a process's own are mounted read-only.
   for (const char* path : {"/dev", "/proc"}) WARREN_TRY(allow_path(ruleset.get(), path, content, 0));

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "os/host_files.h"
 #include "sandbox/aliases.h"
+#include "sandbox/named_sockets.h"
 
 namespace warren {
 namespace {
@@ -81,7 +82,8 @@ Result<Found> get_place(const std::string& path, std::string_view option) {
     }
   }
   bool is_directory = S_ISDIR(there->st_mode);
-  if (!is_directory && !S_ISREG(there->st_mode)) {
+  bool is_allowed_socket = S_ISSOCK(there->st_mode) && option == "--allow";
+  if (!is_directory && !S_ISREG(there->st_mode) && !is_allowed_socket) {
     return Error(Code::kInvalid, fmt::format("{}: {} is neither a file nor a directory", option, quote(path)));
   }
   return Found{std::move(canonical), is_directory};
@@ -99,7 +101,8 @@ class Planner {
     WARREN_TRY(add_asked());
     add_defaults();
     add_scratch();
-    keep_name_service();
+    if (options_.has_network) keep_name_service();
+    cover_sockets();
     list_parents();
     auto depth = [](const Place& place) { return std::count(place.path.begin(), place.path.end(), '/'); };
     std::stable_sort(plan_.places.begin(), plan_.places.end(),
@@ -253,12 +256,26 @@ class Planner {
     }
   }
 
-  // /etc/resolv.conf is often a link into /run.
+  // /etc/resolv.conf is often a link into /run. Only the file: beside it are sockets that resolve names for anyone.
   void keep_name_service() {
     std::optional<Found> found = find_place("/etc/resolv.conf");
-    if (!found || !is_within(found->path, "/run")) return;
-    std::string dir(split_parent(found->path).parent);
-    if (dir != "/run") add({std::move(dir), true}, Kind::kReadable);
+    if (found && !found->is_directory && is_within(found->path, "/run")) add(*std::move(found), Kind::kReadable);
+  }
+
+  // Sockets that the command could see and connect to. Those in the base are not the host's.
+  void cover_sockets() {
+    auto is_out_of_reach = [&](const std::string& path) {
+      const Place* around = nearest_around(path);
+      return around != nullptr && around->kind != Kind::kReadable;
+    };
+    for (const std::string& path : find_named_sockets()) {
+      if (is_out_of_reach(path)) continue;
+      std::optional<Found> found = find_place(path);
+      if (!found || found->is_directory) continue;
+      for (Found& place : with_aliases(*std::move(found))) {
+        if (!is_out_of_reach(place.path)) add(std::move(place), Kind::kHidden);
+      }
+    }
   }
 
   // A cover disappears when the host replaces the file it is on. So the directory is rebuilt without the hidden

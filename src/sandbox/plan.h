@@ -48,6 +48,7 @@ struct Plan {
   std::vector<Place> places;        // inner ones after outer ones; a kListed one may share its path with another
   std::vector<std::string> absent;  // hidden paths that do not exist yet: they never show in a listed directory
   bool has_network = true;
+  bool has_proxy = false;  // without the network: programs inside reach a proxy outside
 
   std::vector<std::string> paths_of(Kind kind) const;
 };

@@ -20,6 +20,7 @@
 #include "os/host_files.h"
 #include "sandbox/interior.h"
 #include "sandbox/message.h"
+#include "sandbox/network_view.h"
 
 namespace warren {
 namespace {
@@ -128,10 +129,14 @@ class FirstProcess {
     std::vector<Fd> namespaces = WARREN_TRY(open_namespaces(plan_.has_network));
     WARREN_TRY(interior_.prepare());
     Fd requests = WARREN_TRY(interior_.mount_base(source));
+    Fd proxy;
+    if (plan_.has_proxy) proxy = WARREN_TRY(listen_for_proxy());
     std::vector<int> fds{requests.get()};
+    if (plan_.has_proxy) fds.push_back(proxy.get());
     for (const Fd& fd : namespaces) fds.push_back(fd.get());
     WARREN_TRY(send_message(control_.get(), word("mounted"), fds));
     requests = Fd();
+    proxy = Fd();
     namespaces.clear();
     Message serving = WARREN_TRY(receive_message(control_.get()));
     WARREN_TRY(interior_.finish());
@@ -195,7 +200,7 @@ Result<std::unique_ptr<Sandbox>> Sandbox::start(const Plan& plan, const std::str
     FirstProcess(plan, Fd(static_cast<int>(keep))).live(source);
   }
   theirs = Fd();
-  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours)));
+  std::unique_ptr<Sandbox> sandbox(new Sandbox(first, std::move(ours), plan.has_proxy));
   Status mapped = map_ids(first);
   if (!mapped.ok()) return with_namespace_hint(std::move(mapped).take_error().within("map users"));
   WARREN_TRY(send_message(sandbox->control_.get(), word("mapped")));
@@ -210,9 +215,13 @@ Sandbox::~Sandbox() {
 
 Result<Fd> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
-  if (mounted.fds.size() < 2) return Error(Code::kIo, "the sandbox did not send its descriptors");
+  if (mounted.fds.size() < 3) return Error(Code::kIo, "the sandbox did not send its descriptors");
   Fd requests = std::move(mounted.fds.front());
   mounted.fds.erase(mounted.fds.begin());
+  if (has_proxy_) {
+    proxy_ = std::move(mounted.fds.front());
+    mounted.fds.erase(mounted.fds.begin());
+  }
   namespaces_ = std::move(mounted.fds);
   return requests;
 }

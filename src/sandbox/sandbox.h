@@ -31,6 +31,9 @@ class Sandbox {
   // Waits for the mounts and returns the descriptor for requests to the base. Call it once.
   Result<Fd> take_requests();
 
+  // The socket on which programs inside reach the proxy, if the plan has one. After take_requests.
+  Fd take_proxy_socket() { return std::move(proxy_); }
+
   // Call when the filesystem on the base answers: builds the rest, after which commands may enter.
   Status open();
 
@@ -45,10 +48,13 @@ class Sandbox {
   void end();
 
  private:
-  Sandbox(pid_t first, Fd control) : first_(first), control_(std::move(control)) {}
+  Sandbox(pid_t first, Fd control, bool has_proxy)
+      : first_(first), has_proxy_(has_proxy), control_(std::move(control)) {}
 
   pid_t first_;
+  bool has_proxy_;
   Fd control_;
+  Fd proxy_;
   std::vector<Fd> namespaces_;
 };
 

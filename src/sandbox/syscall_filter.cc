@@ -1,5 +1,6 @@
 #include "sandbox/syscall_filter.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <fmt/format.h>
 
@@ -78,6 +80,11 @@ constexpr std::array kRefused{SCMP_SYS(mount),
 constexpr std::array<std::uint64_t, 8> kNamespaces{CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,    CLONE_NEWIPC,
                                                    CLONE_NEWNET,  CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_NEWTIME};
 
+// Others lead around the network namespace (vsock, to the machine's host), or are rarely used and rarely examined.
+constexpr std::array kFamilies{AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+constexpr int kFamiliesEnd = 64;  // the kernel knows fewer, and refuses the rest itself
+constexpr std::uint32_t kNoFamily = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+
 struct Release {
   void operator()(void* context) const { ::seccomp_release(context); }
 };
@@ -102,6 +109,18 @@ Status add_architectures(const Filter& filter) {
   return check(::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, kUnknown), "other instruction sets");
 }
 
+// 32-bit x86 programs that open sockets through socketcall(2) open none: a filter cannot see its arguments.
+Status refuse_families(const Filter& filter) {
+  for (int family = 0; family < kFamiliesEnd; ++family) {
+    if (std::find(kFamilies.begin(), kFamilies.end(), family) != kFamilies.end()) continue;
+    scmp_arg_cmp is_it = SCMP_A0(SCMP_CMP_MASKED_EQ, kLowWord, static_cast<scmp_datum_t>(family));
+    for (int call : {SCMP_SYS(socket), SCMP_SYS(socketpair)}) {
+      WARREN_TRY(check(::seccomp_rule_add_array(filter.get(), kNoFamily, call, 1, &is_it), "sockets"));
+    }
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status filter_syscalls() {
@@ -118,6 +137,7 @@ Status filter_syscalls() {
     }
     WARREN_TRY(refuse_where(filter, SCMP_SYS(unshare), SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)));
   }
+  WARREN_TRY(refuse_families(filter));
   // Typing into the terminal of the user outside.
   for (std::uint64_t request : {std::uint64_t{TIOCSTI}, kTioclinux}) {
     WARREN_TRY(refuse_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, kLowWord, request)));

@@ -136,6 +136,9 @@ class RunServer {
   Status start() {
     serving_ = WARREN_TRY(session_.lock_serving());
     WARREN_TRY(take_signals());
+    if (options_.network.access == NetworkAccess::kByName) {
+      proxy_ = WARREN_TRY(ProxyProcess::start(options_.network.hosts, network_record(session_.path())));
+    }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
@@ -146,6 +149,7 @@ class RunServer {
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
     Fd requests = WARREN_TRY(sandbox_->take_requests());
+    if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
     SessionOptions shown = session_options({}, {});
     shown.has_mounts = has_places_inside(plan_, plan_.base);
     shown.passthrough = options_.passthrough;
@@ -204,7 +208,8 @@ class RunServer {
     if (!command.is_open() || !is_trusted(command.get())) return;
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
-    std::vector<std::string> fields{"joined", plan_.base, std::to_string(allowed.size())};
+    std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access)),
+                                    std::to_string(allowed.size())};
     fields.insert(fields.end(), allowed.begin(), allowed.end());
     fields.insert(fields.end(), scratch.begin(), scratch.end());
     if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back(std::move(command));
@@ -226,7 +231,11 @@ class RunServer {
   }
 
   void acknowledge_leave(const Fd& command, const char* which) {
-    std::array<std::string, 3> fields{"left", which, has_changed() ? "changed" : "same"};
+    std::vector<std::string> fields{"left", which, has_changed() ? "changed" : "same"};
+    if (!closed_.ok()) {
+      const Error& error = closed_.error();
+      fields.insert(fields.end(), {error.message(), error.hint()});
+    }
     send_message(command.get(), fields).ignore("the command may have been killed");
   }
 
@@ -246,8 +255,10 @@ class RunServer {
     leave_watches_to_exit();
     mounted_.reset();
     has_changed_ = has_changed();
+    closed_ = agent_->close();
     agent_.reset();
     sandbox_.reset();
+    proxy_.reset();
     serving_ = Fd();
     if (last_.is_open()) acknowledge_leave(last_, "last");
   }
@@ -258,6 +269,7 @@ class RunServer {
   Clock& clock_;
   Fd serving_;
   Fd signals_;
+  std::unique_ptr<ProxyProcess> proxy_;
   std::unique_ptr<Sandbox> sandbox_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<Mounted> mounted_;
@@ -266,6 +278,7 @@ class RunServer {
   Fd last_;
   std::int64_t first_change_ = 0;
   bool has_changed_ = false;
+  Status closed_ = Ok{};
   bool should_end_ = false;
 };
 
@@ -299,17 +312,19 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   Result<Message> answer = receive_message(socket.get());
   if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();
   Message message = WARREN_TRY(std::move(answer));
-  std::size_t allowed = message.fields.size() < 3 ? 0 : static_cast<std::size_t>(std::atol(message.fields[2].c_str()));
-  bool is_valid = message.verb() == "joined" && message.fields.size() >= 3 + allowed && message.fds.size() >= 4;
-  if (!is_valid) return Error(Code::kIo, "the session's server sent an unexpected answer");
+  bool is_valid = message.verb() == "joined" && message.fields.size() >= 4 && message.fds.size() >= 4;
+  std::size_t allowed = is_valid ? parse_number<std::size_t>(message.fields[3]).value_or(0) : 0;
+  std::optional<NetworkAccess> network = is_valid ? find_network_access(message.fields[2]) : std::nullopt;
+  if (!network || message.fields.size() - 4 < allowed)
+    return Error(Code::kIo, "the session's server sent an unexpected answer");
   JoinedSession joined(std::move(socket));
   joined.base_ = message.fields[1];
-  auto first = message.fields.begin() + 3;
+  auto first = message.fields.begin() + 4;
   joined.allowed_.assign(first, first + static_cast<std::ptrdiff_t>(allowed));
   joined.writable_.assign(first, message.fields.end());
   joined.writable_.push_back(joined.base_);
   joined.namespaces_ = std::move(message.fds);
-  joined.has_own_network_ = joined.namespaces_.size() == 5;  // Sandbox::namespaces
+  joined.network_ = *network;
   return std::optional(std::move(joined));
 }
 
@@ -317,9 +332,12 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  if (message.verb() != "left" || message.fields.size() != 3)
+  bool has_failed = message.fields.size() == 5;
+  if (message.verb() != "left" || (message.fields.size() != 3 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
-  return Left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed"};
+  Left left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed", .failure = {}};
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[3], message.fields[4]);
+  return left;
 }
 
 }  // namespace warren

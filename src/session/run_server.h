@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,12 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "sandbox/plan.h"
+#include "session/run_network.h"
 
 namespace warren {
 
 struct ServerOptions {
+  NetworkChoice network;
   bool passthrough = false;
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
@@ -36,12 +39,13 @@ class JoinedSession {
   const std::string& base() const { return base_; }
   const std::vector<std::string>& allowed() const { return allowed_; }
   const std::vector<std::string>& writable() const { return writable_; }  // allowed(), the base and scratch directories
-  bool has_own_network() const { return has_own_network_; }
+  NetworkAccess network() const { return network_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
-    bool was_last = false;    // the server has ended, and the agent is a single file
-    bool has_changed = true;  // since the server started
+    bool was_last = false;         // the server has ended, and the agent is a single file
+    bool has_changed = true;       // since the server started
+    std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();
 
@@ -53,7 +57,7 @@ class JoinedSession {
   std::vector<std::string> allowed_;
   std::vector<std::string> writable_;
   std::vector<Fd> namespaces_;
-  bool has_own_network_ = false;
+  NetworkAccess network_ = NetworkAccess::kAll;
 };
 
 }  // namespace warren

@@ -68,16 +68,16 @@ std::vector<std::string> homes_of_user(const std::string& home) {
   return homes;
 }
 
-// The first ones name sockets that do not exist inside the sandbox; the others, from TMPDIR on, are set again.
-bool is_dropped(std::string_view variable) {
-  constexpr std::array<std::string_view, 19> kDropped{
-      "SSH_AUTH_SOCK=",   "SSH_AGENT_PID=",  "GPG_AGENT_INFO=",  "DBUS_SESSION_BUS_ADDRESS=",
-      "XDG_RUNTIME_DIR=", "DOCKER_HOST=",    "CONTAINER_HOST=",  "WAYLAND_DISPLAY=",
-      "XAUTHORITY=",      "ICEAUTHORITY=",   "TMPDIR=",          "PWD=",
-      "OLDPWD=",          "AGENTFS=",        "AGENTFS_SANDBOX=", "AGENTFS_SESSION=",
-      "WARREN_SANDBOX=",  "WARREN_SESSION=", "WARREN_BASE="};
-  return std::any_of(kDropped.begin(), kDropped.end(),
-                     [&](std::string_view name) { return variable.starts_with(name); });
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** each = environ; *each != nullptr; ++each) all.emplace_back(*each);
+  return all;
+}
+
+std::vector<std::string> names_of(const std::vector<std::string>& variables) {
+  std::vector<std::string> names;
+  for (const std::string& variable : variables) names.push_back(variable.substr(0, variable.find('=')));
+  return names;
 }
 
 class Run {
@@ -101,6 +101,7 @@ class Run {
     }
     if (!ended->problem.empty()) observer_.on_failure(Error(Code::kNotFound, ended->problem));
     finish(left);
+    if (left.ok() && left->failure) return *left->failure;  // more important than the command's status
     return ended->status;
   }
 
@@ -119,6 +120,8 @@ class Run {
     std::error_code failed;
     cwd_ = std::filesystem::current_path(failed).string();
     if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
+    environment_ =
+        WARREN_TRY(choose_environment(own_environment(), options_.command, options_.variables, options_.environment));
     if (options_.session) return check_agent_id(*options_.session);
     return Ok{};
   }
@@ -129,6 +132,8 @@ class Run {
     if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
     Fd held = WARREN_TRY(open_session(id));
     is_new_ = WARREN_TRY(session_->is_new());
+    std::optional<struct stat> record = WARREN_TRY(find_host_file(network_record(session_->path())));
+    recorded_before_ = record ? static_cast<std::uint64_t>(record->st_size) : 0;
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) {
       WARREN_TRY(check_joining());
@@ -157,7 +162,8 @@ class Run {
       OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
       WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
     }
-    ServerOptions how{.passthrough = options_.passthrough,
+    ServerOptions how{.network = options_.network,
+                      .passthrough = options_.passthrough,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
@@ -175,12 +181,14 @@ class Run {
                       .default_allows = options_.default_allows,
                       .homes = homes_of_user(home),
                       .guarded = {agents, session_->path()},
-                      .has_network = options_.has_network};
+                      .has_network = options_.network.access == NetworkAccess::kAll};
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
     }
-    return make_plan(asked);
+    Plan plan = WARREN_TRY(make_plan(asked));
+    plan.has_proxy = options_.network.access == NetworkAccess::kByName;
+    return plan;
   }
 
   // An existing session belongs to its base: a command that is started in another project does not mean that one.
@@ -205,13 +213,13 @@ class Run {
   // The run that started the server has set the sandbox's restrictions; a joiner cannot change them.
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
-                          !options_.has_network || options_.default_allows == DefaultAllows::kNone ||
+                          options_.has_asked_for_network || options_.default_allows == DefaultAllows::kNone ||
                           options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
-          "join it without --allow, --read, --hide, --no-network, --no-default-allows and --passthrough");
+          "join it without --allow, --read, --hide, --net, --no-network, --no-default-allows and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -236,25 +244,40 @@ class Run {
     return {.id = session_->id(),
             .base = joined_->base(),
             .allowed = joined_->allowed(),
-            .has_own_network = joined_->has_own_network(),
+            .network = joined_->network(),
+            .variables = names_of(environment_.variables),
+            .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
                           : is_new_  ? EnteredAs::kCreator
                                      : EnteredAs::kResumer};
   }
 
   std::vector<std::string> environment(const std::string& dir) const {
-    std::vector<std::string> all;
-    for (char** each = environ; *each != nullptr; ++each) {
-      std::string_view variable(*each);
-      if (!is_dropped(variable)) all.emplace_back(variable);
-    }
+    std::vector<std::string> all = environment_.variables;
+    if (joined_->network() == NetworkAccess::kByName) use_proxy(all);
+    auto has = [&](std::string_view name) {
+      return std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(name); });
+    };
+    if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
     const std::string& id = session_->id();
     for (std::string& variable : std::vector<std::string>{
              "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + id, "WARREN_SANDBOX=1",
-             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "TMPDIR=/tmp", "PWD=" + dir}) {
+             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "PWD=" + dir}) {
       all.push_back(std::move(variable));
     }
     return all;
+  }
+
+  // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
+  void use_proxy(std::vector<std::string>& all) const {
+    for (const std::string& variable : proxy_variables()) {
+      std::string name = variable.substr(0, variable.find('='));
+      bool is_asked_for = std::any_of(options_.variables.begin(), options_.variables.end(),
+                                      [&](const AskedVariable& one) { return one.name == name; });
+      if (is_asked_for) continue;
+      std::erase_if(all, [&](const std::string& one) { return one.starts_with(name + "="); });
+      all.push_back(variable);
+    }
   }
 
   Result<Ended> run_command() {
@@ -274,10 +297,11 @@ class Run {
   }
 
   void finish(const Result<JoinedSession::Left>& left) {
-    if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost});
+    NetworkSummary network = read_network_record(network_record(session_->path()), recorded_before_);
+    if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
     bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed};
+    RunEnd end{.has_changed = left->has_changed, .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
@@ -292,9 +316,11 @@ class Run {
   RunObserver& observer_;
   Clock& clock_;
   std::string cwd_;
+  EnvironmentChoice environment_;
   std::optional<SessionDir> session_;
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;
+  std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;
   bool is_owner_ = false;
 };

@@ -11,7 +11,9 @@
 #include "base/result.h"
 #include "changes/apply.h"
 #include "changes/changes.h"
+#include "sandbox/environment.h"
 #include "sandbox/plan.h"
+#include "session/run_network.h"
 
 namespace warren {
 
@@ -31,7 +33,10 @@ struct RunOptions {
   std::vector<std::string> read;
   std::vector<std::string> hide;
   DefaultAllows default_allows = DefaultAllows::kWarren;
-  bool has_network = true;
+  NetworkChoice network;
+  bool has_asked_for_network = false;    // by an option, not only by the user's preferences
+  std::vector<AskedVariable> variables;  // of the environment, to pass or set
+  EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
@@ -46,7 +51,9 @@ struct RunFacts {
   std::string id;
   std::string base;
   std::vector<std::string> allowed;
-  bool has_own_network = false;
+  NetworkAccess network = NetworkAccess::kAll;
+  std::vector<std::string> variables;  // names of the environment, like the following
+  std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
 };
 
@@ -59,6 +66,7 @@ struct RunEnd {
   };
   Fate fate = Fate::kKept;
   bool has_changed = true;  // since the server started
+  NetworkSummary network;   // since this run started; empty unless hosts are allowed by name
 };
 
 // Receives the events of a run. The caller decides how to show them.
@@ -72,7 +80,8 @@ class RunObserver {
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };
 
-// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h.
+// Returns the exit status: the command's, or one of the statuses in sandbox/enter.h. An error if the session could not
+// be started, or if not everything could be stored at its end.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);
 
 // The program to run when no command is given.

@@ -119,6 +119,16 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   return served;
 }
 
+Status ServedAgent::close() {
+  mounted_.reset();
+  view_.reset();
+  namespace_.reset();
+  Status closed = agent_->close();
+  agent_.reset();
+  if (!closed.ok()) running_->leave_failure(closed.error());
+  return closed;
+}
+
 Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& clock) {
   std::optional<Daemon> daemon;
   if (foreground == Foreground::kNo) {
@@ -138,7 +148,9 @@ Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& cl
     return std::move(served).error();
   }
   Status ended = wait_for_end(**served, signals);
+  Status closed = (*served)->close();
   std::move(served).take_value().reset();
+  WARREN_TRY(std::move(closed));
   if (std::optional<std::string> warning = find_log_warning(options.agent_path); warning && options.warn) {
     options.warn(*warning);
   }
@@ -156,7 +168,9 @@ Result<int> run_in_agent(const std::string& agent_path, const std::vector<std::s
                                      .command = fmt::format("{}", fmt::join(command, " ")),
                                      .session = session_options({}, {})},
                                     clock));
-  return run_child(command, served->mounted().dir());
+  Result<int> status = run_child(command, served->mounted().dir());
+  WARREN_TRY(served->close());
+  return status;
 }
 
 }  // namespace warren

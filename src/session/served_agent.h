@@ -47,6 +47,10 @@ class ServedAgent {
  public:
   static Result<std::unique_ptr<ServedAgent>> mount(const ServeOptions& options, Clock& clock);
 
+  // Unmounts and stores the rest, as the destructor does, and returns the error of Agent::close. It is also left for
+  // `warren umount` and `warren ps`.
+  Status close();
+
   Mounted& mounted() { return *mounted_; }
 
  private:

@@ -46,6 +46,7 @@ std::int64_t now_milliseconds() {
 Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journal,
                                               std::function<Result<bool>()> work) {
   FileWatch watch = WARREN_TRY(FileWatch::open(database.wal_path()));
+  WARREN_TRY(watch.add_touches_of(database.path()));
   database.listen_for_commits();
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error(errno, "eventfd");
@@ -159,6 +160,7 @@ void Keeper::keep() {
     eventfd_t ignored = 0;
     ::eventfd_read(wake_.get(), &ignored);
     FileWatch::Happened happened = watch_.take();
+    if (happened.touched) database_.check_name().ignore("fsync and closing the store report it");
     auto due = database_.batch().due_at();
     bool is_late = due && std::chrono::steady_clock::now() >= *due;
     // While the disk does not take the batch, those who knock wait for the next attempt too.
@@ -255,6 +257,7 @@ void Keeper::checkpoint_when_asked() {
 
 // On a connection of its own, so that nobody waits for it.
 Status Keeper::checkpoint() {
+  if (!checkpointer_) WARREN_TRY(database_.check_name());  // another file has the path: the log must not go there
   if (!checkpointer_) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
   moved_pages_ = WARREN_TRY(checkpointer_->checkpoint());
   return Ok{};

@@ -214,6 +214,14 @@ Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access) {
                                 access == UnitAccess::kWrite ? Access::kSharedWrite : Access::kSharedRead);
 }
 
+Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access, Batched batched,
+                                                 std::unique_lock<std::recursive_mutex>& held) {
+  Access wanted = access == UnitAccess::kRead ? Access::kSharedRead
+                  : batched == Batched::kYes  ? Access::kSharedWrite
+                                              : Access::kWrite;
+  return TransactionUnit::begin(store_.database(), wanted, &held);
+}
+
 Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().reserve(bytes); }
 
 std::uint64_t OverlayRows::epoch() {

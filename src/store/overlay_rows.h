@@ -20,6 +20,8 @@ class OverlayRows final : public UpperLayer {
 
   FileSystem& fs() override;
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
+  Result<std::unique_ptr<Unit>> begin(UnitAccess access, Batched batched,
+                                      std::unique_lock<std::recursive_mutex>& held) override;
   Status reserve(std::uint64_t bytes) override;
   std::uint64_t epoch() override;
 

@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "store/keeper.h"
@@ -113,6 +115,64 @@ Store::~Store() {
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
   database_->observe(nullptr);
+}
+
+Status Store::close() {
+  if (is_read_only() || std::exchange(is_closed_, true)) return Ok{};
+  if (keeper_) keeper_->stop();
+  Status stored = database_->end_batch();
+  if (!stored.ok()) stored = report_lost_batch(stored.error());
+  database_->abandon_batch();
+  Status named = database_->check_name();
+  if (named.ok()) return stored;
+  Status rescued = rescue(named.error());
+  if (stored.ok()) return rescued;
+  return Error(stored.error().code(), fmt::format("{}; {}", rescued.error().message(), stored.error().message()),
+               rescued.error().hint());
+}
+
+// What the batch would have stored, by path. The whole tree may have to be searched, which only a failure is worth.
+Status Store::report_lost_batch(const Error& why) {
+  constexpr std::size_t kNamed = 10;
+  const std::unordered_set<std::uint64_t>& lost = journal_->nodes();
+  std::vector<std::string> paths;
+  walk(*fs_, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (lost.contains(entry.attributes.inode.value)) paths.push_back(quote(entry.path));
+    return paths.size() == kNamed ? WalkNext::kStop : WalkNext::kContinue;
+  }).ignore("what cannot be read cannot be named");
+  std::string list;
+  if (!paths.empty()) list = fmt::format("; of {}", fmt::join(paths, ", "));
+  if (lost.size() > paths.size()) list += " and others";
+  return Error(why.code(), fmt::format("the latest changes could not be stored in {} and are lost: {}{}", quote(path()),
+                                       why.message(), list));
+}
+
+Status Store::rescue(const Error& why) {
+  constexpr int kNames = 1000;
+  Result<std::optional<std::string>> moved = database_->settle_moved_file();
+  if (moved.ok() && *moved) {
+    return Error(Code::kStale, fmt::format("{}; it is {} now, with everything in it", why.message(), quote(**moved)),
+                 "move it back to continue with it under its old name");
+  }
+  std::string log = database_->wal_path();
+  std::string file = log.substr(0, log.size() - std::string_view("-wal").size());
+  std::string dir(directory_of(file));
+  // If its directory is gone too, in the nearest one that is left.
+  for (struct stat info{}; dir != "/" && ::stat(dir.c_str(), &info) != 0;) dir = std::string(directory_of(dir));
+  std::string stem(base_name(file));
+  if (stem.ends_with(".db")) stem.resize(stem.size() - 3);
+  for (int nth = 1;; ++nth) {
+    std::string path = join_path(dir, nth == 1 ? stem + ".rescued.db" : fmt::format("{}.rescued-{}.db", stem, nth));
+    Status copied = database_->backup_to(path);
+    if (copied.ok()) {
+      return Error(Code::kStale, fmt::format("{}; its whole content is now in {}", why.message(), quote(path)),
+                   "rename that file to continue with it, or delete it if the content is not needed");
+    }
+    bool is_taken = copied.error().code() == Code::kExists || copied.error().code() == Code::kBusy;
+    if (is_taken && nth < kNames) continue;
+    return Error(copied.error().code(),
+                 fmt::format("{}, and its content is lost: {}", why.message(), copied.error().message()));
+  }
 }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {

@@ -39,9 +39,15 @@ class Store final : private TransactionObserver {
   // kNotFound, kExists (creating), kCorrupt (empty, foreign or damaged: the file is not changed).
   // A file of an older schema opens read-only (is_read_only); `migrate` updates it.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const StoreOptions& options, Clock& clock);
+  // Does not report what could not be stored, and rescues nothing: a store with grouped commits is closed with close().
   ~Store() override;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
+
+  // Stores the rest and ends the threads; call nothing afterwards. An error says what is lost and why. If the agent
+  // file was deleted, moved or replaced while it was in use, all of its content is written to a new file beside it;
+  // the error (kStale) names it.
+  Status close();
 
   SqliteFs& fs() { return *fs_; }
   KeyValue& kv() { return *kv_; }
@@ -74,6 +80,8 @@ class Store final : private TransactionObserver {
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
   Status assemble(Commits commits);
+  Status report_lost_batch(const Error& why);
+  Status rescue(const Error& why);
   Status before_commit() override;
   void after_commit() override;
   void after_rollback() override;
@@ -94,6 +102,7 @@ class Store final : private TransactionObserver {
   std::unique_ptr<KeyValue> kv_;
   std::unique_ptr<ToolCalls> tools_;
   std::unique_ptr<Keeper> keeper_;  // null without grouped commits
+  bool is_closed_ = false;
 };
 
 }  // namespace warren

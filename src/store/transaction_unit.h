@@ -1,6 +1,7 @@
 // A Unit that is a transaction of the agent's database.
 #pragma once
 
+#include <mutex>
 #include <utility>
 
 #include "db/transaction.h"
@@ -10,8 +11,9 @@ namespace warren {
 
 class TransactionUnit final : public Unit {
  public:
-  static Result<std::unique_ptr<Unit>> begin(Database& database, Access access) {
-    Transaction transaction = WARREN_TRY(Transaction::begin(database, access));
+  static Result<std::unique_ptr<Unit>> begin(Database& database, Access access,
+                                             std::unique_lock<std::recursive_mutex>* outer = nullptr) {
+    Transaction transaction = WARREN_TRY(Transaction::begin(database, access, outer));
     return std::unique_ptr<Unit>(new TransactionUnit(std::move(transaction)));
   }
 

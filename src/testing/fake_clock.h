@@ -16,10 +16,16 @@ class FakeClock final : public Clock {
     return {.seconds = ns / 1'000'000'000, .nanoseconds = static_cast<std::int32_t>(ns % 1'000'000'000)};
   }
   std::int64_t monotonic_ns() override { return monotonic_ns_; }
+  std::int64_t boottime_ns() override { return monotonic_ns_ + suspended_ns_; }
 
   void advance_ns(std::int64_t ns) {
     wall_ns_ += ns;
     monotonic_ns_ += ns;
+  }
+  // The machine sleeps: wall time passes, monotonic time does not.
+  void suspend_ns(std::int64_t ns) {
+    wall_ns_ += ns;
+    suspended_ns_ += ns;
   }
   // Wall time jumps, as when someone sets the clock; monotonic time does not notice.
   void jump_ns(std::int64_t ns) { wall_ns_ += ns; }
@@ -28,6 +34,7 @@ class FakeClock final : public Clock {
  private:
   std::atomic<std::int64_t> wall_ns_;
   std::atomic<std::int64_t> monotonic_ns_{1};
+  std::atomic<std::int64_t> suspended_ns_{0};
 };
 
 }  // namespace warren::testing

@@ -11,6 +11,7 @@ import errno
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -286,11 +287,32 @@ class Busy(unittest.TestCase):
     def test_while_another_program_holds_the_write_lock_only_writers_wait(self):
         world = self.enterContext(mounted.World())
         mount = world.mount()
-        (mount / "w").mkdir()  # while a name is being made in it, the kernel looks up none there
-        for number in range(200):
-            (mount / f"{number}").write_bytes(content(str(number), 10_000))
+        self.make_files(mount)
         world.umount(mount)
-        world.mount()
+        self.check_that_only_writers_wait(world)
+
+    def test_over_a_base_only_writers_wait_too(self):
+        world = self.enterContext(mounted.World())
+        base = world.root / "base"
+        base.mkdir()
+        self.make_files(base)
+        (base / "w" / "old").write_bytes(b"old")
+        world.warren("init", "--force", world.id, "--base", base)
+        mount = world.mount()
+        for number in range(100):  # half of them are copied
+            os.utime(mount / f"{number}", (1, 1))
+        world.umount(mount)
+        self.check_that_only_writers_wait(world, lambda: os.utime(mount / "w" / "old", (1, 1)),
+                                          lambda: os.link(mount / "w" / "old", mount / "w" / "linked"))
+        self.assertEqual((mount / "w" / "linked").stat().st_mtime, 1)
+
+    def make_files(self, directory):
+        (directory / "w").mkdir()  # while a name is being made in it, the kernel looks up none there
+        for number in range(200):
+            (directory / f"{number}").write_bytes(content(str(number), 10_000))
+
+    def check_that_only_writers_wait(self, world, *more):
+        mount = world.mount()
         with contextlib.closing(sqlite3.connect(world.file, timeout=60, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             written = threading.Event()
@@ -298,7 +320,7 @@ class Busy(unittest.TestCase):
             def write():
                 (mount / "w" / "new").write_bytes(b"x")
                 written.set()
-            threads = [threading.Thread(target=write) for _ in range(4)]
+            threads = [threading.Thread(target=one) for one in (write, write, write, write, *more)]
             for thread in threads:
                 thread.start()
             time.sleep(0.2)
@@ -311,6 +333,143 @@ class Busy(unittest.TestCase):
             for thread in threads:
                 thread.join()
         self.assertEqual((mount / "w" / "new").read_bytes(), b"x")
+
+
+class LostFile(unittest.TestCase):
+    """The agent's file is deleted, replaced or moved under a mount."""
+
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.file = self.world.file
+        self.rescued = self.file.with_name("a.rescued.db")
+
+    def begin(self, mount):
+        put_synced(mount / "before", content("before", 300_000))
+        (mount / "unsynced").write_bytes(b"unsynced")
+
+    def go_on(self, mount):
+        """Everything works, but every fsync says that nothing of it is safe."""
+        with open(mount / "after", "wb", buffering=0) as file:
+            file.write(b"after")
+            for _ in range(3):
+                with self.assertRaises(OSError) as failed:
+                    os.fsync(file.fileno())
+                self.assertEqual(failed.exception.errno, errno.ESTALE)
+        (mount / "late").write_bytes(b"late")
+        self.assertEqual((mount / "before").read_bytes(), content("before", 300_000))
+
+    def end(self, mount, said):
+        done = self.world.run("umount", mount)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"was deleted, moved or replaced while it was in use", done.stderr)
+        self.assertIn(said, done.stderr)
+        self.assertFalse(mounted.is_mounted(mount))
+
+    def check(self, file):
+        for name, data in (("before", content("before", 300_000)), ("unsynced", b"unsynced"), ("after", b"after"),
+                           ("late", b"late")):
+            self.assertEqual(self.world.warren("fs", file, "cat", f"/{name}"), data, name)
+        self.world.warren("fsck", file)
+
+    def test_a_deleted_file_is_rescued(self):
+        mount = self.world.mount()
+        self.begin(mount)
+        os.unlink(self.file)
+        self.go_on(mount)
+        self.end(mount, b"its whole content is now in '%s'" % os.fsencode(self.rescued))
+        self.assertEqual(os.listdir(self.file.parent), ["a.rescued.db"])
+        self.check(self.rescued)
+        os.rename(self.rescued, self.file)
+        self.world.mount()
+        self.assertEqual((mount / "late").read_bytes(), b"late")
+        self.world.umount(mount)
+
+    def test_over_a_base_too(self):
+        base = self.world.root / "base"
+        base.mkdir()
+        (base / "in-base").write_bytes(b"old")
+        self.world.warren("init", "--force", self.world.id, "--base", base)
+        mount = self.world.mount()
+        self.begin(mount)
+        (mount / "in-base").write_bytes(b"new")
+        os.unlink(self.file)
+        self.go_on(mount)
+        self.end(mount, os.fsencode(self.rescued))
+        self.check(self.rescued)
+        self.assertEqual(self.world.warren("fs", self.rescued, "cat", "/in-base"), b"new")
+
+    def test_a_file_that_replaces_it_stays_as_it_is(self):
+        self.world.warren("init", "other")
+        self.world.warren("fs", "other", "write", "/other", "from the other")
+        mount = self.world.mount()
+        self.begin(mount)
+        os.replace(self.file.with_name("other.db"), self.file)
+        # Its reader must not find the log of the file that was there before.
+        log = self.file.with_name("a.db-wal")
+        mounted.wait_for(lambda: not log.exists(), "the log of a file that is gone still has its name")
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/other"), b"from the other")
+        self.go_on(mount)
+        for number in range(30):  # more than the log holds before it is checkpointed
+            (mount / f"large{number}").write_bytes(content("large", 4_000_000))
+        self.world.warren("fs", "a", "write", "/more", "more of the other")
+        self.end(mount, os.fsencode(self.rescued))
+        self.assertEqual(self.world.warren("fs", "a", "ls", "/").split(), [b"more", b"other"])
+        self.world.warren("fsck", "a")
+        self.check(self.rescued)
+        self.assertEqual(sorted(os.listdir(self.file.parent)), ["a.db", "a.rescued.db"])
+
+    def test_a_file_that_was_moved_has_everything_at_the_end(self):
+        mount = self.world.mount()
+        self.begin(mount)
+        moved = self.world.root / "moved.db"
+        os.rename(self.file, moved)
+        self.go_on(mount)
+        self.end(mount, b"it is '%s' now, with everything in it" % os.fsencode(moved))
+        self.assertEqual(os.listdir(self.file.parent), [])
+        self.check(moved)
+
+    def test_if_its_directory_is_gone_it_is_rescued_above(self):
+        mount = self.world.mount()
+        self.begin(mount)
+        shutil.rmtree(self.file.parent)
+        self.go_on(mount)
+        self.end(mount, os.fsencode(self.world.home / "a.rescued.db"))
+        self.check(self.world.home / "a.rescued.db")
+
+    def test_a_name_that_is_taken_is_not_replaced(self):
+        self.rescued.write_bytes(b"something else")
+        mount = self.world.mount()
+        self.begin(mount)
+        os.unlink(self.file)
+        self.go_on(mount)
+        self.end(mount, b"a.rescued-2.db")
+        self.assertEqual(self.rescued.read_bytes(), b"something else")
+        self.check(self.file.with_name("a.rescued-2.db"))
+
+    def test_exec_fails_and_rescues_it(self):
+        script = f"echo mine > f && rm {self.file}"
+        done = self.world.run("exec", "a", "sh", "-c", script)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(os.fsencode(self.rescued), done.stderr)
+        self.assertEqual(self.world.warren("fs", self.rescued, "cat", "/f"), b"mine\n")
+
+    def test_run_fails_and_rescues_it(self):
+        home, base = self.world.root / "user", self.world.root / "base"
+        home.mkdir()
+        base.mkdir()
+        environment = {**os.environ, "HOME": str(home)}
+        script = "echo mine > f && echo ready && read line && echo late > g"
+        run = subprocess.Popen([mounted.program(), "run", "--session", "s", "--", "sh", "-c", script], cwd=base,
+                               env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(run.stdout.readline(), b"ready\n")
+        file, = home.glob("**/s/*.db")
+        os.unlink(file)
+        _, said = run.communicate(b"go on\n", timeout=mounted.PATIENCE_SECONDS)
+        self.assertNotEqual(run.returncode, 0, said)
+        rescued, = home.glob("**/s/*.rescued.db")
+        self.assertIn(b"its whole content is now in '%s'" % os.fsencode(rescued), said)
+        for name, data in (("f", b"mine\n"), ("g", b"late\n")):
+            self.assertEqual(self.world.warren("fs", rescued, "cat", f"/{name}"), data)
 
 
 class FullDisk(unittest.TestCase):
@@ -419,21 +578,23 @@ class FullDisk(unittest.TestCase):
         self.world.umount(self.mount)
         self.world.fsck()
 
-    def test_what_cannot_be_stored_is_kept_and_every_fsync_says_so(self):
-        one, two = self.mount / "one", self.mount / "two"
+    def fsync_fails(self, file):
+        try:
+            os.fsync(file.fileno())
+            return False
+        except OSError as error:
+            self.assertEqual(error.errno, errno.ENOSPC)
+            return True
+
+    @contextlib.contextmanager
+    def what_cannot_be_stored(self):
+        """Two open files with content that was accepted and cannot be stored, their content, and the filler."""
         size = 400_000
         filler = open(self.disk / "filler", "wb", buffering=0)
         free = os.statvfs(self.disk)
         os.posix_fallocate(filler.fileno(), 0, free.f_bavail * free.f_frsize - 8_000_000)
         kept = filler.seek(0, os.SEEK_END)
-
-        def fsync_fails(file):
-            try:
-                os.fsync(file.fileno())
-                return False
-            except OSError as error:
-                self.assertEqual(error.errno, errno.ENOSPC)
-                return True
+        one, two = self.mount / "one", self.mount / "two"
         with filler, open(one, "wb", buffering=0) as first, open(two, "wb", buffering=0) as second:
             # Both are accepted while there is room, which is gone when they are stored. They may be stored before it is
             # gone: then they are written again.
@@ -447,21 +608,68 @@ class FullDisk(unittest.TestCase):
                     pass
                 while not fails(lambda: filler.write(bytes(4096))):
                     pass
-                if fsync_fails(first):
+                if self.fsync_fails(first):
                     break
             else:
                 self.fail("everything was stored in time, every time")
+            yield first, second, {name: content(f"{name}{attempt}", size) for name in ("one", "two")}, filler
+
+    def test_what_cannot_be_stored_is_kept_and_every_fsync_says_so(self):
+        with self.what_cannot_be_stored() as (first, second, written, filler):
             for file in (second, first) * 3:
-                self.assertTrue(fsync_fails(file))
-            self.assertEqual(one.read_bytes(), content(f"one{attempt}", size))
+                self.assertTrue(self.fsync_fails(file))
+            self.assertEqual((self.mount / "one").read_bytes(), written["one"])
             self.assertTrue(fails(lambda: first.write(b"more")))
             filler.truncate(0)
             os.fsync(second.fileno())
             os.fsync(first.fileno())
         self.world.umount(self.mount)
         self.world.mount()
-        self.assertEqual(one.read_bytes(), content(f"one{attempt}", size))
-        self.assertEqual(two.read_bytes(), content(f"two{attempt}", size))
+        for name, data in written.items():
+            self.assertEqual((self.mount / name).read_bytes(), data)
+
+    def test_umount_refuses_while_something_cannot_be_stored(self):
+        with self.what_cannot_be_stored() as (first, second, written, filler):
+            first.close()
+            second.close()
+            for _ in range(2):
+                done = self.world.run("umount", self.mount)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(b"cannot be stored in", done.stderr)
+                self.assertIn(b"No space left", done.stderr)
+                self.assertTrue(mounted.is_mounted(self.mount))
+            filler.truncate(0)
+        self.world.umount(self.mount)
+        self.world.mount()
+        for name, data in written.items():
+            self.assertEqual((self.mount / name).read_bytes(), data)
+
+    def test_a_forced_umount_says_what_is_lost(self):
+        with self.what_cannot_be_stored() as (first, second, _, filler):
+            first.close()
+            second.close()
+            done = self.world.run("umount", "--force", self.mount)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"a.db' and are lost: ", done.stderr)
+            self.assertIn(b"'/one', '/two'", done.stderr)
+            self.assertFalse(mounted.is_mounted(self.mount))
+            filler.truncate(0)
+        self.world.mount()
+        self.world.umount(self.mount)
+        self.world.fsck()
+
+    def test_a_mount_that_loses_something_at_its_end_is_reported_by_ps(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        with self.what_cannot_be_stored() as (first, second, _, filler):
+            first.close()
+            second.close()
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(mounted.PATIENCE_SECONDS), 1)
+            filler.truncate(0)
+        said = self.world.run("ps").stderr
+        self.assertIn(b"a.db' and are lost: ", said)
+        self.assertNotIn(b"are lost", self.world.run("ps").stderr)
 
     def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")

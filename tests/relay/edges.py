@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Each edge case of the specification's section 6, and of its list of races, made to happen."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import signal
+import socket
+import sqlite3
 import stat
 import subprocess
 import time
@@ -44,6 +48,36 @@ class Edges(RelayCase):
         self.wait(lambda: not draft.exists(), 120)
         self.assertEqual(self.inbox("bob"), [])
         self.wait(lambda: self.log_events("leftover_removed"))
+
+    def test_a_socket_is_refused_and_moved_aside(self):
+        self.up()
+        self.agent("alice", "bob")
+        outbox = self.root / "agents/alice/outbox"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(outbox / "1-aaaaaaaa.msg"))
+            self.wait(lambda: self.inbox("alice"))
+        self.assertEqual(self.inbox("alice")[0][0]["KIND"], "nack")
+        self.wait(lambda: list(self.root.glob("archive/*/alice/1-aaaaaaaa.msg.strange")))
+        self.assertEqual(self.log_events("read_failed"), [])
+
+    def test_a_large_message_that_a_power_cut_took_on_its_way_is_delivered_again(self):
+        """Its rename was half on the disk: gone from where it was staged, and not in the inbox."""
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\n\n" + 40_000 * "x")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        self.kill(signal.SIGTERM)
+        for file in (self.root / "agents/bob/inbox").glob("*.msg"):
+            file.unlink()
+        with contextlib.closing(sqlite3.connect(self.root / "ledger.db")) as db:
+            db.execute("UPDATE deliveries SET state = 'pending'")
+            db.execute("UPDATE messages SET status = 'processing'")
+            db.execute("UPDATE orchestrator_state SET value = 'before the cut' WHERE key = 'file_life'")
+            db.commit()
+        self.up()
+        self.wait(lambda: self.inbox("bob"))
+        self.assertEqual(len(self.inbox("bob")[0][1]), 40_000)
+        self.fsck()
 
     def test_links_pipes_and_directories_are_not_read(self):
         self.up()

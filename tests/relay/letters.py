@@ -147,6 +147,30 @@ class Failing(Letters):
         self.command("dead", "redeliver", letters[1])
         self.assertEqual(self.bodies("cursed"), [b"boo"])
 
+    def test_mail_does_not_wait_for_operations_that_fail(self):
+        self.up()
+        self.agent("alice", "bob")
+        letters = [self.letter("cursed") for _ in range(6)]
+        self.agent("cursed")
+        self.kill(signal.SIGTERM)
+        self.change_ledger("CREATE TRIGGER curse BEFORE INSERT ON deliveries WHEN NEW.recipient = 'cursed' BEGIN"
+                           " SELECT RAISE(ABORT, 'cursed'); END")
+        for letter in letters:
+            self.command("dead", "redeliver", letter, "--no-wait")
+        self.up()
+        self.check_alive()
+        self.wait(lambda: [one["state"] for one in self.operations()] == 6 * ["failed"])
+        self.assertEqual(len(self.log_events("round_failed")), 1, "the others were trials, and nothing waited for them")
+
+    def test_more_requests_than_fit_into_a_round(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.kill(signal.SIGTERM)
+        self.change_ledger(*600 * ["INSERT INTO pending_operations(operation_type, payload, created_at)"
+                                   " VALUES ('nonsense', '{\"dead_letter\":1}', 1)"])
+        self.up()
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM pending_operations WHERE completed_at IS NULL") == [(0,)])
+
     def test_failing_rounds_show_in_status_and_health(self):
         self.up()
         self.agent("alice", "bob")

@@ -69,6 +69,41 @@ for inherited in [name for name in dir(postgres.TwoRelays) if name.startswith("t
     setattr(Several, inherited, None)  # once is enough
 
 
+class Letters(Several):
+    def letters(self, side):
+        return json.loads(self.on(side).command("dead", "list", "--json").stdout)
+
+    def test_a_redelivery_is_not_done_before_the_other_relay_made_it(self):
+        self.up_both()
+        self.agents_at(self.left, "alice")
+        write_message(self.left.root, "alice", "TO: bob\n\nx")
+        self.wait(lambda: self.letters(self.left))
+        letter = str(self.letters(self.left)[0]["id"])
+        self.agents_at(self.right, "bob")
+        self.wait(lambda: "bob" in self.on(self.left).statuses())
+        self.right.kill()
+        done = self.on(self.left).command("dead", "redeliver", letter, "--timeout", "2s", code=1)
+        self.assertIn("is not delivered yet", done.stderr)
+        self.right.up()
+        self.wait(lambda: self.inbox_at(self.right, "bob"))
+
+    def test_a_letter_of_another_relay_needs_no_relay_here(self):
+        self.up_both()
+        self.agents_at(self.left, "alice")
+        self.agents_at(self.right, "ann")
+        write_message(self.left.root, "alice", "TO: bob\n\nx")
+        self.wait(lambda: self.letters(self.right))
+        self.right.kill()
+        letter = str(self.letters(self.right)[0]["id"])
+        self.left.process.send_signal(signal.SIGSTOP)
+        request = subprocess.Popen([WARREN, "relay", "dead", "discard", letter, "--root", self.right.root], stderr=subprocess.PIPE)
+        time.sleep(1)
+        self.left.process.send_signal(signal.SIGCONT)
+        self.assertEqual((request.wait(60), request.stderr.read()), (0, b""))
+        request.stderr.close()
+        self.assertEqual(self.letters(self.right), [])
+
+
 class Files(Several):
     def test_a_file_is_there_before_its_message_and_the_ledger_keeps_nothing(self):
         self.up_both()

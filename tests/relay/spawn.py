@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Agents that the relay starts: what is allowed, what they are given, who may end them, what they leave to their next life."""
+import hashlib
 import json
 import os
 import pathlib
@@ -579,6 +580,48 @@ class Sandboxed(SpawnCase):
         self.ask_release("alice", "sleeper")
         self.wait(lambda: self.statuses()["sleeper"] == "terminated", 60)
         self.wait(lambda: marked not in running_commands())
+
+    def test_a_sandboxed_agent_uses_the_commands_and_attachments(self):
+        config = json.loads((self.root / "config.json").read_text())
+        script = (f'w={WARREN}; cd "$1"; until $w relay inbox worker | grep -q "for you"; do sleep 0.05; done; '
+                  '$w relay inbox worker --take --save got; cat got/note; '
+                  'echo "answer" > out.txt; head -c 3000000 /dev/zero > large; '
+                  '$w relay send alice "done" --attach out.txt --attach large; '
+                  '$w relay inbox other || true; $w relay send alice x --from other || true; '
+                  'find "$AGENT_RELAY_ROOT" -name "*.msg" -o -name "ledger*" -o -path "*/other/*" -o -path "*/attachments/*"')
+        config["spawn"]["clis"]["boxed"] = {"argv": ["sh", "-c", script, "sh", "{dir}"], "sandbox": True}
+        configure(self.root, config)
+        os.environ["HOME"], before = str(self.dir), os.environ["HOME"]
+        self.addCleanup(os.environ.__setitem__, "HOME", before)
+        self.up()
+        self.agent("alice", "other")
+        (self.dir / "note").write_text("the note")
+        secret = b"not for the worker"
+        (self.dir / "secret").write_bytes(secret)
+        self.command("send", "other", "private", "--from", "alice", "--attach", str(self.dir / "secret"), "--wait", "delivered")
+        self.ask("alice", "worker", "boxed")
+        self.wait(lambda: "spawned" in self.states("alice"), 60)
+        self.command("send", "worker", "for you", "--from", "alice", "--attach", str(self.dir / "note"))
+        log = self.root / "agents/worker/agent.log"
+        self.wait(lambda: "exited" in self.states("alice"), 60)
+        self.wait(lambda: b"done\n" in [body for _, body in self.inbox("alice")])
+        text = log.read_text()
+        self.assertIn("the note", text)
+        self.assertIn("there is no agent 'other'", text)
+        self.assertNotIn("private", text)
+        self.assertNotIn("ledger", text)
+        self.assertNotIn("/other/", text)
+        self.assertNotIn("/attachments/", text)
+        saved = self.dir / "saved"
+        self.command("inbox", "alice", "--save", str(saved))
+        self.assertEqual((saved / "out.txt").read_text(), "answer\n")
+        self.assertEqual((saved / "large").stat().st_size, 3_000_000)
+        # Nor can it have a file delivered that it does not have.
+        digest = hashlib.sha256(secret).hexdigest()
+        asked = self.send("worker", f"TO: worker\nATTACHMENT: sha256:{digest}\n\ngive")
+        self.wait(lambda: asked in [headers.get("REFERENCE") for headers, _ in self.inbox("worker")])
+        self.assertEqual([headers["KIND"] for headers, _ in self.inbox("worker") if headers.get("REFERENCE") == asked], ["nack"])
+        self.assertFalse((self.root / "agents/worker/inbox/.attachments" / digest).exists())
 
 
 if __name__ == "__main__":

@@ -60,6 +60,14 @@ static int try_socket(const char* path) {
   return connect_to(&address, sizeof address);
 }
 
+static int try_family(int family) {
+  int pair[2];
+  if (outcome_is(socket(family, SOCK_DGRAM, 0), EAFNOSUPPORT) != 0) return 1;
+  if (outcome_is(socket(family, SOCK_STREAM, 0), EAFNOSUPPORT) != 0) return 1;
+  if (outcome_is(syscall(SYS_socket, family | 1UL << 32, SOCK_RAW, 0), EAFNOSUPPORT) != 0) return 1;
+  return outcome_is(socketpair(family, SOCK_STREAM, 0, pair), EAFNOSUPPORT);
+}
+
 static int try_abstract(const char* name) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path + 1, name, sizeof address.sun_path - 2);
@@ -198,6 +206,7 @@ static int try_call(const char* name, const char* a) {
   if (!strcmp(name, "write")) return write_to(a, 0);
   if (!strcmp(name, "create")) return write_to(a, O_CREAT);
   if (!strcmp(name, "socket")) return try_socket(a);
+  if (!strcmp(name, "family")) return try_family(atoi(a));
   if (!strcmp(name, "abstract")) return try_abstract(a);
   if (!strcmp(name, "roots")) return try_roots(a);
   return 2;

@@ -69,6 +69,34 @@ class Commands:
         for name in ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"):
             self.assertNotIn(name, lines)
 
+    def test_variables_are_passed_by_name_or_set(self):
+        env = self.world.environment() | {"GH_TOKEN": "t0ken", "LC_ALL": "C", "CARGO_HOME": "/cargo", "OTHER": "no"}
+        file = self.world.root / "variables"
+        file.write_text("# of the test\nFROM_FILE='two words'\nexport GIVEN=file\n")
+        out = self.ok("--env", "GH_TOKEN", "--env", "GIVEN=a=b", "--env-file", file, "--", "env", env=env).splitlines()
+        for line in ("GH_TOKEN=t0ken", "GIVEN=a=b", "FROM_FILE=two words", "LC_ALL=C", "CARGO_HOME=/cargo"):
+            self.assertIn(line, out)
+        self.assertNotIn("OTHER=no", out)
+        self.fails("--env", "NOT_SET", "--", "true", says="--env: NOT_SET is not set")
+        self.fails("--env", "a-b=s3cret", "--", "true", says="--env: 'a-b' is not a valid name")
+        self.fails("--env", "WARREN_SANDBOX=", "--", "true", says="set by the sandbox")
+        self.fails("--env-file", "nothing", "--", "true", says="--env-file")
+        file.write_text("A=1\ns3cret words\n")
+        self.assertNotIn("s3cret", self.fails("--env-file", file, "--", "true", says="line 2").stderr)
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_an_agent_gets_its_own_sign_in_variables(self):
+        agent = self.world.root / "claude"
+        agent.write_text("#!/bin/sh\nenv\n")
+        agent.chmod(0o755)
+        env = self.world.environment() | {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+        out = self.ok("--", agent, env=env).splitlines()
+        self.assertIn("ANTHROPIC_API_KEY=k", out)
+        self.assertNotIn("OPENAI_API_KEY=k", out)
+        walls = self.world.run("--walls", "--", agent, env=env).stderr
+        self.assertRegex(walls, "(?m)^environment: ANTHROPIC_API_KEY, HOME, ")
+        self.assertRegex(walls, "(?m)^environment held back: OPENAI_API_KEY, ")
+
     def test_it_starts_in_the_current_directory(self):
         self.assertEqual(self.ok("--", "pwd"), f"{self.world.base}\n")
         self.assertEqual(self.ok("--base", self.world.base, "--", "pwd", cwd="/"), f"{self.world.base}\n")

@@ -238,6 +238,67 @@ class Escape:
             finally:
                 path.unlink()
 
+    def test_named_sockets_anywhere_cannot_be_reached_unless_allowed(self):
+        opened, paths = [], []
+        for folder, kind in ((self.world.canary, socket.SOCK_STREAM), (self.world.home / ".cache", socket.SOCK_STREAM),
+                             (pathlib.Path("/opt"), socket.SOCK_SEQPACKET), (self.world.canary, socket.SOCK_DGRAM)):
+            path = folder / f"warren-{os.getpid()}-{len(opened)}"
+            one = self.enterContext(socket.socket(socket.AF_UNIX, kind))
+            one.bind(str(path))
+            self.addCleanup(path.unlink)
+            os.chmod(path, 0o777)
+            if kind != socket.SOCK_DGRAM:
+                one.listen()
+            opened.append(one)
+            paths.append(path)
+        self.before = self.checksums()
+        script = ("import socket, sys\n"
+                  "for path, kind in zip(sys.argv[1::2], sys.argv[2::2]):\n"
+                  "    try:\n"
+                  "        socket.socket(socket.AF_UNIX, int(kind)).connect(path)\n"
+                  "        print('reached', path)\n"
+                  "    except OSError as error:\n"
+                  "        print('refused')\n")
+        words = [word for one, path in zip(opened, paths) for word in (path, int(one.type))]
+        for options in ((), ("--no-network",), ("--hide", self.world.home / ".cache")):
+            done = self.world.run("--no-default-allows", *options, "--", sandboxed.PYTHON, "-c", script, *words)
+            self.assertEqual(done.stdout, "refused\n" * 4, f"{options}: {done.stderr}")
+        done = self.world.run("--allow", paths[0], "--", sandboxed.PYTHON, "-c", script, *words[:2])
+        self.assertEqual(done.stdout, f"reached {paths[0]}\n", done.stderr)
+
+    def test_odd_families_of_sockets_cannot_be_opened(self):
+        # raw packets, CAN, TIPC, Bluetooth, the kernel's cryptography, vsock, XDP, and one that does not exist yet
+        for family in (17, 29, 30, 31, 38, 40, 44, 63):
+            self.attempt("family", family)
+            self.attempt("family", family, options=("--no-network",))
+
+    def test_without_network_nothing_of_the_hosts_network_shows(self):
+        run = self.world.root / "run"
+        (run / "resolve").mkdir(parents=True)
+        # As systemd-resolved has it: the file is a link into /run, with a socket beside it that resolves names.
+        (run / "resolve" / "resolv.conf").write_text("nameserver 127.0.0.53\n")
+        service = self.enterContext(socket.socket(socket.AF_UNIX))
+        service.bind(str(run / "resolve" / "io.systemd.Resolve"))
+        service.listen()
+        os.chmod(run / "resolve" / "io.systemd.Resolve", 0o777)
+        etc = self.world.root / "etc"
+        subprocess.run(["cp", "-a", "/etc", etc], check=True)
+        (etc / "resolv.conf").unlink()
+        (etc / "resolv.conf").symlink_to("/run/resolve/resolv.conf")
+        self.world.mounts = [["--bind", run, "/run"], ["--bind", etc, "/etc"]]
+        look = "cat /etc/resolv.conf 2>/dev/null; ls -A /run/resolve 2>/dev/null; true"
+        done = self.world.run("--", "sh", "-c", look)
+        self.assertEqual(done.stdout, "nameserver 127.0.0.53\nresolv.conf\n", done.stderr)
+        done = self.world.run("--no-network", "--", "sh", "-c", look)
+        self.assertEqual(done.stdout, "", done.stderr)
+        hosts = sorted(set(os.listdir("/sys/class/net")) - {"lo"})
+        done = self.world.run("--no-network", "--", "sh", "-c",
+                              "ls -A /sys/class/net /sys/devices/virtual/net; cat /proc/net/dev; "
+                              "find /sys/devices -path '*/net/*' -maxdepth 8 2>/dev/null; true")
+        self.assertTrue(hosts, "this machine has no network to hide")
+        for name in hosts:
+            self.assertNotIn(name, done.stdout)
+
     def test_where_mounts_let_it_write_landlock_does_not(self):
         """A FIFO on a read-only mount can be written to; only Landlock prevents that, if the kernel supports it."""
         has_landlock = "landlock: ABI" in self.world.run("--walls", "--", "true").stderr
@@ -309,6 +370,16 @@ class Escape:
             self.attempt("mkdir", path)
 
     # Secrets.
+
+    def test_secrets_in_the_environment_are_held_back(self):
+        secrets = {name: "s3cret" for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD",
+                                               "ANTHROPIC_API_KEY", "NPM_TOKEN", "DATABASE_URL", "WHATEVER")}
+        done = self.shell("env; cat /proc/self/environ; cat /proc/1/environ", env=self.world.environment() | secrets)
+        self.assertNotIn("s3cret", done.stdout)
+        self.assertNotIn("s3cret", done.stderr)
+        line = next(line for line in done.stderr.splitlines() if line.startswith("held back from the environment: "))
+        for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD", "NPM_TOKEN"):
+            self.assertIn(name, line)
 
     def test_secrets_in_the_home_are_hidden(self):
         home = self.world.home

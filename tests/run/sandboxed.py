@@ -87,7 +87,9 @@ class World:
             path = self.root / name
             if not path.exists():
                 path.symlink_to(program())
-        words = [str(path), *map(str, args)]
+        # The mark by which processes() finds the processes of this world, those inside too.
+        mark = ["--env", "WARREN_TEST_WORLD"] if name == "warren" and args and args[0] == "run" else []
+        words = [str(path), *map(str, args[:1]), *mark, *map(str, args[1:])]
         mounts = list(self.mounts)
         if self.uid:
             node = self.root / "fuse"

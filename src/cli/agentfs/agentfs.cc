@@ -296,6 +296,7 @@ Command make_agentfs() {
                .subcommands = {},
                .handler = nullptr};
   root.subcommands.push_back(make_completions());
+  root.subcommands.push_back(make_complete());
   root.subcommands.push_back(make_agentfs_init());
   root.subcommands.push_back(make_agentfs_fs());
   root.subcommands.push_back({.name = "timeline",

@@ -30,6 +30,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   }
   if (args.has("allow")) options.allow = args.all("allow");
   options.default_allows = args.has("no-default-allows") ? DefaultAllows::kNone : DefaultAllows::kAgentFs;
+  if (args.has("allow-default")) options.environment = EnvironmentBasis::kEverything;
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};
   options.process_label = options.command.front();
@@ -88,7 +89,10 @@ Command make_agentfs_run() {
            {.name = "no-default-allows", .help = "do not let the program write to ~/.cache and other defaults"},
            {.name = "experimental-sandbox", .help = "not supported by Warren"},
            {.name = "strace", .help = "not supported by Warren"},
-           {.name = "session", .value = "ID", .help = "share the changes of this session"},
+           {.name = "session",
+            .value = "ID",
+            .help = "share the changes of this session",
+            .suggest = Suggest::kSessions},
            {.name = "system", .help = "has no effect: nobody outside the sandbox sees the files"},
            {.name = "key", .value = "KEY", .help = "not supported by Warren", .environment = "AGENTFS_KEY"},
            {.name = "cipher", .value = "CIPHER", .help = "not supported by Warren", .environment = "AGENTFS_CIPHER"}},

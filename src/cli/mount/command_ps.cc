@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/running.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -13,6 +14,11 @@ namespace {
 
 Result<Exit> run_ps(Context& context, const Arguments& args) {
   std::vector<Running> all = WARREN_TRY(list_running());
+  std::vector<EndedBadly> failures = WARREN_TRY(take_failures());
+  for (const EndedBadly& ended : failures) {
+    context.err.line(fmt::format("warren: the {} on {} has ended: {}", ended.running.kind,
+                                 printable(quote(ended.running.dir)), printable(ended.message)));
+  }
   if (args.has("json")) {
     Json list = Json::array();
     for (const Running& running : all) {

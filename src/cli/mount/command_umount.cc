@@ -1,5 +1,9 @@
+#include <cerrno>
 #include <chrono>
 #include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -8,6 +12,8 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "fuse/mount_point.h"
+#include "os/error.h"
+#include "os/fd.h"
 #include "os/host_files.h"
 #include "session/served_agent.h"
 
@@ -30,6 +36,19 @@ Status wait_for_server(const Running& server) {
   return Ok{};
 }
 
+// Asks the mount to store everything, before it is unmounted: afterwards nothing could be done about an error. A mount
+// whose agent file has lost its name (kStale) is rescued when it ends.
+Status store_everything(const std::string& dir, const std::string& agent) {
+  Fd root(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) return Ok{};  // another user's mount
+  bool is_stored = ::syncfs(root.get()) == 0 && ::fsync(root.get()) == 0;
+  if (is_stored || errno == ESTALE || errno == EROFS) return Ok{};
+  Error why =
+      system_error(errno, fmt::format("the latest changes in {} cannot be stored in {}", quote(dir), quote(agent)));
+  return Error(why.code(), why.message(),
+               "it is still mounted; solve that and unmount again, or give up these changes with --force");
+}
+
 Result<Exit> run_umount(Context& context, const Arguments& args) {
   const std::string& given = args.get("DIR");
   bool dead = is_dead_mount(given);
@@ -41,6 +60,9 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
                  "`warren mount` lists mounted agents");
   }
   std::vector<Running> running = WARREN_TRY(list_running());
+  std::erase_if(running, [&](const Running& server) { return server.dir != dir || server.kind != "mount"; });
+  bool checks = !args.has("lazy") && !args.has("force") && !dead;
+  if (checks && !running.empty()) WARREN_TRY(store_everything(dir, running.back().agent));
   Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
   if (!done.ok() && done.error().code() == Code::kBusy) {
     return Error(Code::kBusy, fmt::format("{} is in use", quote(given)),
@@ -50,8 +72,9 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
   WARREN_TRY(std::move(done));
   if (args.has("lazy")) return Exit::kOk;
   for (const Running& server : running) {
-    if (server.dir != dir || server.kind != "mount") continue;
     WARREN_TRY(wait_for_server(server));
+    std::vector<EndedBadly> failures = WARREN_TRY(take_failures(&server.process));
+    for (const EndedBadly& failure : failures) return Error(Code::kIo, failure.message, failure.hint);
     if (std::optional<std::string> warning = find_log_warning(server.agent)) context.err.line("warren: " + *warning);
   }
   return Exit::kOk;
@@ -60,15 +83,19 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_umount() {
-  return {.name = "umount",
-          .summary = "Unmount an agent",
-          .details = "Returns once everything is written and the agent is a single file again.",
-          .positionals = {{.name = "DIR", .help = "the directory it is mounted on", .suggest = Suggest::kHostDirs}},
-          .options = {{.name = "lazy",
-                       .letter = 'l',
-                       .help = "unmount even while in use: programs keep their open files until they close them"}},
-          .subcommands = {},
-          .handler = run_umount};
+  return {
+      .name = "umount",
+      .summary = "Unmount an agent",
+      .details =
+          "Returns once everything is written and the agent is a single file again. Fails, and leaves it mounted, if "
+          "the latest changes cannot be stored.",
+      .positionals = {{.name = "DIR", .help = "the directory it is mounted on", .suggest = Suggest::kHostDirs}},
+      .options = {{.name = "lazy",
+                   .letter = 'l',
+                   .help = "unmount even while in use: programs keep their open files until they close them"},
+                  {.name = "force", .help = "unmount even if the latest changes cannot be stored: they are lost"}},
+      .subcommands = {},
+      .handler = run_umount};
 }
 
 }  // namespace warren::cli

@@ -31,6 +31,11 @@ Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arg
   return relay::Root::open(path, relay::MakeRoot::kNo);
 }
 
+Result<std::unique_ptr<relay::Root>> open_agent_root(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(context, args));
+  return relay::Root::open_for_agent(path);
+}
+
 namespace {
 
 constexpr std::string_view kDefaultSender = "Operator";
@@ -40,7 +45,8 @@ Status check_is_registered(const relay::Root& root, const std::string& agent, co
   Result<Fd> home = relay::open_below(root.agents(), agent, O_PATH | O_DIRECTORY);
   if (home.ok()) return Ok{};
   if (home.error().code() != Code::kNotFound) return home.error();
-  std::vector<std::string> names = WARREN_TRY(root.list_agents());
+  Result<std::vector<std::string>> listed = root.list_agents();
+  std::vector<std::string> names = listed.ok() ? *listed : std::vector<std::string>();  // not everybody may list them
   std::string similar = nearest(agent, std::vector<std::string_view>(names.begin(), names.end()));
   std::string hint =
       similar.empty() ? "`warren relay agents` lists the agents" : fmt::format("did you mean '{}'?", similar);
@@ -79,6 +85,12 @@ Result<std::unique_ptr<relay::Client>> open_relay_sender(Context& context, relay
   bool may_register = args.has("register") || agent == kDefaultSender;
   if (!may_register) WARREN_TRY(check_is_registered(root, agent, "; '--register' registers a new agent"));
   return make_relay_client(context, root, agent);
+}
+
+Status check_can_wait(const relay::Root& root) {
+  if (root.has_attachments()) return Ok{};
+  return Error(Code::kDenied, "'--wait' needs the relay's ledger, which is not visible here",
+               "use '--receipt', and read the receipts in the inbox");
 }
 
 Result<std::unique_ptr<relay::Ledger>> open_relay_ledger(Context& context, const relay::Root& root,

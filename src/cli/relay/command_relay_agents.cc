@@ -1,4 +1,4 @@
-// Commands about agents and their processes: agents, spawn, release.
+// Commands about agents and their processes: agents, register, spawn, release.
 #include <algorithm>
 #include <map>
 
@@ -11,6 +11,7 @@
 #include "cli/relay/relay_commands.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "os/user.h"
 #include "relay/protocol/names.h"
 #include "relay/protocol/spawn_request.h"
 
@@ -67,6 +68,18 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+Result<Exit> run_register(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  const std::string& name = args.get("NAME");
+  if (!args.has("user")) {
+    WARREN_TRY(root->make_agent(name));
+    return Exit::kOk;
+  }
+  HostUser user = WARREN_TRY(find_host_user(args.get("user")));
+  WARREN_TRY(root->make_agent(name, relay::Owner{user.uid, user.gid}));
+  return Exit::kOk;
+}
+
 // Waits until `is_done`. Fails if the relay refused the message or `is_done` fails.
 template <class IsDone>
 Status wait_until(Context& context, const Arguments& args, relay::Ledger& ledger, const std::string& id,
@@ -120,7 +133,8 @@ Result<relay::SpawnRequest> spawn_request(Context& context, const Arguments& arg
 Result<Exit> run_spawn(Context& context, const Arguments& args) {
   if (!args.has("cli")) return refuse(context, "--cli is required: a key of config.json's \"spawn\": \"clis\"");
   relay::SpawnRequest request = WARREN_TRY(spawn_request(context, args));
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
+  if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "spawn"};
   message.body = write_spawn_request(request);
@@ -146,7 +160,8 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
   WARREN_TRY(relay::check_agent_name(name));
   std::string reason = args.find("reason").value_or("");
   if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' contains a line break");
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
+  if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "release"};
   message.body = fmt::format("NAME: {}\n", name) + (reason.empty() ? "" : fmt::format("REASON: {}\n", reason));
@@ -219,7 +234,17 @@ std::vector<Command> make_relay_agents() {
                  .details = "",
                  .options = {json_option()},
                  .handler = run_agents};
-  return {agents, make_spawn(), make_release()};
+  Command registers{
+      .name = "register",
+      .summary = "Register an agent by creating its directories",
+      .details =
+          "With --user, they belong to that user, and so does the mail that the relay puts there: other users can "
+          "neither read nor list it. The relay must be root for that. The user reaches the relay's directory with "
+          "--root or WARREN_RELAY_ROOT.",
+      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .options = {{.name = "user", .value = "USER", .help = "whom the agent runs as: a name, UID or UID:GID"}},
+      .handler = run_register};
+  return {agents, registers, make_spawn(), make_release()};
 }
 
 }  // namespace warren::cli

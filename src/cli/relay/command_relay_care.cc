@@ -67,6 +67,7 @@ struct Requested {
   std::unique_ptr<relay::Root> root;
   relay::DeadLetter letter;
   std::int64_t operation = 0;
+  bool is_for_us = true;  // and not for another relay, which has the sender's file
 };
 
 Result<Requested> request(Context& context, const Arguments& args, std::string_view what) {
@@ -76,18 +77,24 @@ Result<Requested> request(Context& context, const Arguments& args, std::string_v
   auto transaction = WARREN_TRY(ledger->begin());
   out.letter = WARREN_TRY(get_letter(*ledger, args));
   out.operation = WARREN_TRY(ledger->request_for_letter(out.letter.id, what));
+  if (ledger->homes() != nullptr) {
+    const std::string& message = out.letter.message_id;
+    std::optional<std::string> home = WARREN_TRY(ledger->homes()->find(message.substr(0, message.find('/'))));
+    out.is_for_us = !home || *home == ledger->homes()->id();
+  }
   WARREN_TRY(transaction.commit());
   WARREN_TRY(out.root->poke());
   return out;
 }
 
-// Waits until the relay has carried out the operation, and fails if that failed.
-Status wait_for_end(Context& context, relay::Root& root, relay::Ledger& ledger, std::int64_t operation,
-                    std::int64_t until_ns) {
+// Waits until the relay has carried out the operation, and fails if that failed. Whether another relay is running is
+// not known here.
+Status wait_for_end(Context& context, const Requested& requested, relay::Ledger& ledger, std::int64_t until_ns) {
   const std::string hint = "the request stays, and a running relay carries it out: see `warren relay operations`";
+  const relay::Root& root = *requested.root;
   for (;;) {
-    bool is_up = root.is_locked_by_other();  // checked first: it may end after it has carried it out
-    std::optional<relay::OperationEnd> end = WARREN_TRY(ledger.find_end(operation));
+    bool is_up = !requested.is_for_us || root.is_locked_by_other();  // first: it may end after it has carried it out
+    std::optional<relay::OperationEnd> end = WARREN_TRY(ledger.find_end(requested.operation));
     if (end && !end->error.empty()) return Error(Code::kUnavailable, printable(end->error));
     if (end) return Ok{};
     if (!is_up) return Error(Code::kUnavailable, fmt::format("no relay is running at {}", quote(root.path())), hint);
@@ -106,7 +113,7 @@ Result<Exit> run_redeliver(Context& context, const Arguments& args) {
   Requested requested = WARREN_TRY(request(context, args, "redeliver"));
   if (args.has("no-wait")) return Exit::kOk;
   auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
-  WARREN_TRY(wait_for_end(context, *requested.root, *ledger, requested.operation, until_ns));
+  WARREN_TRY(wait_for_end(context, requested, *ledger, until_ns));
   WARREN_TRY(wait_for_redelivery(context, *ledger, requested.letter, until_ns));
   return Exit::kOk;
 }
@@ -116,7 +123,7 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
   Requested requested = WARREN_TRY(request(context, args, "discard"));
   if (args.has("no-wait")) return Exit::kOk;
   auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
-  WARREN_TRY(wait_for_end(context, *requested.root, *ledger, requested.operation, until_ns));
+  WARREN_TRY(wait_for_end(context, requested, *ledger, until_ns));
   return Exit::kOk;
 }
 

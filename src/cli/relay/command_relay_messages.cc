@@ -108,7 +108,8 @@ Result<std::string> read_body(Context& context) {
 }
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
+  if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::move(to)};
   message.kind = args.get("kind");
@@ -166,7 +167,7 @@ void show(Context& context, const relay::Received& received, const Json& attachm
 }
 
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
   std::optional<RelayWaiting> waiting;
@@ -200,21 +201,21 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_ack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   WARREN_TRY(client->acknowledge(args.get("MESSAGE")));
   return Exit::kOk;
 }
 
 Result<Exit> run_nack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   WARREN_TRY(client->refuse(args.get("MESSAGE"), args.find("REASON").value_or("")));
   return Exit::kOk;
 }
 
 Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(context, args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::string_view channel = args.get("CHANNEL");
   if (channel.starts_with('#')) channel.remove_prefix(1);
@@ -286,7 +287,8 @@ Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay:
     for (const relay::Delivery& delivery : deliveries) {
       if (is_about_one && !is_its(delivery)) continue;
       if (delivery.state == relay::DeliveryState::kDead) WARREN_TRY(check_delivery(ledger, delivery));
-      is_open = is_open || delivery.state == relay::DeliveryState::kPending;
+      is_open = is_open || delivery.state == relay::DeliveryState::kPending ||
+                delivery.state == relay::DeliveryState::kRouted;  // its relay has not taken it yet
     }
     if (!is_open) return Ok{};
     if (context.clock.monotonic_ns() > until_ns) {

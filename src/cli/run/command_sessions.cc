@@ -99,7 +99,7 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_sessions() {
-  Positional id{.name = "ID", .help = "sessions to delete", .times = Times::kOnceOrMore};
+  Positional id{.name = "ID", .help = "sessions to delete", .times = Times::kOnceOrMore, .suggest = Suggest::kSessions};
   Command list{.name = "list",
                .summary = "List the sessions of `warren run`",
                .details = "",
@@ -110,7 +110,8 @@ Command make_sessions() {
   Command rename{.name = "rename",
                  .summary = "Rename a session",
                  .details = "",
-                 .positionals = {{.name = "FROM", .help = "its id"}, {.name = "TO", .help = "the new id"}},
+                 .positionals = {{.name = "FROM", .help = "its id", .suggest = Suggest::kSessions},
+                                 {.name = "TO", .help = "the new id"}},
                  .options = {},
                  .subcommands = {},
                  .handler = run_rename};

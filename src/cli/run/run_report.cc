@@ -1,5 +1,7 @@
 #include "cli/run/run_report.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/changes/changes_output.h"
@@ -10,6 +12,43 @@
 
 namespace warren::cli {
 namespace {
+
+constexpr std::size_t kNamesShown = 8;
+constexpr std::size_t kHostsShown = 20;
+
+std::string joined_names(const std::vector<std::string>& names, std::size_t count_max) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < count_max; ++i)
+    (text += text.empty() ? "" : ", ") += printable(names[i]);
+  if (names.size() > count_max) text += fmt::format(" and {} more", names.size() - count_max);
+  return text;
+}
+
+std::string held_back_line(const RunFacts& facts, std::string_view advice) {
+  return fmt::format("held back from the environment: {} ({})", joined_names(facts.held_back, kNamesShown), advice);
+}
+
+std::string host_line(const HostCount& one) {
+  std::string name = one.host.empty() ? "?" : fmt::format("{}:{}", printable(one.host), one.port);
+  return one.count == 1 ? name : fmt::format("{} ({} times)", name, one.count);
+}
+
+void print_network(Output& err, const NetworkSummary& network) {
+  std::vector<std::string> reached;
+  for (const HostCount& one : network.reached) reached.push_back(host_line(one));
+  if (!reached.empty()) err.line(fmt::format("network: reached {}", joined_names(reached, kHostsShown)));
+  auto list = [&](const std::vector<HostCount>& hosts, std::string_view word) {
+    for (std::size_t i = 0; i < hosts.size() && i < kHostsShown; ++i) {
+      std::string advice =
+          hosts[i].allow.empty() ? "" : fmt::format("; allow it with --net {}", printable(hosts[i].allow));
+      err.line(fmt::format("network: {} {}: {}{}", word, host_line(hosts[i]), printable(hosts[i].reason), advice));
+    }
+    if (hosts.size() > kHostsShown) err.line(fmt::format("network: {} {} more", word, hosts.size() - kHostsShown));
+  };
+  list(network.refused, "refused");
+  list(network.failed, "failed");
+  if (network.is_cut) err.line("network: there were more connections than the record holds");
+}
 
 class RunReport final : public RunObserver {
  public:
@@ -27,11 +66,13 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
                             printable(facts.base)));
     }
+    if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
   }
 
   void on_end(const SessionDir& session, const RunEnd& end) override {
     const std::string& id = session.id();
+    print_network(err_, end.network);
     switch (end.fate) {
       case RunEnd::Fate::kServerLost:
         return err_.line(fmt::format(
@@ -60,10 +101,36 @@ class RunReport final : public RunObserver {
   void print_walls(const RunFacts& facts) {
     err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
-    err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", facts.has_own_network ? ", network" : ""));
+    bool has_own_network = facts.network != NetworkAccess::kAll;
+    err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", has_own_network ? ", network" : ""));
+    err_.line(fmt::format("network: {}", facts.network == NetworkAccess::kByName ? "hosts by name, through a proxy"
+                                                                                 : warren::word_of(facts.network)));
+    err_.line(fmt::format("environment: {}", joined_names(facts.variables, facts.variables.size())));
+    if (!facts.held_back.empty()) {
+      err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));
+    }
     err_.line("system-call filter: yes");
     int abi = landlock_abi();
     err_.line(abi >= 2 ? fmt::format("landlock: ABI {}", abi) : "landlock: no, this kernel does not support it");
+    print_gaps(facts, abi);
+  }
+
+  // What the running kernel, or an option, leaves open.
+  void print_gaps(const RunFacts& facts, int abi) {
+    if (abi < kNamedSocketsAbi) {
+      err_.line(
+          "not enforced: named sockets that are created outside during the run can be connected to; those that "
+          "existed are covered (Linux 7.1)");
+    }
+    if (abi < kAbstractSocketsAbi && facts.network == NetworkAccess::kAll) {
+      err_.line("not enforced: abstract sockets outside can be connected to (Linux 6.12, or --no-network)");
+    }
+    for (const char* name : {"DISPLAY", "XAUTHORITY"}) {
+      bool is_passed = std::find(facts.variables.begin(), facts.variables.end(), name) != facts.variables.end();
+      if (is_passed)
+        err_.line(
+            fmt::format("not enforced: {} is passed; a client of an X server can read and type everywhere", name));
+    }
   }
 
   void print_summary(const SessionDir& session) {
@@ -102,6 +169,7 @@ class AgentFsReport final : public RunObserver {
     for (const std::string& path : facts.allowed) err_.print("  - {}\n", printable(path));
     err_.print("\nEverything else is read-only.\n\nTo join this session from another terminal:\n\n");
     err_.print("  agentfs run --session {} <command>\n\n", facts.id);
+    if (!facts.held_back.empty()) err_.print("{}\n\n", held_back_line(facts, "--allow-default passes everything"));
   }
 
   void on_end(const SessionDir& session, const RunEnd& end) override {
@@ -131,6 +199,8 @@ Exit run_with(Context& context, const RunOptions& options, RunObserver& report, 
 }
 
 }  // namespace
+
+void report_failure(Context& context, const Error& error) { RunReport(context, ShowWalls::kNo).on_failure(error); }
 
 Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls) {
   RunReport report(context, walls);

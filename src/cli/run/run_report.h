@@ -13,4 +13,7 @@ enum class ShowWalls { kNo, kYes };
 Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls = ShowWalls::kNo);
 Exit run_and_report_as_agentfs(Context& context, const RunOptions& options);
 
+// Prints a failure before there is a run, as run_and_report does.
+void report_failure(Context& context, const Error& error);
+
 }  // namespace warren::cli

@@ -91,7 +91,7 @@ class Parser {
         filled_ = 0;
         return;
       }
-      known.push_back(sub.name);
+      if (!sub.is_hidden) known.push_back(sub.name);
     }
     fail(Mistake::kUnknownCommand, std::string(word), nearest(word, known));
   }

@@ -36,7 +36,7 @@ enum class ValueKind {
 };
 
 // What shell completion offers for an argument.
-enum class Suggest { kNothing, kAgents, kHostFiles, kHostDirs };
+enum class Suggest { kNothing, kAgents, kSessions, kHostFiles, kHostDirs };
 
 struct Option {
   std::string_view name;  // without the dashes
@@ -82,6 +82,7 @@ struct Command {
   std::vector<Option> options;
   std::vector<Command> subcommands;
   Handler handler = nullptr;
+  bool is_hidden = false;  // for programs: not in help, the manual page and completions
 };
 
 // The parsed arguments. Only names from the command's table may be asked for.

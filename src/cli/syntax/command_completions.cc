@@ -1,5 +1,9 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "agent/locate.h"
+#include "agent/sessions.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -57,17 +61,17 @@ Result<Config> read_config(const Context& context, std::string_view shell) {
 }
 
 Result<Exit> run_bash(Context& context, const Arguments&) {
-  context.out.write(bash_completion(context.root));
+  context.out.write(bash_completion(context.root.name));
   return Exit::kOk;
 }
 
 Result<Exit> run_zsh(Context& context, const Arguments&) {
-  context.out.write(zsh_completion(context.root));
+  context.out.write(zsh_completion(context.root.name));
   return Exit::kOk;
 }
 
 Result<Exit> run_fish(Context& context, const Arguments&) {
-  context.out.write(fish_completion(context.root));
+  context.out.write(fish_completion(context.root.name));
   return Exit::kOk;
 }
 
@@ -123,6 +127,81 @@ Result<Exit> run_show(Context& context, const Arguments&) {
   return Exit::kOk;
 }
 
+// Ids and names that a shell takes as they are. An id that begins with a dash would be read as an option.
+bool is_plain(std::string_view id) { return is_agent_id(id) && !id.starts_with('-'); }
+
+void add_ids(Completion& completion, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    if (is_plain(id)) completion.offers.push_back({completion.prefix + id, ""});
+  }
+}
+
+std::vector<std::string> session_ids() {
+  std::vector<std::string> ids;
+  Result<std::vector<SessionInfo>> sessions = list_sessions();
+  if (!sessions.ok()) return ids;
+  for (const SessionInfo& session : *sessions) ids.push_back(session.id);
+  return ids;
+}
+
+void add_suggestions(Completion& completion) {
+  std::vector<std::string> ids;
+  bool wants_agents = completion.suggest == Suggest::kAgents;
+  Result<std::vector<std::string>> agents = list_agents();
+  if (wants_agents && agents.ok()) ids = *std::move(agents);
+  if (wants_agents || completion.suggest == Suggest::kSessions) {
+    for (std::string& id : session_ids()) ids.push_back(std::move(id));
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  add_ids(completion, ids);
+}
+
+std::string_view kind_of(Suggest suggest) {
+  switch (suggest) {
+    case Suggest::kAgents:  // may be given as the path of a file
+    case Suggest::kHostFiles: return "files";
+    case Suggest::kHostDirs: return "directories";
+    case Suggest::kSessions:
+    case Suggest::kNothing: break;
+  }
+  return "nothing";
+}
+
+// bash replaces only what follows the last of `breaks` in the word at the cursor, and does not choose by itself.
+void fit_to_bash(Completion& completion, std::string_view current, std::string_view breaks) {
+  std::size_t last = breaks.empty() ? current.npos : current.find_last_of(breaks);
+  std::size_t kept = last == current.npos ? 0 : last + 1;
+  std::vector<Offer> fitting;
+  for (Offer& offer : completion.offers) {
+    if (!offer.word.starts_with(current)) continue;
+    offer.word.erase(0, kept);
+    fitting.push_back(std::move(offer));
+  }
+  completion.offers = std::move(fitting);
+}
+
+// Errors are not reported: they would appear in the middle of a line that somebody is typing.
+Result<Exit> run_complete(Context& context, const Arguments& args) {
+  std::vector<std::string> words = args.all("WORD");
+  std::optional<std::string> breaks = args.find("line");
+  Completion completion;
+  if (breaks) {
+    ShellWords line = split_shell_words(words.empty() ? "" : words.back());
+    words.assign(line.words.begin() + (line.words.size() > 1 ? 1 : 0), line.words.end());  // without the program
+    if (line.is_redirection) completion.suggest = Suggest::kHostFiles;
+    else completion = complete(context.root, words);
+  } else {
+    completion = complete(context.root, words);
+  }
+  bool is_there = completion.directory.empty() || change_host_directory(completion.directory).ok();
+  if (is_there) add_suggestions(completion);
+  if (breaks) fit_to_bash(completion, words.back(), *breaks);
+  context.out.line(kind_of(completion.suggest));
+  for (const Offer& offer : completion.offers) context.out.print("{}\t{}\n", offer.word, offer.meaning);
+  return Exit::kOk;
+}
+
 Command part(std::string_view name, std::string_view summary, std::vector<Positional> positionals, Handler handler) {
   return {.name = name,
           .summary = summary,
@@ -153,6 +232,21 @@ Command make_completions() {
                       part("uninstall", "Remove completions from your shell's start-up file", {shell}, run_uninstall),
                       part("show", "Show how to add completions by hand", {}, run_show)},
       .handler = nullptr};
+}
+
+Command make_complete() {
+  return {.name = "complete",
+          .summary = "What may stand at the end of a command line; for the scripts of `completions`",
+          .details = "",
+          .positionals = {{.name = "WORD",
+                           .help = "the words after the program's name, up to the cursor",
+                           .times = Times::kAnyCommand}},
+          .options = {{.name = "line",
+                       .value = "BREAKS",
+                       .help = "the only WORD is bash's command line, and these characters end a word"}},
+          .subcommands = {},
+          .handler = run_complete,
+          .is_hidden = true};
 }
 
 }  // namespace warren::cli

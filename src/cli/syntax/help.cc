@@ -95,7 +95,9 @@ std::string help_text(std::span<const Command* const> path, Dialect dialect) {
       fmt::format("{}\n\n{}: {}\n", command.summary, is_ours ? "usage" : "Usage", usage_line(path, dialect));
   if (!command.details.empty()) out += fmt::format("\n{}\n", command.details);
   std::vector<Row> rows;
-  for (const Command& sub : command.subcommands) rows.push_back({std::string(sub.name), std::string(sub.summary)});
+  for (const Command& sub : command.subcommands) {
+    if (!sub.is_hidden) rows.push_back({std::string(sub.name), std::string(sub.summary)});
+  }
   add_section(out, is_ours ? "commands" : "Commands", rows);
   rows.clear();
   for (const Positional& positional : command.positionals) {

@@ -47,6 +47,7 @@ void add_command(std::string& out, std::vector<const Command*>& path) {
     for (const Option& option : command.options) add_option(out, option);
   }
   for (const Command& sub : command.subcommands) {
+    if (sub.is_hidden) continue;
     path.push_back(&sub);
     add_command(out, path);
     path.pop_back();

@@ -45,7 +45,9 @@ std::string hint(const UsageError& error) {
   }
   if (error.mistake == Mistake::kMissingCommand) {
     std::vector<std::string_view> names;
-    for (const Command& sub : error.path.back()->subcommands) names.push_back(sub.name);
+    for (const Command& sub : error.path.back()->subcommands) {
+      if (!sub.is_hidden) names.push_back(sub.name);
+    }
     return fmt::format("choose one of {}", fmt::join(names, ", "));
   }
   return "";

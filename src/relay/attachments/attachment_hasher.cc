@@ -10,16 +10,20 @@ Result<std::unique_ptr<AttachmentHasher>> AttachmentHasher::open(const Attachmen
 }
 
 Status AttachmentHasher::request(const std::string& hash) {
-  if (requested_.contains(hash)) return Ok{};
-  auto verify = [this, hash] { results_->put({hash, store_.verify(hash, worker_.is_stopping())}); };
-  WARREN_TRY(worker_.submit(verify).within("read an attachment"));
-  requested_.insert(hash);
+  return request(hash, [this, hash](const std::atomic<bool>& stop) { return store_.verify(hash, stop); });
+}
+
+Status AttachmentHasher::request(const std::string& key, Work work) {
+  if (requested_.contains(key)) return Ok{};
+  auto job = [this, key, work = std::move(work)] { results_->put({key, work(worker_.is_stopping())}); };
+  WARREN_TRY(worker_.submit(std::move(job)).within("read an attachment"));
+  requested_.insert(key);
   return Ok{};
 }
 
 std::vector<Hashed> AttachmentHasher::take() {
   std::vector<Hashed> done = results_->take();
-  for (const Hashed& one : done) requested_.erase(one.hash);
+  for (const Hashed& one : done) requested_.erase(one.key);
   return done;
 }
 

@@ -1,6 +1,8 @@
-// Hashes large attachments in a background thread, so that the relay can serve other senders meanwhile.
+// Hashes and copies large attachments in a background thread, so that the relay can serve other senders meanwhile.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,8 +16,8 @@
 namespace warren::relay {
 
 struct Hashed {
-  std::string hash;
-  Result<AttachmentStore::Verified> found;  // as returned by AttachmentStore::verify
+  std::string key;  // the hash, or the key of another job
+  Result<AttachmentStore::Verified> found;
 };
 
 // For one thread. The background thread starts with the first request.
@@ -24,7 +26,9 @@ class AttachmentHasher {
   static Result<std::unique_ptr<AttachmentHasher>> open(const AttachmentStore& store);  // must outlive the hasher
 
   // Requests are handled in order; one that is already pending is not repeated. Destruction interrupts the current one.
-  Status request(const std::string& hash);
+  Status request(const std::string& hash);  // AttachmentStore::verify
+  using Work = std::function<Result<AttachmentStore::Verified>(const std::atomic<bool>& stop)>;
+  Status request(const std::string& key, Work work);
   int fd() const { return results_->fd(); }  // readable when there are results
   std::vector<Hashed> take();
   bool is_idle() const { return requested_.empty(); }

@@ -22,8 +22,6 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 constexpr int kVerifyTries = 3;  // adding the same content again touches the file
 constexpr std::string_view kRemoving = ".out";
 
-std::string prefix_of(std::string_view hash) { return std::string(hash.substr(0, 2)); }
-
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
 Result<struct stat> look(int fd) {
@@ -86,7 +84,7 @@ FileIdentity identity_of(const struct stat& info) {
 std::string path_of_attachment(std::string_view hash) { return fmt::format("{}/{}", hash.substr(0, 2), hash); }
 
 Result<AttachmentStore::Opened> AttachmentStore::open(std::string_view hash) const {
-  Result<Fd> file = open_below(dir_, path_of_attachment(hash), O_RDONLY | O_NONBLOCK);
+  Result<Fd> file = open_below(dir_, path_of(hash), O_RDONLY | O_NONBLOCK);
   if (!file.ok() && file.error().code() == Code::kNotFound) {
     return Error(Code::kNotFound, fmt::format("there is no attachment {}", reference_of(hash)));
   }
@@ -128,16 +126,16 @@ Result<AttachmentStore::Verified> AttachmentStore::verify(std::string_view hash,
   return Error(Code::kBusy, fmt::format("attachment {} is being changed", reference_of(hash)));
 }
 
-Result<std::string> AttachmentStore::add(int file, std::uint64_t size_bytes_max) const {
+Result<std::string> AttachmentStore::add(int file, std::uint64_t size_bytes_max, const std::atomic<bool>& stop) const {
   struct stat info = WARREN_TRY(look(file));
   if (S_ISDIR(info.st_mode)) return Error(Code::kIsDirectory, "a directory cannot be attached");
-  if (!S_ISREG(info.st_mode)) return copy_in(file, size_bytes_max);
+  if (!S_ISREG(info.st_mode)) return copy_in(file, size_bytes_max, stop);
   off_t start = ::lseek(file, 0, SEEK_CUR);
-  Streamed read = WARREN_TRY(stream(file, -1, size_bytes_max, kNeverStop));
+  Streamed read = WARREN_TRY(stream(file, -1, size_bytes_max, stop));
   WARREN_TRY(check_size(read, size_bytes_max));
   if (WARREN_TRY(renew(read.hash, read.size))) return read.hash;
   if (::lseek(file, start, SEEK_SET) != start) return system_error(errno, "seek");
-  return copy_in(file, size_bytes_max);
+  return copy_in(file, size_bytes_max, stop);
 }
 
 // If the content is in the store, makes it durable and defers its collection. Touches the file first and looks it up by
@@ -156,12 +154,18 @@ Result<bool> AttachmentStore::renew(std::string_view hash, std::uint64_t size) c
 }
 
 Result<std::string> AttachmentStore::place(const std::function<Result<std::string>(int draft)>& fill) const {
-  if (::mkdirat(dir_, ".pending", 0700) != 0 && errno != EEXIST) return system_error(errno, "create '.pending'");
-  Fd pending = WARREN_TRY(open_below(dir_, ".pending", kDirectory));
-  std::string name = WARREN_TRY(random_name());
+  const char* drafts = is_flat_ ? "." : ".pending";
+  if (!is_flat_ && ::mkdirat(dir_, drafts, 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, "create '.pending'");
+  }
+  Fd pending = WARREN_TRY(open_below(dir_, drafts, kDirectory));
+  std::string name = "." + WARREN_TRY(random_name());
   Fd draft = WARREN_TRY(open_below(pending.get(), name, O_WRONLY | O_CREAT | O_EXCL));
   Result<std::string> hash = fill(draft.get());
   Status done = hash.ok() ? sync(draft.get()) : Status(hash.error());
+  if (done.ok() && owner_ && ::fchown(draft.get(), owner_->uid, owner_->gid) != 0) {
+    done = system_error(errno, "hand the attachment to the agent's user");
+  }
   if (done.ok()) done = publish(pending.get(), name, *hash);
   if (!done.ok()) {
     ::unlinkat(pending.get(), name.c_str(), 0);
@@ -170,9 +174,10 @@ Result<std::string> AttachmentStore::place(const std::function<Result<std::strin
   return hash;
 }
 
-Result<std::string> AttachmentStore::copy_in(int file, std::uint64_t size_bytes_max) const {
+Result<std::string> AttachmentStore::copy_in(int file, std::uint64_t size_bytes_max,
+                                             const std::atomic<bool>& stop) const {
   return place([&](int draft) -> Result<std::string> {
-    Streamed read = WARREN_TRY(stream(file, draft, size_bytes_max, kNeverStop));
+    Streamed read = WARREN_TRY(stream(file, draft, size_bytes_max, stop));
     WARREN_TRY(check_size(read, size_bytes_max));
     return read.hash;
   });
@@ -204,9 +209,9 @@ Status AttachmentStore::publish(int pending, const std::string& draft, const std
   return sync(dir_);
 }
 
-Status AttachmentStore::copy_to(std::string_view hash, int out) const {
+Status AttachmentStore::copy_to(std::string_view hash, int out, const std::atomic<bool>& stop) const {
   Opened opened = WARREN_TRY(open(hash));
-  Streamed read = WARREN_TRY(stream(opened.file.get(), out, limits::kFileBytes, kNeverStop));
+  Streamed read = WARREN_TRY(stream(opened.file.get(), out, limits::kFileBytes, stop));
   if (read.hash == hash) return Ok{};
   return Error(Code::kCorrupt, fmt::format("the content of attachment {} does not match its hash", reference_of(hash)));
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,15 @@ class AttachmentStore {
  public:
   explicit AttachmentStore(const Root& root) : dir_(root.attachments()) {}
 
+  // A small store in an agent's own directory: `dir`/HASH, without directories by prefix and for drafts. `dir` must
+  // outlive it. What is added belongs to `owner`, if given.
+  static AttachmentStore in_agent_dir(int dir, std::optional<Owner> owner = std::nullopt) {
+    AttachmentStore store(dir);
+    store.is_flat_ = true;
+    store.owner_ = owner;
+    return store;
+  }
+
   struct Opened {
     Fd file;
     FileIdentity identity;
@@ -51,12 +61,12 @@ class AttachmentStore {
 
   // Copies `file` to its end into the store, durably, and returns the hash. Content that is already there is only
   // renewed, so that it is not collected soon (but a pipe is always copied). kTooLarge.
-  Result<std::string> add(int file, std::uint64_t size_bytes_max) const;
+  Result<std::string> add(int file, std::uint64_t size_bytes_max, const std::atomic<bool>& stop = kNeverStop) const;
   // Adds the pieces that `next` returns until an empty one, durably. kCorrupt: they do not match `hash`; nothing is
   // added.
   Status add_pieces(const std::string& hash, const std::function<Result<std::string>()>& next) const;
   // Writes the content to `out`. kCorrupt: the written content does not match the hash.
-  Status copy_to(std::string_view hash, int out) const;
+  Status copy_to(std::string_view hash, int out, const std::atomic<bool>& stop = kNeverStop) const;
 
   Status set_aside(const std::string& relative, std::string_view name) const;  // to .rejected/NAME-…
   // False if it was not removed: it has changed since `known`, or the same content is being added again.
@@ -72,13 +82,18 @@ class AttachmentStore {
                               std::int64_t ctime_ns) const;
 
  private:
+  explicit AttachmentStore(int dir) : dir_(dir) {}
   // `fill` writes the draft and returns its hash; then the draft is moved into place.
   Result<std::string> place(const std::function<Result<std::string>(int draft)>& fill) const;
   Result<bool> renew(std::string_view hash, std::uint64_t size) const;
-  Result<std::string> copy_in(int file, std::uint64_t size_bytes_max) const;
+  Result<std::string> copy_in(int file, std::uint64_t size_bytes_max, const std::atomic<bool>& stop) const;
+  std::string prefix_of(std::string_view hash) const { return is_flat_ ? "." : std::string(hash.substr(0, 2)); }
+  std::string path_of(std::string_view hash) const { return prefix_of(hash) + "/" + std::string(hash); }
   Status publish(int pending, const std::string& draft, const std::string& hash) const;
 
   int dir_;
+  bool is_flat_ = false;
+  std::optional<Owner> owner_;
 };
 
 std::string path_of_attachment(std::string_view hash);  // below attachments/

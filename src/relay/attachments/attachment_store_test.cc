@@ -223,8 +223,8 @@ TEST_F(AttachmentStoreTest, TheHasherReportsEachFileOnceAndCanBeInterrupted) {
   std::map<std::string, std::optional<Code>> answers;
   while (answers.size() < 2) {
     for (const Hashed& one : hasher->take()) {
-      EXPECT_FALSE(answers.contains(one.hash));
-      answers[one.hash] = error_of(one.found);
+      EXPECT_FALSE(answers.contains(one.key));
+      answers[one.key] = error_of(one.found);
     }
     std::this_thread::yield();
   }

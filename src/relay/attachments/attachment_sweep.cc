@@ -25,7 +25,7 @@ AttachmentSweep::AttachmentSweep(const AttachmentStore& store, Ledger& ledger, c
       log_(log),
       keep_ms_(config.attachment_keep.count()),
       last_wall_us_(clock.now_us()),
-      last_ns_(clock.monotonic_ns()) {}
+      last_ns_(clock.boottime_ns()) {}
 
 void AttachmentSweep::start_pass(std::int64_t keep_ms) {
   keep_ms_ = keep_ms;
@@ -73,11 +73,11 @@ void AttachmentSweep::finish() {
   at_ns_ = clock_.monotonic_ns() + wait.count();
 }
 
-// Times in the ledger are wall times, so that they survive a restart. The monotonic clock shows when the wall clock was
-// set.
+// Times in the ledger are wall times, so that they survive a restart. The time since the boot shows when the wall clock
+// was set.
 Status AttachmentSweep::follow_clock() {
   std::int64_t wall_us = clock_.now_us();
-  std::int64_t ns = clock_.monotonic_ns();
+  std::int64_t ns = clock_.boottime_ns();
   std::int64_t jump_us = (wall_us - last_wall_us_) - (ns - last_ns_) / 1000;
   last_wall_us_ = wall_us;
   last_ns_ = ns;

@@ -61,7 +61,7 @@ class AttachmentSweep {
   std::int64_t at_ns_ = 0;
   std::int64_t keep_ms_;  // for the next pass
   std::int64_t last_wall_us_ = 0;
-  std::int64_t last_ns_ = 0;
+  std::int64_t last_ns_ = 0;  // since the boot
 };
 
 }  // namespace warren::relay

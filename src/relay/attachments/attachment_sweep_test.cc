@@ -153,6 +153,14 @@ TEST_F(SweepTest, SettingTheClockMakesCollectionNeitherEarlyNorLate) {
   EXPECT_FALSE(is_there(hash));
 }
 
+TEST_F(SweepTest, TheTimeOfASuspendedMachineCounts) {
+  std::string hash = add("x");
+  pass();
+  clock.suspend_ns(2 * kHourNs);
+  pass_after(10 * kMinuteNs);
+  EXPECT_FALSE(is_there(hash));
+}
+
 TEST_F(SweepTest, AClockThatWasSetBackWhileTheRelayWasDownRestartsTheHour) {
   std::string hash = add("x");
   pass();

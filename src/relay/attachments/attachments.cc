@@ -5,12 +5,6 @@
 #include "relay/protocol/attachment.h"
 
 namespace warren::relay {
-namespace {
-
-constexpr std::uint64_t kInlineBytes = std::uint64_t{1} << 20;  // hashed in the relay's thread: some 2 ms
-constexpr std::size_t kRemembered = 4096;                       // results kept in memory
-
-}  // namespace
 
 Result<std::unique_ptr<Attachments>> Attachments::open(const Root& root, Ledger& ledger, const Config& config,
                                                        Clock& clock, Log& log) {
@@ -64,7 +58,7 @@ Result<Readiness> Attachments::judge(const std::string& hash, const AttachmentSt
     return reject(hash, Error(Code::kCorrupt,
                               fmt::format("the content of attachment {} does not match its hash", reference_of(hash))));
   }
-  if (verified_.size() >= kRemembered) verified_.clear();
+  if (verified_.size() >= kRememberedAttachments) verified_.clear();
   verified_.insert_or_assign(hash, found.identity);
   return Readiness::kReady;
 }
@@ -87,10 +81,10 @@ std::set<std::string> Attachments::take_hashed() {
   if (carrier_) take_carried(ready);
   if (hasher_->is_idle()) return ready;
   for (Hashed& one : hasher_->take()) {
-    auto waiting = waiters_.extract(one.hash);
+    auto waiting = waiters_.extract(one.key);
     if (!waiting.empty()) ready.merge(waiting.mapped());
-    if (hashed_.size() >= kRemembered) hashed_.clear();
-    hashed_.insert_or_assign(std::move(one.hash), std::move(one.found));
+    if (hashed_.size() >= kRememberedAttachments) hashed_.clear();
+    hashed_.insert_or_assign(std::move(one.key), std::move(one.found));
   }
   return ready;
 }
@@ -127,6 +121,7 @@ bool Attachments::sweep() {
   if (!hasher_->is_idle()) return false;
   hashed_.clear();  // for messages that were withdrawn
   bool has_worked = sweep_.step();
+  if (has_worked && !sweep_.is_running()) sweep_handed();
   if (carrier_ && carrier_->is_idle() && has_worked && !sweep_.is_running()) {
     Status dropped = drop_carried();
     if (!dropped.ok()) log_.note(Severity::kError, "sweep_failed", {{"error", dropped.error().message()}});

@@ -18,6 +18,7 @@
 #include "relay/attachments/attachment_hasher.h"
 #include "relay/attachments/attachment_store.h"
 #include "relay/attachments/attachment_sweep.h"
+#include "relay/attachments/handover.h"
 #include "relay/ledger/ledger.h"
 #include "relay/protocol/message.h"
 #include "relay/root/config.h"
@@ -29,6 +30,9 @@
 namespace warren::relay {
 
 enum class Readiness { kReady, kWaits };
+
+inline constexpr std::uint64_t kInlineBytes = std::uint64_t{1} << 20;  // hashed in the relay's thread: some 2 ms
+inline constexpr std::size_t kRememberedAttachments = 4096;            // results kept in memory
 
 // For one thread. All arguments of open() must outlive it.
 class Attachments {
@@ -42,6 +46,13 @@ class Attachments {
   // message cannot be delivered, and a wrong file was moved aside; but kLimit and kIo concern this machine and not the
   // message.
   Result<Readiness> check(const Message& message, const std::string& waiter);
+  // Before check(), for agents that cannot reach the store (attachments_handed.cc): takes the files from the sender's
+  // outbox, where a confined sender must have put them. What it does not have, it cannot send.
+  enum class Confined { kNo, kYes };
+  Result<Readiness> take_in(const Message& message, const std::string& sender, Confined confined);
+  // After check(): copies the files to the recipient's inbox, if it wants that. A recipient that prevents it goes
+  // without; an error means a shortage.
+  Result<Readiness> hand_out(const Message& message, const std::string& recipient, const std::string& waiter);
   std::set<std::string> take_hashed();
   bool is_waiting(const std::string& waiter) const;
 
@@ -68,31 +79,39 @@ class Attachments {
 
  private:
   Attachments(const Root& root, Ledger& ledger, const Config& config, Clock& clock, Log& log)
-      : config_(config),
+      : root_(root),
+        config_(config),
         clock_(clock),
         log_(log),
         ledger_(ledger),
         store_(root),
+        handover_(root, store_),
         sweep_(store_, ledger, config, clock, log) {}
   Result<Readiness> check_one(const std::string& hash, const std::string& waiter);
   Result<Readiness> judge(const std::string& hash, const AttachmentStore::Verified& found);
   Error reject(const std::string& hash, Error why);
+  Result<Readiness> take_in_one(const std::string& hash, const std::string& sender, Confined confined);
+  Result<Readiness> hand_out_one(const std::string& hash, const std::string& recipient, const std::string& waiter);
+  void sweep_handed();
   Status open_carrier(const Root& root);
   Result<Readiness> publish_one(const std::string& hash, const std::string& waiter);
   Result<Readiness> fetch_one(const std::string& hash, const std::string& waiter);
   void take_carried(std::set<std::string>& ready);
   Status drop_carried();
 
+  const Root& root_;
   const Config& config_;
   Clock& clock_;
   Log& log_;
   Ledger& ledger_;
   AttachmentStore store_;
+  Handover handover_;
   std::unique_ptr<AttachmentHasher> hasher_;
   AttachmentSweep sweep_;
   std::map<std::string, FileIdentity> verified_;                     // by hash; not recorded in the ledger yet
-  std::map<std::string, Result<AttachmentStore::Verified>> hashed_;  // by hash; not used by check() yet
-  std::map<std::string, std::set<std::string>> waiters_;             // by hash
+  std::map<std::string, Result<AttachmentStore::Verified>> hashed_;  // as waiters_; not used yet
+  std::map<std::string, FileIdentity> taken_in_;                     // by sender>hash: files in outboxes
+  std::map<std::string, std::set<std::string>> waiters_;             // by hash, sender>hash or recipient<hash
   std::unique_ptr<CarriedAttachments> carried_;                      // null unless the ledger is shared, like carrier_
   std::unique_ptr<Carrier> carrier_;
   std::set<std::string> published_;      // hashes, for messages not recorded yet

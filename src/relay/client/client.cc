@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -39,12 +40,34 @@ Status check_fields(const Message& message) {
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::open(Root& root, std::string_view agent, Clock& clock) {
-  WARREN_TRY(root.make_agent(agent));
+  WARREN_TRY(check_agent_name(agent));
   std::unique_ptr<Client> client(new Client(root, std::string(agent), clock));
-  client->outbox_ = WARREN_TRY(root.open_outbox(agent));
-  client->pending_ = WARREN_TRY(open_below(client->outbox_.get(), ".pending", O_RDONLY | O_DIRECTORY));
-  client->inbox_ = WARREN_TRY(root.open_inbox(agent));
+  Status opened = client->open_dirs();
+  if (!opened.ok() && opened.error().code() == Code::kNotFound) {
+    Result<std::vector<std::string>> made = root.make_agent(agent);
+    if (!made.ok() && made.error().code() == Code::kDenied) {
+      return std::move(made).take_error().with_hint(
+          "only the relay's user can register agents: see `warren relay register`");
+    }
+    WARREN_TRY(std::move(made));
+    opened = client->open_dirs();
+  }
+  if (!opened.ok() && opened.error().code() == Code::kDenied) {
+    return Error(Code::kDenied, fmt::format("agent {} belongs to another user", quote(agent)));
+  }
+  WARREN_TRY(std::move(opened));
   return client;
+}
+
+Status Client::open_dirs() {
+  outbox_ = WARREN_TRY(root_.open_outbox(agent_));
+  pending_ = WARREN_TRY(open_below(outbox_.get(), ".pending", O_RDONLY | O_DIRECTORY));
+  inbox_ = WARREN_TRY(root_.open_inbox(agent_));
+  WARREN_TRY(open_below(inbox_.get(), ".done", O_PATH | O_DIRECTORY));
+  struct stat info {};
+  if (::fstat(outbox_.get(), &info) != 0) return system_error(errno, "stat the outbox");
+  if (info.st_uid != ::geteuid()) owner_ = Owner{info.st_uid, info.st_gid};
+  return Ok{};
 }
 
 Result<std::string> Client::send(const Message& message) {
@@ -62,6 +85,9 @@ Result<std::string> Client::send(const Message& message) {
   std::string file = stem + ".msg";
   Fd draft = WARREN_TRY(open_below(pending_.get(), file, O_WRONLY | O_CREAT | O_EXCL));
   Status written = write_all(draft.get(), as_bytes(content));
+  if (written.ok() && owner_ && ::fchown(draft.get(), owner_->uid, owner_->gid) != 0) {
+    written = system_error(errno, "hand it to the agent's user");
+  }
   if (written.ok() && ::fsync(draft.get()) != 0) written = system_error(errno, "sync");
   if (written.ok() && ::renameat(pending_.get(), file.c_str(), outbox_.get(), file.c_str()) != 0) {
     written = system_error(errno, "rename");

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ struct Received {
 // For one thread. The root must outlive it.
 class Client {
  public:
-  // Creates the agent's directories if they are missing, which registers the agent.
+  // Creates the agent's directories if they are missing, which registers the agent. kDenied: it is another user's.
   static Result<std::unique_ptr<Client>> open(Root& root, std::string_view agent, Clock& clock);
 
   const std::string& agent() const { return agent_; }
@@ -61,6 +62,7 @@ class Client {
 
  private:
   Client(Root& root, std::string agent, Clock& clock) : root_(root), agent_(std::move(agent)), clock_(clock) {}
+  Status open_dirs();
 
   Root& root_;
   std::string agent_;
@@ -69,7 +71,8 @@ class Client {
   Fd outbox_;
   Fd pending_;
   Fd inbox_;
-  Fd mail_;  // inotify on the inbox; opened by wait_for_mail()
+  std::optional<Owner> owner_;  // the agent's user, if we are root and the agent is not
+  Fd mail_;                     // inotify on the inbox; opened by wait_for_mail()
   std::int64_t newest_ns_ = 0;
 };
 

@@ -64,10 +64,20 @@ Result<std::string> name_draft(int dir, const std::string& draft, const Attachme
 }  // namespace
 
 Result<Attachment> Client::attach(int file) {
-  Result<Config> config = root_.read_config();
-  std::uint64_t most = config.ok() ? config->attachment_bytes_max : Config().attachment_bytes_max;
   Attachment out;
-  out.hash = WARREN_TRY(AttachmentStore(root_).add(file, most).within("attach"));
+  if (root_.has_attachments() && !owner_) {
+    Result<Config> config = root_.read_config();
+    std::uint64_t most = config.ok() ? config->attachment_bytes_max : Config().attachment_bytes_max;
+    out.hash = WARREN_TRY(AttachmentStore(root_).add(file, most).within("attach"));
+    return out;
+  }
+  // The relay takes it from the outbox. Its limit is not known here.
+  if (::mkdirat(outbox_.get(), ".attachments", 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, "create 'outbox/.attachments'");
+  }
+  Fd dir = WARREN_TRY(open_below(outbox_.get(), ".attachments", O_RDONLY | O_DIRECTORY));
+  out.hash =
+      WARREN_TRY(AttachmentStore::in_agent_dir(dir.get(), owner_).add(file, limits::kFileBytes).within("attach"));
   return out;
 }
 
@@ -82,7 +92,9 @@ Result<Attachment> Client::attach_path(const std::string& path) {
 
 Status Client::fetch(const Attachment& attachment, int out) {
   if (!is_attachment_hash(attachment.hash)) return Error(Code::kInvalid, "not a valid attachment hash");
-  return AttachmentStore(root_).copy_to(attachment.hash, out);
+  if (root_.has_attachments()) return AttachmentStore(root_).copy_to(attachment.hash, out);
+  Fd dir = WARREN_TRY(open_below(inbox_.get(), ".attachments", O_RDONLY | O_DIRECTORY));
+  return AttachmentStore::in_agent_dir(dir.get()).copy_to(attachment.hash, out);
 }
 
 Result<std::string> Client::save(const Attachment& attachment, int dir) {

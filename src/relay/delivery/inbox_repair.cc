@@ -31,14 +31,14 @@ std::string taken_key(std::string_view recipient, std::string_view file) {
 Status InboxRepair::repair() {
   for (const auto& [name, agent] : router_.agents()) {
     if (router_.is_remote(agent)) continue;
-    WARREN_TRY(repair_dir(name, fmt::format("{}/inbox", name), false));
-    WARREN_TRY(repair_dir(name, fmt::format("{}/inbox/.done", name), true));
+    WARREN_TRY(repair_dir(name, "inbox", false));
+    WARREN_TRY(repair_dir(name, "inbox/.done", true));
   }
   return Ok{};
 }
 
 Status InboxRepair::repair_dir(const std::string& agent, const std::string& path, bool is_done) {
-  Result<Fd> dir = open_below(root_.agents(), path, O_RDONLY | O_DIRECTORY);
+  Result<Fd> dir = root_.open_agent_dir(agent, path);
   if (!dir.ok()) return Ok{};  // add_agents() makes it, or logs why it cannot
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir->get()));
   for (const HostEntry& entry : entries) {
@@ -94,15 +94,12 @@ Status InboxRepair::repair_known(int dir, const Delivery& delivery, bool is_done
 Status InboxRepair::restore(int dir, const Delivery& delivery, std::string_view content) {
   WARREN_TRY(mailroom_.stage(delivery, content));
   WARREN_TRY(mailroom_.sync_staged());
-  std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
-  if (::renameat(root_.deliveries(), staged.c_str(), dir, delivery.inbox_name.c_str()) == 0) return Ok{};
-  return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
+  return mailroom_.publish_into(dir, delivery);
 }
 
 // The file may have lost its content. Even if it cannot be written, the message is not delivered again.
 void InboxRepair::restore_taken(const Delivery& delivery, std::string_view content) {
-  Result<Fd> done =
-      open_below(root_.agents(), fmt::format("{}/inbox/.done", delivery.recipient), O_RDONLY | O_DIRECTORY);
+  Result<Fd> done = root_.open_agent_dir(delivery.recipient, "inbox/.done");
   Status restored = done.ok() ? restore(done->get(), delivery, content) : Status(done.error());
   if (restored.ok()) return;
   log_.note(Severity::kWarning, "torn_file",

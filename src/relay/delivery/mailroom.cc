@@ -12,12 +12,21 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "relay/protocol/message.h"
 
 namespace warren::relay {
 namespace {
 
 constexpr std::size_t kOpenAtOnce = 256;  // descriptors: far below any usual limit
 constexpr std::size_t kDirsAtOnce = 128;
+constexpr int kNamesTried = 1000;
+
+// Whether both are regular files with the same bytes.
+bool has_same_content(int dir, const std::string& file, int other_dir, const std::string& other) {
+  Result<ReadFile> one = read_below(dir, file, kMessageBytesMost);
+  Result<ReadFile> two = one.ok() ? read_below(other_dir, other, one->facts.size) : Result<ReadFile>(one.error());
+  return two.ok() && one->content == two->content;
+}
 
 }  // namespace
 
@@ -81,11 +90,25 @@ Result<std::vector<std::string>> Mailroom::list_staged() const {
   return names;
 }
 
-Result<int> Mailroom::dir(const std::string& relative) {
+Result<int> Mailroom::dir(const std::string& relative, const std::optional<Owner>& owner) {
   auto found = dirs_.find(relative);
   if (found != dirs_.end()) return found->second.get();
   Fd opened = WARREN_TRY(open_sparingly(root_.dir(), relative, O_RDONLY | O_DIRECTORY));
+  struct stat info {};
+  bool is_right = !owner || (::fstat(opened.get(), &info) == 0 && info.st_uid == owner->uid);
+  if (!is_right) return Error(Code::kDenied, fmt::format("{} does not belong to user {}", quote(relative), owner->uid));
   return dirs_.emplace(relative, std::move(opened)).first->second.get();
+}
+
+// Just before the file is renamed into the inbox, and not when it is staged: if the user's quota is exceeded, only this
+// delivery fails.
+Status Mailroom::give(const Delivery& delivery, const Owner& owner) {
+  std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
+  Result<Fd> file = open_sparingly(root_.deliveries(), staged, O_RDONLY);
+  if (!file.ok() && file.error().code() == Code::kNotFound) return Ok{};  // it was renamed before a crash
+  Fd opened = WARREN_TRY(std::move(file));
+  if (::fchown(opened.get(), owner.uid, owner.gid) == 0) return Ok{};
+  return system_error(errno, fmt::format("hand {} to user {}", quote(staged), owner.uid));
 }
 
 // A cached directory may have been replaced since it was opened.
@@ -93,8 +116,10 @@ Status Mailroom::publish(const Delivery& delivery) {
   if (dirs_.size() >= kDirsAtOnce) dirs_.clear();
   std::string path = fmt::format("agents/{}/inbox", delivery.recipient);
   std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
+  std::optional<Owner> owner = root_.find_owner(delivery.recipient);
+  if (owner) WARREN_TRY(give(delivery, *owner));
   for (bool is_kept : {dirs_.contains(path), false}) {
-    int inbox = WARREN_TRY(dir(path));
+    int inbox = WARREN_TRY(dir(path, owner));
     if (::renameat(root_.deliveries(), staged.c_str(), inbox, delivery.inbox_name.c_str()) == 0) return Ok{};
     int failed = errno;
     if (failed == ENOENT && !is_staged(delivery)) return Ok{};  // it was renamed before a crash
@@ -113,6 +138,13 @@ bool Mailroom::is_published(const Delivery& delivery, std::string_view content) 
       .ok();
 }
 
+Status Mailroom::publish_into(int dir, const Delivery& delivery) {
+  if (std::optional<Owner> owner = root_.find_owner(delivery.recipient)) WARREN_TRY(give(delivery, *owner));
+  std::string staged = staged_name(delivery.inbox_name, delivery.recipient);
+  if (::renameat(root_.deliveries(), staged.c_str(), dir, delivery.inbox_name.c_str()) == 0) return Ok{};
+  return system_error(errno, fmt::format("restore {}", quote(delivery.inbox_name)));
+}
+
 Status Mailroom::archive(std::string_view agent, const std::string& file, const std::string& path) {
   if (dirs_.size() + 2 > kDirsAtOnce) dirs_.clear();  // archive() needs two at the same time
   SplitParent target = split_parent(path);
@@ -123,12 +155,21 @@ Status Mailroom::archive(std::string_view agent, const std::string& file, const 
     there = dir(std::string(target.parent));
   }
   int to = WARREN_TRY(std::move(there));
-  int outbox = WARREN_TRY(dir(fmt::format("agents/{}/outbox", agent)));
+  int outbox = WARREN_TRY(dir(fmt::format("agents/{}/outbox", agent), root_.find_owner(agent)));
   if (!dirs_.contains(std::string(target.parent))) to = WARREN_TRY(dir(std::string(target.parent)));
   std::string name(target.name);
   if (::renameat2(outbox, file.c_str(), to, name.c_str(), RENAME_NOREPLACE) == 0 || errno == ENOENT) return Ok{};
   if (errno == EINVAL && ::renameat(outbox, file.c_str(), to, name.c_str()) == 0) return Ok{};
-  if (errno == EEXIST && ::unlinkat(outbox, file.c_str(), 0) == 0) return Ok{};
+  if (errno != EEXIST) return system_error(errno, fmt::format("archive {}", quote(file)));
+  if (has_same_content(outbox, file, to, name)) {
+    if (::unlinkat(outbox, file.c_str(), 0) == 0) return Ok{};
+    return system_error(errno, fmt::format("archive {}", quote(file)));
+  }
+  for (int number = 1; number <= kNamesTried; ++number) {
+    std::string other = fmt::format("{}.{}", name, number);
+    if (::renameat2(outbox, file.c_str(), to, other.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
+    if (errno != EEXIST) break;
+  }
   return system_error(errno, fmt::format("archive {}", quote(file)));
 }
 

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class Mailroom {
 
   // Renames the staged file into the inbox. kNotFound: the recipient's inbox is gone.
   Status publish(const Delivery& delivery);
+  // Renames it into another directory of the recipient.
+  Status publish_into(int dir, const Delivery& delivery);
   // Whether the file is in the recipient's inbox with exactly this content, or in `.done`.
   bool is_published(const Delivery& delivery, std::string_view content) const;
   SyncPool& syncs() { return syncs_; }
@@ -43,14 +46,15 @@ class Mailroom {
   Result<std::vector<std::string>> list_staged() const;  // file names in tmp/deliveries
   void remove_staged(const std::string& file);
 
-  // Moves a processed file from the outbox to `path` (archive/DATE/AGENT/FILE). If `path` exists, it has the same
-  // bytes, and the file in the outbox is removed.
+  // Moves a processed file from the outbox to `path` (archive/DATE/AGENT/FILE). If `path` exists with the same bytes,
+  // the file in the outbox is removed; with others, it is kept as PATH.1, PATH.2, etc.
   Status archive(std::string_view agent, const std::string& file, const std::string& path);
 
   void forget_dirs() { dirs_.clear(); }  // otherwise they stay open, up to a limit
 
  private:
-  Result<int> dir(const std::string& relative);
+  Result<int> dir(const std::string& relative, const std::optional<Owner>& owner = std::nullopt);
+  Status give(const Delivery& delivery, const Owner& owner);
   Result<Fd> write_staged(const Delivery& delivery, std::string_view content);
   Result<Fd> open_sparingly(int dir, const std::string& relative, int flags);
 

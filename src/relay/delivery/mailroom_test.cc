@@ -51,6 +51,21 @@ TEST_F(MailroomTest, PublishingAgainDoesNotBringBackAFileTheReceiverTook) {
   EXPECT_FALSE(find_host_file(inbox_file())->has_value());
 }
 
+TEST_F(MailroomTest, ArchivingRemovesNothingThatTheArchiveDoesNotHave) {
+  Mailroom mailroom(*root);
+  std::string file = "1-deadbeef.msg";
+  std::string outbox = root->path() + "/agents/bob/outbox/" + file;
+  std::string path = "archive/2024-01-01/bob/" + file;
+  for (const char* content : {"first", "first", "other", "third"}) {
+    ASSERT_OK(replace_host_file(outbox, content, 0600));
+    ASSERT_OK(mailroom.archive("bob", file, path));
+    EXPECT_FALSE(find_host_file(outbox)->has_value());
+  }
+  EXPECT_EQ(*read_host_file(root->path() + "/" + path, 100), "first");
+  EXPECT_EQ(*read_host_file(root->path() + "/" + path + ".1", 100), "other");
+  EXPECT_EQ(*read_host_file(root->path() + "/" + path + ".2", 100), "third");
+}
+
 TEST_F(MailroomTest, AnInboxThatIsALinkIsNotWrittenThrough) {
   std::string inbox = root->path() + "/agents/bob/inbox";
   ASSERT_EQ(::rmdir((inbox + "/.done").c_str()), 0);

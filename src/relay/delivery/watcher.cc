@@ -28,6 +28,7 @@ constexpr std::size_t kTurn = 64;          // files of one agent before the next
 constexpr std::size_t kRemembered = 4096;  // leftovers and ill-named files
 constexpr std::int64_t kLeftoverNs = 30'000'000'000;
 constexpr std::int64_t kEmptyNs = 5'000'000'000;
+constexpr std::int64_t kTroubleNs = 30'000'000'000;        // between looks at a file that the disk does not return
 constexpr std::int64_t kRescanShortageNs = 1'000'000'000;  // how long a shortage of descriptors is waited out
 
 constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
@@ -237,8 +238,8 @@ void Watcher::scan(const std::string& agent, Box& box) {
   for (const std::string& name : found->ill_named) on_outbox(agent, IN_CREATE, name);
   // Files that were renamed here while we watched have an event by now, and need not wait.
   take_events();
-  std::set<std::string> known;
-  for (const Item& item : box.ready) known.insert(item.file);
+  std::map<std::string, Item> known;  // with what is known about them: settled files are not complete
+  for (const Item& item : box.ready) known.emplace(item.file, item);
   std::int64_t now = clock_.monotonic_ns();
   std::erase_if(found->names, [&](const std::string& name) { return box.settling.contains(name); });
   bool has_news = std::any_of(found->names.begin(), found->names.end(),
@@ -248,16 +249,20 @@ void Watcher::scan(const std::string& agent, Box& box) {
   // Events were lost, so the order is now that of the names. A file that arrived during the scan may be missing from it
   // although a later one is not; its event adds it.
   std::set<std::string> seen(found->names.begin(), found->names.end());
-  for (const std::string& name : known) {
+  for (const auto& [name, item] : known) {
     if (name < *seen.rbegin() && !seen.contains(name)) found->names.push_back(name);
   }
   std::sort(found->names.begin(), found->names.end());
   std::set<std::string_view> listed(found->names.begin(), found->names.end());
   std::erase_if(box.ready, [&](const Item& item) { return listed.contains(item.file); });
   for (std::string& name : found->names) {
-    bool is_complete = known.contains(name);
-    Sighting sighting = is_complete ? Sighting{} : look_at(outbox->get(), name);
-    box.page.push_back({std::move(name), is_complete, now, sighting});
+    auto item = known.find(name);
+    if (item != known.end()) {
+      box.page.push_back(std::move(item->second));
+    } else {
+      Sighting sighting = look_at(outbox->get(), name);
+      box.page.push_back({std::move(name), false, now, sighting});
+    }
   }
   box.page_at_ns = now + settle_ns();
 }
@@ -348,10 +353,14 @@ bool Watcher::has_backlog() const {
   });
 }
 
-void Watcher::look_again(const Candidate& candidate) {
+void Watcher::look_again(const Candidate& candidate, Delay delay) {
   auto found = boxes_.find(candidate.agent);
   if (found == boxes_.end()) return;
-  std::int64_t look_at_ns = clock_.monotonic_ns() + settle_ns();
+  std::int64_t now = clock_.monotonic_ns();
+  std::int64_t wait_ns = settle_ns();
+  if (delay == Delay::kGrowing)
+    wait_ns = std::clamp(now - candidate.first_seen_ns, wait_ns, std::max(wait_ns, kTroubleNs));
+  std::int64_t look_at_ns = now + wait_ns;
   found->second.settling.insert_or_assign(candidate.file, Settling{candidate.first_seen_ns, look_at_ns, {}});
   busy_.insert(candidate.agent);
 }
@@ -392,7 +401,7 @@ std::vector<LeftInbox> Watcher::take_left() { return std::exchange(left_, {}); }
 std::set<std::string> Watcher::take_inboxes_to_check() { return std::exchange(inboxes_to_check_, {}); }
 
 void Watcher::clean_pending(const std::string& agent) {
-  Result<Fd> pending = open_below(root_.agents(), agent + "/outbox/.pending", O_RDONLY | O_DIRECTORY);
+  Result<Fd> pending = root_.open_agent_dir(agent, "outbox/.pending");
   if (!pending.ok()) return;
   Result<std::vector<HostEntry>> entries = list_host_dir(pending->get());
   if (!entries.ok()) return;

@@ -70,8 +70,9 @@ class Watcher {
 
   // Returns up to `limit` files, from all agents in turn, in order for each agent. Agents over their rate wait.
   std::vector<Candidate> next(std::size_t limit);
-  void look_again(const Candidate& candidate);       // a file that is not complete yet
-  void put_back(const std::vector<Candidate>& all);  // they could not be processed now
+  enum class Delay { kSettle, kGrowing };  // kGrowing: as long again as the file has been there
+  void look_again(const Candidate& candidate, Delay delay = Delay::kSettle);  // a file that is not complete yet
+  void put_back(const std::vector<Candidate>& all);                           // they could not be processed now
 
   // Puts the files back, and offers none of their agents' files until resume(), so that order is kept.
   void pause(const std::vector<Candidate>& all);

@@ -204,6 +204,50 @@ TEST_F(WatcherTest, AnIncompleteFileIsOfferedAgainAfterTheSettleTime) {
   EXPECT_EQ(next().size(), 1U);
 }
 
+TEST_F(WatcherTest, AScanDoesNotMakeASettledFileComplete) {
+  add("alice");
+  write(outbox("alice") + name(1), "TO: b\n\n");
+  write(outbox("alice") + name(2), "TO: b\n\nfirst half");
+  watcher->take_events();
+  clock.advance_ns(101 * kMs);
+  next(0);
+  EXPECT_TRUE(next().empty());  // sees their sizes
+  clock.advance_ns(101 * kMs);
+  ASSERT_EQ(next(1).size(), 1U);  // the second one is ready
+  ASSERT_EQ(::unlink((outbox("alice") + name(1)).c_str()), 0);
+  std::string box = outbox("alice");
+  box.pop_back();
+  ASSERT_EQ(::rename(box.c_str(), (box + ".away").c_str()), 0);  // which ends the watch
+  watcher->take_events();
+  ASSERT_EQ(::rename((box + ".away").c_str(), box.c_str()), 0);
+  write(outbox("alice") + name(3), "TO: b\n\n");
+  ASSERT_OK(watcher->add_agent("alice"));
+  EXPECT_TRUE(next().empty());  // scans
+  clock.advance_ns(101 * kMs);
+  std::vector<Candidate> offered = next();
+  ASSERT_EQ(offered.size(), 2U);
+  EXPECT_EQ(offered[0].file, name(2));
+  EXPECT_FALSE(offered[0].is_complete);
+  EXPECT_EQ(offered[0].seen.size, 17U);
+  EXPECT_FALSE(offered[1].is_complete);
+}
+
+TEST_F(WatcherTest, AFileThatTheDiskDoesNotReturnIsLookedAtMoreAndMoreRarely) {
+  add("alice");
+  send("alice", name(1));
+  std::vector<Candidate> offered = next();
+  ASSERT_EQ(offered.size(), 1U);
+  clock.advance_ns(10'000 * kMs);
+  watcher->look_again(offered[0], Watcher::Delay::kGrowing);
+  clock.advance_ns(9'000 * kMs);
+  EXPECT_TRUE(next().empty());
+  EXPECT_GT(*watcher->wake_at_ns(), clock.monotonic_ns());
+  clock.advance_ns(1'001 * kMs);
+  next();
+  clock.advance_ns(101 * kMs);
+  EXPECT_EQ(next().size(), 1U);
+}
+
 TEST_F(WatcherTest, FilesThatLeaveAnInboxAreNoticed) {
   add("bob");
   for (int number : {1, 2, 3}) write(inbox("bob") + name(number), "x");

@@ -265,7 +265,7 @@ Status Ledger::prepare_shared() {
        " = name ORDER BY name"},
       {&operations_,
        "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL AND id IN (SELECT"
-       " operation_id FROM operation_homes WHERE home = ?1) ORDER BY id LIMIT 256"},
+       " operation_id FROM operation_homes WHERE home = ?3) AND id > ?1 ORDER BY id LIMIT ?2"},
       {&remove_operations_,
        "WITH gone AS (DELETE FROM pending_operations WHERE id IN (SELECT id FROM pending_operations WHERE completed_at "
        "<"

@@ -284,7 +284,7 @@ class Ledger {
   // is not done yet.
   Result<std::int64_t> request_for_letter(std::int64_t letter, std::string_view type);
   Error no_letter(std::int64_t id);  // why there is no open dead letter with that number
-  Result<std::vector<Operation>> open_operations();
+  Result<std::vector<Operation>> open_operations(std::int64_t after, std::size_t limit);  // for this relay, by id
   Status end_operation(const OperationEnd& end);
   Result<std::optional<OperationEnd>> find_end(std::int64_t operation);       // nothing: it has not ended
   Result<std::vector<RecordedOperation>> list_operations(std::size_t limit);  // open and failed ones, newest first

@@ -22,7 +22,8 @@ Status Ledger::create_operation_tables() { return db_->execute(kOperationTables)
 Status Ledger::prepare_operations() {
   const Prepared statements[] = {
       {&operations_,
-       "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL ORDER BY id LIMIT 256"},
+       "SELECT id, operation_type, payload FROM pending_operations WHERE completed_at IS NULL AND id > ?1 ORDER BY id"
+       " LIMIT ?2"},
       {&complete_, "UPDATE pending_operations SET completed_at = ?2 WHERE id = ?1"},
       {&find_operation_,
        "SELECT id FROM pending_operations WHERE completed_at IS NULL AND operation_type = ?1 AND payload = ?2"},
@@ -88,9 +89,11 @@ Error Ledger::no_letter(std::int64_t id) {
   return {Code::kNotFound, fmt::format("there is no dead letter {}", id), "`warren relay dead list` shows them"};
 }
 
-Result<std::vector<Operation>> Ledger::open_operations() {
+Result<std::vector<Operation>> Ledger::open_operations(std::int64_t after, std::size_t limit) {
   std::vector<Operation> found;
-  Rows rows = (homes_ ? operations_.bind(1, home()) : operations_).rows();
+  operations_.bind(1, after).bind(2, std::uint64_t{limit});
+  if (homes_) operations_.bind(3, home());
+  Rows rows = operations_.rows();
   while (WARREN_TRY(rows.next())) {
     found.push_back({rows.integer(0), std::string(rows.text(1)), std::string(rows.text(2))});
   }

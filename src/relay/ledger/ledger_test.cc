@@ -177,11 +177,12 @@ TEST_F(LedgerTest, RequestsFromOtherProcessesAreSeenAndCompletedOnce) {
   auto other = std::move(Ledger::open(path, LedgerUse::kRequest, clock)).value();
   ASSERT_OK(other->request("discard", "{}"));
   ASSERT_OK(other->request("collect", "{}"));
-  std::vector<Operation> operations = *ledger->open_operations();
+  std::vector<Operation> operations = *ledger->open_operations(0, 10);
   ASSERT_EQ(operations.size(), 2U);
   EXPECT_EQ(operations[0].type, "discard");
   ASSERT_OK(ledger->end_operation({operations[0].id}));
-  EXPECT_EQ(ledger->open_operations()->size(), 1U);
+  EXPECT_EQ(ledger->open_operations(0, 10)->size(), 1U);
+  EXPECT_EQ(ledger->open_operations(operations[1].id, 10)->size(), 0U);
 }
 
 TEST_F(LedgerTest, CountsAndValues) {

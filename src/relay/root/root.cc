@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t kSmallFileBytes = 65'536;
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
+constexpr mode_t kPassableMode = 0711;  // other users reach what is theirs, but cannot list
 // A killed relay may have left a forked child that has not closed its copy of the lock yet.
 constexpr int kLockWaitMs = 2000;
 constexpr int kLockStepMs = 20;
@@ -43,19 +45,38 @@ Result<Fd> open_or_permit(int parent, const std::string& name, int flags, mode_t
   return open_below(parent, name, flags);
 }
 
-// Opens a directory that only the owner may access, creating it if needed. Adds it to `repaired` if the mode was wrong.
-Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
+Result<struct stat> facts_of(int fd, std::string_view name) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));
+  return info;
+}
+
+Status set_mode(int fd, mode_t mode, const std::string& name, std::vector<std::string>& repaired) {
+  struct stat info = WARREN_TRY(facts_of(fd, name));
+  if ((info.st_mode & 07777) == mode) return Ok{};
+  if (::fchmod(fd, mode) != 0) return system_error(errno, fmt::format("set permissions of {}", quote(name)));
+  repaired.push_back(name);
+  return Ok{};
+}
+
+Result<Fd> open_or_make_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
   if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
     return system_error(errno, fmt::format("create directory {}", quote(name)));
   }
-  Fd dir = WARREN_TRY(open_or_permit(parent, name, kDirectory, 0700, repaired));
-  struct stat info {};
-  if (::fstat(dir.get(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));
-  if ((info.st_mode & 07777) != 0700) {
-    if (::fchmod(dir.get(), 0700) != 0) return system_error(errno, fmt::format("set permissions of {}", quote(name)));
-    repaired.push_back(name);
-  }
+  return open_or_permit(parent, name, kDirectory, 0700, repaired);
+}
+
+// Opens a directory that only the owner may access, creating it if needed. Adds it to `repaired` if the mode was wrong.
+Result<Fd> make_private_dir(int parent, const std::string& name, std::vector<std::string>& repaired) {
+  Fd dir = WARREN_TRY(open_or_make_dir(parent, name, repaired));
+  WARREN_TRY(set_mode(dir.get(), 0700, name, repaired));
   return dir;
+}
+
+Result<std::string> name_in_tmp() {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
+  return fmt::format("made-{:016x}", random);
 }
 
 // ext4 places the files of neighbouring directories close together, and syncing a file delays changes to its
@@ -114,7 +135,8 @@ Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t 
     return Error(Code::kTooLarge, fmt::format("{} bytes exceed the limit of {}", size, size_bytes_max));
   }
   ReadFile out;
-  out.facts = {size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino};
+  out.facts = {size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_ino, info.st_uid,
+               info.st_nlink};
   out.content.resize(size + 1);  // one more, to detect a file that grew
   ssize_t first = ::read(file.get(), out.content.data(), out.content.size());
   auto got = static_cast<std::size_t>(std::max<ssize_t>(first, 0));
@@ -127,11 +149,20 @@ Result<ReadFile> read_below(int dir, const std::string& relative, std::uint64_t 
   return out;
 }
 
+namespace {
+
+Error no_relay(const std::string& path) {
+  return {Code::kNotFound, fmt::format("there is no relay at {}", quote(path)), "`warren relay up` creates one"};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make) {
   if (make == MakeRoot::kYes) WARREN_TRY(make_host_dirs(path, 0700));
   Result<Fd> dir = open_host_dir(path);
-  if (!dir.ok() && dir.error().code() == Code::kNotFound) {
-    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(path)), "`warren relay up` creates one");
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) return no_relay(path);
+  if (!dir.ok() && dir.error().code() == Code::kDenied) {
+    return std::move(dir).take_error().with_hint("this is for the relay's own user");
   }
   Fd opened = WARREN_TRY(std::move(dir));
   std::string absolute = WARREN_TRY(canonical_host_path(path));
@@ -141,6 +172,19 @@ Result<std::unique_ptr<Root>> Root::open(const std::string& path, MakeRoot make)
   } else {
     WARREN_TRY(root->open_dirs());
   }
+  return root;
+}
+
+// Directories that this user may only pass through cannot be opened for reading.
+Result<std::unique_ptr<Root>> Root::open_for_agent(const std::string& path) {
+  Fd dir(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.is_open() && errno == ENOENT) return no_relay(path);
+  if (!dir.is_open()) return system_error(errno, fmt::format("open directory {}", quote(path)));
+  std::string absolute = WARREN_TRY(canonical_host_path(path));
+  std::unique_ptr<Root> root(new Root(std::move(absolute), std::move(dir)));
+  root->agents_ = WARREN_TRY(open_below(root->dir(), "agents", O_PATH | O_DIRECTORY));
+  Result<Fd> attachments = open_below(root->dir(), "attachments", kDirectory);
+  if (attachments.ok()) root->attachments_ = std::move(attachments).take_value();
   return root;
 }
 
@@ -163,13 +207,11 @@ Status Root::open_dirs() {
 }
 
 Status Root::make_dirs() {
-  struct stat info {};
-  if (::fstat(dir(), &info) != 0) return system_error(errno, "stat");
-  if ((info.st_mode & 07777) != 0700) {
-    if (::fchmod(dir(), 0700) != 0) return system_error(errno, "set permissions");
-    repaired_.emplace_back(".");
-  }
-  agents_ = WARREN_TRY(make_private_dir(dir(), "agents", repaired_));
+  agents_ = WARREN_TRY(open_or_make_dir(dir(), "agents", repaired_));
+  mode_t mode = WARREN_TRY(note_owners())
+  ? kPassableMode : 0700;
+  WARREN_TRY(set_mode(dir(), mode, ".", repaired_));
+  WARREN_TRY(set_mode(agents(), mode, "agents", repaired_));
   archive_ = WARREN_TRY(make_private_dir(dir(), "archive", repaired_));
   attachments_ = WARREN_TRY(make_private_dir(dir(), "attachments", repaired_));
   WARREN_TRY(make_private_dir(attachments(), ".pending", repaired_));
@@ -278,23 +320,120 @@ Result<std::vector<std::string>> Root::list_agents() const {
   return names;
 }
 
-Result<std::vector<std::string>> Root::make_agent(std::string_view name) const {
+Result<bool> Root::note_owners() {
+  std::lock_guard lock(mutex_);
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(agents()));
+  for (const HostEntry& entry : entries) {
+    bool is_other = S_ISDIR(entry.attributes.st_mode) && entry.attributes.st_uid != ::geteuid();
+    if (is_other && is_agent_name(entry.name)) {
+      owners_.insert_or_assign(entry.name, Owner{entry.attributes.st_uid, entry.attributes.st_gid});
+    }
+  }
+  return !owners_.empty();
+}
+
+Status Root::let_users_in() {
+  std::vector<std::string> changed;
+  WARREN_TRY(set_mode(dir(), kPassableMode, ".", changed));
+  return set_mode(agents(), kPassableMode, "agents", changed);
+}
+
+std::optional<Owner> Root::find_owner(std::string_view agent) const {
+  std::lock_guard lock(mutex_);
+  auto found = owners_.find(agent);
+  return found == owners_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// `parent` may be a directory in which the owner can exchange names at any moment.
+Result<Fd> Root::make_owned_dir(int parent, const std::string& name, const Owner& owner,
+                                std::vector<std::string>& repaired) const {
+  Result<Fd> dir = open_below(parent, name, kDirectory);
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) {
+    Fd tmp = WARREN_TRY(open_below(this->dir(), "tmp", kDirectory));
+    std::string made = WARREN_TRY(name_in_tmp());
+    if (::mkdirat(tmp.get(), made.c_str(), 0700) != 0) return system_error(errno, "create a directory in 'tmp'");
+    Fd own = WARREN_TRY(open_below(tmp.get(), made, kDirectory));
+    bool is_given = ::fchown(own.get(), owner.uid, owner.gid) == 0;
+    bool is_placed = is_given && ::renameat2(tmp.get(), made.c_str(), parent, name.c_str(), RENAME_NOREPLACE) == 0;
+    if (is_given && !is_placed && errno == EINVAL) {  // not all filesystems have the flag
+      is_placed = ::renameat(tmp.get(), made.c_str(), parent, name.c_str()) == 0;
+    }
+    int failed = errno;
+    if (!is_placed) ::unlinkat(tmp.get(), made.c_str(), AT_REMOVEDIR);
+    if (!is_placed && failed != EEXIST) {
+      return system_error(failed, fmt::format("create directory {} for user {}", quote(name), owner.uid));
+    }
+    dir = open_below(parent, name, kDirectory);
+  }
+  Fd opened = WARREN_TRY(std::move(dir));
+  struct stat info = WARREN_TRY(facts_of(opened.get(), name));
+  if (info.st_uid != owner.uid) {
+    return Error(Code::kDenied,
+                 fmt::format("directory {} belongs to user {} instead of {}", quote(name), info.st_uid, owner.uid));
+  }
+  WARREN_TRY(set_mode(opened.get(), 0700, name, repaired));
+  return opened;
+}
+
+Result<std::vector<std::string>> Root::make_agent(std::string_view name, std::optional<Owner> owner) {
   WARREN_TRY(check_agent_name(name));
   std::vector<std::string> repaired;
-  Fd home = WARREN_TRY(make_private_dir(agents(), std::string(name), repaired));
-  Fd outbox = WARREN_TRY(make_private_dir(home.get(), "outbox", repaired));
-  WARREN_TRY(make_private_dir(outbox.get(), ".pending", repaired));
-  Fd inbox = WARREN_TRY(make_private_dir(home.get(), "inbox", repaired));
-  WARREN_TRY(make_private_dir(inbox.get(), ".done", repaired));
+  std::string agent(name);
+  struct stat info {};
+  bool is_new = ::fstatat(agents(), agent.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0;
+  Owner there = is_new ? owner.value_or(Owner{::geteuid(), ::getegid()}) : Owner{info.st_uid, info.st_gid};
+  if (owner && owner->uid != there.uid) {
+    return Error(Code::kExists, fmt::format("agent {} exists and belongs to user {}", quote(name), there.uid));
+  }
+  if (there.uid == ::geteuid()) {
+    {
+      std::lock_guard lock(mutex_);
+      owners_.erase(agent);
+    }
+    Fd home = WARREN_TRY(make_private_dir(agents(), agent, repaired));
+    Fd outbox = WARREN_TRY(make_private_dir(home.get(), "outbox", repaired));
+    WARREN_TRY(make_private_dir(outbox.get(), ".pending", repaired));
+    Fd inbox = WARREN_TRY(make_private_dir(home.get(), "inbox", repaired));
+    WARREN_TRY(make_private_dir(inbox.get(), ".done", repaired));
+    return repaired;
+  }
+  if (::geteuid() != 0) {
+    return Error(Code::kDenied, fmt::format("agent {} belongs to user {}", quote(name), there.uid),
+                 "only root can serve agents of several users");
+  }
+  Fd home = WARREN_TRY(make_owned_dir(agents(), agent, there, repaired));
+  {
+    std::lock_guard lock(mutex_);
+    owners_.insert_or_assign(agent, there);
+  }
+  for (const char* box : {"outbox", "inbox"}) {
+    Fd dir = WARREN_TRY(make_owned_dir(home.get(), box, there, repaired));
+    for (const char* inner : {box == std::string_view("outbox") ? ".pending" : ".done", ".attachments"}) {
+      WARREN_TRY(make_owned_dir(dir.get(), inner, there, repaired));
+    }
+  }
+  WARREN_TRY(let_users_in());
   return repaired;
 }
 
-Result<Fd> Root::open_outbox(std::string_view agent) const {
-  return open_below(agents(), fmt::format("{}/outbox", agent), kDirectory);
+Status Root::make_attachment_dirs(std::string_view agent) {
+  if (find_owner(agent)) return Ok{};  // make_agent() does
+  std::vector<std::string> repaired;
+  for (const char* box : {"outbox", "inbox"}) {
+    Fd dir = WARREN_TRY(open_agent_dir(agent, box));
+    WARREN_TRY(make_private_dir(dir.get(), ".attachments", repaired));
+  }
+  return Ok{};
 }
 
-Result<Fd> Root::open_inbox(std::string_view agent) const {
-  return open_below(agents(), fmt::format("{}/inbox", agent), kDirectory);
+Result<Fd> Root::open_agent_dir(std::string_view agent, std::string_view relative) const {
+  Fd dir = WARREN_TRY(open_below(agents(), fmt::format("{}/{}", agent, relative), kDirectory));
+  std::optional<Owner> owner = find_owner(agent);
+  if (!owner) return dir;
+  struct stat info = WARREN_TRY(facts_of(dir.get(), relative));
+  if (info.st_uid == owner->uid) return dir;
+  return Error(Code::kDenied, fmt::format("directory '{}/{}' belongs to user {} instead of {}", agent, relative,
+                                          info.st_uid, owner->uid));
 }
 
 Result<Fd> Root::make_archive(std::string_view date, std::string_view agent) const {

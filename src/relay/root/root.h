@@ -6,12 +6,21 @@
 //
 // No symbolic link below the root is ever followed (openat2): an agent can write to its own directories and may be
 // hostile.
+//
+// agents/NAME belongs to the user that the agent runs as: usually the relay's own. If it is another one, the relay must
+// be root, and everything in that directory is handed to that user. Nothing that such an agent could have exchanged
+// ever changes its owner: files and directories are made in tmp/, where only the relay can write, and then renamed.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "os/fd.h"
@@ -25,11 +34,20 @@ enum class MakeRoot { kNo, kYes };
 // Reads config.json from a root, which may be otherwise empty. The defaults if there is none.
 Result<Config> read_config_in(int dir);
 
+// A user that a directory belongs to.
+struct Owner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
 // Thread-safe, except that lock() and make_agent() are for one thread.
 class Root {
  public:
   // kNo: fails with kNotFound if there is none. kYes: creates missing directories and repairs permissions.
   static Result<std::unique_ptr<Root>> open(const std::string& path, MakeRoot make);
+
+  // For an agent, which need not see more of the root than its own inbox and outbox.
+  static Result<std::unique_ptr<Root>> open_for_agent(const std::string& path);
 
   const std::string& path() const { return path_; }
   std::string ledger_path() const { return path_ + "/ledger.db"; }
@@ -37,6 +55,7 @@ class Root {
   int agents() const { return agents_.get(); }
   int archive() const { return archive_.get(); }
   int attachments() const { return attachments_.get(); }
+  bool has_attachments() const { return attachments_.is_open(); }  // always, unless opened for an agent
   int deliveries() const { return deliveries_.get(); }
 
   // Held by the one relay that serves this root, until the process ends. kBusy: another relay holds it; returned at
@@ -52,9 +71,17 @@ class Root {
 
   Result<std::vector<std::string>> list_agents() const;  // directories with valid names
   // Creates an agent's missing directories and repairs permissions. Returns the repaired ones, for the audit log.
-  Result<std::vector<std::string>> make_agent(std::string_view name) const;
-  Result<Fd> open_outbox(std::string_view agent) const;
-  Result<Fd> open_inbox(std::string_view agent) const;
+  // `owner` is the user of a new agent; kExists: there is an agent of that name with another user.
+  Result<std::vector<std::string>> make_agent(std::string_view name, std::optional<Owner> owner = std::nullopt);
+  // Creates inbox/.attachments and outbox/.attachments, for an agent that cannot reach `attachments`.
+  Status make_attachment_dirs(std::string_view agent);
+  // The agent's user, if that is not ours.
+  std::optional<Owner> find_owner(std::string_view agent) const;
+
+  // Directories of an agent. kDenied: it does not belong to the agent's user.
+  Result<Fd> open_outbox(std::string_view agent) const { return open_agent_dir(agent, "outbox"); }
+  Result<Fd> open_inbox(std::string_view agent) const { return open_agent_dir(agent, "inbox"); }
+  Result<Fd> open_agent_dir(std::string_view agent, std::string_view relative) const;
   Result<Fd> make_archive(std::string_view date, std::string_view agent) const;
 
   const std::vector<std::string>& repaired() const { return repaired_; }
@@ -65,6 +92,10 @@ class Root {
   Status open_dirs();
   Status make_config();
   bool holder_is_alive() const;
+  Result<bool> note_owners();  // of all agents: whether one has another user than ours
+  Status let_users_in();
+  Result<Fd> make_owned_dir(int parent, const std::string& name, const Owner& owner,
+                            std::vector<std::string>& repaired) const;
 
   std::string path_;
   Fd dir_;
@@ -74,6 +105,8 @@ class Root {
   Fd deliveries_;
   Fd lock_;
   std::vector<std::string> repaired_;
+  mutable std::mutex mutex_;                          // for the next one
+  std::map<std::string, Owner, std::less<>> owners_;  // agents with another user than ours
 };
 
 // Opens a file or directory below `dir`. Never follows a symbolic link and never leaves `dir`.
@@ -84,6 +117,8 @@ struct FileFacts {
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
   std::uint64_t inode = 0;
+  uid_t uid = 0;
+  std::uint64_t links = 0;
 };
 struct ReadFile {
   std::string content;

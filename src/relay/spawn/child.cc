@@ -41,11 +41,19 @@ struct ExecArguments {
   int log;
   int null;
   int gate;
+  const HostUser* user;  // null: as the relay
 };
 
 void write_error(const char* text) {
   ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
   static_cast<void>(written);  // on a full disk the exit status must do
+}
+
+// By system calls: the functions of the C library would look for other threads.
+bool become_user(const HostUser& user) {
+  return ::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) == 0 &&
+         ::syscall(SYS_setresgid, user.gid, user.gid, user.gid) == 0 &&
+         ::syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0;
 }
 
 // Runs in the forked child of a process with threads: only async-signal-safe calls.
@@ -65,6 +73,10 @@ void write_error(const char* text) {
   while (is_set && (got = ::read(kGateInChild, &word, 1)) < 0 && errno == EINTR) {
   }
   if (got != 1) ::_exit(kGateClosed);
+  if (it.user != nullptr && !become_user(*it.user)) {
+    write_error("warren: cannot become the agent's user\n");
+    ::_exit(kNotRun);
+  }
   ::close(kGateInChild);
   ::execve(it.program, it.argv, it.env);
   const char* why = ::strerrordesc_np(errno);
@@ -110,8 +122,9 @@ Result<Child> Child::start(const ChildSpec& spec) {
   Fd high_gate = WARREN_TRY(raise(gate.reader.get()));
   std::vector<char*> argv = exec_strings(spec.argv);
   std::vector<char*> env = exec_strings(spec.env);
-  ExecArguments prepared{spec.program.c_str(), argv.data(),     env.data(),     high_dir.get(),
-                         high_log.get(),       high_null.get(), high_gate.get()};
+  const HostUser* user = spec.user ? &*spec.user : nullptr;
+  ExecArguments prepared{spec.program.c_str(), argv.data(),     env.data(),      high_dir.get(),
+                         high_log.get(),       high_null.get(), high_gate.get(), user};
   pid_t pid = fork_blocked(prepared);
   if (pid < 0) return system_error(errno, "fork");
   Child child({.boot = "", .pid_namespace = 0, .pid = pid, .started = 0}, open_pidfd(pid), std::move(gate.writer),

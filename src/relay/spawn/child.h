@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/user.h"
 
 namespace warren::relay {
 
@@ -23,6 +24,7 @@ struct ChildSpec {
   std::vector<std::string> env;   // NAME=value; nothing is inherited
   Fd dir;                         // its working directory
   Fd log;                         // standard output and error; standard input is /dev/null
+  std::optional<HostUser> user;   // whom it runs as, if not as the relay
 };
 
 // How a process ended. Neither is set if it ended while no relay was running, or was an earlier relay's child and was

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "os/user.h"
 
 namespace warren::relay {
 namespace {
@@ -33,6 +34,19 @@ std::optional<std::string> relative_to(std::string_view root, std::string_view p
   path.remove_prefix(root == "/" ? 0 : root.size());
   while (path.starts_with('/')) path.remove_prefix(1);
   return path.empty() ? "." : std::string(path);
+}
+
+// Variables that describe the user; they are not passed on to another one.
+bool is_of_user(std::string_view variable) {
+  return variable == "HOME" || variable == "USER" || variable == "LOGNAME" || variable == "SHELL" ||
+         variable == "TMPDIR";
+}
+
+std::vector<std::string> variables_of(const HostUser& user) {
+  std::vector<std::string> out = {"HOME=" + (user.home.empty() ? "/" : user.home)};
+  if (!user.name.empty()) out.insert(out.end(), {"USER=" + user.name, "LOGNAME=" + user.name});
+  if (!user.shell.empty()) out.push_back("SHELL=" + user.shell);
+  return out;
 }
 
 bool has_dot_dot(std::string_view path) {
@@ -110,18 +124,38 @@ Result<Fd> Launcher::open_dir(const SpawnRequest& request) const {
                fmt::format("WORKING_DIR {} is not below {}", quote(dir), fmt::join(config_.roots, ", ")));
 }
 
-// Agents may have put anything there, so only a regular file is accepted.
+// Agents may have put anything there, so only a regular file of the agent's own is accepted.
 Result<Fd> Launcher::open_log(std::string_view agent) const {
   Fd home = WARREN_TRY(open_below(root_.agents(), std::string(agent), O_RDONLY | O_DIRECTORY));
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK;
-  Fd log = WARREN_TRY(open_below(home.get(), "agent.log", kFlags));
+  std::optional<Owner> owner = root_.find_owner(agent);
+  auto make = [&]() -> Result<Fd> {
+    Fd made = WARREN_TRY(open_below(home.get(), "agent.log", kFlags | O_EXCL));
+    if (!owner || ::fchown(made.get(), owner->uid, owner->gid) == 0) return made;
+    return system_error(errno, "hand 'agent.log' to the agent's user");
+  };
+  Result<Fd> made = make();
+  if (made.ok() || made.error().code() != Code::kExists) return made;
+  Fd log = WARREN_TRY(open_below(home.get(), "agent.log", kFlags & ~O_CREAT));
   struct stat info {};
   if (::fstat(log.get(), &info) != 0) return system_error(errno, "stat 'agent.log'");
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "'agent.log' is not a regular file");
-  if (info.st_size > kLogBytes && ::renameat(home.get(), "agent.log", home.get(), "agent.log.1") == 0) {
-    log = WARREN_TRY(open_below(home.get(), "agent.log", kFlags | O_EXCL));
+  bool is_own = !owner || (info.st_uid == owner->uid && info.st_nlink == 1);
+  if (!is_own) return Error(Code::kDenied, "'agent.log' is not a file of the agent's user alone");
+  bool is_long = info.st_size > kLogBytes && ::renameat(home.get(), "agent.log", home.get(), "agent.log.1") == 0;
+  return is_long ? make() : Result<Fd>(std::move(log));
+}
+
+Status Launcher::make_home(Root& root, const SpawnRequest& request) const {
+  const CliTemplate* cli = WARREN_TRY(find_template(request));
+  if (cli->user.empty() && !cli->is_sandboxed) return Ok{};
+  std::optional<Owner> owner;
+  if (!cli->user.empty()) {
+    HostUser user = WARREN_TRY(find_host_user(cli->user).within(fmt::format("CLI {}", quote(request.cli))));
+    owner = Owner{user.uid, user.gid};
   }
-  return log;
+  WARREN_TRY(root.make_agent(request.name, owner));
+  return root.make_attachment_dirs(request.name);
 }
 
 Result<std::vector<std::string>> Launcher::make_argv(const CliTemplate& cli, const SpawnRequest& request,
@@ -152,8 +186,8 @@ Result<std::vector<std::string>> Launcher::make_argv(const CliTemplate& cli, con
   return argv;
 }
 
-std::vector<std::string> Launcher::make_env(const SpawnRequest& request, std::string_view token, const std::string& dir,
-                                            std::int64_t state_version) const {
+std::vector<std::string> Launcher::make_env(const SpawnRequest& request, std::string_view token,
+                                            const Prepared& prepared, std::int64_t state_version) const {
   std::vector<std::string> passed(kAlwaysPassed.begin(), kAlwaysPassed.end());
   passed.insert(passed.end(), config_.env.begin(), config_.env.end());
   std::vector<std::string> env;
@@ -161,12 +195,16 @@ std::vector<std::string> Launcher::make_env(const SpawnRequest& request, std::st
     std::string_view name = name_part(one);
     bool is_given =
         std::any_of(request.env.begin(), request.env.end(), [&](const auto& own) { return own.first == name; });
+    is_given = is_given || (prepared.spec.user && is_of_user(name));
     if (name.size() == one.size() || is_given) continue;  // no value, or overridden by the request
     if (is_variable_name(name) && is_allowed_variable(passed, name)) env.push_back(one);
   }
   for (const auto& [name, value] : request.env) env.push_back(fmt::format("{}={}", name, value));
   std::string home = fmt::format("{}/agents/{}", root_.path(), request.name);
-  env.push_back("PWD=" + dir);
+  if (prepared.spec.user) {
+    for (std::string& one : variables_of(*prepared.spec.user)) env.push_back(std::move(one));
+  }
+  env.push_back("PWD=" + prepared.dir);
   env.push_back("AGENT_RELAY_NAME=" + request.name);
   env.push_back(fmt::format("AGENT_RELAY_TOKEN={}", token));
   env.push_back("AGENT_RELAY_ROOT=" + root_.path());
@@ -183,7 +221,11 @@ Status Launcher::check(const SpawnRequest& request) const {
   WARREN_TRY(find_program(cli->argv[0], own("PATH")));
   WARREN_TRY(make_argv(*cli, request, request.working_dir));
   WARREN_TRY(open_dir(request));
-  return Ok{};
+  if (cli->user.empty()) return Ok{};
+  HostUser user = WARREN_TRY(find_host_user(cli->user).within(fmt::format("CLI {}", quote(request.cli))));
+  if (::geteuid() == 0 || ::geteuid() == user.uid) return Ok{};
+  return Error(Code::kDenied, fmt::format("CLI {} runs as user {}, for which the relay must be root",
+                                          quote(request.cli), quote(cli->user)));
 }
 
 Result<Prepared> Launcher::prepare(const SpawnRequest& request, std::string_view token,
@@ -199,7 +241,11 @@ Result<Prepared> Launcher::prepare(const SpawnRequest& request, std::string_view
     if (options_.program.empty()) return Error(Code::kUnsupported, "this relay does not know its own program");
     out.spec.program = options_.program;
   }
-  out.spec.env = make_env(request, token, out.dir, state_version);
+  if (std::optional<Owner> owner = root_.find_owner(request.name)) {
+    std::string user = cli->user.empty() ? fmt::format("{}:{}", owner->uid, owner->gid) : cli->user;
+    out.spec.user = WARREN_TRY(find_host_user(user));
+  }
+  out.spec.env = make_env(request, token, out, state_version);
   out.spec.log = WARREN_TRY(open_log(request.name));
   return out;
 }

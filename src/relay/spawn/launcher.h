@@ -34,6 +34,9 @@ class Launcher {
   // Whether the request is allowed now. kDenied belongs in the audit log; kUnsupported: spawning is not configured.
   Status check(const SpawnRequest& request) const;
 
+  // Creates the agent's directories if they need more than registering it does: another user, or attachments in them.
+  Status make_home(Root& root, const SpawnRequest& request) const;
+
   // Opens the files that the process needs. The agent's directories must exist. `state_version` is the version of the
   // state saved in an earlier life; 0: none.
   Result<Prepared> prepare(const SpawnRequest& request, std::string_view token, std::int64_t state_version) const;
@@ -45,7 +48,7 @@ class Launcher {
   Result<Fd> open_log(std::string_view agent) const;
   Result<std::vector<std::string>> make_argv(const CliTemplate& cli, const SpawnRequest& request,
                                              const std::string& dir) const;
-  std::vector<std::string> make_env(const SpawnRequest& request, std::string_view token, const std::string& dir,
+  std::vector<std::string> make_env(const SpawnRequest& request, std::string_view token, const Prepared& prepared,
                                     std::int64_t state_version) const;
   std::string own(std::string_view variable) const;
 

@@ -145,6 +145,7 @@ bool Lives::is_asked_here(const Operation& operation) const {
 Result<Child> Lives::start_agent(Life& life) {
   Message message = WARREN_TRY(records_.load(life.message_id));
   SpawnRequest request = WARREN_TRY(parse_spawn_request(message.body));
+  WARREN_TRY(launcher_.make_home(root_, request));
   registry_.add(request.name, clock_.now_us());
   std::string token = WARREN_TRY(make_token());
   std::int64_t version = WARREN_TRY(ledger_.newest_version(request.name));
@@ -370,12 +371,23 @@ void Lives::write_meta(const Life& life) {
   Result<Fd> file = open_below(root_.dir(), draft, O_WRONLY | O_CREAT | O_TRUNC);
   Status written = !home.ok() ? Status(home.error()) : !file.ok() ? Status(file.error()) : Status(Ok{});
   if (written.ok()) written = write_all(file->get(), as_bytes(dump_json_pretty(meta_of(life)) + "\n"));
+  std::optional<Owner> owner = root_.find_owner(life.name);
+  if (written.ok() && owner && ::fchown(file->get(), owner->uid, owner->gid) != 0) {
+    written = system_error(errno, "hand 'meta.json' to the agent's user");
+  }
   if (written.ok() && ::renameat(root_.dir(), draft.c_str(), home->get(), "meta.json") != 0) {
     written = system_error(errno, "rename to 'meta.json'");
   }
   if (written.ok()) return;
   ::unlinkat(root_.dir(), draft.c_str(), 0);
   log_.note(Severity::kWarning, "meta_failed", {{"agent", life.name}, {"error", written.error().message()}});
+}
+
+bool Lives::is_sandboxed(std::string_view name) const {
+  const Life* life = supervisor_.find(name);
+  if (life == nullptr) return false;
+  auto cli = config_.spawn.clis.find(life->cli);
+  return cli != config_.spawn.clis.end() && cli->second.is_sandboxed;
 }
 
 void Lives::watch_superiors() {

@@ -64,6 +64,8 @@ class Lives {
   bool is_doubtful() const { return is_doubtful_; }
   Status reconcile();
 
+  bool is_sandboxed(std::string_view name) const;  // as the relay started it last
+
   void watch_superiors();  // now and then: an agent without any is released
 
  private:

@@ -117,6 +117,10 @@ Result<CliTemplate> parse_cli(const std::string& key, const Json& json) {
       out.argv = WARREN_TRY(strings(name, value).within(quote(key)));
     } else if (name == "sandbox") {
       out.is_sandboxed = WARREN_TRY(yes_or_no(name, value));
+    } else if (name == "user") {
+      if (!value.is_string() || value.get<std::string>().empty())
+        return wrong(name, "must be a user").within(quote(key));
+      out.user = value.get<std::string>();
     } else if (name == "timeout_ms") {
       out.timeout = WARREN_TRY(duration(name, value));
     } else {

@@ -19,6 +19,7 @@ struct CliTemplate {
   // {prompt}, {name}, {dir}, {root}, {inbox} and {outbox} are replaced literally, without a shell.
   std::vector<std::string> argv;
   bool is_sandboxed = false;             // inside `warren run`
+  std::string user;                      // whom it runs as: a name, UID or UID:GID; empty: as the relay
   std::chrono::milliseconds timeout{0};  // the agent is released after that; 0: never
 };
 

@@ -9,7 +9,7 @@
 namespace warren::relay {
 namespace {
 
-// Calls visit(directory, agent, file) for each file of a day.
+// Calls visit(directory, agent, file) for each file of a day: also for links, pipes and the like (NAME.strange).
 template <class Visit>
 Status each_file(int day, Visit visit) {
   std::vector<HostEntry> agents = WARREN_TRY(list_host_dir(day));
@@ -18,7 +18,7 @@ Status each_file(int day, Visit visit) {
     Fd dir = WARREN_TRY(open_below(day, agent.name, O_RDONLY | O_DIRECTORY));
     std::vector<HostEntry> files = WARREN_TRY(list_host_dir(dir.get()));
     for (const HostEntry& file : files) {
-      if (S_ISREG(file.attributes.st_mode)) WARREN_TRY(visit(dir.get(), agent.name, file));
+      if (!S_ISDIR(file.attributes.st_mode)) WARREN_TRY(visit(dir.get(), agent.name, file));
     }
   }
   return Ok{};

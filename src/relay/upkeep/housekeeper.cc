@@ -36,7 +36,7 @@ Housekeeper::Housekeeper(Root& root, const Config& config, Clock& clock, Log& lo
       log_(log),
       metrics_(metrics),
       open_ledger_(std::move(open_ledger)),
-      clock_offset_us_(clock.now_us() - clock.monotonic_ns() / 1000) {}
+      clock_offset_us_(clock.now_us() - clock.boottime_ns() / 1000) {}
 
 Result<std::unique_ptr<Housekeeper>> Housekeeper::start(Root& root, const Config& config, Clock& clock, Log& log,
                                                         Metrics& metrics, OpenLedger open_ledger) {
@@ -150,7 +150,7 @@ bool Housekeeper::pace() { return ++removed_ % kPaceFiles != 0 || worker_.sleep_
 
 // A clock that jumps ahead makes everything look old. So after a jump nothing is removed for an hour.
 bool Housekeeper::clock_is_steady() {
-  std::int64_t offset_us = clock_.now_us() - clock_.monotonic_ns() / 1000;
+  std::int64_t offset_us = clock_.now_us() - clock_.boottime_ns() / 1000;
   if (std::abs(offset_us - clock_offset_us_) > kJumpUs) {
     clock_offset_us_ = offset_us;
     steady_at_ns_ = clock_.monotonic_ns() + kSteadyNs;

@@ -90,6 +90,18 @@ TEST_F(HousekeeperTest, AfterTheClockJumpsNothingIsRemovedForAnHour) {
   EXPECT_TRUE(wait_until([&] { return !exists(day); }));
 }
 
+TEST_F(HousekeeperTest, ASuspendedMachineIsNotAClockThatJumped) {
+  std::string old = plant_day(31);
+  start();
+  ASSERT_TRUE(wait_until([&] { return !exists(old); }));
+  std::string day = plant_day(0);
+  clock.suspend_ns(40 * 24 * kHour);
+  clock.advance_ns(kHour);
+  keeper->free_space();
+  EXPECT_TRUE(wait_until([&] { return !exists(day); }));
+  EXPECT_EQ(content("relay.log").find("clock_jumped"), std::string::npos);
+}
+
 TEST_F(HousekeeperTest, HandsOverMessagesThatTheLedgerMayForget) {
   std::int64_t old_us = clock.now_us() - std::int64_t{40} * 86'400'000'000;
   auto transaction = ledger->begin().value();

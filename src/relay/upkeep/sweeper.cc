@@ -147,7 +147,7 @@ Result<std::uint64_t> Sweeper::sweep_done(std::int64_t before_seconds) {
   std::uint64_t removed = 0;
   std::vector<std::string> agents = WARREN_TRY(root_.list_agents());
   for (const std::string& agent : agents) {
-    Result<Fd> done = open_below(root_.agents(), agent + "/inbox/.done", kDirectory);
+    Result<Fd> done = root_.open_agent_dir(agent, "inbox/.done");
     if (!done.ok()) continue;
     bool goes_on = true;
     WARREN_TRY(each_name(done->get(), [&](std::string name) -> Result<bool> {

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Pressing TAB in bash, zsh and fish: what is offered, and that no name on disk is ever run or shown raw.
+
+    WARREN=path/to/warren completing.py [-v] [Bash.test_name]
+"""
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+WARREN = pathlib.Path(os.environ["WARREN"]).resolve()
+PATIENCE_SECONDS = 30
+PROMPT = "ready> "
+
+HOSTILE = ["$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "'; touch PWNED; '", '"; touch PWNED; "', "(touch PWNED)",
+           "o$(touch PWNED)", "one\n$(touch PWNED)", "two words", "new\nline", "*", "?ne", "[o]ne", "{one,two}", "-rf", "--force",
+           "$HOME", "~root", "\x1b]0;EVIL\x07", "\x1b[31mEVIL", "\u009b31mEVIL", "\u202eEVIL", "a\tb", "a:b", "a=b", "a\\b",
+           "=(touch PWNED)", "<(touch PWNED)", "one;touch PWNED", "one && touch PWNED", "#one", "!!", "e\rEVIL"]
+
+# Stands before the program in PATH: records the words of every command line but passes the shell's questions on.
+SHIM = """#!/bin/sh
+case "$1" in
+  complete|completions) exec {program} "$@" ;;
+esac
+printf '%s\\0' "$@" > {record}.new && mv {record}.new {record}
+"""
+
+
+class Shell:
+    """An interactive shell on its own terminal."""
+
+    def __init__(self, words, directory, environment):
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(directory)
+            os.execvpe(words[0], words, environment)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, pattern):
+        """Waits until the text is on the screen; removes it and everything before it."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not (found := re.search(pattern, self.seen)):
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern!r} did not come; on the screen: {self.seen!r}")
+            if select.select([self.fd], [], [], 0.1)[0]:
+                self.seen += os.read(self.fd, 65536).decode(errors="surrogateescape")
+        before, self.seen = self.seen[:found.end()], self.seen[found.end():]
+        return before
+
+    def close(self):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(self.fd)
+
+
+class World:
+    def __init__(self, case):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="completing-"))
+        case.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        self.home, self.base, self.bin = self.root / "home", self.root / "base", self.root / "bin"
+        self.record = self.root / "record"
+        for each in (self.home, self.base, self.bin):
+            each.mkdir()
+        self.environment = {"HOME": str(self.home), "PATH": f"{self.bin}:/usr/bin:/bin:/usr/sbin:/sbin", "TERM": "dumb",
+                            "PS1": PROMPT, "LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"}
+        (self.root / "real").mkdir()
+        for name in ("warren", "agentfs"):
+            (self.root / "real" / name).symlink_to(WARREN)
+            shim = self.bin / name
+            shim.write_text(SHIM.format(program=self.root / "real" / name, record=self.record))
+            shim.chmod(0o755)
+
+    def warren(self, *words):
+        subprocess.run([WARREN, *words], cwd=self.base, env=self.environment, check=True, capture_output=True)
+
+    def session(self, name):
+        folder = self.home / ".agentfs" / "run" / name
+        folder.mkdir(parents=True)
+        shutil.copy(self.base / ".agentfs" / "one.db", folder / "delta.db")
+
+    def words(self):
+        """The words of the command line that was entered."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.record.exists():
+            if time.monotonic() > end:
+                raise AssertionError("the command line did not run")
+            time.sleep(0.02)
+        words = self.record.read_bytes().split(b"\0")[:-1]
+        self.record.unlink()
+        return [word.decode(errors="surrogateescape") for word in words]
+
+    def ran(self):
+        """What a name made a shell do."""
+        return [path for path in self.root.rglob("PWNED*")]
+
+
+class Completing:
+    """What every shell must do; the classes below say how each is started."""
+
+    def setUp(self):
+        self.assertIsNotNone(shutil.which(self.SHELL[0]), f"{self.SHELL[0]} is not installed: run tools/setup")
+        self.world = World(self)
+        for name in ("one", "two"):
+            self.world.warren("init", name)
+
+    def shell(self):
+        shell = Shell(self.SHELL, self.world.base, self.world.environment | self.ENVIRONMENT)
+        self.addCleanup(shell.close)
+        for line in self.PREPARE:
+            shell.type(line + "\r")
+        shell.type("echo LO''ADED\r")
+        shell.expect("LOADED")
+        return shell
+
+    def completed(self, typed, shell=None):
+        """The words of the line when TAB and then Enter are pressed after what was typed."""
+        shell = shell or self.shell()
+        shell.type(typed + "\t\r")
+        return self.world.words()
+
+    def test_commands_options_choices_and_ids_are_completed(self):
+        shell = self.shell()
+        for typed, words in [("warren timel", ["timeline"]),
+                             ("warren fs on", ["fs", "one"]),
+                             ("warren fs one ls --rec", ["fs", "one", "ls", "--recursive"]),
+                             ("warren timeline one --status er", ["timeline", "one", "--status", "error"]),
+                             ("warren timeline one --status=er", ["timeline", "one", "--status=error"]),
+                             ("warren timeline --limit 5 tw", ["timeline", "--limit", "5", "two"]),
+                             ("warren sessions ren", ["sessions", "rename"]),
+                             ("agentfs fs on", ["fs", "one"])]:
+            with self.subTest(typed=typed):
+                self.assertEqual(self.completed(typed, shell), words)
+
+    def test_files_and_directories_are_completed_where_they_are_meant(self):
+        (self.world.base / "deep").mkdir()
+        (self.world.base / "deep" / "file.txt").write_text("")
+        shell = self.shell()
+        self.assertEqual(self.completed("warren fs one put deep/fi", shell), ["fs", "one", "put", "deep/file.txt"])
+        self.assertEqual(self.completed("warren -C de", shell)[1].rstrip("/"), "deep")
+        self.assertEqual(self.completed("warren fs deep/fi", shell), ["fs", "deep/file.txt"])
+
+    def test_ids_come_from_the_directory_given_with_C(self):
+        (self.world.base / "other").mkdir()
+        self.world.warren("-C", "other", "init", "elsewhere")
+        self.assertEqual(self.completed("warren -C other diff els"), ["-C", "other", "diff", "elsewhere"])
+
+    def test_sessions_are_offered_where_an_agent_or_a_session_is_named(self):
+        self.world.session("my-fix")
+        shell = self.shell()
+        self.assertEqual(self.completed("warren diff my", shell), ["diff", "my-fix"])
+        self.assertEqual(self.completed("warren sessions delete my", shell), ["sessions", "delete", "my-fix"])
+        self.assertEqual(self.completed("warren run --session my", shell), ["run", "--session", "my-fix"])
+
+    def test_no_name_on_disk_is_run_or_offered_unless_it_is_an_id(self):
+        for name in HOSTILE:
+            if "/" not in name:
+                shutil.copy(self.world.base / ".agentfs" / "one.db", self.world.base / ".agentfs" / f"{name}.db")
+                self.world.session(name)
+        shell = self.shell()
+        for typed in ("warren diff ", "warren fs ", "agentfs fs ", "warren sessions delete ", "warren run --session "):
+            with self.subTest(typed=typed):
+                shell.type(typed + "\t\t")
+                if typed.split()[1] in ("diff", "fs"):
+                    shell.expect("one")
+                shell.type("\x15echo NE''XT\r")  # Control-U: clears the line
+                seen = shell.expect("NEXT")
+                self.assertNotIn("EVIL", seen)
+                self.assertNotIn("touch", seen)
+                self.assertNotIn("force", seen)
+                self.assertEqual(self.world.ran(), [])
+        self.assertEqual(self.completed("warren diff on", shell), ["diff", "one"])
+        self.assertEqual(self.world.ran(), [])
+
+    def test_a_file_with_a_hostile_name_is_inserted_quoted(self):
+        for number, name in enumerate(["$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "two words", "*", "-rf", "a'b\"c"]):
+            folder = self.world.base / f"d{number}"
+            folder.mkdir()
+            (folder / name).write_text("")
+            with self.subTest(name=name):
+                self.assertEqual(self.completed(f"warren fs one put d{number}/"), ["fs", "one", "put", f"d{number}/{name}"])
+                self.assertEqual(self.world.ran(), [])
+
+    def test_what_is_typed_is_not_run_before_it_is_entered(self):
+        shell = self.shell()
+        for typed in ("warren fs $(touch PWNED) l", "warren -C $(touch PWNED) diff o", "warren fs `touch PWNED` --re"):
+            shell.type(typed + "\t\t")
+            shell.type("\x15echo NE''XT\r")
+            shell.expect("NEXT")
+            self.assertEqual(self.world.ran(), [])
+
+
+class Bash(Completing, unittest.TestCase):
+    SHELL = ["bash", "--norc", "--noprofile", "-i"]
+    ENVIRONMENT = {}
+    PREPARE = ["bind 'set bell-style none'; bind 'set show-all-if-ambiguous on'",
+               "source <(warren completions bash); source <(agentfs completions bash)"]
+
+    def test_after_a_redirection_files_are_completed(self):
+        (self.world.base / "target.txt").write_text("")
+        self.assertEqual(self.completed("warren diff one > targ"), ["diff", "one"])
+        self.assertFalse((self.world.base / "targ").exists())
+
+
+class Zsh(Completing, unittest.TestCase):
+    SHELL = ["zsh", "-f", "-i"]
+    ENVIRONMENT = {}
+    PREPARE = ["unsetopt beep prompt_cr prompt_sp; autoload -Uz compinit && compinit -u -D",
+               "source <(warren completions zsh); source <(agentfs completions zsh)"]
+
+
+class Fish(Completing, unittest.TestCase):
+    SHELL = ["fish", "--no-config", "-i"]
+    ENVIRONMENT = {}
+    PREPARE = ["warren completions fish | source; agentfs completions fish | source"]
+
+
+if __name__ == "__main__":
+    unittest.main()
