@@ -17,6 +17,8 @@ namespace warren {
 // is gone still has its state and its trail.
 struct Agent::Overlay {
   std::string base_path;
+  std::optional<BaseNote> note;
+  std::vector<std::string> hidden;  // in the base
   std::unique_ptr<OverlayRows> rows;
   std::unique_ptr<HostFs> base;
   std::unique_ptr<OverlayFs> merged;
@@ -38,6 +40,18 @@ std::vector<std::string> folders_to_hide(const std::string& agent_path) {
 }
 
 }  // namespace
+
+// Relative to the base; those outside it do not matter.
+std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vector<std::string> paths) {
+  if (overlay.note) paths.insert(paths.end(), overlay.note->hidden.begin(), overlay.note->hidden.end());
+  std::string above = overlay.base_path == "/" ? "" : overlay.base_path;
+  std::vector<std::string> inside;
+  for (const std::string& path : paths) {
+    bool is_inside = path.size() > above.size() + 1 && path.starts_with(above) && path[above.size()] == '/';
+    if (is_inside) inside.push_back(path.substr(above.size()));
+  }
+  return inside;
+}
 
 Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)) {}
 Agent::~Agent() = default;
@@ -65,8 +79,16 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
 }
 
 Status Agent::open_base(const std::string& base_path, std::vector<std::string> hidden) {
+  if (!base_path.starts_with('/') || base_path.find('\0') != base_path.npos) {
+    return Error(
+        Code::kCorrupt,
+        fmt::format("{} names the base {}, which is not an absolute path", quote(store_->path()), quote(base_path)),
+        "it was not made by Warren; commands that need no base, such as `warren kv`, still work");
+  }
   auto overlay = std::make_unique<Overlay>();
   overlay->base_path = base_path;
+  if (store_->path() != kMemoryAgent) overlay->note = WARREN_TRY(find_base_note(store_->path()));
+  overlay->hidden = hidden_in_base(*overlay, folders_to_hide(store_->path()));
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
   for (std::string& folder : folders_to_hide(store_->path())) hidden.push_back(std::move(folder));
   Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden)});
@@ -89,7 +111,8 @@ FileSystem& Agent::fs() {
 
 std::optional<AgentOverlay> Agent::overlay() {
   if (!overlay_) return std::nullopt;
-  return AgentOverlay{*overlay_->rows, *overlay_->base, *overlay_->merged, overlay_->base_path};
+  return AgentOverlay{*overlay_->rows, *overlay_->base, *overlay_->merged, overlay_->base_path,
+                      store_->path(),  overlay_->note,  overlay_->hidden};
 }
 
 }  // namespace warren

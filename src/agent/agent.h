@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/base_note.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -37,6 +38,9 @@ struct AgentOverlay {
   FileSystem& base;              // the host directory, read-only
   FileSystem& merged;            // the same as Agent::fs()
   const std::string& base_path;  // absolute
+  const std::string& agent_path;
+  const std::optional<BaseNote>& note;     // ours about this file; nullopt for a file from elsewhere
+  const std::vector<std::string>& hidden;  // paths in the base that were hidden from the agent: "/a/secret"
 };
 
 // Thread-safe like its store. The clock outlives it.
@@ -61,6 +65,7 @@ class Agent {
  private:
   struct Overlay;
   explicit Agent(std::unique_ptr<Store> store);
+  static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, std::vector<std::string> hidden);
 
   std::unique_ptr<Store> store_;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "os/error.h"
@@ -31,11 +32,6 @@ Status remove_companions(const std::string& path) {
   return Ok{};
 }
 
-Status remove_agent_files(const std::string& path) {
-  WARREN_TRY(remove_host_file(path));
-  return remove_companions(path);
-}
-
 Status check_chunk_bytes(std::uint32_t bytes) {
   if (bytes >= limits::kChunkBytesMin && bytes <= limits::kChunkBytesMax) return Ok{};
   return Error(Code::kInvalid, fmt::format("the chunk size cannot be {} bytes", bytes),
@@ -51,26 +47,39 @@ Result<std::string> check_base(const std::string& base) {
   return canonical_host_path(base);
 }
 
-Status fill_agent(const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
-  auto store =
-      WARREN_TRY(Store::open(agent.path, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
-  if (!agent.base) return Ok{};
-  return make_overlay(*store, *agent.base);
+// Creates the agent in a file beside its place.
+Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
+  if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
+  return store->database().empty_log();  // the log has the draft's name
 }
 
-// The -wal file exists as long as any process has the agent open; ours goes away when we close it.
+// Whether any process has the database open: each one holds a shared lock on this byte of its -shm file. A -wal file
+// alone may also be left by a process that was killed.
+Result<bool> is_open_somewhere(const std::string& path) {
+  constexpr off_t kSharedByte = 128;  // WAL_DMS of SQLite
+  std::string index = path + "-shm";
+  Fd fd(::open(index.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.is_open() && errno == ENOENT) return false;
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(index)));
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = kSharedByte;
+  range.l_len = 1;
+  if (::fcntl(fd.get(), F_OFD_GETLK, &range) != 0) return system_error(errno, fmt::format("lock {}", quote(index)));
+  return range.l_type != F_UNLCK;
+}
+
+// Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
   Result<std::unique_ptr<Store>> store = Store::open(path, {}, clock);
-  if (!store.ok()) {
-    if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
-    return Ok{};  // too damaged to open, which is a reason to restore it
-  }
-  std::move(store).take_value().reset();
-  if (WARREN_TRY(find_host_file(path + "-wal"))) {
-    return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
-                 "stop that process, then try again");
-  }
-  return Ok{};
+  // One that is too damaged to open may be replaced: that is what it is good for.
+  if (store.ok()) std::move(store).take_value().reset();
+  else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
+  if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
+  return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
+               "stop that process, then try again");
 }
 
 Status check_backup(const std::string& file, Clock& clock) {
@@ -90,7 +99,15 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
   if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), flags) != 0) {
     return system_error(errno, fmt::format("rename {} to {}", quote(draft), quote(path)));
   }
-  return sync_host_dir(std::string(directory_of(path)));
+  return sync_host_dir(std::string(directory_of(path)))
+      .within(fmt::format("{} is in place, but may not survive a power failure", quote(path)));
+}
+
+// For --force: an agent of another schema, or no agent at all, may be replaced too.
+Status check_replaceable(const std::string& path, Clock& clock) {
+  Status checked = check_not_open(path, clock);
+  if (!checked.ok() && checked.error().code() == Code::kBusy) return checked;
+  return Ok{};
 }
 
 }  // namespace
@@ -107,13 +124,17 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
       return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(agent.id), quote(agent.path)),
                    "--force replaces it and deletes everything in it");
     }
-    WARREN_TRY(remove_agent_files(agent.path));
+    WARREN_TRY(check_replaceable(agent.path, clock));
   }
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  Status filled = fill_agent(agent, options, clock);
+  std::string draft = fmt::format("{}.new-{}", agent.path, ::getpid());
+  Status filled = fill_agent(draft, agent, options, clock);
+  if (filled.ok() && agent.base) put_base_note(draft, *agent.base).ignore("without it, the first apply asks");
+  if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
   if (!filled.ok()) {
-    if (filled.error().code() != Code::kExists) {
-      remove_agent_files(agent.path).ignore("the first error is the one to report");
+    remove_base_note(draft).ignore("it is for a file that does not exist");
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      remove_host_file(draft + suffix).ignore("the first error is the one to report");
     }
     return std::move(filled).take_error();
   }
@@ -124,7 +145,8 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
                                   Clock& clock) {
   WARREN_TRY(check_backup(file, clock));
   Result<std::string> there = locate_agent(id_or_path);
-  if (!there.ok() && !is_agent_id(id_or_path)) return there;
+  bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
+  if (is_unclear) return there;
   std::string path = there.ok() ? *there : path_of_agent(id_or_path);
   if (path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
   if (there.ok()) {

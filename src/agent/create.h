@@ -16,7 +16,7 @@ enum class Replace { kNo, kYes };
 
 struct CreateOptions {
   std::optional<std::string> id;    // default: agent-<Unix time>
-  Replace replace = Replace::kNo;   // kYes: removes the existing agent's files first, and no others
+  Replace replace = Replace::kNo;   // kYes: replaces the existing agent once the new one is complete
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
 };
@@ -28,7 +28,8 @@ struct CreatedAgent {
 };
 
 // Creates an agent in ./.agentfs, and that folder if it is missing. Fails with kExists, kInvalid (id, chunk size),
-// kNotFound or kNotDirectory (base). After a failure no partial agent remains.
+// kNotFound or kNotDirectory (base), kBusy if the agent to be replaced is open. After a failure no partial agent
+// remains, and an existing one is unchanged. Notes that the user agreed to the base (agent/base_note.h).
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock);
 
 // Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An

@@ -32,7 +32,26 @@ std::string missing_hint(std::string_view id) {
   return fmt::format("{}{}agents here: {}", start, start.empty() ? "" : "; ", agents);
 }
 
+Error is_ambiguous(const std::string& id, const std::string& file, const std::string& session) {
+  return {
+      Code::kConflict,
+      fmt::format("{} is ambiguous: there is the file {}, and the session {}", quote(id), quote(file), quote(session)),
+      fmt::format("write `{}{}` for the session, or `./{}` for the file", kSessionPrefix, id, file)};
+}
+
+Result<std::string> locate_session(std::string_view id) {
+  WARREN_TRY(check_agent_id(id));
+  std::optional<std::string> file = WARREN_TRY(find_session_file(id));
+  if (file) return *std::move(file);
+  return Error(Code::kNotFound, fmt::format("no session {}", quote(id)), "`warren sessions` lists them");
+}
+
 }  // namespace
+
+std::string_view session_id_of(std::string_view id) {
+  if (id.starts_with(kSessionPrefix)) id.remove_prefix(kSessionPrefix.size());
+  return id;
+}
 
 bool is_agent_id(std::string_view id) {
   auto allowed = [](char c) {
@@ -53,12 +72,15 @@ std::string path_of_agent(std::string_view id) { return fmt::format("{}/{}{}", k
 Result<std::string> locate_agent(std::string_view id_or_path) {
   std::string text(id_or_path);
   if (id_or_path == kMemoryAgent) return text;
-  if (is_agent_id(id_or_path)) {
-    std::string path = path_of_agent(id_or_path);
-    if (WARREN_TRY(find_host_file(path))) return path;
-  }
-  if (text.find('\0') == text.npos && WARREN_TRY(is_host_file(text))) return text;
-  if (std::optional<std::string> session = WARREN_TRY(find_session_file(id_or_path))) return *session;
+  if (id_or_path.starts_with(kSessionPrefix)) return locate_session(session_id_of(id_or_path));
+  std::optional<std::string> file;
+  if (is_agent_id(id_or_path) && WARREN_TRY(find_host_file(path_of_agent(id_or_path))))
+    file = path_of_agent(id_or_path);
+  else if (text.find('\0') == text.npos && WARREN_TRY(is_host_file(text))) file = text;
+  std::optional<std::string> session = WARREN_TRY(find_session_file(id_or_path));
+  if (file && session) return is_ambiguous(text, *file, *session);
+  if (file) return *std::move(file);
+  if (session) return *std::move(session);
   std::optional<struct stat> there = WARREN_TRY(find_host_file(text));
   if (there && S_ISDIR(there->st_mode)) {
     return Error(Code::kIsDirectory, fmt::format("{} is a directory, not an agent file", quote(text)),

@@ -20,9 +20,15 @@ Status check_agent_id(std::string_view id);
 
 std::string path_of_agent(std::string_view id);  // ".agentfs/<id>.db"
 
-// Returns the first match of: ":memory:" itself; an id whose file is in ./.agentfs; the path of a file; the id of a
-// `warren run` session (agent/sessions.h). Otherwise kNotFound, or kIsDirectory for a directory; the hint lists the
-// agents that exist.
+// A session whatever else has its name: "session:fix".
+inline constexpr std::string_view kSessionPrefix = "session:";
+// The id without that prefix, for commands that take only sessions.
+std::string_view session_id_of(std::string_view id);
+
+// Returns the first match of: ":memory:" itself; "session:ID"; an id whose file is in ./.agentfs; the path of a file;
+// the id of a `warren run` session (agent/sessions.h). kConflict if a session and a file have the name: whoever can
+// create files here must not decide which one a command means. Otherwise kNotFound, or kIsDirectory for a directory;
+// the hint lists the agents that exist.
 Result<std::string> locate_agent(std::string_view id_or_path);
 
 // The ids in ./.agentfs, sorted. Empty if the folder does not exist.

@@ -43,6 +43,24 @@ TEST_F(LocateTest, AnIdTakesPrecedenceOverAFileOfThatName) {
   EXPECT_EQ(*locate_agent("./one"), "./one");
 }
 
+TEST_F(LocateTest, ASessionAndAFileOfOneNameAreRefused) {
+  ::setenv("HOME", (dir_.path() + "/home").c_str(), 1);
+  make_file("home/.agentfs/run/fix/delta.db");
+  EXPECT_EQ(*locate_agent("fix"), dir_.path() + "/home/.agentfs/run/fix/delta.db");
+  for (const char* file : {".agentfs/fix.db", "fix"}) {
+    make_file(file);
+    Result<std::string> found = locate_agent("fix");
+    ASSERT_EQ(error_of(found), Code::kConflict);
+    EXPECT_NE(found.error().message().find(file), std::string::npos);
+    EXPECT_NE(found.error().message().find("run/fix/delta.db"), std::string::npos);
+    EXPECT_EQ(*locate_agent("session:fix"), dir_.path() + "/home/.agentfs/run/fix/delta.db");
+    EXPECT_EQ(*locate_agent("./" + std::string(file)), "./" + std::string(file));
+    std::filesystem::remove(file);
+  }
+  EXPECT_EQ(error_of(locate_agent("session:none")), Code::kNotFound);
+  EXPECT_EQ(error_of(locate_agent("session:../fix")), Code::kInvalid);
+}
+
 TEST_F(LocateTest, MemoryIsItself) { EXPECT_EQ(*locate_agent(":memory:"), ":memory:"); }
 
 TEST_F(LocateTest, AMissingAgentIsNotFoundAndTheHintNamesExistingOnes) {

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -268,6 +269,7 @@ Status SessionDir::remove() const {
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
   WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
+  WARREN_TRY(remove_base_note(file()));
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));

@@ -54,6 +54,10 @@ inline constexpr std::uint64_t kCountedEntries = 256;
 inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kAncestorBytes = std::uint64_t{256} << 10;
 
+// What applies replaced is kept for `warren undo`: at most so much of all applies together, and so long.
+inline constexpr std::uint64_t kUndoBytes = std::uint64_t{1} << 30;
+inline constexpr std::int64_t kUndoSeconds = std::int64_t{30} * 24 * 3600;
+
 // Rows of wr_journal kept; a reader that is further behind starts over.
 inline constexpr std::int64_t kJournalRows = 65'536;
 

@@ -14,7 +14,9 @@
 #include "changes/intent.h"
 #include "changes/link_counts.h"
 #include "changes/perform.h"
+#include "changes/permission.h"
 #include "changes/staging.h"
+#include "changes/undo.h"
 #include "changes/upper_edit.h"
 #include "os/host_files.h"
 #include "store/apply_log.h"
@@ -152,6 +154,7 @@ class Dropper {
     bool is_same =
         node->node.size == change.size && node->node.mtime == change.mtime && node->node.ctime == change.ctime;
     if (!is_same) return keep(*node);
+    if (change.is_partial) return record_origin(*node);  // what was left out is still a change
     WARREN_TRY(edit_.remove(change.path));
     bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other base name shows it
     bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node->node.inode).ok();
@@ -194,11 +197,20 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   return dropper.take_changed();
 }
 
-// The end of an apply that was finished or completely rolled back: nothing in the staging directory is needed. The
-// record goes last; if something fails, it stays, and the next apply tries again.
-Status clean_up(HostTree& base, const ApplyRecord& record) {
+// The end of an apply that was finished or completely rolled back. What a finished one replaced is kept for undo; then
+// nothing in the staging directory is needed. The record goes last; if something fails, it stays, and the next apply
+// tries again. Returns why the apply cannot be undone, if it cannot.
+Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const ApplyRecord& record) {
+  std::optional<std::string> note;
+  if (record.state == ApplyState::kPerformed) {
+    Result<std::optional<std::string>> kept = keep_for_undo(base, record, agent.store().clock().now().seconds);
+    if (kept.ok()) note = *kept;
+    else
+      note = fmt::format("what was replaced could not be kept, so this cannot be undone: {}", kept.error().message());
+  }
   WARREN_TRY(Staging::remove(base, record).within("clean up after the apply"));
-  return remove_record(record);
+  WARREN_TRY(remove_record(record));
+  return note;
 }
 
 // Rolls back what was performed. From now on, whatever could not be restored is kept.
@@ -208,7 +220,7 @@ Result<std::vector<std::string>> give_up(Agent& agent, HostTree& base, ApplyReco
   record.state = ApplyState::kRolledBack;
   WARREN_TRY(put_record(record));
   WARREN_TRY(remove_apply_intent(agent.store()));
-  if (left.empty()) clean_up(base, record).ignore("the next apply removes it");
+  if (left.empty()) clean_up(agent, base, record).ignore("the next apply removes it");
   return left;
 }
 
@@ -266,7 +278,7 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
     WARREN_TRY(remove_apply_intent(agent.store()));
     recovery.reason = "it had been undone already";
     recovery.left = record.left;
-    if (record.left.empty()) WARREN_TRY(clean_up(base, record));
+    if (record.left.empty()) WARREN_TRY(clean_up(agent, base, record));
     return recovery;
   }
   WARREN_TRY(check_mounted(base, *record.intent));
@@ -276,7 +288,7 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
   if (done.ok()) {
     recovery.is_finished = true;
     WARREN_TRY(drop_applied(agent, overlay, *record.intent));
-    clean_up(base, record).ignore("the next apply removes it");
+    clean_up(agent, base, record).ignore("the next apply removes it");
   } else {
     recovery.reason = done.error().message();
     recovery.left = WARREN_TRY(give_up(agent, base, record));
@@ -293,12 +305,15 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   WARREN_TRY(base->lock());
   if (WARREN_TRY(is_interrupted(agent)))
     return Error(Code::kBusy, "an apply of this agent was interrupted", "`warren apply --recover` finishes it");
+  WARREN_TRY(check_targets(*overlay, changes));
   ApplyRecord record = WARREN_TRY(new_record(agent.store(), overlay->base_path));
+  record.undo = options.undo;
+  record.label = options.label;
   WARREN_TRY(put_record(record));
-  Stager stager(*overlay, *base, options.set_id);
+  Stager stager(*overlay, *base, options.privileged);
   Status prepared = prepare_apply(agent, *base, stager, changes, options, record);
   if (!prepared.ok()) {  // nothing in the base has moved
-    clean_up(*base, record).ignore("the next apply removes it");
+    clean_up(agent, *base, record).ignore("the next apply removes it");
     return std::move(prepared).take_error();
   }
   Status done = perform_and_record(*base, record);
@@ -307,21 +322,26 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   ApplyReport report;
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));
   report.notes = stager.notes();
-  Status cleaned = clean_up(*base, record);
+  Result<std::optional<std::string>> cleaned = clean_up(agent, *base, record);
   if (!cleaned.ok()) report.notes.push_back(cleaned.error().message());
+  else if (*cleaned) report.notes.push_back(**cleaned);
+  report.can_be_undone = cleaned.ok() && !*cleaned && options.undo.bytes_max > 0 && options.undo.seconds > 0;
   return report;
 }
 
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const ApplyOptions& options) {
+  WARREN_TRY(check_targets(overlay, changes));
   auto base = WARREN_TRY(HostTree::open(overlay.base_path));
   Staging staging = WARREN_TRY(Staging::dry_run(*base));
-  Stager stager(overlay, *base, options.set_id);
+  Stager stager(overlay, *base, options.privileged);
   return Planner(*base, stager, staging).rehearse(changes, options.contents);
 }
 
 Result<bool> is_interrupted(Agent& agent) {
-  if (!agent.overlay()) return false;
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay) return false;
+  if (WARREN_TRY(is_undo_interrupted(overlay->base_path))) return true;
   std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
   if (!name) return false;
   std::vector<ApplyRecord> records = WARREN_TRY(list_records(agent.store()));
@@ -349,11 +369,12 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
                    fmt::format("if that was another agent, look at {} there, then remove {}", quote(record.staging),
                                quote(path)));
     }
+    WARREN_TRY(check_same_base(record));
     bool is_under_way = record.intent && name == record.staging;
     if (is_under_way) {
       recovery = WARREN_TRY(recover_record(agent, *overlay, *base, record));
     } else if (is_over(record)) {
-      WARREN_TRY(clean_up(*base, record));
+      WARREN_TRY(clean_up(agent, *base, record));
     } else {
       return Error(Code::kConflict,
                    fmt::format("an apply to {} was interrupted, and this agent file does not know of it: it was "
@@ -370,10 +391,10 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
 }
 
 Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                                  const std::string& dir, SetId set_id) {
+                                                  const std::string& dir, PrivilegedPaths privileged) {
   WARREN_TRY(make_host_dirs(dir, 0755));
   auto target = WARREN_TRY(HostTree::open(dir));
-  Stager stager(overlay, *target, set_id);
+  Stager stager(overlay, *target, std::move(privileged));
   for (const TreeChange& change : changes) {
     bool leaves = change.kind == TreeChangeKind::kDeleted || change.kind == TreeChangeKind::kRenamed;
     if (leaves) WARREN_TRY(target->remove_tree(change.base_path));

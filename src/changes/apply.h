@@ -11,19 +11,23 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "changes/apply_record.h"
 #include "changes/changes.h"
 #include "changes/plan.h"
 
 namespace warren {
 
 struct ApplyOptions {
-  SetId set_id = SetId::kDrop;
+  PrivilegedPaths privileged;
   MergedContents contents;
+  UndoLimits undo;
+  std::string label;  // the agent as the user should name it to undo this
 };
 
 struct ApplyReport {
   std::vector<std::string> notes;          // properties that could not be kept exactly
   std::vector<std::string> changed_since;  // paths that the agent changed during the apply: still changes of the agent
+  bool can_be_undone = false;
 };
 
 // `changes` must be complete and in order (Selection). Does not look for conflicts. On failure the base is as it was.
@@ -53,6 +57,6 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent);
 // Writes the changed nodes below a host directory, as they are in the merged tree, and removes deleted and renamed
 // paths there. Nothing else changes. Returns notes.
 Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                                  const std::string& dir, SetId set_id);
+                                                  const std::string& dir, PrivilegedPaths privileged);
 
 }  // namespace warren

@@ -10,11 +10,24 @@
 #include <string>
 #include <vector>
 
+#include "agent/base_note.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "changes/intent.h"
 #include "store/store.h"
 
 namespace warren {
+
+// An apply, or the undoing of one (changes/undo.h), which needs nothing from the agent file.
+enum class RecordKind { kApply, kUndo };
+
+// How much of what an apply replaces is kept for undoing it, and how long.
+struct UndoLimits {
+  std::uint64_t bytes_max = limits::kUndoBytes;  // of all kept applies together; 0: nothing is kept
+  std::int64_t seconds = limits::kUndoSeconds;
+
+  bool operator==(const UndoLimits&) const = default;
+};
 
 // How far the apply came. While it is being performed, the staging directory holds the only copies of what it replaces.
 enum class ApplyState { kStaged, kPerforming, kPerformed, kRolledBack };
@@ -22,7 +35,8 @@ enum class ApplyState { kStaged, kPerforming, kPerformed, kRolledBack };
 struct ApplyRecord {
   std::string staging;  // name of the staging directory, random; also the name of the record
   std::string base;     // absolute
-  std::string agent;    // path of the agent file
+  HostIdentity base_node;
+  std::string agent;  // path of the agent file
   std::uint64_t device = 0;
   std::uint64_t inode = 0;       // of the agent file
   std::optional<Intent> intent;  // once everything is staged
@@ -30,6 +44,11 @@ struct ApplyRecord {
   // The apply was rolled back, but these could not be restored: the old nodes are in the staging directory, and only
   // the user removes it.
   std::vector<std::string> left;
+  RecordKind kind = RecordKind::kApply;
+  std::string label;            // the agent as the user named it
+  std::int64_t started_us = 0;  // Unix microseconds
+  UndoLimits undo;
+  std::string undoes;  // kUndo: the name of the kept apply
 
   bool operator==(const ApplyRecord&) const = default;
 };
@@ -39,6 +58,7 @@ Result<ApplyRecord> decode_record(std::string_view bytes);  // kCorrupt
 
 // A new one for this agent, not stored yet. kUnsupported for an agent without a file.
 Result<ApplyRecord> new_record(Store& store, const std::string& base);
+std::string new_staging_name();
 
 Status put_record(const ApplyRecord& record);  // durable; replaces one with the same name
 Status remove_record(const ApplyRecord& record);
@@ -48,6 +68,12 @@ inline bool is_over(const ApplyRecord& record) {
 }
 
 Result<std::string> path_of_record(const ApplyRecord& record);
+// Whether the directory at record.base is the one that the record was made for.
+Status check_same_base(const ApplyRecord& record);
+
+// All of them, of every agent; damaged ones are left out.
+Result<std::vector<ApplyRecord>> list_all_records();
+
 // Those of this agent file, found by its path or its inode. A damaged record is an error only if it is the one that the
 // agent file names.
 Result<std::vector<ApplyRecord>> list_records(Store& store);

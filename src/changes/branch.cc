@@ -1,8 +1,13 @@
 #include "changes/branch.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -13,34 +18,64 @@
 #include "base/path.h"
 #include "changes/conflicts.h"
 #include "changes/patch.h"
-#include "fs/file.h"
+#include "changes/stage.h"
 #include "fs/path_ops.h"
 #include "os/capture.h"
 #include "os/error.h"
+#include "os/host_files.h"
+#include "os/host_tree.h"
 #include "text/git_patch.h"
 #include "text/merge3.h"
 
 namespace warren {
 namespace {
 
+// Runs git without anything that the repository's settings would make it run, except content filters.
 class Git {
  public:
-  explicit Git(const std::string& dir) : dir_(dir) {}
+  explicit Git(std::string dir) : dir_(std::move(dir)) {}
 
-  Result<Captured> run(std::vector<std::string> words, int input = -1) {
-    words.insert(words.begin(), "git");
-    Result<Captured> done = run_captured(words, dir_, input);
+  // From now on, commands use this work tree and index instead of the repository's own.
+  void use(std::string git_dir, std::string work_tree, std::string index) {
+    dir_ = work_tree;
+    git_dir_ = std::move(git_dir);
+    index_ = std::move(index);
+  }
+  void set_author(std::string name, std::string email) { author_ = {std::move(name), std::move(email)}; }
+
+  Result<Captured> run(const std::vector<std::string>& words, int input = -1) {
+    std::vector<std::string> all{"git"};
+    if (!index_.empty()) all = {"env", "GIT_INDEX_FILE=" + index_};
+    if (!author_.first.empty()) {
+      all.push_back("GIT_AUTHOR_NAME=" + author_.first);
+      all.push_back("GIT_AUTHOR_EMAIL=" + author_.second);
+    }
+    if (!index_.empty()) all.insert(all.end(), {"git", "--git-dir=" + git_dir_, "--work-tree=" + dir_});
+    for (const char* setting : {"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.safecrlf=false",
+                                "core.fileMode=true", "core.symlinks=true", "core.splitIndex=false"}) {
+      all.insert(all.end(), {"-c", setting});
+    }
+    all.insert(all.end(), words.begin(), words.end());
+    Result<Captured> done = run_captured(all, dir_, input);
     if (!done.ok() && done.error().code() == Code::kNotFound)
       return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
     return done;
   }
 
-  Result<std::string> ask(const std::vector<std::string>& words) {
-    Captured done = WARREN_TRY(run(words));
+  // What git printed, without the newline that it adds: the answer may be a path.
+  Result<std::string> ask(const std::vector<std::string>& words, int input = -1) {
+    Captured done = WARREN_TRY(run(words, input));
     if (done.status != 0)
       return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors, kWhitespace)));
-    if (done.output.ends_with('\n')) done.output.pop_back();  // only what git adds: the answer may be a path
+    if (done.output.ends_with('\n')) done.output.pop_back();
     return std::move(done.output);
+  }
+
+  Result<std::string> ask_with(const std::vector<std::string>& words, std::string_view input) {
+    Fd file = WARREN_TRY(open_scratch_file());
+    WARREN_TRY(write_all(file.get(), as_bytes(input)));
+    if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
+    return ask(words, file.get());
   }
 
   Result<bool> succeeds(const std::vector<std::string>& words) {
@@ -50,114 +85,234 @@ class Git {
 
  private:
   std::string dir_;
+  std::string git_dir_;
+  std::string index_;
+  std::pair<std::string, std::string> author_;
+};
+
+// A private directory for the files to be committed and a temporary index. Removed by the destructor.
+class ScratchDir {
+ public:
+  static Result<ScratchDir> make() {
+    const char* dir = std::getenv("TMPDIR");
+    std::string path = std::string(dir != nullptr && dir[0] == '/' ? dir : "/tmp") + "/warren-branch-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create a temporary directory");
+    return ScratchDir(std::move(path));
+  }
+  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ScratchDir& operator=(ScratchDir&&) = delete;
+  ~ScratchDir() {
+    if (path_.empty()) return;
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchDir(std::string path) : path_(std::move(path)) {}
+  std::string path_;
 };
 
 bool is_in_git_dir(std::string_view path) { return path.find("/.git/") != path.npos || path.ends_with("/.git"); }
 
-// The input of `git fast-import`.
-class Stream {
+// The commit that becomes the parent. Against the one at the agent's start git itself merges newer work, or reports a
+// conflict; against a later one, a file of which it has another version than the agent saw is merged here, or refused.
+struct Parent {
+  std::string commit;  // "" in a repository without commits
+  bool is_start = false;
+};
+
+// One commit of an agent's changes.
+class BranchCommit {
  public:
-  Stream(const AgentOverlay& overlay, int fd, std::string prefix)
-      : overlay_(overlay), fd_(fd), prefix_(std::move(prefix)) {}
+  BranchCommit(const AgentOverlay& overlay, const std::vector<ChangedFile>& files) : overlay_(overlay), files_(files) {}
 
-  Status text(std::string_view text) { return write_all(fd_, as_bytes(text)); }
+  // Asks the repository what is needed for every attempt.
+  Status prepare(Git& git) {
+    top_ = WARREN_TRY(git.ask({"rev-parse", "--show-toplevel"}));
+    git_dir_ = WARREN_TRY(git.ask({"rev-parse", "--absolute-git-dir"}));
+    prefix_ = WARREN_TRY(git.ask({"rev-parse", "--show-prefix"}));
+    std::string who = WARREN_TRY(git.ask({"var", "GIT_COMMITTER_IDENT"}));
+    std::size_t open = who.rfind(" <");
+    std::size_t close = who.rfind('>');
+    if (open == who.npos || close == who.npos) return Error(Code::kInvalid, "git does not know who you are");
+    author_ = {who.substr(0, open), who.substr(open + 2, close - open - 2)};
+    WARREN_TRY(list_ignored(git));
+    return hash_seen();
+  }
 
-  Status remove(const std::string& path) { return text(fmt::format("D {}\n", name_of_path(path))); }
+  // Returns the commit's id. kConflict if the changes cannot be expressed against this parent.
+  Result<std::string> make(const Parent& parent) {
+    ScratchDir scratch = WARREN_TRY(ScratchDir::make());
+    std::string work = scratch.path() + "/work";
+    WARREN_TRY(make_host_dirs(work, 0700));
+    Git git(work);
+    git.use(git_dir_, work, scratch.path() + "/index");
+    git.set_author(author_.first, author_.second);
+    WARREN_TRY(load_parent(git, parent));
+    auto host = WARREN_TRY(HostTree::open(work));
+    std::string removed;
+    std::string written;
+    for (const ChangedFile& file : files_) {
+      bool is_removed = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
+      bool is_written = file.after && !is_in_git_dir(file.after->path) && !ignored_.contains(file.after->path);
+      if (!is_removed && !is_written) continue;
+      std::optional<std::string> content = WARREN_TRY(rebase(git, parent, file));
+      if (is_removed) removed += name_of(file.before->path) + '\0';
+      if (is_written) WARREN_TRY(write(*host, *file.after, content));
+      if (is_written) written += name_of(file.after->path) + '\0';
+    }
+    if (removed.empty() && written.empty())
+      return Error(Code::kInvalid, "nothing to commit: git ignores all of the changes or cannot store them");
+    // Removals first: files may have swapped names.
+    WARREN_TRY(git.ask_with({"update-index", "--force-remove", "-z", "--stdin"}, removed));
+    WARREN_TRY(git.ask_with({"update-index", "--add", "-z", "--stdin"}, written));
+    std::string tree = WARREN_TRY(git.ask({"write-tree"}));
+    std::vector<std::string> words{"commit-tree", tree, "-F", "-"};
+    if (!parent.commit.empty()) words.insert(words.end(), {"-p", parent.commit});
+    return git.ask_with(words, fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay_.base_path));
+  }
 
-  Status put(const ChangedFile::Side& file, const std::optional<std::string>& content) {
-    WARREN_TRY(text(fmt::format("M {:o} inline {}\n", git_mode(file.node.mode), name_of_path(file.path))));
-    if (content) return text(fmt::format("data {}\n{}\n", content->size(), *content));
+ private:
+  std::string name_of(const std::string& path) const { return prefix_ + path.substr(1); }
+
+  // The new files that git ignores.
+  Status list_ignored(Git& git) {
+    std::string names;
+    for (const ChangedFile& file : files_) {
+      if (file.after && !is_in_git_dir(file.after->path)) names += file.after->path.substr(1) + '\0';
+    }
+    Fd list = WARREN_TRY(open_scratch_file());
+    WARREN_TRY(write_all(list.get(), as_bytes(names)));
+    if (::lseek(list.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
+    Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, list.get()));
+    if (done.status > 1)
+      return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors, kWhitespace)));
+    std::string_view rest = done.output;
+    while (!rest.empty()) {
+      std::size_t end = rest.find('\0');
+      ignored_.insert("/" + std::string(rest.substr(0, end)));
+      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+    }
+    return Ok{};
+  }
+
+  // Git's ids of what the agent saw, of files that are still so in the base. By id, so that filters and the size of a
+  // file do not matter.
+  Status hash_seen() {
+    std::vector<const ChangedFile*> hashed;
+    std::string names;
+    for (const ChangedFile& file : files_) {
+      bool is_candidate =
+          file.change != nullptr && file.before && file.before->node.is_file() && !is_in_git_dir(file.before->path);
+      if (!is_candidate || !WARREN_TRY(is_as_agent_saw(overlay_, *file.change))) continue;
+      hashed.push_back(&file);
+      names += git_quote(prefix_, file.before->path.substr(1)) + '\n';
+    }
+    if (hashed.empty()) return Ok{};
+    Git git(top_);
+    std::string ids = WARREN_TRY(git.ask_with({"hash-object", "--stdin-paths"}, names));
+    std::string_view rest = ids;
+    for (const ChangedFile* file : hashed) {
+      std::size_t end = rest.find('\n');
+      seen_.emplace(file, rest.substr(0, end));
+      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+    }
+    return Ok{};
+  }
+
+  Status load_parent(Git& git, const Parent& parent) {
+    in_parent_.clear();
+    if (parent.commit.empty()) return Ok{};
+    WARREN_TRY(git.ask({"read-tree", parent.commit}));
+    std::string listed = WARREN_TRY(git.ask({"ls-tree", "-r", "-z", "--full-tree", parent.commit}));
+    std::string_view rest = listed;
+    while (!rest.empty()) {  // "100644 blob ID\tPATH\0"
+      std::string_view line = rest.substr(0, rest.find('\0'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      std::size_t tab = line.find('\t');
+      std::size_t id = line.find(" blob ");
+      if (tab == line.npos || id == line.npos || id > tab) continue;
+      in_parent_.emplace(line.substr(tab + 1), line.substr(id + 6, tab - id - 6));
+    }
+    return Ok{};
+  }
+
+  // Git's id of what the agent saw; nullopt if that is not known.
+  Result<std::optional<std::string>> find_seen_id(Git& git, const ChangedFile& file) {
+    auto known = seen_.find(&file);
+    if (known != seen_.end()) return std::optional(known->second);
+    std::optional<std::string> kept;
+    bool is_link = file.before->node.is_symlink();
+    if (is_link && WARREN_TRY(is_as_agent_saw(overlay_, *file.change)))
+      kept = WARREN_TRY(read_link(overlay_.base, file.before->path));
+    else if (!is_link) kept = WARREN_TRY(find_kept(overlay_, *file.change));
+    if (!kept) return kept;
+    std::vector<std::string> words{"hash-object", "--stdin"};
+    if (!is_link) words.push_back("--path=" + name_of(file.before->path));
+    else words.push_back("--no-filters");
+    return std::optional(WARREN_TRY(git.ask_with(words, *kept)));
+  }
+
+  // The content to commit so that the commit has the agent's change and nothing else; nullopt for the agent's whole
+  // content.
+  Result<std::optional<std::string>> rebase(Git& git, const Parent& parent, const ChangedFile& file) {
+    std::optional<std::string> whole;
+    if (file.change == nullptr || !file.before) return whole;
+    auto theirs_id = in_parent_.find(name_of(file.before->path));
+    if (theirs_id == in_parent_.end()) return whole;
+    std::optional<std::string> seen_id = WARREN_TRY(find_seen_id(git, file));
+    if (seen_id == theirs_id->second) return whole;
+    // Git compares with the parent: where others changed the file too, merging the branch shows that.
+    if (parent.is_start && (!file.after || !seen_id)) return whole;
+    std::string seen = WARREN_TRY(read_seen(overlay_, *file.change));
+    bool is_pair = file.after && file.after->node.is_file() && file.before->node.is_file() &&
+                   file.after->node.size <= limits::kPatchFileBytes;
+    Captured shown =
+        WARREN_TRY(git.run({"cat-file", "--filters", "--path=" + name_of(file.before->path), theirs_id->second}));
+    if (shown.status == 0 && shown.output == seen) return whole;
+    if (is_pair && shown.status == 0) {
+      std::string ours = WARREN_TRY(read_file(overlay_.merged, file.after->path));
+      if (ours == shown.output) return std::optional(std::move(ours));
+      bool is_text = !is_binary(seen) && !is_binary(ours) && !is_binary(shown.output);
+      Merged merged = is_text ? merge3(seen, ours, shown.output) : Merged{};
+      if (is_text && merged.is_clean()) return std::optional(std::move(merged.text));
+    }
+    return Error(Code::kConflict,
+                 fmt::format("{}: HEAD has another version than the agent saw, and the agent's change does not fit it",
+                             quote(file.path())),
+                 "commit or stash your own changes of it first, or leave it out by naming the others");
+  }
+
+  Status write(HostTree& host, const ChangedFile::Side& file, const std::optional<std::string>& content) {
+    std::string path = "/" + name_of(file.path);
+    for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
+      std::string dir = path.substr(0, end);
+      if (!WARREN_TRY(host.find(dir))) WARREN_TRY(host.make_dir(dir, 0700));
+    }
     if (file.node.is_symlink()) {
       std::string target = WARREN_TRY(read_link(overlay_.merged, file.path));
-      return text(fmt::format("data {}\n{}\n", target.size(), target));
+      return host.make_symlink(path, target);
     }
-    auto open = WARREN_TRY(File::open(overlay_.merged, file.path, {.follow = Follow::kNo}));
-    Attributes node = WARREN_TRY(open->attributes());
-    WARREN_TRY(text(fmt::format("data {}\n", node.size)));
-    std::string buffer(limits::kCopyBytes, '\0');
-    for (std::uint64_t at = 0; at < node.size;) {
-      std::size_t count = WARREN_TRY(open->read_at(at, as_mutable_bytes(buffer)));
-      count = static_cast<std::size_t>(std::min<std::uint64_t>(count, node.size - at));
-      if (count == 0) return Error(Code::kConflict, fmt::format("{} was changed while it was read", quote(file.path)));
-      WARREN_TRY(text(std::string_view(buffer).substr(0, count)));
-      at += count;
-    }
-    return text("\n");
+    Fd fd = WARREN_TRY(host.create_file(path));
+    if (content) WARREN_TRY(write_all(fd.get(), as_bytes(*content)));
+    else WARREN_TRY(Stager(overlay_, host, {}).write_content(file.path, fd.get()));
+    bool is_program = (file.node.mode & 0100U) != 0;
+    if (::fchmod(fd.get(), is_program ? 0700 : 0600) != 0) return system_error(errno, "set a mode");
+    return Ok{};
   }
-
- private:
-  std::string name_of_path(const std::string& path) const { return git_quote(prefix_, path.substr(1)); }
 
   const AgentOverlay& overlay_;
-  int fd_;
+  const std::vector<ChangedFile>& files_;
+  std::string top_;
+  std::string git_dir_;
   std::string prefix_;
+  std::pair<std::string, std::string> author_;
+  std::unordered_set<std::string> ignored_;
+  std::unordered_map<const ChangedFile*, std::string> seen_;  // → git's id
+  std::unordered_map<std::string, std::string> in_parent_;    // path in the repository → git's id
 };
-
-// Files of a commit.
-class CommitFiles {
- public:
-  CommitFiles(Git& git, std::string commit, std::string prefix)
-      : git_(git), commit_(std::move(commit)), prefix_(std::move(prefix)) {}
-
-  // nullopt if the commit does not have it.
-  Result<std::optional<std::string>> find(const std::string& path) {
-    if (commit_.empty()) return std::optional<std::string>();
-    Captured done =
-        WARREN_TRY(git_.run({"cat-file", "blob", fmt::format("{}:{}{}", commit_, prefix_, path.substr(1))}));
-    return done.status == 0 ? std::optional(std::move(done.output)) : std::optional<std::string>();
-  }
-
- private:
-  Git& git_;
-  std::string commit_;
-  std::string prefix_;
-};
-
-// The content to commit so that the commit contains the agent's change and nothing else; nullopt for the agent's whole
-// content. The commit's parent may differ from what the agent saw: somebody has committed since, or not yet.
-Result<std::optional<std::string>> rebase_file(const AgentOverlay& overlay, CommitFiles& parent,
-                                               const ChangedFile& file) {
-  std::optional<std::string> none;
-  if (file.change == nullptr || !file.before) return none;
-  std::optional<std::string> theirs = WARREN_TRY(parent.find(file.before->path));
-  if (!theirs) return none;
-  std::string seen = WARREN_TRY(read_seen(overlay, *file.change));
-  if (seen == *theirs) return none;
-  bool is_pair = file.after && file.after->node.is_file() && file.before->node.is_file() &&
-                 file.after->node.size <= limits::kPatchFileBytes;
-  if (is_pair) {
-    std::string ours = WARREN_TRY(read_file(overlay.merged, file.after->path));
-    if (ours == *theirs) return std::optional(std::move(ours));
-    bool is_text = !is_binary(seen) && !is_binary(ours) && !is_binary(*theirs);
-    Merged merged = is_text ? merge3(seen, ours, *theirs) : Merged{};
-    if (is_text && merged.is_clean()) return std::optional(std::move(merged.text));
-  }
-  return Error(Code::kConflict,
-               fmt::format("{}: HEAD has another version than the agent saw, and the agent's change does not fit it",
-                           quote(file.path())),
-               "commit or stash your own changes of it first, or leave it out by naming the others");
-}
-
-// The new files that git ignores.
-Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<ChangedFile>& files) {
-  Fd list = WARREN_TRY(open_scratch_file());
-  for (const ChangedFile& file : files) {
-    if (!file.after || is_in_git_dir(file.after->path)) continue;
-    WARREN_TRY(write_all(list.get(), as_bytes(file.after->path.substr(1) + '\0')));
-  }
-  if (::lseek(list.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
-  Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, list.get()));
-  if (done.status > 1)
-    return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors, kWhitespace)));
-  std::unordered_set<std::string> ignored;
-  std::string_view rest = done.output;
-  while (!rest.empty()) {
-    std::size_t end = rest.find('\0');
-    ignored.insert("/" + std::string(rest.substr(0, end)));
-    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-  }
-  return ignored;
-}
 
 Status check_branch(Git& git, const std::string& branch) {
   bool is_inside = WARREN_TRY(git.succeeds({"rev-parse", "--is-inside-work-tree"}));
@@ -170,45 +325,34 @@ Status check_branch(Git& git, const std::string& branch) {
   return Ok{};
 }
 
+// HEAD when the agent was made, if that is a commit of this repository, then HEAD.
+Result<std::vector<Parent>> list_parents(Git& git, const AgentOverlay& overlay) {
+  std::vector<Parent> parents;
+  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
+  std::string now(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+  std::string start = overlay.note ? overlay.note->commit : "";
+  if (!start.empty() && WARREN_TRY(git.succeeds({"cat-file", "-e", start + "^{commit}"})))
+    parents.push_back({start, true});
+  if (parents.empty() || start != now) parents.push_back({now, false});
+  return parents;
+}
+
 }  // namespace
 
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                                      const std::string& branch) {
   Git git(overlay.base_path);
   WARREN_TRY(check_branch(git, branch));
-  std::string prefix = WARREN_TRY(git.ask({"rev-parse", "--show-prefix"}));
-  std::string who = WARREN_TRY(git.ask({"var", "GIT_COMMITTER_IDENT"}));
-  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD"}));
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay, changes));
-  std::unordered_set<std::string> ignored = WARREN_TRY(list_ignored(git, files));
-  Fd script = WARREN_TRY(open_scratch_file());
-  Stream stream(overlay, script.get(), prefix);
-  std::string message = fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay.base_path);
-  WARREN_TRY(stream.text(
-      fmt::format("commit refs/heads/{}\ncommitter {}\ndata {}\n{}\n", branch, who, message.size(), message)));
-  std::string parent(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
-  if (!parent.empty()) WARREN_TRY(stream.text(fmt::format("from {}\n", parent)));
-  CommitFiles in_parent(git, parent, prefix);
-  std::size_t count = 0;
-  for (const ChangedFile& file : files) {  // removals first: files may have swapped names
-    bool is_removed = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
-    if (is_removed && !file.after) WARREN_TRY(rebase_file(overlay, in_parent, file));
-    if (is_removed) WARREN_TRY(stream.remove(file.before->path));
-    count += is_removed ? 1 : 0;
-  }
-  for (const ChangedFile& file : files) {
-    bool is_written = file.after && !is_in_git_dir(file.after->path) && !ignored.contains(file.after->path);
-    std::optional<std::string> content;
-    if (is_written) content = WARREN_TRY(rebase_file(overlay, in_parent, file));
-    if (is_written) WARREN_TRY(stream.put(*file.after, content));
-    count += is_written ? 1 : 0;
-  }
-  if (count == 0)
-    return Error(Code::kInvalid, "nothing to commit: git ignores all of the changes or cannot store them");
-  if (::lseek(script.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
-  Captured done = WARREN_TRY(git.run({"fast-import", "--quiet", "--date-format=raw"}, script.get()));
-  if (done.status != 0) return Error(Code::kIo, fmt::format("git fast-import: {}", trimmed(done.errors, kWhitespace)));
-  return git.ask({"rev-parse", "refs/heads/" + branch});
+  BranchCommit commit(overlay, files);
+  WARREN_TRY(commit.prepare(git));
+  std::vector<Parent> parents = WARREN_TRY(list_parents(git, overlay));
+  Result<std::string> made = commit.make(parents.front());
+  bool is_conflict = !made.ok() && made.error().code() == Code::kConflict;
+  if (is_conflict && parents.size() > 1) made = commit.make(parents.back());
+  std::string id = WARREN_TRY(std::move(made));
+  WARREN_TRY(git.ask({"update-ref", "refs/heads/" + branch, id, ""}));  // fails if the branch has appeared meanwhile
+  return id;
 }
 
 }  // namespace warren

@@ -10,10 +10,12 @@
 
 namespace warren {
 
-// The parent is HEAD, and the commit has only what the agent changed of what it saw: where HEAD has another version,
-// text files are merged. kConflict where that is impossible. The work tree, the index and the current branch are not
-// changed. Files that git ignores, and everything in a .git directory, are left out. Returns the commit's id. kNotFound
-// without git, kInvalid if the base is not in a work tree, kExists for an existing branch.
+// The parent is HEAD at the agent's start (AgentOverlay::note), so that git merges what others have committed since. If
+// the changes cannot be expressed against that, or it is unknown, the parent is the current HEAD: then a text file of
+// which HEAD has another version than the agent saw is merged. kConflict where that is impossible. Git's content
+// filters apply. The work tree, the index and the current branch are not changed. Files that git ignores, and
+// everything in a .git directory, are left out. Returns the commit's id. kNotFound without git, kInvalid if the base is
+// not in a work tree, kExists for an existing branch.
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                                      const std::string& branch);
 

@@ -9,6 +9,7 @@
 #include "changes/tree_finder.h"
 #include "changes/upper_tree.h"
 #include "fs/list_dir.h"
+#include "os/host_files.h"
 
 namespace warren {
 namespace {
@@ -23,6 +24,7 @@ class Lister {
     tree_ = &tree;
     std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
     for (LostLink& link : lost) lost_.emplace(link.base_path, link);
+    WARREN_TRY(find_hidden());
     claim_renamed();
     WARREN_TRY(list_root());
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
@@ -43,6 +45,37 @@ class Lister {
     std::string place;
     Attributes node;
   };
+
+  Status find_hidden() {
+    for (const std::string& path : overlay_.hidden) {
+      if (WARREN_TRY(find_host_link(overlay_.base_path + path))) hidden_.push_back(path);
+    }
+    return Ok{};
+  }
+
+  bool is_hidden(std::string_view place) const {
+    return !place.empty() && std::any_of(hidden_.begin(), hidden_.end(),
+                                         [&](const std::string& hidden) { return is_at_or_below(place, hidden); });
+  }
+
+  bool contains_hidden(std::string_view place) const {
+    return !place.empty() && std::any_of(hidden_.begin(), hidden_.end(), [&](const std::string& hidden) {
+      return hidden != place && is_at_or_below(hidden, place);
+    });
+  }
+
+  bool touches_hidden(const TreeChange& change) const {
+    if (hidden_.empty() || !change.after) return false;
+    if (change.kind == TreeChangeKind::kModified) return is_hidden(change.place) && !change.seen;
+    bool moves_it =
+        change.kind == TreeChangeKind::kRenamed && (is_hidden(change.base_path) || contains_hidden(change.base_path));
+    return moves_it || is_hidden(change.place) || contains_hidden(change.place);
+  }
+
+  void add(TreeChange change) {
+    change.touches_hidden = touches_hidden(change);
+    changes_.push_back(std::move(change));
+  }
 
   // A copy whose base name is gone counts as renamed; if it has several names, the first one counts.
   void claim_renamed() {
@@ -100,7 +133,7 @@ class Lister {
     change.base_path = from;
     change.before = before;
     WARREN_TRY(compare(change, node));
-    changes_.push_back(std::move(change));
+    add(std::move(change));
     return Ok{};
   }
 
@@ -109,7 +142,7 @@ class Lister {
     TreeChange change = begin(TreeChangeKind::kAdded, node);
     bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
     if (is_second_name) change.seen.reset();  // it describes the base's node under the first name
-    changes_.push_back(std::move(change));
+    add(std::move(change));
     return Ok{};
   }
 
@@ -126,7 +159,7 @@ class Lister {
     if (!change.before) return Ok{};
     consider_lost(change);
     WARREN_TRY(compare(change, node));
-    if (change.is_content_changed || change.is_metadata_changed) changes_.push_back(std::move(change));
+    if (change.is_content_changed || change.is_metadata_changed) add(std::move(change));
     return Ok{};
   }
 
@@ -155,6 +188,7 @@ class Lister {
     while (!pending.empty()) {
       Gone gone = std::move(pending.back());
       pending.pop_back();
+      if (is_hidden(gone.place)) continue;
       if (gone.node.is_directory()) {
         // Looked up by path: inode numbers from a listing do not stay valid.
         std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
@@ -166,6 +200,7 @@ class Lister {
           pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes});
         }
       }
+      if (contains_hidden(gone.place)) continue;
       TreeChange change;
       change.kind = TreeChangeKind::kDeleted;
       change.base_path = change.place = gone.place;
@@ -238,6 +273,7 @@ class Lister {
   TreeFinder base_;
   TreeFinder merged_;
   const UpperTree* tree_ = nullptr;
+  std::vector<std::string> hidden_;                 // those that exist
   std::unordered_map<std::string, LostLink> lost_;  // by base path
   std::unordered_set<std::string> claimed_;         // base paths of files that were renamed
   std::unordered_set<std::string> renamed_;         // their paths now

@@ -38,6 +38,8 @@ struct TreeChange {
   Timestamp known_at;
   // In the base this was one of several names of the node. Changes to its other names alter the node's ctime.
   bool is_lost_link = false;
+  // It would replace, overwrite or move something in the base that was hidden from the agent: it is never applied.
+  bool touches_hidden = false;
   bool has_hidden_names = false;  // other names in the base refer to the same node, and must continue to
 
   const Attributes& node() const { return after ? *after : *before; }
@@ -48,8 +50,9 @@ struct TreeChange {
 // Selects changes by the path in the merged tree; an empty filter selects all.
 using ChangeFilter = std::function<bool(std::string_view path)>;
 
-// Sorted by path; changes of one path are in the order of TreeChangeKind. A rename is selected if either of its paths
-// is. kCorrupt for invalid rows.
+// What was hidden from the agent (AgentOverlay::hidden) is never part of a change: a deleted directory that contains it
+// stays, without everything else in it. Sorted by path; changes of one path are in the order of TreeChangeKind. A
+// rename is selected if either of its paths is. kCorrupt for invalid rows.
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter = {});
 
 struct ChangeSummary {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "fs/file_system.h"
@@ -14,6 +15,11 @@ Result<bool> has_same_content(FileSystem& a, const Attributes& file_a, FileSyste
 
 // Compares type, permission bits and owner. Times do not count: reading or rewriting the same content is not a change.
 bool has_same_mode(const Attributes& a, const Attributes& b);
+
+// Capabilities and labels: what they grant is for the host's user to decide.
+inline bool is_privileged_xattr(std::string_view name) {
+  return name.starts_with("security.") || name.starts_with("trusted.");
+}
 
 using XattrMap = std::map<std::string, std::string>;
 Result<XattrMap> read_xattrs(FileSystem& fs, Inode node);

@@ -49,6 +49,9 @@ std::string describe(const TreeChange& change) {
 }
 
 Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, const TreeChange& change) {
+  if (change.touches_hidden) {
+    return std::optional<std::string>("it would replace or move something in the base that was hidden from the agent");
+  }
   if (!change.before) {
     if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
@@ -85,6 +88,16 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
     if (why) conflicts.push_back({change.path, *std::move(why)});
   }
   return conflicts;
+}
+
+Result<bool> is_as_agent_saw(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.before) return false;
+  std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
+  return !why;
+}
+
+Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const TreeChange& change) {
+  return find_ancestor(overlay, change);
 }
 
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change) {

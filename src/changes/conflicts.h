@@ -22,6 +22,12 @@ struct ApplyConflict {
 // agent's change.
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
 
+// Whether the base still has what the agent saw of this file.
+Result<bool> is_as_agent_saw(const AgentOverlay& overlay, const TreeChange& change);
+
+// The stored content that the agent first saw, if it was kept.
+Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const TreeChange& change);
+
 // What the agent first saw of the file that it changed: the base's content, or, where the base has changed since, the
 // stored ancestor. kConflict if that was not kept.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);

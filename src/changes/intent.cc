@@ -6,8 +6,8 @@
 namespace warren {
 namespace {
 
-constexpr std::string_view kMagic = "warren-apply-1\n";
-constexpr std::string_view kMagicWithTops = "warren-apply-2\n";  // must be as long as kMagic
+constexpr std::string_view kMagic = "warren-apply-3\n";
+constexpr std::string_view kMagicWithTops = "warren-apply-4\n";  // must be as long as kMagic
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
@@ -138,7 +138,7 @@ void write_step(Writer& out, const Step& step) {
   out.number(step.backup);
   out.node(step.old_node);
   out.node(step.new_node);
-  out.number(step.nodes);
+  out.number(step.tree);
   bool has_metadata = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
   if (!has_metadata) return;
   out.metadata(step.before);
@@ -154,7 +154,7 @@ bool read_step(Reader& in, Step& step) {
   step.backup = in.number();
   step.old_node = in.node();
   step.new_node = in.node();
-  step.nodes = in.number();
+  step.tree = in.number();
   bool has_metadata = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
   if (has_metadata) {
     step.before = in.metadata();
@@ -174,7 +174,19 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
+  change.is_partial = in.number() != 0;
   return in.is_good();
+}
+
+// A node that is overwritten in place may have another name that is replaced: the name must be replaced first, while
+// the node is unchanged.
+int phase_of(const Step& step) {
+  if (step.kind == StepKind::kTakeOut) return 0;
+  bool is_dir = step.old_node.type == S_IFDIR;
+  bool is_in_place = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
+  if (is_in_place && !is_dir) return 2;
+  bool closes_dir = is_in_place && (step.before.mode & 0200U) != 0;
+  return closes_dir ? 3 : 1;
 }
 
 }  // namespace
@@ -194,6 +206,7 @@ std::string encode(const Intent& intent) {
     out.number(change.size);
     out.time(change.mtime);
     out.time(change.ctime);
+    out.number(change.is_partial ? 1 : 0);
   }
   if (intent.tops.empty()) return out.take();
   out.number(intent.tops.size());
@@ -219,6 +232,15 @@ Result<Intent> decode_intent(std::string_view bytes) {
   }
   if (!is_good || !in.is_good() || !in.is_at_end()) return Error(Code::kCorrupt, "the intent in wr_apply is invalid");
   return intent;
+}
+
+void sort_steps(std::vector<Step>& steps) {
+  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+    int phase_a = phase_of(a);
+    int phase_b = phase_of(b);
+    if (phase_a != phase_b) return phase_a < phase_b;
+    return phase_a == 1 || phase_a == 2 ? a.path < b.path : a.path > b.path;
+  });
 }
 
 }  // namespace warren

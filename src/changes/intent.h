@@ -34,10 +34,10 @@ struct Step {
   std::string path;
   std::uint64_t slot = 0;
   std::uint64_t backup = 0;
-  HostNode old_node;        // at path before the step; none for kPutIn
-  HostNode new_node;        // in the slot; for kPutIn and kReplace
-  std::uint64_t nodes = 0;  // number of nodes in the tree that kTakeOut moves; 0: not checked
-  HostMetadata before;      // kSetMetadata, kOverwrite
+  HostNode old_node;       // at path before the step; none for kPutIn
+  HostNode new_node;       // in the slot; for kPutIn and kReplace
+  std::uint64_t tree = 0;  // digest of the directory that kTakeOut or kPutIn moves; 0: not a directory, or not checked
+  HostMetadata before;     // kSetMetadata, kOverwrite
   HostMetadata after;
 
   bool operator==(const Step&) const = default;
@@ -53,6 +53,7 @@ struct AppliedChange {
   std::uint64_t size = 0;
   Timestamp mtime;
   Timestamp ctime;
+  bool is_partial = false;  // something was left out, and stays a change of the agent
 
   bool operator==(const AppliedChange&) const = default;
 };
@@ -69,6 +70,9 @@ struct Intent {
 };
 
 inline constexpr std::uint64_t kSlotsPerTop = std::uint64_t{1} << 40;
+
+// Into the order in which they must be performed.
+void sort_steps(std::vector<Step>& steps);
 
 std::string encode(const Intent& intent);
 Result<Intent> decode_intent(std::string_view bytes);  // kCorrupt

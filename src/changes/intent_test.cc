@@ -13,7 +13,7 @@ Intent example() {
   Intent intent{.staging = ".warren-apply-1", .steps = {}, .changes = {}};
   Step take{.kind = StepKind::kTakeOut, .path = std::string("/a\n\xff\0b", 6), .slot = 1};
   take.old_node = node(3);
-  take.nodes = 4;
+  take.tree = 4;
   Step set{.kind = StepKind::kSetMetadata, .path = "/d"};
   set.before = {.mode = 0755, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {{"user.x", "\0y"}}};
   set.after = {.mode = 0700, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {}};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "changes/undo.h"
 
 namespace warren {
 
@@ -22,6 +23,7 @@ Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
   std::optional<Recovery> recovery;
   {
     OverlayAgent before = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
+    WARREN_TRY(recover_undos(&before.overlay.base_path, clock));
     recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));

@@ -83,9 +83,9 @@ class Performer {
       if (!there || !step.old_node.is_same(*there)) return interfered(step.path);
       WARREN_TRY(base_.rename(step.path, to, HostReplace::kNo));
     }
-    if (step.nodes == 0) return Ok{};
-    std::uint64_t nodes = WARREN_TRY(base_.count_tree(to));
-    if (nodes != step.nodes) return interfered(step.path);
+    if (step.tree == 0) return Ok{};
+    HostTree::TreeDigest now = WARREN_TRY(base_.digest_tree(to));
+    if (now.value != step.tree) return interfered(step.path);
     return Ok{};
   }
 

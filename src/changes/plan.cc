@@ -27,17 +27,6 @@ Error in_the_way(std::string_view path, std::string_view what) {
           "`warren apply --to DIR`"};
 }
 
-// A node that is overwritten in place may have another name that is replaced: the name must be replaced first, while
-// the node is unchanged.
-int phase_of(const Step& step) {
-  if (step.kind == StepKind::kTakeOut) return 0;
-  bool is_dir = step.old_node.type == S_IFDIR;
-  bool is_in_place = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
-  if (is_in_place && !is_dir) return 2;
-  bool closes_dir = is_in_place && (step.before.mode & 0200U) != 0;
-  return closes_dir ? 3 : 1;
-}
-
 }  // namespace
 
 Result<HostNode> Planner::known_node(const TreeChange& change) {
@@ -102,6 +91,7 @@ void Planner::count_deleted(const std::vector<TreeChange>& changes) {
     if (change.kind == TreeChangeKind::kDeleted && change.before->is_directory()) deleted_dirs_[change.base_path] = 0;
     bool is_moved_dir = change.kind == TreeChangeKind::kRenamed && change.after->is_directory();
     if (is_moved_dir) renamed_dirs_.emplace(change.path, change.base_path);
+    if (change.kind == TreeChangeKind::kRenamed) moved_out_.insert(change.base_path);
     bool is_dir = change.before && change.before->is_directory();
     if (is_dir && (is_moved_dir || change.kind == TreeChangeKind::kDeleted)) leaving_dirs_.insert(change.base_path);
   }
@@ -119,7 +109,13 @@ void Planner::count_deleted(const std::vector<TreeChange>& changes) {
 Result<Intent> Planner::plan(const std::vector<TreeChange>& changes, const MergedContents& contents) {
   WARREN_TRY(add_all(changes, contents));
   WARREN_TRY(stager_.finish_dirs());
-  sort_steps();
+  for (Step& step : intent_.steps) {
+    bool is_new_dir = step.kind == StepKind::kPutIn && staged_dirs_.contains(step.path);
+    if (!is_new_dir) continue;
+    HostTree::TreeDigest staged = WARREN_TRY(base_.digest_tree(slot_path(intent_, step.slot)));
+    step.tree = staged.value;
+  }
+  sort_steps(intent_.steps);
   WARREN_TRY(sync());
   return std::move(intent_);
 }
@@ -143,6 +139,7 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
       applied.size = change.after->size;
       applied.mtime = change.after->mtime;
       applied.ctime = change.after->ctime;
+      applied.is_partial = stager_.is_partial(change.path);
     }
     intent_.changes.push_back(std::move(applied));
   }
@@ -162,12 +159,22 @@ Status Planner::add(const TreeChange& change, const std::string* content) {
 Status Planner::add_deleted(const TreeChange& change) {
   std::string parent(split_parent(change.base_path).parent);
   WARREN_TRY(check_movable(change.base_path));
+  HostNode old_node = WARREN_TRY(known_node(change));
   if (deleted_dirs_.contains(parent)) return Ok{};  // removed together with its directory
   Step step{.kind = StepKind::kTakeOut, .path = change.base_path};
   step.slot = WARREN_TRY(new_slot(parent));
-  step.old_node = WARREN_TRY(known_node(change));
+  step.old_node = old_node;
   auto dir = deleted_dirs_.find(change.base_path);
-  step.nodes = dir == deleted_dirs_.end() ? 0 : dir->second;
+  if (dir != deleted_dirs_.end()) {
+    HostTree::TreeDigest now = WARREN_TRY(base_.digest_tree(change.base_path, moved_out_));
+    if (now.nodes != dir->second) {
+      return Error(Code::kConflict,
+                   fmt::format("{} was just changed in the base, or contains files that the agent cannot see",
+                               quote(change.base_path)),
+                   "try again, or leave it out by naming the others");
+    }
+    step.tree = now.value;
+  }
   intent_.steps.push_back(std::move(step));
   return Ok{};
 }
@@ -262,15 +269,6 @@ Status Planner::add_new(const TreeChange& change, const std::string* content) {
   if (is_dir) staged_dirs_.emplace(change.path, slot_path(intent_, step.slot));
   intent_.steps.push_back(std::move(step));
   return Ok{};
-}
-
-void Planner::sort_steps() {
-  std::stable_sort(intent_.steps.begin(), intent_.steps.end(), [](const Step& a, const Step& b) {
-    int phase_a = phase_of(a);
-    int phase_b = phase_of(b);
-    if (phase_a != phase_b) return phase_a < phase_b;
-    return phase_a == 1 || phase_a == 2 ? a.path < b.path : a.path > b.path;
-  });
 }
 
 Status Planner::sync() {

@@ -50,7 +50,6 @@ class Planner {
   Status check_movable(std::string_view base_path);
   Result<HostNode> stage(const TreeChange& change, std::uint64_t slot, const std::string* content);
   void count_deleted(const std::vector<TreeChange>& changes);
-  void sort_steps();
   Status sync();
 
   HostTree& base_;
@@ -60,6 +59,7 @@ class Planner {
   std::unordered_map<std::string, std::uint64_t> deleted_dirs_;  // base path → number of nodes in it
   std::unordered_map<std::string, std::string> staged_dirs_;     // path of a new directory → where it is staged
   std::unordered_map<std::string, std::string> renamed_dirs_;    // path → base path
+  std::unordered_set<std::string> moved_out_;                    // base paths of renamed nodes
   std::unordered_set<std::string> leaving_dirs_;                 // base paths of deleted and renamed directories
 };
 

@@ -1,5 +1,7 @@
 #include "changes/stage.h"
 
+#include <algorithm>
+
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -54,27 +56,54 @@ Status Stager::write_content(std::string_view path, int fd) {
   return file->close();
 }
 
-Result<HostMetadata> Stager::metadata_of(std::string_view path, const Attributes& node, const Attributes* before) {
+void Stager::leave_out(std::string_view path, std::string_view what) {
+  std::string note = fmt::format("{}: left out {} (--privileged PATH writes it)", quote(path), what);
+  partial_.emplace(path);
+  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(std::move(note));
+}
+
+// What the base's node has already is not new.
+Status Stager::drop_privileges(std::string_view path, const TreeChange* change, bool is_file, HostMetadata& metadata) {
+  if (privileged_.contains(std::string(path))) return Ok{};
+  const Attributes* before = change != nullptr && change->before ? &*change->before : nullptr;
+  std::uint32_t had = before != nullptr ? before->mode & 06000U : 0;
+  std::uint32_t fresh = is_file ? metadata.mode & 06000U & ~had : 0;
+  metadata.mode &= ~fresh;
+  if ((fresh & 04000U) != 0) leave_out(path, "its set-user-id bit");
+  if ((fresh & 02000U) != 0) leave_out(path, "its set-group-id bit");
+  std::optional<XattrMap> theirs;
+  for (auto xattr = metadata.xattrs.begin(); xattr != metadata.xattrs.end();) {
+    if (!is_privileged_xattr(xattr->first)) {
+      ++xattr;
+      continue;
+    }
+    if (!theirs && before != nullptr) {
+      std::optional<Attributes> node = WARREN_TRY(base_.find(change->base_path));
+      theirs = node ? WARREN_TRY(read_xattrs(overlay_.base, node->inode)) : XattrMap();
+    }
+    auto there = theirs ? theirs->find(xattr->first) : XattrMap::iterator();
+    bool is_old = theirs && there != theirs->end() && there->second == xattr->second;
+    if (!is_old) leave_out(path, fmt::format("its attribute {}", xattr->first));
+    xattr = is_old ? std::next(xattr) : metadata.xattrs.erase(xattr);
+  }
+  return Ok{};
+}
+
+Result<HostMetadata> Stager::metadata_of(std::string_view path, const Attributes& node, const TreeChange* change) {
   HostMetadata metadata{.mode = node.mode & 07777U,
                         .uid = node.owner.uid,
                         .gid = node.owner.gid,
                         .atime = node.atime,
                         .mtime = node.mtime,
                         .xattrs = {}};
-  std::uint32_t had = before != nullptr ? before->mode & 06000U : 0;
-  std::uint32_t fresh = node.is_file() ? metadata.mode & 06000U & ~had : 0;
-  if (fresh != 0 && set_id_ == SetId::kDrop) {
-    metadata.mode &= ~fresh;
-    notes_.push_back(
-        fmt::format("{}: dropped its new set-user-id or set-group-id bit (--force keeps it)", quote(path)));
-  }
   Attributes merged = WARREN_TRY(find_merged(path));
   metadata.xattrs = WARREN_TRY(read_xattrs(overlay_.merged, merged.inode));
+  WARREN_TRY(drop_privileges(path, change, node.is_file(), metadata));
   return metadata;
 }
 
 Result<HostMetadata> Stager::metadata_of(const TreeChange& change) {
-  return metadata_of(change.path, *change.after, change.before ? &*change.before : nullptr);
+  return metadata_of(change.path, *change.after, &change);
 }
 
 Status Stager::set_metadata(std::string_view path, std::string_view host_path, const HostMetadata& metadata) {
@@ -99,6 +128,10 @@ Status Stager::write_node(std::string_view path, const Attributes& node, std::st
     if (content != nullptr) WARREN_TRY(write_at(fd.get(), 0, as_bytes(*content)));
     else WARREN_TRY(write_content(path, fd.get()));
   } else {
+    bool is_device = S_ISBLK(node.mode) || S_ISCHR(node.mode);
+    if (is_device && !privileged_.contains(std::string(path))) {
+      return Error(Code::kNotPermitted, "it is a device, which is written only if it is named with --privileged");
+    }
     WARREN_TRY(host_.make_special(host_path, node.mode, node.rdev));
   }
   return set_metadata(path, host_path, metadata);

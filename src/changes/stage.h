@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/agent.h"
@@ -16,13 +17,20 @@
 
 namespace warren {
 
-enum class SetId { kDrop, kKeep };  // set-user-id and set-group-id bits that the base's file did not have
+// Paths in the merged tree that may have new privileges on the host: set-user-id and set-group-id bits, attributes in
+// `security.` and `trusted.` (such as capabilities), device nodes. The user names each of them.
+using PrivilegedPaths = std::unordered_set<std::string>;
 
-// Hard links among the written nodes are kept. Messages for people are collected in notes().
+// Hard links among the written nodes are kept. New privileges are left out for paths that are not in `privileged`.
+// Messages for people are collected in notes().
 class Stager {
  public:
-  Stager(const AgentOverlay& overlay, HostTree& host, SetId set_id)
-      : overlay_(overlay), host_(host), merged_(overlay.merged), set_id_(set_id) {}
+  Stager(const AgentOverlay& overlay, HostTree& host, PrivilegedPaths privileged)
+      : overlay_(overlay),
+        host_(host),
+        merged_(overlay.merged),
+        base_(overlay.base),
+        privileged_(std::move(privileged)) {}
 
   // Writes the node at change.path to `host_path`, which must not exist. A directory is created empty and private;
   // finish_dirs() sets its metadata. `content` replaces a file's own content.
@@ -36,10 +44,14 @@ class Stager {
   // The metadata that the node must have in the base.
   Result<HostMetadata> metadata_of(const TreeChange& change);
   const std::vector<std::string>& notes() const { return notes_; }
+  // Whether something of the node was left out: the rest of the change stays with the agent.
+  bool is_partial(const std::string& path) const { return partial_.contains(path); }
   void forget_nodes() { merged_.clear(); }  // forgets the agent's nodes; call it before they are removed
 
  private:
-  Result<HostMetadata> metadata_of(std::string_view path, const Attributes& node, const Attributes* before);
+  Result<HostMetadata> metadata_of(std::string_view path, const Attributes& node, const TreeChange* change);
+  Status drop_privileges(std::string_view path, const TreeChange* change, bool is_file, HostMetadata& metadata);
+  void leave_out(std::string_view path, std::string_view what);
   Status write_node(std::string_view path, const Attributes& node, std::string_view host_path,
                     const HostMetadata& metadata, const std::string* content);
   Status set_metadata(std::string_view path, std::string_view host_path, const HostMetadata& metadata);
@@ -48,7 +60,9 @@ class Stager {
   const AgentOverlay& overlay_;
   HostTree& host_;
   TreeFinder merged_;
-  SetId set_id_;
+  TreeFinder base_;
+  PrivilegedPaths privileged_;
+  std::unordered_set<std::string> partial_;
   std::unordered_map<Inode, std::string> written_;  // files with several names → host path
   struct MadeDir {
     std::string path;

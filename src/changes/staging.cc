@@ -37,7 +37,11 @@ Result<bool> has_mark(HostTree& base, const std::string& dir, const std::string&
   Fd mark = WARREN_TRY(base.open_file(path, O_RDONLY));
   std::string text(name.size() + 1, '\0');
   text.resize(WARREN_TRY(read_full(mark.get(), as_mutable_bytes(text))));
-  return text == name;
+  if (text == name) return true;
+  // Killed while it was written: then nothing else is in the directory yet.
+  Fd fd = WARREN_TRY(open_host_dir_below(base.top(), std::string_view(dir).substr(1)));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(fd.get()));
+  return entries.size() == 1 && name.starts_with(text);
 }
 
 // The mark goes last, so that a removal that was interrupted can be continued.

@@ -34,6 +34,7 @@ Command make_prune();
 Command make_diff();
 Command make_apply();
 Command make_discard();
+Command make_undo();
 Command make_agentfs_diff();
 Command make_completions();
 Command make_complete();

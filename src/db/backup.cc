@@ -1,8 +1,8 @@
 // Database::backup_to: a copy of a database that appears under its name only when it is complete.
 #include <cerrno>
+#include <random>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,29 +23,16 @@ Status remove_companions(const std::string& path) {
   return Ok{};
 }
 
-// The file that a copy is written to, locked against other backups of the same name. Removed unless it was published.
+// The file that a copy is written to, new and with a name of its own: a file that exists already is somebody's. Removed
+// unless it was published.
 class CopyDraft {
  public:
   static Result<CopyDraft> open(const std::string& path) {
-    constexpr int kTries = 10;  // another backup may remove or publish the file between our open and our lock
-    std::string draft = path + ".partial";
-    for (int nth = 0; nth < kTries; ++nth) {
-      Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-      if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(draft)));
-      if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK) return system_error(errno, fmt::format("lock {}", quote(draft)));
-        return Error(Code::kBusy, fmt::format("another process is writing a backup to {}", quote(path)),
-                     "wait until it is done, or choose another name");
-      }
-      struct stat opened {};
-      struct stat named {};
-      if (::fstat(fd.get(), &opened) != 0) return system_error(errno, fmt::format("stat {}", quote(draft)));
-      bool is_there = ::lstat(draft.c_str(), &named) == 0;
-      if (!is_there || opened.st_ino != named.st_ino || opened.st_dev != named.st_dev) continue;
-      return CopyDraft(std::move(fd), std::move(draft));
-    }
-    return Error(Code::kBusy, fmt::format("other processes are writing backups to {}", quote(path)),
-                 "wait until they are done, or choose another name");
+    std::random_device random;
+    std::string draft = fmt::format("{}.partial-{:08x}{:08x}", path, random(), random());
+    Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
+    return CopyDraft(std::move(fd), std::move(draft));
   }
 
   CopyDraft(CopyDraft&&) = default;
@@ -57,12 +44,6 @@ class CopyDraft {
   }
 
   const std::string& path() const { return path_; }
-
-  // Removes what an interrupted backup left.
-  Status clear() {
-    if (::ftruncate(fd_.get(), 0) != 0) return system_error(errno, fmt::format("empty {}", quote(path_)));
-    return remove_companions(path_);
-  }
 
   Status sync() {
     if (::fsync(fd_.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(path_)));
@@ -117,7 +98,6 @@ Status Database::backup_to(const std::string& path, CopyOf source) {
   WARREN_TRY(end_batch());
   if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
-  WARREN_TRY(draft.clear());
   std::int64_t pages = WARREN_TRY(copy_to(draft.path()));
   guard.unlock();
   WARREN_TRY(draft.sync());

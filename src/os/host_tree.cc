@@ -251,23 +251,39 @@ Status HostTree::remove_tree(std::string_view path) {
   return Ok{};
 }
 
-Result<std::uint64_t> HostTree::count_tree(std::string_view path) {
-  std::optional<struct stat> info = WARREN_TRY(find(path));
-  if (!info) return std::uint64_t{0};
-  std::uint64_t count = 1;
+Result<HostTree::TreeDigest> HostTree::digest_tree(std::string_view path,
+                                                   const std::unordered_set<std::string>& skipped) {
+  struct stat info = WARREN_TRY(get(path));
+  TreeDigest digest{.value = 14695981039346656037U, .nodes = 1};  // FNV-1a: against accidents, not against an enemy
+  auto add = [&](const void* data, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      digest.value = (digest.value ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211U;
+    }
+  };
+  auto add_node = [&](const struct stat& node) {
+    HostNode known = HostNode::of(node);
+    std::uint64_t numbers[] = {node.st_mode, known.size, static_cast<std::uint64_t>(known.mtime.seconds),
+                               static_cast<std::uint64_t>(known.mtime.nanoseconds)};
+    add(numbers, sizeof numbers);
+  };
+  add_node(info);
   std::vector<std::string> pending;
-  if (S_ISDIR(info->st_mode)) pending.emplace_back(path);
+  if (S_ISDIR(info.st_mode)) pending.emplace_back(path);
   while (!pending.empty()) {
     std::string dir = std::move(pending.back());
     pending.pop_back();
     int fd = WARREN_TRY(open_dir(dir));
     std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(fd).within(quote(dir)));
-    count += entries.size();
     for (const HostEntry& entry : entries) {
+      if (!skipped.empty() && skipped.contains(join_path(dir, entry.name))) continue;
+      ++digest.nodes;
+      add(entry.name.data(), entry.name.size() + 1);
+      add_node(entry.attributes);
       if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(join_path(dir, entry.name));
     }
   }
-  return count;
+  if (digest.value == 0) digest.value = 1;
+  return digest;
 }
 
 Status HostTree::sync_dir(std::string_view path) {

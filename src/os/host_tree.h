@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include <sys/stat.h>
 
@@ -73,8 +74,15 @@ class HostTree {
   Result<std::string> read_link(std::string_view path);
   Status remove_file(std::string_view path);
   Status remove_dir(std::string_view path);
-  Status remove_tree(std::string_view path);                // succeeds if nothing is there
-  Result<std::uint64_t> count_tree(std::string_view path);  // number of nodes, including itself
+  Status remove_tree(std::string_view path);  // succeeds if nothing is there
+  // Of names, types, modes, sizes and times: changes when a node in the tree is added, removed or written. A copy with
+  // the same times has the same digest. Never 0.
+  struct TreeDigest {
+    std::uint64_t value = 0;
+    std::uint64_t nodes = 0;  // including itself
+  };
+  // Without the paths in `skipped` and what is below them.
+  Result<TreeDigest> digest_tree(std::string_view path, const std::unordered_set<std::string>& skipped = {});
 
   Result<HostMetadata> get_metadata(std::string_view path);
   // Sets owner, mode, attributes and times, in that order. Returns whether the owner could be set; if not, set-user-id

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/base_note.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -68,6 +69,7 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
     WARREN_TRY(make_overlay(*store, base));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
+  WARREN_TRY(put_base_note(draft, base));  // it belongs to the file, whatever its name is
   if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
   return system_error(errno, fmt::format("make {}", quote(session.file())));
 }
@@ -146,6 +148,7 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    WARREN_TRY(add_hidden_paths(session_.file(), how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
     Fd requests = WARREN_TRY(sandbox_->take_requests());

@@ -123,7 +123,7 @@ Option backend() {
 
 Result<std::string> locate_for_agentfs(const std::string& id_or_path) {
   Result<std::string> path = locate_agent(id_or_path);
-  if (path.ok()) return path;
+  if (path.ok() || path.error().code() == Code::kConflict) return path;
   if (is_agent_id(id_or_path)) {
     return Error(Code::kNotFound, fmt::format("agent '{}' not found at '{}'", id_or_path, path_of_agent(id_or_path)));
   }

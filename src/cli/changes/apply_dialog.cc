@@ -39,7 +39,8 @@ enum class Answer { kYes, kNo, kAll, kQuit };
 
 Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const TreeChange& change,
                          const std::string* conflict, ApplyOptions& options) {
-  std::string line = change_line(context.err, change);
+  Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+  std::string line = change_line(context.err, change) + remarks_text(context.err, remarks);
   if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
   for (;;) {
     std::string answer = WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [d]iff [m]erge [a]ll [q]uit? ", line)));

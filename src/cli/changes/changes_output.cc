@@ -38,6 +38,18 @@ std::string change_line(const Output& out, const TreeChange& change) {
   return line + out.name(change.path);
 }
 
+std::string remarks_text(const Output& out, const Remarks& remarks) {
+  std::string text;
+  for (const std::string& remark : remarks.list()) text += fmt::format("{}{}", text.empty() ? "" : ", ", remark);
+  return text.empty() ? "" : "  " + out.paint(Ink::kYellow, fmt::format("[{}]", text));
+}
+
+void print_left_out_folders(Output& err, std::size_t count) {
+  if (count == 0) return;
+  err.print("{} in .agentfs left out: that is where agents are; name the path to include it\n",
+            count == 1 ? std::string("1 change") : fmt::format("{} changes", count));
+}
+
 std::string printable_line(std::string_view line) {
   std::string text;
   while (!line.empty()) {

@@ -6,6 +6,7 @@
 
 #include "changes/changes.h"
 #include "changes/open_overlay.h"
+#include "changes/remarks.h"
 #include "cli/context.h"
 
 namespace warren::cli {
@@ -19,6 +20,12 @@ std::string change_line(const Output& out, const TreeChange& change);  // "M f /
 
 // One line of a file, made safe for a terminal; tabs are kept.
 std::string printable_line(std::string_view line);
+
+// The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
+std::string remarks_text(const Output& out, const Remarks& remarks);
+
+// Says on standard error that changes in .agentfs folders are not shown or applied, if there are any.
+void print_left_out_folders(Output& err, std::size_t count);
 
 // "3 added, 1 deleted", or "nothing".
 std::string summary_text(const ChangeSummary& sum);

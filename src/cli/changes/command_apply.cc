@@ -1,5 +1,6 @@
 // apply: writes an agent's changes to its base, or elsewhere.
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include <fcntl.h>
@@ -12,12 +13,16 @@
 #include "changes/conflicts.h"
 #include "changes/filter.h"
 #include "changes/patch.h"
+#include "changes/permission.h"
+#include "changes/remarks.h"
 #include "changes/selection.h"
+#include "cli/changes/apply_consent.h"
 #include "cli/changes/apply_dialog.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "cli/syntax/values.h"
 #include "os/host_files.h"
 #include "os/terminal.h"
 
@@ -80,20 +85,24 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
       "hint: --merge merges text files where possible, --force takes the agent's version, PATH limits what is applied");
 }
 
-void print_applied(Context& context, const Arguments& args, const std::vector<TreeChange>& changes,
-                   const MergedContents& contents, const ApplyReport& report) {
+void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
+                   const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report) {
   Output& out = context.out;
+  bool is_dry_run = args.has("dry-run");
   if (args.has("json")) {
     Json merged = Json::array();
     for (const auto& [path, content] : contents) merged.push_back(printable(path));
-    out.json({{"applied", changes_json(changes)},
+    Json json{{"applied", changes_json(changes)},
               {"conflicts", Json::array()},
               {"merged", merged},
               {"notes", report.notes},
-              {"dry_run", args.has("dry-run")}});
+              {"can_be_undone", report.can_be_undone},
+              {"dry_run", is_dry_run}};
+    set_bytes(json, "base", overlay.base_path);
+    out.json(json);
     return;
   }
-  if (args.has("dry-run")) {
+  if (is_dry_run) {
     for (const TreeChange& change : changes) out.line(change_line(out, change));
   }
   for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
@@ -102,7 +111,10 @@ void print_applied(Context& context, const Arguments& args, const std::vector<Tr
     context.err.print("the agent changed {} again during the apply: that change is not applied yet\n",
                       context.err.name(path));
   }
-  out.print("{}: {}\n", args.has("dry-run") ? "would apply" : "applied", summary_text(summarise(changes)));
+  out.print("{} {}: {}\n", is_dry_run ? "would apply to" : "applied to", out.name(overlay.base_path),
+            summary_text(summarise(changes)));
+  if (report.can_be_undone)
+    out.print("  warren undo {}   restores what was replaced\n", unambiguous_id(args.get("ID")));
 }
 
 Result<Exit> write_patch_file(Context& context, const std::string& file, const AgentOverlay& overlay,
@@ -124,15 +136,16 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
 }
 
 Result<Exit> write_elsewhere(Context& context, const Arguments& args, const AgentOverlay& overlay,
-                             const std::vector<TreeChange>& changes) {
+                             const std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
   if (auto file = args.find("as-patch")) return write_patch_file(context, *file, overlay, changes);
   if (auto branch = args.find("as-branch")) {
+    if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return Exit::kFailed;
     std::string commit = WARREN_TRY(commit_to_branch(overlay, changes, *branch));
     context.out.print("branch {}: {}\n", context.out.name(*branch), commit);
     return Exit::kOk;
   }
-  SetId set_id = args.has("force") ? SetId::kKeep : SetId::kDrop;
-  std::vector<std::string> notes = WARREN_TRY(write_changes_to(overlay, changes, args.get("to"), set_id));
+  std::vector<std::string> notes =
+      WARREN_TRY(write_changes_to(overlay, changes, args.get("to"), std::move(privileged)));
   for (const std::string& note : notes) context.err.line(context.err.name(note));
   context.out.print("written to {}: {}\n", context.out.name(args.get("to")), summary_text(summarise(changes)));
   return Exit::kOk;
@@ -141,6 +154,8 @@ Result<Exit> write_elsewhere(Context& context, const Arguments& args, const Agen
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
                           const std::vector<TreeChange>& changes, ApplyOptions options) {
   bool asks = args.has("interactive");
+  bool writes = !changes.empty() && !args.has("dry-run");
+  if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
   if (!args.has("force") && !asks) {
     std::vector<ApplyConflict> conflicts =
         WARREN_TRY(resolve_conflicts(opened.overlay, changes, args.has("merge"), options.contents));
@@ -149,49 +164,98 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       return Exit::kFailed;
     }
   }
+  if (writes && !asks && !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes))) return Exit::kFailed;
   ApplyReport report;
   if (!changes.empty()) {
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
     else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
   }
-  print_applied(context, args, changes, options.contents, report);
+  print_applied(context, args, opened.overlay, changes, options.contents, report);
   return Exit::kOk;
 }
 
 // Only an apply that writes to the base acts on an interrupted one.
-Result<OverlayAgent> open_for_apply(Context& context, const std::string& id, Use use) {
+Result<RecoveredAgent> open_for_apply(Context& context, const std::string& id, Use use) {
   if (use == Use::kRead) {
     OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
     WARREN_TRY(refuse_interrupted(*opened.agent, id));
-    return opened;
+    return RecoveredAgent{std::move(opened), std::nullopt};
   }
   RecoveredAgent recovered = WARREN_TRY(open_and_recover(id, context.clock));
   if (recovered.recovery) print_recovery(context.err, *recovered.recovery);
-  return std::move(recovered.opened);
+  return recovered;
+}
+
+// The status says whether the changes are in the base now, or were not interrupted at all.
+Exit end_recovery(Context& context, const RecoveredAgent& recovered) {
+  if (!recovered.recovery) context.out.line("no apply of this agent was interrupted");
+  bool is_undone = recovered.recovery && !recovered.recovery->is_finished;
+  return is_undone ? Exit::kFailed : Exit::kOk;
+}
+
+// Each must be the path of a change: a misspelled one would silently grant nothing.
+Result<PrivilegedPaths> list_privileged(const Arguments& args, const std::vector<TreeChange>& changes) {
+  PrivilegedPaths paths;
+  if (!args.has("privileged")) return paths;
+  for (const std::string& given : args.all("privileged")) {
+    std::string path = WARREN_TRY(normalise_path(given).within("--privileged"));
+    bool is_known = std::any_of(changes.begin(), changes.end(),
+                                [&](const TreeChange& change) { return change.path == path && change.after; });
+    if (!is_known) return Error(Code::kNotFound, fmt::format("--privileged: {} is not a change", quote(given)));
+    paths.insert(std::move(path));
+  }
+  return paths;
+}
+
+Result<UndoLimits> undo_limits(const Arguments& args) {
+  UndoLimits limits;
+  if (std::optional<std::uint64_t> bytes = args.find_size("undo-size")) limits.bytes_max = *bytes;
+  if (std::optional<std::string> time = args.find("undo-time")) {
+    std::chrono::milliseconds duration = WARREN_TRY(parse_duration(*time));
+    limits.seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  }
+  return limits;
+}
+
+// Removes what apply leaves out by itself, and says so.
+std::vector<TreeChange> without_left_out(Context& context, std::vector<TreeChange> changes,
+                                         const PrivilegedPaths& privileged) {
+  for (const std::string& note : leave_out_devices(changes, privileged)) context.err.line(context.err.name(note));
+  return changes;
+}
+
+// nullopt if the options can be used together.
+std::optional<std::string_view> find_misuse(const Arguments& args, int targets) {
+  if (targets > 1) return "--to, --as-patch and --as-branch cannot be used together";
+  if (targets == 1 && (args.has("merge") || args.has("interactive") || args.has("dry-run")))
+    return "--merge, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch";
+  if (args.has("merge") && args.has("force")) return "--merge and --force cannot be used together";
+  if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge")))
+    return "--interactive cannot be used with --json, --force or --merge";
+  bool asks_for_more = targets > 0 || args.has("merge") || args.has("force") || args.has("interactive") ||
+                       args.has("dry-run") || args.has("privileged") || !args.all("PATH").empty();
+  if (args.has("recover") && asks_for_more) return "--recover cannot be used with PATH or other options";
+  return std::nullopt;
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& args) {
   int targets = (args.has("to") ? 1 : 0) + (args.has("as-patch") ? 1 : 0) + (args.has("as-branch") ? 1 : 0);
-  if (targets > 1) return refuse(context, "--to, --as-patch and --as-branch cannot be used together");
-  if (targets == 1 && (args.has("merge") || args.has("interactive") || args.has("dry-run")))
-    return refuse(context, "--merge, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch");
-  if (args.has("merge") && args.has("force")) return refuse(context, "--merge and --force cannot be used together");
-  if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge")))
-    return refuse(context, "--interactive cannot be used with --json, --force or --merge");
+  if (std::optional<std::string_view> misuse = find_misuse(args, targets)) return refuse(context, *misuse);
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
-  bool asks_for_more = targets > 0 || args.has("merge") || args.has("force") || args.has("interactive") ||
-                       args.has("dry-run") || !args.all("PATH").empty();
-  if (args.has("recover") && asks_for_more)
-    return refuse(context, "--recover cannot be used with PATH or other options");
   bool changes_agent = targets == 0 && !args.has("dry-run");
-  OverlayAgent opened = WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
-  if (args.has("recover")) return Exit::kOk;
+  RecoveredAgent recovered =
+      WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
+  if (args.has("recover")) return end_recovery(context, recovered);
+  OverlayAgent& opened = recovered.opened;
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  print_left_out_folders(context.err, leave_out_agent_folders(all, args.all("PATH")));
   WARREN_TRY(check_patterns(args.all("PATH"), all));
   Selection chosen(all);
   ApplyOptions options;
-  options.set_id = args.has("force") ? SetId::kKeep : SetId::kDrop;
+  options.privileged = WARREN_TRY(list_privileged(args, all));
+  options.undo = WARREN_TRY(undo_limits(args));
+  options.label = unambiguous_id(args.get("ID"));
   if (args.has("interactive")) {
     bool is_confirmed =
         WARREN_TRY(choose_changes(context, opened.overlay, all, filter_of(args.all("PATH")), chosen, options));
@@ -200,8 +264,8 @@ Result<Exit> run_apply(Context& context, const Arguments& args) {
     chosen.take_if(filter_of(args.all("PATH")));
   }
   chosen.complete_for_apply();
-  std::vector<TreeChange> changes = chosen.list();
-  if (targets == 1) return write_elsewhere(context, args, opened.overlay, changes);
+  std::vector<TreeChange> changes = without_left_out(context, chosen.list(), options.privileged);
+  if (targets == 1) return write_elsewhere(context, args, opened.overlay, changes, options.privileged);
   return apply_chosen(context, args, opened, changes, std::move(options));
 }
 
@@ -210,7 +274,24 @@ std::vector<Option> apply_options() {
           {.name = "force", .help = "take the agent's version where the base has changed too"},
           {.name = "merge", .help = "merge text files where the base has changed too"},
           {.name = "interactive", .letter = 'i', .help = "ask about each change"},
-          {.name = "recover", .help = "only finish or undo an apply that was interrupted"},
+          {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
+          {.name = "base",
+           .value = "DIR",
+           .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
+           .suggest = Suggest::kHostDirs},
+          {.name = "privileged",
+           .value = "PATH",
+           .help = "write this path's set-user-id bits, privileged attributes, or the device that it is",
+           .is_list = true},
+          {.name = "undo-size",
+           .value = "SIZE",
+           .help = "keep at most SIZE of what applies replaced; 0 keeps nothing [default: 1G]",
+           .kind = ValueKind::kSize},
+          {.name = "undo-time",
+           .value = "TIME",
+           .help = "keep what this apply replaces for TIME [default: 30d]",
+           .kind = ValueKind::kDuration},
+          {.name = "recover", .help = "only finish or undo an apply that was interrupted; status 1 if it was undone"},
           {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
           {.name = "as-patch",
            .value = "FILE",
@@ -230,7 +311,9 @@ Command make_apply() {
           "Applies everything or nothing: before anything is written, each file concerned must still be what the "
           "agent saw, and after a crash the next apply finishes or undoes it. Applied changes are no "
           "longer listed as changes of the agent. Changes that others depend on are included: a new directory "
-          "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1.",
+          "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1. What "
+          "is "
+          "replaced or removed is kept for `warren undo`.",
       .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = apply_options(),
       .subcommands = {},

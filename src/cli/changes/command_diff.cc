@@ -7,6 +7,7 @@
 #include "changes/changes.h"
 #include "changes/filter.h"
 #include "changes/patch.h"
+#include "changes/permission.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
@@ -18,7 +19,7 @@
 namespace warren::cli {
 namespace {
 
-Json change_json(const TreeChange& change) {
+Json change_json(const TreeChange& change, const Remarks& remarks) {
   Json json;
   json["change"] = change_word(change.kind);
   set_bytes(json, "path", change.path);
@@ -29,6 +30,7 @@ Json change_json(const TreeChange& change) {
     json["content_changed"] = change.is_content_changed;
     json["metadata_changed"] = change.is_metadata_changed;
   }
+  if (!remarks.list().empty()) json["remarks"] = remarks.list();
   if (change.before) json["before"] = attributes_json("path", change.base_path, *change.before);
   if (change.after) json["after"] = attributes_json("path", change.path, *change.after);
   return json;
@@ -122,7 +124,10 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   char end = args.has("null") ? '\0' : '\n';
   if (args.has("json")) {
     Json list = Json::array();
-    for (const TreeChange& change : changes) list.push_back(change_json(change));
+    for (const TreeChange& change : changes) {
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+      list.push_back(change_json(change, remarks));
+    }
     out.json(list);
   } else if (args.has("name-only")) {
     print_names(out, changes, end);
@@ -132,7 +137,10 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   } else if (!args.has("patch") && args.has("null")) {
     print_lines_null(out, changes);
   } else if (!args.has("patch")) {
-    for (const TreeChange& change : changes) out.line(change_line(out, change));
+    for (const TreeChange& change : changes) {
+      Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+      out.line(change_line(out, change) + remarks_text(out, remarks));
+    }
   }
   if (args.has("patch") && !args.has("json")) WARREN_TRY(print_patch(out, overlay, changes));
   return out.status();
@@ -152,6 +160,7 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
         context.err.name(args.get("ID")));
   }
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
+  print_left_out_folders(context.err, leave_out_agent_folders(changes, args.all("PATH")));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }
@@ -211,7 +220,9 @@ Command make_diff() {
       .summary = "Show an agent's changes to its base",
       .details =
           "Prints one line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
-          "directory or a link, and the path. Files that were only read do not appear. "
+          "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, and "
+          "files "
+          "that run by themselves. Files that were only read do not appear. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
       .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},

@@ -1,3 +1,4 @@
+#include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
@@ -49,6 +50,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
   RunOptions options;
   options.session = args.find("session");
+  if (options.session) options.session = std::string(session_id_of(*options.session));
   options.base = args.find("base");
   options.allow = list_of(args, "allow");
   options.read = list_of(args, "read");
@@ -86,40 +88,11 @@ Command make_run() {
       .positionals = {{.name = "COMMAND",
                        .help = "the program and its arguments [default: your shell]",
                        .times = Times::kAnyCommand}},
-<<<<<<< HEAD
-      .options = {{.name = "session",
-                   .value = "ID",
-                   .help = "join or resume this session, or create it",
-                   .suggest = Suggest::kSessions},
-                  {.name = "base",
-                   .value = "DIR",
-                   .help = "the directory to work on [default: the current one]",
-                   .suggest = Suggest::kHostDirs},
-                  {.name = "allow",
-                   .value = "PATH",
-                   .help = "let the command write to PATH directly, without copy-on-write",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "read",
-                   .value = "PATH",
-                   .help = "let the command read PATH, which is hidden otherwise",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "hide",
-                   .value = "PATH",
-                   .help = "hide PATH from the command",
-                   .suggest = Suggest::kHostFiles,
-                   .is_list = true},
-                  {.name = "no-network", .help = "no network except a private loopback"},
-                  {.name = "no-default-allows", .help = "make only the base writable, not ~/.cache and other defaults"},
-                  {.name = "passthrough",
-                   .help = "read large files at the speed of the base; opening any file takes longer"},
-                  {.name = "keep", .help = "keep the session even if nothing changed"},
-                  {.name = "discard", .help = "delete the session and all its changes at the end"},
-                  {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
-=======
       .options =
-          {{.name = "session", .value = "ID", .help = "join or resume this session, or create it"},
+          {{.name = "session",
+            .value = "ID",
+            .help = "join or resume this session, or create it",
+            .suggest = Suggest::kSessions},
            {.name = "base",
             .value = "DIR",
             .help = "the directory to work on [default: the current one]",
@@ -159,7 +132,6 @@ Command make_run() {
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
            {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
->>>>>>> af23e44247f33f8088c0c44e9c9b5727e14ac22e
       .subcommands = {},
       .handler = run_run};
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -54,7 +55,7 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_rename(Context&, const Arguments& args) {
-  WARREN_TRY(rename_session(args.get("FROM"), args.get("TO")));
+  WARREN_TRY(rename_session(std::string(session_id_of(args.get("FROM"))), std::string(session_id_of(args.get("TO")))));
   return Exit::kOk;
 }
 
@@ -78,7 +79,8 @@ Result<bool> agrees(Context& context, const std::vector<SessionInfo>& doomed) {
 Result<Exit> run_delete(Context& context, const Arguments& args) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
   std::vector<SessionInfo> doomed;
-  for (const std::string& id : args.all("ID")) {
+  for (const std::string& given : args.all("ID")) {
+    std::string id(session_id_of(given));
     auto named = [&](const SessionInfo& session) { return session.id == id; };
     if (std::any_of(doomed.begin(), doomed.end(), named)) continue;
     auto found = std::find_if(all.begin(), all.end(), named);

@@ -143,10 +143,10 @@ class RunReport final : public RunObserver {
     } else {
       on_failure(counts.error());
     }
-    err_.line(fmt::format("  warren diff {}            show the changes", id));
-    err_.line(fmt::format("  warren apply {}           write them to the base", id));
-    err_.line(fmt::format("  warren discard {}         drop them", id));
-    err_.line(fmt::format("  warren run --session {}   continue", id));
+    err_.line(fmt::format("  warren diff session:{}      show the changes", id));
+    err_.line(fmt::format("  warren apply session:{}     write them to the base", id));
+    err_.line(fmt::format("  warren discard session:{}   drop them", id));
+    err_.line(fmt::format("  warren run --session {}     continue", id));
   }
 
   Context& context_;

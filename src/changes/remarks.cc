@@ -1,0 +1,192 @@
+#include "changes/remarks.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include <sys/sysmacros.h>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/compare.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+struct RunByItself {
+  std::string_view name;  // the file's name, or its last components
+  std::string_view why;
+};
+
+constexpr std::array<RunByItself, 47> kNames{{
+    {".envrc", "direnv runs it"},
+    {".vscode/tasks.json", "the editor runs its tasks"},
+    {".vscode/settings.json", "it names programs that the editor runs"},
+    {".vscode/launch.json", "the editor runs what it names"},
+    {".devcontainer/devcontainer.json", "the editor runs its commands"},
+    {".devcontainer.json", "the editor runs its commands"},
+    {".claude/settings.json", "agents run its hooks"},
+    {".claude/settings.local.json", "agents run its hooks"},
+    {".codex/config.toml", "agents run what it names"},
+    {".gemini/settings.json", "agents run what it names"},
+    {".cursor/mcp.json", "agents run what it names"},
+    {".mcp.json", "agents run what it names"},
+    {"Makefile", "make runs it"},
+    {"makefile", "make runs it"},
+    {"GNUmakefile", "make runs it"},
+    {"justfile", "just runs it"},
+    {"Justfile", "just runs it"},
+    {"Rakefile", "rake runs it"},
+    {"Taskfile.yml", "task runs it"},
+    {"CMakeLists.txt", "cmake runs it"},
+    {"package.json", "npm runs its scripts"},
+    {".npmrc", "it names programs that npm runs"},
+    {".yarnrc.yml", "it names programs that yarn runs"},
+    {".pnpmfile.cjs", "pnpm runs it"},
+    {"setup.py", "pip runs it"},
+    {"conftest.py", "pytest runs it"},
+    {"noxfile.py", "nox runs it"},
+    {"sitecustomize.py", "python runs it"},
+    {"usercustomize.py", "python runs it"},
+    {"build.rs", "cargo runs it"},
+    {".cargo/config.toml", "it names programs that cargo runs"},
+    {".cargo/config", "it names programs that cargo runs"},
+    {"build.gradle", "gradle runs it"},
+    {"build.gradle.kts", "gradle runs it"},
+    {"gradlew", "it is run to build"},
+    {".pre-commit-config.yaml", "pre-commit runs its hooks"},
+    {".mise.toml", "mise runs its tasks and hooks"},
+    {"mise.toml", "mise runs its tasks and hooks"},
+    {".gdbinit", "gdb runs it"},
+    {".lldbinit", "lldb runs it"},
+    {".exrc", "vi runs it"},
+    {".nvim.lua", "nvim runs it"},
+    {".dir-locals.el", "emacs runs it"},
+    {".bashrc", "your shell runs it"},
+    {".bash_profile", "your shell runs it"},
+    {".profile", "your shell runs it"},
+    {".zshrc", "your shell runs it"},
+}};
+
+bool has_component(std::string_view path, std::string_view name) {
+  for (std::size_t at = path.find(name); at != path.npos; at = path.find(name, at + 1)) {
+    std::size_t end = at + name.size();
+    bool is_whole = (at == 0 || path[at - 1] == '/') && (end == path.size() || path[end] == '/');
+    if (is_whole) return true;
+  }
+  return false;
+}
+
+// "" for a file of git that runs nothing: objects, references, the index.
+std::string_view why_in_git(std::string_view path) {
+  if (path.ends_with("/.git")) return "it says where git finds hooks and settings";
+  if (has_component(path, "hooks")) return "git runs it as a hook";
+  std::string_view name = base_name(path);
+  if (name == "config" || name == "config.worktree") return "git settings name programs that git runs";
+  if (name == "attributes") return "it selects programs that git runs";
+  return "";
+}
+
+bool ends_with_path(std::string_view path, std::string_view name) {
+  return path.ends_with(name) && path.size() > name.size() && path[path.size() - name.size() - 1] == '/';
+}
+
+Result<Json> read_scripts(FileSystem& fs, const std::string& path) {
+  std::string text = WARREN_TRY(read_file(fs, path, {.size_bytes_max = limits::kPatchFileBytes}));
+  Json json = WARREN_TRY(parse_json(text));
+  return json.is_object() && json.contains("scripts") ? json["scripts"] : Json();
+}
+
+// If one of both cannot be read, they count as changed.
+bool are_scripts_changed(const AgentOverlay& overlay, const TreeChange& change) {
+  Result<Json> after = read_scripts(overlay.merged, change.path);
+  if (!after.ok()) return true;
+  bool has_before = change.before && change.before->is_file() && !change.base_path.empty();
+  if (!has_before) return !after->is_null();
+  Result<Json> before = read_scripts(overlay.base, change.base_path);
+  return !before.ok() || *before != *after;
+}
+
+void add_modes(const TreeChange& change, Remarks& remarks) {
+  const Attributes& node = *change.after;
+  std::uint32_t had = change.before ? change.before->mode : 0;
+  std::uint32_t fresh = node.is_file() ? node.mode & 06000U & ~had : 0;
+  if ((fresh & 04000U) != 0) remarks.privileges.emplace_back("set-user-id");
+  if ((fresh & 02000U) != 0) remarks.privileges.emplace_back("set-group-id");
+  bool is_device = S_ISBLK(node.mode) || S_ISCHR(node.mode);
+  if (is_device) {
+    auto number = static_cast<dev_t>(node.rdev);
+    remarks.privileges.push_back(fmt::format("{} device {}:{}", S_ISBLK(node.mode) ? "block" : "character",
+                                             gnu_dev_major(number), gnu_dev_minor(number)));
+  }
+}
+
+Status add_xattrs(const AgentOverlay& overlay, const TreeChange& change, Remarks& remarks) {
+  XattrMap ours = WARREN_TRY(read_xattrs(overlay.upper.fs(), change.after->inode));
+  std::erase_if(ours, [](const auto& xattr) { return !is_privileged_xattr(xattr.first); });
+  if (ours.empty()) return Ok{};
+  XattrMap theirs;
+  if (change.before && !change.base_path.empty()) {
+    Attributes node = WARREN_TRY(resolve(overlay.base, change.base_path, Follow::kNo));
+    theirs = WARREN_TRY(read_xattrs(overlay.base, node.inode));
+  }
+  for (const auto& [name, value] : ours) {
+    auto there = theirs.find(name);
+    if (there == theirs.end() || there->second != value) remarks.privileges.push_back(name);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::optional<std::string_view> runs_by_itself(std::string_view path) {
+  if (has_component(path, ".git")) {
+    std::string_view why = why_in_git(path);
+    return why.empty() ? std::optional<std::string_view>() : std::optional(why);
+  }
+  if (has_component(path, ".husky")) return std::string_view("git runs it as a hook");
+  auto known = std::find_if(kNames.begin(), kNames.end(),
+                            [&](const RunByItself& one) { return ends_with_path(path, one.name); });
+  return known == kNames.end() ? std::optional<std::string_view>() : std::optional(known->why);
+}
+
+std::vector<std::string> Remarks::list() const {
+  std::vector<std::string> all = privileges;
+  if (!runs.empty()) all.push_back("runs by itself: " + runs);
+  return all;
+}
+
+Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change) {
+  Remarks remarks;
+  if (!change.after) return remarks;
+  add_modes(change, remarks);
+  WARREN_TRY(add_xattrs(overlay, change, remarks));
+  bool is_new_content = change.kind != TreeChangeKind::kModified || change.is_content_changed;
+  if (change.after->is_directory() || !is_new_content) return remarks;
+  std::optional<std::string_view> why = runs_by_itself(change.path);
+  bool is_package = change.path.ends_with("/package.json") && change.after->is_file();
+  if (why && (!is_package || are_scripts_changed(overlay, change))) remarks.runs = *why;
+  remarks.is_in_git = has_component(change.path, ".git");
+  return remarks;
+}
+
+std::vector<std::string> leave_out_devices(std::vector<TreeChange>& changes, const PrivilegedPaths& privileged) {
+  std::unordered_set<std::string> out;
+  std::vector<std::string> notes;
+  for (const TreeChange& change : changes) {
+    bool is_device = change.after && (S_ISBLK(change.after->mode) || S_ISCHR(change.after->mode));
+    if (!is_device || privileged.contains(change.path)) continue;
+    out.insert(change.path);
+    notes.push_back(fmt::format("{}: left out, because it is a {} device (--privileged PATH writes it)",
+                                quote(change.path), S_ISBLK(change.after->mode) ? "block" : "character"));
+  }
+  std::erase_if(changes, [&](const TreeChange& change) { return out.contains(change.path); });
+  return notes;
+}
+
+}  // namespace warren

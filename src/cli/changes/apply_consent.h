@@ -1,0 +1,25 @@
+// What apply asks before it writes to a base: on a terminal, or by options.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "changes/changes.h"
+#include "changes/open_overlay.h"
+#include "cli/context.h"
+
+namespace warren::cli {
+
+// Whether the user agrees to write to the agent's base: they created the agent for it, --base names it, or they say so
+// now. Without a terminal it is an error that names the option.
+Result<bool> agrees_to_base(Context& context, const Arguments& args, const AgentOverlay& overlay);
+
+// Whether the user agrees to files that run by themselves the next time they work in the base: none are among the
+// changes, --yes is given, or they say so now. Without a terminal it is an error that names the option.
+Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
+                                const std::vector<TreeChange>& changes);
+
+// The ID as it should be written in another command: "session:fix" for a session.
+std::string unambiguous_id(const std::string& id);
+
+}  // namespace warren::cli

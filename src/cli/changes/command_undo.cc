@@ -1,0 +1,163 @@
+// undo: restores what an apply replaced.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "base/path.h"
+#include "changes/undo.h"
+#include "cli/changes/apply_consent.h"
+#include "cli/changes/changes_output.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+std::string_view kind_word(const KeptApply& kept) { return kept.record.kind == RecordKind::kUndo ? "undo" : "apply"; }
+
+void print_kept(Context& context, const Arguments& args, const std::vector<KeptApply>& all) {
+  Output& out = context.out;
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const KeptApply& kept : all) {
+      Json one{{"name", kept.name()},
+               {"kind", kind_word(kept)},
+               {"at", kept.started_at()},
+               {"until", kept.ends_at()},
+               {"size_bytes", kept.bytes}};
+      set_bytes(one, "agent", kept.record.label);
+      set_bytes(one, "base", kept.record.base);
+      list.push_back(std::move(one));
+    }
+    out.json(list);
+    return;
+  }
+  if (all.empty()) return out.line("nothing to undo");
+  std::vector<std::vector<std::string>> rows{{"NAME", "AT", "KIND", "AGENT", "SIZE", "KEPT UNTIL", "BASE"}};
+  for (const KeptApply& kept : all) {
+    rows.push_back({kept.name(), format_time(kept.started_at()), std::string(kind_word(kept)),
+                    out.name(kept.record.label), format_size(kept.bytes), format_time(kept.ends_at()),
+                    out.name(kept.record.base)});
+  }
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += pad_right(row[i], widths[i]) + "  ";
+    out.line(line + row.back());
+  }
+}
+
+// By the agent file, or, if that is gone, by the name that it had.
+Result<std::vector<KeptApply>> list_of_agent(const std::string& id) {
+  std::vector<KeptApply> all = WARREN_TRY(list_kept());
+  Result<std::string> located = locate_agent(id);
+  if (!located.ok() && located.error().code() == Code::kConflict) return std::move(located).take_error();
+  std::optional<std::string> file;
+  std::optional<struct stat> info;
+  if (located.ok()) {
+    file = WARREN_TRY(canonical_host_path(*located));
+    info = WARREN_TRY(find_host_file(*located));
+  }
+  std::erase_if(all, [&](const KeptApply& kept) {
+    if (!file) return kept.record.label != id && session_id_of(kept.record.label) != id;
+    bool is_same_file = info && kept.record.inode == info->st_ino && kept.record.device == info->st_dev;
+    return kept.record.agent != *file && !is_same_file;
+  });
+  return all;
+}
+
+Result<KeptApply> choose_kept(const Arguments& args) {
+  if (std::optional<std::string> name = args.find("record")) {
+    std::vector<KeptApply> all = WARREN_TRY(list_kept());
+    auto found = std::find_if(all.begin(), all.end(), [&](const KeptApply& kept) { return kept.name() == *name; });
+    if (found != all.end()) return *found;
+    return Error(Code::kNotFound, fmt::format("no kept apply {}", quote(*name)), "`warren undo --list` lists them");
+  }
+  const std::string& id = args.get("ID");
+  std::vector<KeptApply> all = WARREN_TRY(list_of_agent(id));
+  auto found = std::find_if(all.begin(), all.end(),
+                            [](const KeptApply& kept) { return kept.record.kind == RecordKind::kApply; });
+  if (found != all.end()) return *found;
+  return Error(Code::kNotFound, fmt::format("no apply of {} can be undone", quote(id)),
+               "what an apply replaced is kept for 30 days, if nothing else was asked for; `warren undo --list` shows "
+               "what there is");
+}
+
+Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
+  Undone undone = WARREN_TRY(undo(kept, context.clock));
+  if (args.has("json")) {
+    Json conflicts = Json::array();
+    for (const ApplyConflict& conflict : undone.conflicts) {
+      Json one{{"why", conflict.why}};
+      set_bytes(one, "path", conflict.path);
+      conflicts.push_back(std::move(one));
+    }
+    Json paths = Json::array();
+    if (undone.conflicts.empty()) {
+      for (const std::string& path : undone.paths) paths.push_back(printable(path));
+    }
+    context.out.json({{"undone", paths}, {"conflicts", conflicts}, {"base", printable(kept.record.base)}});
+    return undone.conflicts.empty() ? Exit::kOk : Exit::kFailed;
+  }
+  for (const ApplyConflict& conflict : undone.conflicts) {
+    context.err.print("conflict: {}: {}\n", context.err.name(conflict.path), conflict.why);
+  }
+  if (!undone.conflicts.empty()) {
+    std::size_t count = undone.conflicts.size();
+    context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
+                                 count == 1 ? "1 conflict" : fmt::format("{} conflicts", count)));
+    context.err.line(fmt::format("hint: what the apply replaced is in {}", context.err.name(kept.dir)));
+    return Exit::kFailed;
+  }
+  if (undone.note) context.err.line(*undone.note);
+  context.out.print("undone in {}: the {} of {}\n", context.out.name(kept.record.base), kind_word(kept),
+                    format_time(kept.started_at()));
+  return Exit::kOk;
+}
+
+Result<Exit> run_undo(Context& context, const Arguments& args) {
+  int ways = (args.has("ID") ? 1 : 0) + (args.has("record") ? 1 : 0);
+  if (args.has("list") ? args.has("record") : ways != 1)
+    return refuse(context, "undo needs either ID, or --record NAME, or --list");
+  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(nullptr, context.clock));
+  for (const UndoRecovery& one : recovered) {
+    context.err.print("an undo in {} was interrupted; it is {}\n", context.err.name(one.base),
+                      one.is_finished ? "finished now" : fmt::format("taken back ({})", context.err.name(one.reason)));
+  }
+  if (args.has("list")) {
+    std::vector<KeptApply> all = WARREN_TRY(args.has("ID") ? list_of_agent(args.get("ID")) : list_kept());
+    print_kept(context, args, all);
+    return Exit::kOk;
+  }
+  KeptApply kept = WARREN_TRY(choose_kept(args));
+  return undo_kept(context, args, kept);
+}
+
+}  // namespace
+
+Command make_undo() {
+  return {
+      .name = "undo",
+      .summary = "Restore what an apply replaced in the base",
+      .details =
+          "Undoes the last apply of an agent that was not undone yet. It is refused if something that the apply wrote "
+          "was changed since. The agent's version is kept in turn: `undo --record NAME` brings it back.",
+      .positionals = {{.name = "ID",
+                       .help = "the agent: an id in ./.agentfs, or the path of its file",
+                       .times = Times::kOptional,
+                       .suggest = Suggest::kAgents}},
+      .options = {{.name = "list", .letter = 'l', .help = "list what can be undone, of one agent or of all"},
+                  {.name = "record", .value = "NAME", .help = "undo this one, as --list names it"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_undo};
+}
+
+}  // namespace warren::cli

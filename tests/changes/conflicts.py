@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""apply: every kind of conflict, and merging.
+
+    WARREN=path/to/warren conflicts.py [-v] [Class.test_name]
+"""
+import os
+import pathlib
+import shutil
+import sqlite3
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from case import Case
+from overlaid import mounted
+
+
+class Conflicts(Case):
+    def conflict(self, *paths):
+        """Apply must report these, write nothing and keep the changes."""
+        before, changes = overlaid.snapshot(self.base), self.w.diff()
+        said = self.w.fails("apply", self.w.id)
+        for path in paths:
+            self.assertIn(f"conflict: {path}: ", said)
+        self.assertEqual(sum(line.startswith("conflict: ") for line in said.splitlines()), len(paths), said)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+        self.assertEqual(self.w.diff(), changes)
+        self.assertEqual(self.w.staging(), [])
+
+    def test_conflict_a_file_that_both_changed(self):
+        self.fill(a="1\n", b="1\n")
+        self.write("/a", "agent\n")
+        self.write("/b", "agent\n")
+        overlaid.write(self.base / "a", "host!\n")
+        self.conflict("/a")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.read("a"), self.read("b")), ("agent\n", "agent\n"))
+        self.assertEqual(self.w.diff(), [])
+
+    def test_conflict_a_file_that_the_host_deleted(self):
+        self.fill(d__a="1\n")
+        self.write("/d/a", "agent\n")
+        shutil.rmtree(self.base / "d")
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /d/a: it was deleted from the base", said)
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual(self.read("d/a"), "agent\n")
+
+    def test_conflict_a_file_that_both_added(self):
+        self.fill(a="1\n")
+        self.write("/new", "agent\n")
+        time.sleep(0.02)
+        overlaid.write(self.base / "new", "host\n")
+        self.conflict("/new")
+        overlaid.write(self.base / "new", "agent\n")
+        self.assertEqual(self.w.lines(), [])  # both are equal again
+
+    def test_conflict_a_deleted_file_that_the_host_changed(self):
+        self.fill(a="1\n", b="1\n")
+        self.fs("rm", "/a")
+        overlaid.write(self.base / "a", "host has more\n")
+        self.conflict("/a")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertFalse((self.base / "a").exists())
+
+    def test_conflict_a_deleted_directory_that_got_a_file(self):
+        self.fill(d__x="1\n")
+        self.fs("rm", "-r", "/d")
+        time.sleep(0.02)
+        overlaid.write(self.base / "d/unseen", "host\n")
+        self.conflict("/d/unseen")
+
+    def test_conflict_another_kind(self):
+        self.fill(a="1\n")
+        self.write("/a", "agent\n")
+        os.unlink(self.base / "a")
+        (self.base / "a").mkdir()
+        self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+
+    def test_conflict_a_renamed_file_that_the_host_changed(self):
+        self.fill(a="1\n")
+        self.fs("mv", "/a", "/b")
+        overlaid.write(self.base / "a", "host\n")
+        self.conflict("/b")
+
+    def test_touching_is_not_a_conflict(self):
+        self.fill(a="1\n")
+        self.edit("/a", 0, b"2")
+        os.utime(self.base / "a")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(self.read("a"), "2\n")
+
+    def test_merge_combines_changes_that_do_not_overlap(self):
+        lines = [f"line {i:02}\n" for i in range(20)]
+        agents = lines[:2] + ["agent 2\n"] + lines[3:]
+        self.fill(a="".join(lines), b="".join(lines))
+        for path in ("/a", "/b"):
+            self.edit(path, 16, b"agent 2\n")
+        overlaid.write(self.base / "a", "".join(lines[:15] + ["host\n"] + lines[16:]))
+        overlaid.write(self.base / "b", "".join(lines[:2] + ["host\n"] + lines[3:]))
+        said = self.w.fails("apply", "--merge", self.w.id)
+        self.assertIn("conflict: /b", said)
+        self.assertNotIn("conflict: /a", said)
+        self.w.warren("apply", "--merge", self.w.id, "/a")
+        self.assertEqual(self.read("a"), "".join(agents[:15] + ["host\n"] + agents[16:]))
+        self.assertEqual(self.w.lines(), ["M f /b"])
+
+    def replace_by(self, how):
+        """Replaces /a by a version with another line 15, as editors do."""
+        content = "".join(self.with_line(15, "agent"))
+
+        def change(point):
+            if how == "removed":
+                os.unlink(point + "/a")
+                overlaid.write(point + "/a", content)
+                return
+            if how == "written before":
+                overlaid.write(point + "/a", "".join(self.with_line(1, "agent 1")))
+            overlaid.write(point + "/a.new", content)
+            os.rename(point + "/a.new", point + "/a")
+            if how == "written after":
+                with open(point + "/a", "r+") as file:
+                    file.write(content)
+        self.w.change(change)
+
+    def test_merge_of_a_file_that_was_replaced(self):
+        for how in ("renamed", "removed", "written before", "written after"):
+            with self.subTest(how):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="".join(self.LINES))
+                self.replace_by(how)
+                time.sleep(0.02)
+                overlaid.write(self.base / "a", "".join(self.with_line(5, "host")))
+                self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+                self.w.warren("apply", "--merge", self.w.id)
+                self.assertEqual(self.read("a"), "".join(self.with_line(15, "agent", self.with_line(5, "host"))))
+                self.w.fsck()
+
+    def test_touching_a_file_that_was_replaced_is_not_a_conflict(self):
+        for how in ("renamed", "removed"):
+            with self.subTest(how):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="".join(self.LINES))
+                self.replace_by(how)
+                time.sleep(0.02)
+                os.utime(self.base / "a")
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(self.read("a"), "".join(self.with_line(15, "agent")))
+
+    def test_an_edit_before_the_agents_last_write_is_a_conflict_too(self):
+        self.fill(a="".join(self.LINES))
+        self.replace_by("renamed")
+        overlaid.write(self.base / "a", "".join(self.with_line(5, "host")))
+        time.sleep(0.02)
+        self.write("/a", "".join(self.with_line(16, "agent")))
+        self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+
+    def test_a_replaced_file_that_is_removed_or_moved_leaves_no_row(self):
+        self.fill(a="1\n", b="2\n")
+        for name in ("a", "b"):
+            self.w.change(lambda p: (overlaid.write(p + "/new", "x\n"), os.rename(p + "/new", p + "/" + name)))
+        self.w.change(lambda p: (os.unlink(p + "/a"), os.rename(p + "/b", p + "/c")))
+        self.w.fsck()
+        database = sqlite3.connect(self.w.file)
+        self.assertEqual(database.execute("SELECT count(*) FROM wr_ancestor").fetchone(), (0,))
+        database.close()
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()

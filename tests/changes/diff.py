@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""diff: every flag, hostile names, and the speed of many changes.
+
+    WARREN=path/to/warren diff.py [-v] [Class.test_name]
+"""
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from case import Case, HOSTILE
+from overlaid import mounted
+
+
+class Diff(Case):
+    def test_lines_names_and_json(self):
+        self.fill(a="1\n", b="2\n", d__x="3\n")
+        self.write("/a", "one\n")
+        self.fs("rm", "/b")
+        self.fs("mv", "/d", "/e")
+        self.fs("mkdir", "/new")
+        self.assertEqual(self.w.lines(), ["M f /a", "D f /b", "R d /d -> /e", "A d /new"])
+        self.assertEqual(self.w.lines("--name-only"), ["/a", "/b", "/e", "/new"])
+        self.assertEqual(self.w.warren("diff", "--name-only", "-z", self.w.id), b"/a\0/b\0/e\0/new\0")
+        listed = json.loads(self.w.warren("diff", "--json", self.w.id))
+        self.assertEqual([(c["change"], c["type"], c["path"]) for c in listed],
+                         [("modified", "file", "/a"), ("deleted", "file", "/b"), ("renamed", "directory", "/e"),
+                          ("added", "directory", "/new")])
+        self.assertEqual(listed[2]["from"], "/d")
+
+    def test_the_exit_status_shows_changes_only_if_asked(self):
+        self.fill(a="1\n")
+        self.assertEqual(self.w.run("diff", "--exit-code", self.w.id).returncode, 0)
+        self.write("/a", "2\n")
+        self.assertEqual(self.w.run("diff", self.w.id).returncode, 0)
+        self.assertEqual(self.w.run("diff", "--exit-code", self.w.id).returncode, 1)
+
+    def test_paths_and_patterns_choose(self):
+        self.fill(a="1", d__x="1", d__y="1", e__x="1")
+        for path in ["/a", "/d/x", "/d/y", "/e/x"]:
+            self.write(path, "22")
+        self.assertEqual(self.w.lines("/d"), ["M f /d/x", "M f /d/y"])
+        self.assertEqual(self.w.lines("d/x", "a"), ["M f /a", "M f /d/x"])
+        self.assertEqual(self.w.lines("/*/x"), ["M f /d/x", "M f /e/x"])
+        self.assertEqual(self.w.lines("/nothing"), [])
+
+    def test_a_file_that_was_only_read_or_written_back_is_not_a_change(self):
+        self.fill(a="1\n", b="2\n")
+        self.fs("cat", "/a")
+        self.write("/b", "2\n")
+        self.w.change(lambda p: os.chmod(p + "/a", stat.S_IMODE(os.stat(p + "/a").st_mode)))
+        self.assertEqual(self.w.diff(), [])
+
+    def test_a_deleted_directory_is_listed_with_its_content(self):
+        self.fill(d__x="1", d__s__y="1")
+        self.fs("rm", "-r", "/d")
+        self.assertEqual(self.w.lines(), ["D d /d", "D d /d/s", "D f /d/s/y", "D f /d/x"])
+
+    def test_a_change_of_kind_is_a_deletion_and_an_addition(self):
+        self.fill(f="1")
+        self.fs("rm", "/f")
+        self.fs("mkdir", "/f")
+        self.assertEqual(self.w.lines(), ["D f /f", "A d /f"])
+
+    def test_stat_counts_lines(self):
+        self.fill(a="1\n2\n3\n")
+        self.write("/a", "1\ntwo\n3\n4\n")
+        self.w.change(lambda p: overlaid.write(p + "/bin", b"\0\1"))
+        out = self.w.warren("diff", "--stat", self.w.id).decode()
+        self.assertIn(" a   |   3 ++-", out)
+        self.assertIn("bin | Bin 0 -> 2 bytes", out)
+        self.assertIn(" 2 files changed, 2 insertions(+), 1 deletion(-)", out)
+
+    def test_hostile_names_are_exact(self):
+        for name in HOSTILE:
+            overlaid.write(os.fsencode(self.base) + b"/" + name, b"1")
+        self.w.init()
+        for name in HOSTILE:
+            self.w.change(lambda p, n=name: overlaid.write(os.fsencode(p) + b"/" + n, b"22"))
+        wanted = sorted(b"M f /" + name for name in HOSTILE)
+        self.assertEqual(sorted(self.w.diff()), wanted)
+        listed = json.loads(self.w.warren("diff", "--json", self.w.id))
+        names = sorted(bytes.fromhex(c["path_hex"]) if "path_hex" in c else c["path"].encode() for c in listed)
+        self.assertEqual(names, sorted(b"/" + name for name in HOSTILE))
+        self.w.warren("apply", self.w.id)
+        for name in HOSTILE:
+            with open(os.fsencode(self.base) + b"/" + name, "rb") as file:
+                self.assertEqual(file.read(), b"22")
+        self.assertEqual(self.w.diff(), [])
+
+    def test_hostile_names_do_nothing_to_a_terminal(self):
+        for name in HOSTILE:
+            overlaid.write(os.fsencode(self.base) + b"/" + name, b"1\n")
+        self.w.init()
+        self.w.change(lambda p: [overlaid.write(os.fsencode(p) + b"/" + name, b"2\n") for name in HOSTILE])
+        for form in ([], ["--name-only"], ["--stat"], ["--patch"]):
+            said = self.talk(["diff", *form, self.w.id], b"").replace(b"\r\n", b"\n")
+            self.assertNotIn(b"\x1b[31m\n", said)
+            self.assertNotIn(b"/\x1b", said)
+            self.assertNotIn(b"\xff", said)
+            self.assertNotIn(b"new\nline", said)
+        patch = self.w.root / "patch"
+        self.w.warren("apply", "--as-patch", patch, self.w.id)
+        overlaid.git("apply", "--unsafe-paths", patch, cwd=self.base)
+        for name in HOSTILE:
+            with open(os.fsencode(self.base) + b"/" + name, "rb") as file:
+                self.assertEqual(file.read(), b"2\n", name)
+
+    def test_an_agent_without_a_base_says_so(self):
+        self.w.warren("init", "lone")
+        self.assertIn("has no base", self.w.fails("diff", "lone"))
+        done = subprocess.run(["agentfs", "diff", "lone"], executable=mounted.program(), cwd=self.w.home, env=self.w.environment(), capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (0, b"No diff (non-overlay filesystem)\n"))
+
+    def test_as_agentfs(self):
+        self.fill(a="1", b="1", c="1")
+
+        def agentfs():
+            return subprocess.run(["agentfs", "diff", self.w.id], executable=mounted.program(), cwd=self.w.home,
+                                  capture_output=True, check=True)
+        self.assertEqual(agentfs().stdout, b"No changes\n")
+        self.write("/a", "22")
+        self.fs("mv", "/b", "/z")
+        self.fs("rm", "/c")
+        done = agentfs()
+        self.assertEqual(done.stdout, b"M f /a\nD f /b\nD f /c\nA f /z\n")
+        self.assertEqual(done.stderr, f"Using agent: a\nBase: {self.base}\n".encode())
+
+
+class Speed(Case):
+    def test_ten_thousand_changed_files(self):
+        for i in range(10_000):
+            overlaid.write(self.base / f"d{i % 100}/f{i}", f"{i}\n")
+        self.w.init()
+
+        def change(p):
+            for i in range(10_000):
+                with open(f"{p}/d{i % 100}/f{i}", "wb") as file:
+                    file.write(b"%d!" % i if i % 2 else b"X" * (len(str(i)) + 1))
+        self.w.change(change)
+        times = {}
+        for name, args in {"diff": ("diff",), "diff --stat": ("diff", "--stat"), "apply": ("apply",)}.items():
+            start = time.monotonic()
+            out = self.w.warren(*args, self.w.id)
+            times[name] = time.monotonic() - start
+            if name == "diff":
+                self.assertEqual(out.count(b"\n"), 10_000)
+        print({name: f"{seconds:.2f} s" for name, seconds in times.items()}, file=sys.stderr)
+        self.assertEqual(self.w.diff(), [])
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""discard: what comes back, and what goes with it.
+
+    WARREN=path/to/warren discard.py [-v] [Class.test_name]
+"""
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from case import Case
+from overlaid import mounted
+
+
+class Discard(Case):
+    def test_asks_or_needs_yes(self):
+        self.fill(a="1")
+        self.write("/a", "22")
+        self.assertIn("--yes", self.w.fails("discard", self.w.id))
+        self.assertEqual(self.w.lines(), ["M f /a"])
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.fs("cat", "/a"), b"1")
+        self.assertEqual(self.w.warren("discard", "--yes", self.w.id), b"nothing to discard\n")
+
+    def test_a_rename_goes_back(self):
+        self.fill(d__x="1", a="1")
+        self.fs("mv", "/d", "/e")
+        self.write("/e/x", "22")
+        self.w.warren("discard", "--yes", self.w.id, "/e/x")
+        self.assertEqual(self.w.lines(), ["R d /d -> /e"])
+        self.assertEqual(self.fs("cat", "/e/x"), b"1")
+        self.w.warren("discard", "--yes", self.w.id, "/e")
+        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.fs("cat", "/d/x"), b"1")
+
+    def test_one_file_of_a_deleted_directory_comes_back_alone(self):
+        self.fill(d__x="1", d__y="1", d__s__z="1")
+        self.fs("rm", "-r", "/d")
+        self.w.warren("discard", "--yes", self.w.id, "/d/s/z")
+        self.assertEqual(self.w.lines(), ["D f /d/x", "D f /d/y"])
+        self.assertEqual(self.fs("cat", "/d/s/z"), b"1")
+
+    def test_what_was_moved_out_of_a_deleted_directory_does_not_show_twice(self):
+        self.fill(d__x="1", d__y="1")
+        self.fs("mv", "/d/x", "/x")
+        self.fs("rm", "-r", "/d")
+        self.w.warren("discard", "--yes", self.w.id, "/[d]")  # a pattern: does not include what was below it
+        self.assertEqual(self.w.lines(), ["R f /d/x -> /x"])
+        self.assertEqual(self.fs("find", "/"), b"/\n/d\n/d/y\n/x\n")
+        self.fs("rm", "-r", "/d")
+        self.w.warren("apply", self.w.id, "/d")
+        self.assertEqual((self.w.lines(), sorted(os.listdir(self.base)), self.read("x")), ([], ["x"], "1"))
+
+    def test_only_below_a_path(self):
+        self.fill(a="1", b="1")
+        self.write("/a", "22")
+        self.write("/b", "22")
+        self.w.warren("discard", "--yes", self.w.id, "/a")
+        self.assertEqual(self.w.lines(), ["M f /b"])
+        self.assertIn("no changes match", self.w.fails("discard", "--yes", self.w.id, "/typo"))
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()

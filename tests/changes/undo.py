@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""undo: what an apply replaced comes back, and nothing that was changed since is overwritten.
+
+    WARREN=path/to/warren undo.py [-v] [Class.test_name]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from case import Case
+from overlaid import mounted
+
+
+class Undo(Case):
+    def kept(self, *words):
+        return json.loads(self.w.warren("undo", "--list", "--json", *words))
+
+    def change_everything(self):
+        self.fill(a="old a\n", b="old b\n", d__x="x\n", d__s__y="y\n", e__f="f\n", gone__1="1\n", linked="l\n", mode="m\n")
+        os.link(self.base / "linked", self.base / "second")
+        os.setxattr(self.base / "a", "user.k", b"v")
+        self.before = overlaid.snapshot(self.base, with_times=True), overlaid.links(self.base)
+
+        def change(p):
+            overlaid.write(p + "/a", "new a\n")
+            os.rename(p + "/b", p + "/c")
+            os.rename(p + "/d", p + "/moved")
+            overlaid.write(p + "/moved/x", "new x\n")
+            os.chmod(p + "/moved/s/y", 0o600)
+            overlaid.write(p + "/new/deep/f", "new\n")
+            os.rename(p + "/e/f", p + "/new/f")
+            shutil.rmtree(p + "/gone")
+            overlaid.write(p + "/gone", "now a file\n")
+            overlaid.write(p + "/linked", "new linked\n")
+            os.chmod(p + "/mode", 0o600)
+            os.symlink("a", p + "/link")
+        self.w.change(change)
+
+    def test_everything_comes_back_and_again(self):
+        self.change_everything()
+        out = self.w.warren("apply", self.w.id).decode()
+        self.assertIn("  warren undo a ", out)
+        self.assertEqual(self.w.staging(), [])
+        after = overlaid.snapshot(self.base, with_times=True), overlaid.links(self.base)
+        self.assertIn("undone in " + str(self.base), self.w.warren("undo", self.w.id).decode())
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), self.before[0]), [])
+        self.assertEqual(overlaid.links(self.base), self.before[1])
+        self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+        # The agent's version was kept in turn.
+        (kept,) = self.kept(self.w.id)
+        self.assertEqual(kept["kind"], "undo")
+        self.assertIn("no apply of 'a' can be undone", self.w.fails("undo", self.w.id))
+        self.w.warren("undo", "--record", kept["name"])
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), after[0]), [])
+        self.assertEqual(overlaid.links(self.base), after[1])
+
+    def test_a_forced_apply_is_undone(self):
+        self.fill(a="1\n")
+        self.write("/a", "agent\n")
+        overlaid.write(self.base / "a", "of the host\n")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual(self.read("a"), "agent\n")
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(self.read("a"), "of the host\n")
+
+    def test_what_was_changed_since_is_a_conflict(self):
+        def edit(name, content="changed since\n"):
+            return lambda: overlaid.write(self.base / name, content)
+        cases = {"/a": edit("a"), "/new": edit("new/deep/f"), "/c": edit("c"), "/gone": edit("gone"), "/linked": edit("linked"),
+                 "/moved/x": edit("moved/x"), "/mode": lambda: os.chmod(self.base / "mode", 0o640), "/b": edit("b"), "/d": edit("d/x")}
+        for path, change in cases.items():
+            with self.subTest(path):
+                self.doCleanups()
+                self.setUp()
+                self.change_everything()
+                self.w.warren("apply", self.w.id)
+                change()
+                before = overlaid.snapshot(self.base, with_times=True)
+                said = self.w.fails("undo", self.w.id)
+                self.assertRegex(said, f"conflict: {path}: (it was changed since the apply|something else is there now)")
+                self.assertEqual(sum(line.startswith("conflict: ") for line in said.splitlines()), 1, said)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+                self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+                self.assertEqual(len(self.kept()), 1)
+
+    def test_applies_are_undone_one_after_the_other(self):
+        self.fill(a="1\n")
+        for content in ("2\n", "3\n"):
+            self.write("/a", content)
+            self.w.warren("apply", self.w.id)
+        for content in ("2\n", "1\n"):
+            self.w.warren("undo", self.w.id)
+            self.assertEqual(self.read("a"), content)
+
+    def test_a_deleted_session_can_still_be_undone(self):
+        overlaid.write(self.base / "a", "1\n")
+        environment = self.w.environment()
+        subprocess.run([mounted.program(), "run", "--session", "fix", "--", "sh", "-c", "echo 2 > a"], cwd=self.base,
+                       env=environment, check=True, capture_output=True, timeout=120)
+        self.assertIn(b"warren undo session:fix", self.w.warren("apply", "fix"))
+        self.w.warren("sessions", "delete", "--yes", "fix")
+        self.w.warren("undo", "fix")
+        self.assertEqual(self.read("a"), "1\n")
+
+    def test_limits(self):
+        self.fill(a="1\n", big="x" * (1 << 20))
+        self.write("/a", "2\n")
+        out = self.w.warren("apply", "--undo-size", "0", self.w.id, "/a")
+        self.assertNotIn(b"undo", out)
+        self.assertEqual(self.kept(), [])
+        self.fs("rm", "/big")
+        done = self.w.run("apply", "--undo-size", "64K", self.w.id)
+        self.assertIn(b"more than --undo-size allows", done.stderr)
+        self.assertNotIn(b"warren undo", done.stdout)
+        self.assertEqual(self.kept(), [])
+        for nth in range(5):  # the oldest go first
+            self.write("/a", f"{nth}" * 50_000)
+            self.w.warren("apply", "--undo-size", "160K", self.w.id)
+        self.assertEqual(len(self.kept()), 2)
+        self.write("/a", "again\n")
+        self.w.warren("apply", "--undo-time", "1s", self.w.id)
+        self.assertEqual(len(self.kept()), 3)
+        self.write("/a", "and again\n")
+        environment = self.w.environment()
+        self.assertEqual(self.kept()[0]["until"] - self.kept()[0]["at"], 1)
+        subprocess.run(["sleep", "2"], check=True)
+        self.w.warren("apply", self.w.id, env=environment)
+        self.assertEqual(len([one for one in self.kept() if one["until"] - one["at"] == 1]), 0)
+
+    def test_another_filesystem(self):
+        small = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
+        self.addCleanup(lambda: shutil.rmtree(small))
+        self.w.base = self.base = small
+        self.change_everything()
+        self.w.warren("apply", self.w.id)
+        self.assertNotEqual(os.stat(small).st_dev, os.stat(self.w.home).st_dev)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), self.before[0]), [])
+
+    def test_mistakes(self):
+        self.fill(a="1\n")
+        self.w.fails("undo", status=2)
+        self.w.fails("undo", "--record", "x", self.w.id, status=2)
+        self.assertIn("no apply of 'a' can be undone", self.w.fails("undo", self.w.id))
+        self.assertIn("no kept apply 'x'", self.w.fails("undo", "--record", "x"))
+        self.assertEqual(self.w.warren("undo", "--list"), b"nothing to undo\n")
+        self.write("/a", "2\n")
+        self.w.warren("apply", self.w.id)
+        self.base.rename(self.w.root / "moved")
+        self.base.mkdir()
+        self.assertIn("another directory", self.w.fails("undo", self.w.id))
+        self.assertEqual(os.listdir(self.base), [])
+
+    def test_the_list_is_for_people_too(self):
+        self.fill(a="1\n")
+        self.write("/a", "2\n")
+        self.w.warren("apply", self.w.id)
+        said = self.w.warren("undo", "--list").decode()
+        self.assertRegex(said, r"NAME +AT +KIND +AGENT +SIZE +KEPT UNTIL +BASE\n[0-9a-f]{32}  .* apply  a ")
+        folder = self.w.home / ".agentfs/undo"
+        self.assertEqual(stat.S_IMODE(os.stat(next(folder.iterdir())).st_mode), 0o700)
+
+
+class Killed(Case):
+    """An undo that is killed at a system call is finished or taken back by the next one."""
+
+    def kill(self, words, call, nth):
+        done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                               f"inject={call}:signal=KILL:when={nth}", mounted.program(), *words], cwd=self.w.home,
+                              env=self.w.environment(), capture_output=True, timeout=60)
+        return done.returncode != 0
+
+    def test_at_any_rename_and_sync(self):
+        for call in ("renameat2", "renameat", "linkat", "fsync", "unlinkat"):
+            for nth in range(1, 40, 2):
+                self.doCleanups()
+                self.setUp()
+                Undo.change_everything(self)
+                old = overlaid.snapshot(self.base, with_times=True)
+                self.w.warren("apply", self.w.id)
+                new = overlaid.snapshot(self.base, with_times=True)
+                if not self.kill(["undo", self.w.id], call, nth):
+                    break
+                with self.subTest(call=call, nth=nth):
+                    self.w.warren("apply", "--recover", self.w.id)
+                    self.w.warren("undo", "--list")
+                    now = overlaid.snapshot(self.base, with_times=True)
+                    self.assertIn(now, (old, new))
+                    self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+                    if now == new:
+                        self.w.warren("undo", self.w.id)
+                        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), old), [])
+
+    def test_an_apply_that_is_killed_while_it_keeps_is_undone(self):
+        for call, nth in (("renameat2", 8), ("renameat2", 10), ("renameat2", 12), ("unlinkat", 1), ("unlinkat", 3)):
+            with self.subTest(call=call, nth=nth):
+                self.doCleanups()
+                self.setUp()
+                Undo.change_everything(self)
+                self.kill(["apply", self.w.id], call, nth)
+                self.w.run("apply", "--recover", self.w.id)
+                if overlaid.snapshot(self.base, with_times=True) == self.before[0]:
+                    continue
+                self.assertEqual(self.w.lines(), [])
+                self.w.warren("undo", self.w.id)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), self.before[0]), [])
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
