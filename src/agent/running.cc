@@ -101,7 +101,7 @@ void RunningEntry::leave_failure(const Error& error) const {
 }
 
 Result<std::vector<EndedBadly>> take_failures(const ProcessIdentity* process) {
-  std::string folder = WARREN_TRY(own_folder());
+  std::string folder = WARREN_TRY(runtime_folder());
   Fd dir = WARREN_TRY(open_host_dir(folder));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
   std::vector<EndedBadly> all;
