@@ -31,25 +31,6 @@ std::vector<std::string> places() {
   return all;
 }
 
-// Accepts only a folder that belongs to the user: in /tmp another user could have made it, to read or to plant files.
-Result<std::string> own_folder() {
-  std::string folder;
-  bool is_there = false;
-  for (const std::string& base : places()) {
-    folder = fmt::format("{}/warren-{}", base, ::geteuid());
-    is_there = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
-    if (is_there) break;
-  }
-  if (!is_there) return system_error(errno, fmt::format("make {}", quote(folder)));
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(folder)));
-  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
-    return Error(Code::kDenied, fmt::format("{} is not a directory owned by you", quote(folder)),
-                 "set XDG_RUNTIME_DIR to a directory of your own");
-  }
-  return folder;
-}
-
 Json to_json(const Running& running) {
   return {{"kind", running.kind},
           {"agent", running.agent},
@@ -84,8 +65,27 @@ Result<Running> parse_running(std::string_view text) {
 
 }  // namespace
 
+// Accepts only a folder that belongs to the user: in /tmp another user could have made it, to read or to plant files.
+Result<std::string> runtime_folder() {
+  std::string folder;
+  bool is_there = false;
+  for (const std::string& base : places()) {
+    folder = fmt::format("{}/warren-{}", base, ::geteuid());
+    is_there = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+    if (is_there) break;
+  }
+  if (!is_there) return system_error(errno, fmt::format("make {}", quote(folder)));
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return system_error(errno, fmt::format("stat {}", quote(folder)));
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
+    return Error(Code::kDenied, fmt::format("{} is not a directory owned by you", quote(folder)),
+                 "set XDG_RUNTIME_DIR to a directory of your own");
+  }
+  return folder;
+}
+
 Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
-  std::string folder = WARREN_TRY(own_folder());
+  std::string folder = WARREN_TRY(runtime_folder());
   running.process = current_process();
   std::string file = fmt::format("{}/{}.json", folder, running.process.pid);
   WARREN_TRY(replace_host_file(file, dump_json_pretty(to_json(running)), 0600));
@@ -101,7 +101,7 @@ void RunningEntry::leave_failure(const Error& error) const {
 }
 
 Result<std::vector<EndedBadly>> take_failures(const ProcessIdentity* process) {
-  std::string folder = WARREN_TRY(own_folder());
+  std::string folder = WARREN_TRY(runtime_folder());
   Fd dir = WARREN_TRY(open_host_dir(folder));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
   std::vector<EndedBadly> all;
@@ -126,7 +126,7 @@ Result<std::vector<EndedBadly>> take_failures(const ProcessIdentity* process) {
 RunningEntry::~RunningEntry() { remove_host_file(file_).ignore("list_running removes leftovers"); }
 
 Result<std::vector<Running>> list_running() {
-  std::string folder = WARREN_TRY(own_folder());
+  std::string folder = WARREN_TRY(runtime_folder());
   Fd dir = WARREN_TRY(open_host_dir(folder));
   std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
   std::vector<Running> all;

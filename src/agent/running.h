@@ -15,6 +15,9 @@
 
 namespace warren {
 
+// A private folder of this user that the system empties at boot. kDenied if another user has made it.
+Result<std::string> runtime_folder();
+
 struct Running {
   std::string kind;   // "mount", "exec" or "run"
   std::string agent;  // path of its file

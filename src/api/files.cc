@@ -95,7 +95,7 @@ Result<Attributes> Files::lstat(std::string_view path) {
 Result<bool> Files::exists(std::string_view path) { return warren::exists(fs_of(state_), path); }
 
 Result<SpaceStats> Files::stats() {
-  FileSystemStats stats = WARREN_TRY(fs_of(state_).stats());
+  FileSystemStats stats = WARREN_TRY(fs_of(state_).stats(kRootInode));
   return SpaceStats{.used_bytes = stats.used_bytes,
                     .capacity_bytes = stats.capacity_bytes,
                     .used_inodes = stats.used_inodes,

@@ -12,6 +12,8 @@ Command make_init();
 Command make_agents();
 Command make_fs();
 Command make_kv();
+Command make_vfs();
+Command make_policy();
 Command make_timeline();
 Command make_tools();
 Command make_quota();

@@ -3,6 +3,9 @@
 // By inode, so that a mount needs no translation; path helpers (fs/path_ops.h) build on it and work on any FileSystem.
 // Overlay, policy, audit, encryption and fault injection are wrappers that implement this interface around another one.
 //
+// There are no default implementations: a wrapper derives from ForwardingFs, which passes every call on, and a call
+// that is added here does not compile until that one does.
+//
 // Rules for every implementation, checked by tests/conformance:
 // - Names are bytes (base/path.h check_name). A bad name is refused before anything changes.
 // - A failed call changes nothing.
@@ -38,7 +41,7 @@ class DirStream {
 
   // Up to `max` entries after `cookie` (0: from the start); empty at the end. A cookie stays valid while any stream of
   // the directory is open, for all of them, even if its entry is removed. Cookies are 3 or more, so that a door can use
-  // 1 and 2 for "." and "..".
+  // 1 and 2 for "." and "..", and less than 2^61, so that a wrapper can use the rest.
   virtual Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) = 0;
 };
 
@@ -104,13 +107,14 @@ class FileSystem {
 
   // A descriptor for reading the host file with this node's whole content, valid until the node is changed. Usually
   // returns a closed Fd: the node has no such file.
-  virtual Result<Fd> open_backing(Inode) { return Fd(); }
+  virtual Result<Fd> open_backing(Inode node) = 0;
 
   // Reserves a number for the node with this generation, because the caller stores both: no other node will get it.
   // Usually does nothing, because numbers are never reused.
-  virtual void reserve_number(Inode, std::uint64_t /*generation*/) {}
+  virtual void reserve_number(Inode node, std::uint64_t generation) = 0;
 
-  // After it returns, a crash loses nothing of this node. Closing a file promises nothing.
+  // After it returns, a crash loses nothing of this node; of the root: nothing of the whole filesystem. Closing a file
+  // promises nothing.
   virtual Status sync(Inode node) = 0;
 
   // Extended attributes.
@@ -119,11 +123,12 @@ class FileSystem {
   virtual Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) = 0;
   virtual Status remove_xattr(Inode node, std::string_view name) = 0;  // kNoData
 
-  virtual Result<FileSystemStats> stats() = 0;
+  // Of the filesystem that holds the node: mounts differ.
+  virtual Result<FileSystemStats> stats(Inode node) = 0;
 
   // Does a few microseconds of pending work, for a caller that would otherwise idle. False if there is none, or if it
   // would have to wait.
-  virtual bool run_idle_work() { return false; }
+  virtual bool run_idle_work() = 0;
 
   // Reports to one listener the changes that were not made through this object; null stops that, and returns when no
   // call is in progress. Succeeds without effect if nobody else can make changes; kUnsupported if others can but we

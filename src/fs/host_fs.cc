@@ -415,7 +415,7 @@ void HostFs::forget(Inode node, std::uint64_t count) {
   known.retained -= std::min(known.retained, count);
 }
 
-Result<FileSystemStats> HostFs::stats() {
+Result<FileSystemStats> HostFs::stats(Inode) {
   struct statvfs info {};
   if (::fstatvfs(root_.get(), &info) != 0) return system_error(errno, "get the free space of the base");
   return FileSystemStats{.block_bytes = info.f_frsize,

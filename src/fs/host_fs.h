@@ -93,7 +93,8 @@ class HostFs final : public FileSystem {
   Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
   Status remove_xattr(Inode node, std::string_view name) override;
 
-  Result<FileSystemStats> stats() override;
+  Result<FileSystemStats> stats(Inode node) override;
+  bool run_idle_work() override { return false; }
 
   // Watches each directory that is looked into. kUnsupported once the system is out of watches.
   Status listen(ChangeListener* listener) override;

@@ -554,7 +554,7 @@ Status MemoryFs::remove_xattr(Inode node, std::string_view name) {
   return Ok{};
 }
 
-Result<FileSystemStats> MemoryFs::stats() {
+Result<FileSystemStats> MemoryFs::stats(Inode) {
   Lock lock(mutex_);
   FileSystemStats stats{.block_bytes = chunk_bytes_, .used_inodes = nodes_.size()};
   for (const auto& [inode, node] : nodes_) stats.used_bytes += node.content.stored_bytes();

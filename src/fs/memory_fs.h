@@ -51,6 +51,8 @@ class MemoryFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
+  Result<Fd> open_backing(Inode) override { return Fd(); }
+  void reserve_number(Inode, std::uint64_t) override {}
   Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;
@@ -58,7 +60,8 @@ class MemoryFs final : public FileSystem {
   Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
   Status remove_xattr(Inode node, std::string_view name) override;
 
-  Result<FileSystemStats> stats() override;
+  Result<FileSystemStats> stats(Inode node) override;
+  bool run_idle_work() override { return false; }
   Status listen(ChangeListener*) override { return Ok{}; }
 
  private:

@@ -359,7 +359,7 @@ Status OverlayFs::check_content(const View& where) {
   return Ok{};
 }
 
-Result<FileSystemStats> OverlayFs::stats() { return upper().stats(); }
+Result<FileSystemStats> OverlayFs::stats(Inode) { return upper().stats(kRootInode); }
 bool OverlayFs::run_idle_work() { return upper().run_idle_work(); }
 
 Status OverlayFs::listen(ChangeListener* listener) {

@@ -68,7 +68,8 @@ class OverlayFs final : public FileSystem {
   Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
   Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                    std::uint64_t length) override;
-  Result<Fd> open_backing(Inode node) override;  // for a node that was not copied
+  Result<Fd> open_backing(Inode node) override;          // for a node that was not copied
+  void reserve_number(Inode, std::uint64_t) override {}  // no number is given to a second node
   Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;
@@ -76,7 +77,7 @@ class OverlayFs final : public FileSystem {
   Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
   Status remove_xattr(Inode node, std::string_view name) override;
 
-  Result<FileSystemStats> stats() override;
+  Result<FileSystemStats> stats(Inode node) override;
   bool run_idle_work() override;
   Status listen(ChangeListener* listener) override;
 

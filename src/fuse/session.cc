@@ -281,7 +281,7 @@ Status Session::destroy(const Request& request, Buffer&) {
 }
 
 Status Session::statfs(const Request& request, Buffer&) {
-  FileSystemStats stats = WARREN_TRY(fs_.stats());
+  FileSystemStats stats = WARREN_TRY(fs_.stats(Inode{request.node()}));
   std::uint64_t capacity = stats.capacity_bytes != 0 ? stats.capacity_bytes : stats.used_bytes + stats.available_bytes;
   std::uint64_t inodes = stats.capacity_inodes != 0 ? stats.capacity_inodes : stats.used_inodes + (1ULL << 32);
   fuse_statfs_out out{};

@@ -94,7 +94,15 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
     WARREN_TRY(check_outside(options.dir, overlay->base_path));
   }
-  served->mounted_ = WARREN_TRY(Mounted::mount(served->agent_->fs(), options.dir,
+  if (options.namespaces) {
+    served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, WorkingMemory::kProcess, clock));
+    served->view_ =
+        (*served->namespace_)
+            ->view(
+                {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}});
+  }
+  FileSystem& shown = served->view_ ? static_cast<FileSystem&>(*served->view_) : served->agent_->fs();
+  served->mounted_ = WARREN_TRY(Mounted::mount(shown, options.dir,
                                                {.source = options.agent_path,
                                                 .audience = options.audience,
                                                 .read_only = options.read_only,
@@ -113,6 +121,8 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
 
 Status ServedAgent::close() {
   mounted_.reset();
+  view_.reset();
+  namespace_.reset();
   Status closed = agent_->close();
   agent_.reset();
   if (!closed.ok()) running_->leave_failure(closed.error());

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "agent/agent_namespace.h"
 #include "agent/running.h"
 #include "base/clock.h"
 #include "fuse/mounted.h"
 #include "fuse/session.h"
+#include "vfs/guard_fs.h"
 
 namespace warren {
 
@@ -24,6 +26,7 @@ struct ServeOptions {
   bool no_exec = false;
   bool sync = false;  // every change is durable when its call returns
   bool auto_unmount = false;
+  bool namespaces = false;  // the agent's namespace as the agent may use it, instead of its own tree
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
 };
@@ -52,6 +55,8 @@ class ServedAgent {
 
  private:
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<AgentNamespace> namespace_;
+  std::unique_ptr<GuardFs> view_;
   std::unique_ptr<Mounted> mounted_;
   std::unique_ptr<RunningEntry> running_;
 };

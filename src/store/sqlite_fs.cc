@@ -505,7 +505,7 @@ Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
 
 Status SqliteFs::listen(ChangeListener* listener) { return store_.listen(listener); }
 
-Result<FileSystemStats> SqliteFs::stats() {
+Result<FileSystemStats> SqliteFs::stats(Inode) {
   Transaction scope = WARREN_TRY(read_scope());
   DatabaseSize size = WARREN_TRY(database_.size());
   Quota quota = WARREN_TRY(store_.usage().quota());

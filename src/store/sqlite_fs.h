@@ -72,7 +72,9 @@ class SqliteFs final : public FileSystem {
   Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
   Status remove_xattr(Inode node, std::string_view name) override;
 
-  Result<FileSystemStats> stats() override;
+  Result<FileSystemStats> stats(Inode node) override;
+  Result<Fd> open_backing(Inode) override { return Fd(); }
+  void reserve_number(Inode, std::uint64_t) override {}
 
   Status listen(ChangeListener* listener) override;
   bool run_idle_work() override;

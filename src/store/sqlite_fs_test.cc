@@ -28,7 +28,7 @@ class SqliteFsTest : public ::testing::Test {
     ASSERT_OK(write_file(store.fs(), path, as_bytes(text)));
   }
 
-  static FileSystemStats stats(Store& store) { return store.fs().stats().value(); }
+  static FileSystemStats stats(Store& store) { return store.fs().stats(kRootInode).value(); }
   std::int64_t count_orphans() {
     auto view = Transaction::begin(two_->database(), Access::kRead).value();
     return two_->database().prepare("SELECT count(*) FROM wr_orphan").value().find_integer().value().value();

@@ -156,6 +156,11 @@ bool Glob::matches(std::string_view path) const {
     if (plain_.empty() || text == plain_) return true;
     return text.size() > plain_.size() && text.starts_with(plain_) && text[plain_.size()] == '/';
   }
+  return after(text).back();
+}
+
+// The states when this much has been read.
+std::vector<bool> Glob::after(std::string_view text) const {
   std::vector<bool> states(tokens_.size() + 1);
   std::vector<bool> next;
   enter(states, 0);
@@ -163,7 +168,19 @@ bool Glob::matches(std::string_view path) const {
     step(states, static_cast<unsigned char>(c), next);
     states.swap(next);
   }
-  return states.back();
+  return states;
+}
+
+std::string Glob::below(std::string_view dir) const {
+  std::string text = tidy(dir);
+  if (is_plain_) {
+    if (matches(text)) return "all";
+    bool is_above = text.empty() || (plain_.starts_with(text) && plain_[text.size()] == '/');
+    return is_above ? "/" + plain_.substr(text.empty() ? 0 : text.size() + 1) : "none";
+  }
+  std::string mark;
+  for (bool state : after(text.empty() ? text : text + '/')) mark += state ? '1' : '0';
+  return mark;
 }
 
 bool glob_match(std::string_view pattern, std::string_view path) { return Glob(pattern).matches(path); }

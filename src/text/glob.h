@@ -26,6 +26,8 @@ class Glob {
 
   // O(pattern × path) for any input.
   bool matches(std::string_view path) const;
+  // Equal for two directories if the same paths below them, as seen from each, match.
+  std::string below(std::string_view dir) const;
   // A path rather than a pattern: it includes everything below it.
   bool is_plain() const { return is_plain_; }
 
@@ -44,6 +46,7 @@ class Glob {
   bool at_component_start() const;
   void add_byte(char c);
   void enter(std::vector<bool>& states, std::size_t state) const;
+  std::vector<bool> after(std::string_view text) const;
   void step(const std::vector<bool>& states, unsigned char byte, std::vector<bool>& next) const;
   bool accepts(const Token& token, unsigned char byte) const;
 

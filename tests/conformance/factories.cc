@@ -1,6 +1,7 @@
 #include "conformance/factories.h"
 
 #include <array>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,9 +10,11 @@
 
 #include "base/check.h"
 #include "base/path.h"
+#include "conformance/rebased_fs.h"
 #include "fs/host_fs.h"
 #include "fs/list_dir.h"
 #include "fs/memory_fs.h"
+#include "fs/mount_fs.h"
 #include "fs/overlay_fs.h"
 #include "fs/path_ops.h"
 #include "store/overlay_rows.h"
@@ -133,6 +136,26 @@ class TestOverlayFs final : public TestFs {
   std::unique_ptr<OverlayFs> overlay_;
 };
 
+// What a tree of mounts shows of an agent file that is mounted in it.
+class TestMountFs final : public TestFs {
+ public:
+  explicit TestMountFs(Clock& clock) : below_(clock), mounted_(clock) {
+    auto tree = MountFs::make(below_, {{.path = "/deep/inside", .fs = mounted_.fs(), .slot = 5}}, clock);
+    WARREN_CHECK(tree.ok());
+    tree_ = std::move(tree).take_value();
+    auto root = stat(*tree_, "/deep/inside");
+    WARREN_CHECK(root.ok());
+    fs_.emplace(*tree_, root->inode);
+  }
+  FileSystem& fs() override { return *fs_; }
+
+ private:
+  MemoryFs below_;
+  TestSqliteFs<Commits::kEach> mounted_;
+  std::unique_ptr<MountFs> tree_;
+  std::optional<RebasedFs> fs_;
+};
+
 template <class T>
 std::unique_ptr<TestFs> make(Clock& clock) {
   return std::make_unique<T>(clock);
@@ -147,6 +170,7 @@ std::vector<Factory> factories() {
       {.name = "sqlite_grouped", .make = make<TestSqliteFs<Commits::kGrouped>>},
       {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
       {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
+      {.name = "mounted", .make = make<TestMountFs>},
   };
 }
 

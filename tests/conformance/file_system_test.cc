@@ -275,11 +275,11 @@ TEST_P(FileSystemTest, ASetgidDirectoryPassesItsGroupOn) {
 }
 
 TEST_P(FileSystemTest, StatsCountNodes) {
-  std::uint64_t before = must(fs_.stats()).used_inodes;
+  std::uint64_t before = must(fs_.stats(kRootInode)).used_inodes;
   make_file("f");
   make_dir("d");
-  EXPECT_EQ(must(fs_.stats()).used_inodes, before + 2);
-  EXPECT_GT(must(fs_.stats()).block_bytes, 0U);
+  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, before + 2);
+  EXPECT_GT(must(fs_.stats(kRootInode)).block_bytes, 0U);
 }
 
 TEST_P(FileSystemTest, UnitsNestAndSeeTheirOwnChanges) {

@@ -138,7 +138,7 @@ TEST_P(TreeOpsTest, ADeepTreeIsRemoved) {
   make_deep("deep", limits::kTreeDepth + 500);
   EXPECT_OK(remove_all("/deep"));
   EXPECT_TRUE(names(kRootInode).empty());
-  EXPECT_EQ(must(fs_.stats()).used_inodes, 1U);
+  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, 1U);
 }
 
 TEST_P(TreeOpsTest, AWideTreeIsRemoved) {
@@ -156,7 +156,7 @@ TEST_P(TreeOpsTest, AWideTreeIsRemoved) {
     must(unit->commit());
   }
   EXPECT_OK(remove_all("/wide"));
-  EXPECT_EQ(must(fs_.stats()).used_inodes, 1U);
+  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, 1U);
   EXPECT_EQ(attributes(kRootInode).nlink, 2U);
 }
 

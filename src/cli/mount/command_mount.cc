@@ -59,6 +59,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   options.no_exec = args.has("no-exec");
   options.sync = args.has("sync");
   options.auto_unmount = args.has("auto-unmount");
+  options.namespaces = args.has("namespace");
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   options.session.passthrough = args.has("passthrough");
   options.warn = [&](const std::string& message) { context.err.line("warren: " + message); };
@@ -98,6 +99,8 @@ Command make_mount() {
                        .kind = ValueKind::kUserId},
                       {.name = "passthrough",
                        .help = "read large files at the speed of the base; opening any file takes longer"},
+                      {.name = "namespace",
+                       .help = "mount the agent's namespace (memory, policy, messages) under its rules"},
                       {.name = "read-only", .letter = 'r', .help = "do not allow changes through the mount"},
                       {.name = "no-exec", .help = "do not allow programs to be executed from the mount"},
                       {.name = "sync", .help = "write every change to the disk before its call returns; slow"},

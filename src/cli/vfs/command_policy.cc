@@ -1,0 +1,212 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "cli/vfs/view.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+#include "vfs/live_policy.h"
+
+namespace warren::cli {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  std::string_view text;
+};
+constexpr std::array<Preset, 4> kPresets{{
+    {"open", R"({
+  "version": 1,
+  "comment": "Nothing beyond the rights that every namespace has.",
+  "rules": []
+}
+)"},
+    {"read-only", R"({
+  "version": 1,
+  "comment": "The agent may look at everything and write only its working memory and messages.",
+  "rules": [
+    {"space": "user", "path": "/mem/working", "effect": "allow"},
+    {"space": "user", "path": "/ipc", "effect": "allow"},
+    {"space": "user", "operation": ["write", "delete"], "path": "/", "effect": "deny", "reason": "this agent is read-only"}
+  ]
+}
+)"},
+    {"append-only-memory", R"({
+  "version": 1,
+  "comment": "What the agent remembers can grow and is never rewritten.",
+  "rules": [
+    {"space": "user", "path": "/mem/working", "effect": "allow"},
+    {"space": "user", "operation": ["overwrite", "delete"], "path": "/mem", "effect": "deny", "reason": "memory is append-only"}
+  ]
+}
+)"},
+    {"no-network-drives", R"({
+  "version": 1,
+  "comment": "The agent cannot use what was fetched from elsewhere.",
+  "rules": [
+    {"space": "user", "path": "/context/url", "effect": "deny", "reason": "network drives are off"},
+    {"space": "user", "path": "/context/github", "effect": "deny", "reason": "network drives are off"},
+    {"space": "user", "path": "/context/google-docs", "effect": "deny", "reason": "network drives are off"}
+  ]
+}
+)"},
+}};
+
+std::vector<std::string_view> preset_names() {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : kPresets) names.push_back(preset.name);
+  return names;
+}
+
+Result<std::string> policy_text(Context& context, const Arguments& args) {
+  if (std::optional<std::string> name = args.find("preset")) {
+    for (const Preset& preset : kPresets) {
+      if (preset.name == *name) return std::string(preset.text);
+    }
+  }
+  std::string file = args.find("FILE").value_or("-");
+  if (file == "-") return read_input(context, Policy::kBytesMax);
+  return read_host_file(file, Policy::kBytesMax);
+}
+
+Result<Exit> run_policy_show(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  Result<std::string> text = read_file(agent->fs(), kActivePolicy);
+  if (!text.ok() && text.error().code() == Code::kNotFound) {
+    context.err.line("warren: this agent has no policy; only the rights of the namespace hold");
+    return Exit::kOk;
+  }
+  std::string content = WARREN_TRY(std::move(text));
+  context.out.write(content);
+  return Exit::kOk;
+}
+
+Result<Exit> run_policy_history(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  Result<std::string> text = read_file(agent->fs(), kPolicyHistory);
+  if (!text.ok() && text.error().code() == Code::kNotFound) return Exit::kOk;
+  std::string content = WARREN_TRY(std::move(text));
+  context.out.write(content);
+  return Exit::kOk;
+}
+
+Result<Exit> run_policy_set(Context& context, const Arguments& args) {
+  if (args.has("preset") && args.has("FILE")) return refuse(context, "give a FILE or '--preset', not both");
+  std::string text = WARREN_TRY(policy_text(context, args));
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  if (agent->overlay()) return Error(Code::kUnsupported, "an agent with a base has no namespace, and so no policy");
+  WARREN_TRY(LivePolicy::replace(agent->fs(), text, context.environment("USER").value_or("unknown"), context.clock)
+                 .within("policy"));
+  return Exit::kOk;
+}
+
+Result<Exit> run_policy_check(Context& context, const Arguments& args) {
+  std::string text = WARREN_TRY(policy_text(context, args));
+  Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
+  context.out.print("valid: {} rule{}, {} by default\n", policy.rules().size(), policy.rules().size() == 1 ? "" : "s",
+                    policy.fallback() == Effect::kAllow ? "allow" : "deny");
+  return Exit::kOk;
+}
+
+std::string reason_of(const Policy& policy, const Verdict& verdict, const Caller& caller) {
+  if (verdict.region) {
+    return fmt::format("the namespace's own rights in {} for {} space", name_of(*verdict.region),
+                       caller.space == Space::kUser ? "user" : "kernel");
+  }
+  if (!verdict.rule) return policy.rules().empty() ? "no rules" : "no rule matches: the default";
+  const Rule& rule = policy.rules()[*verdict.rule];
+  return fmt::format("rule {} (line {}), path {}{}{}", *verdict.rule + 1, rule.line, quote(rule.path_text),
+                     rule.reason.empty() ? "" : ": ", rule.reason);
+}
+
+Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
+  std::string path = WARREN_TRY(normalise_path(args.get("PATH")));
+  LivePolicy live(agent->fs());
+  LivePolicy::Current now = WARREN_TRY(live.current());
+  Caller caller{.agent = agent_id_of(agent->store().path()),
+                .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
+                .door = "policy",
+                .session = {}};
+  Json list = Json::array();
+  bool is_allowed = true;
+  for (Rights::Operation one :
+       {Rights::kRead, Rights::kList, Rights::kOverwrite, Rights::kAppend, Rights::kCreate, Rights::kDelete}) {
+    if (!asked.has(one)) continue;
+    Verdict verdict = now.policy->judge(caller, one, path);
+    bool allows = verdict.effect == Effect::kAllow;
+    is_allowed = is_allowed && allows;
+    std::string reason = reason_of(*now.policy, verdict, caller);
+    if (args.has("json")) {
+      list.push_back({{"operation", name_of(one)}, {"effect", allows ? "allow" : "deny"}, {"reason", reason}});
+    } else {
+      context.out.print("{:<10} {:<6} {}\n", name_of(one), allows ? "allow" : "deny", context.out.name(reason));
+    }
+  }
+  if (args.has("json")) context.out.json(list);
+  return is_allowed ? Exit::kOk : Exit::kFailed;
+}
+
+}  // namespace
+
+Command make_policy() {
+  Positional file{.name = "FILE",
+                  .help = "the policy; `-` or nothing: from standard input",
+                  .times = Times::kOptional,
+                  .suggest = Suggest::kHostFiles};
+  Option preset{.name = "preset", .value = "NAME", .help = "a ready-made policy", .choices = preset_names()};
+  return {.name = "policy",
+          .summary = "Show and change the rules of an agent's namespace",
+          .details =
+              "A policy narrows what the namespace allows: the first rule that matches caller, operation and path "
+              "decides. It takes effect at once in every process that has the agent open.",
+          .positionals = {id_argument()},
+          .options = {},
+          .subcommands = {{.name = "show",
+                           .summary = "Print the policy in force",
+                           .details = "",
+                           .positionals = {},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_policy_show},
+                          {.name = "set",
+                           .summary = "Check a policy and put it in force",
+                           .details = "",
+                           .positionals = {file},
+                           .options = {preset},
+                           .subcommands = {},
+                           .handler = run_policy_set},
+                          {.name = "check",
+                           .summary = "Say whether a policy is valid, and change nothing",
+                           .details = "",
+                           .positionals = {file},
+                           .options = {preset},
+                           .subcommands = {},
+                           .handler = run_policy_check},
+                          {.name = "explain",
+                           .summary = "Say what decides about an operation on a path",
+                           .details = "Exits with 1 if it is denied.",
+                           .positionals = {{.name = "OPERATION",
+                                            .help = "read, list, write, overwrite, append, create, delete or *"},
+                                           {.name = "PATH", .help = "a path of the namespace"}},
+                           .options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
+                                       json_option()},
+                           .subcommands = {},
+                           .handler = run_policy_explain},
+                          {.name = "history",
+                           .summary = "Print the policies that were put in force",
+                           .details = "",
+                           .positionals = {},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_policy_history}},
+          .handler = nullptr};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/attributes_json.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "cli/vfs/view.h"
+#include "fs/path_ops.h"
+#include "vfs/values.h"
+
+namespace warren::cli {
+namespace {
+
+Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  std::string content = WARREN_TRY(read_file(*view.fs, path));
+  context.out.write(content);
+  return Exit::kOk;
+}
+
+Result<std::string> value_to_write(Context& context, const Arguments& args) {
+  std::optional<std::string> given = args.find("VALUE");
+  if (given && *given != "-") return *given;
+  return read_input(context, limits::kValueBytes);
+}
+
+Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
+  std::string value = WARREN_TRY(value_to_write(context, args));
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  WARREN_TRY(write_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
+  return Exit::kOk;
+}
+
+Result<Exit> run_vfs_append(Context& context, const Arguments& args) {
+  std::string value = WARREN_TRY(value_to_write(context, args));
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  WARREN_TRY(append_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
+  return Exit::kOk;
+}
+
+Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(*view.fs, path));
+  Json list = Json::array();
+  for (const NamedAttributes& entry : entries) {
+    if (args.has("json")) list.push_back(attributes_json("name", entry.name, entry.attributes));
+    else context.out.print("{}{}\n", context.out.name(entry.name), entry.attributes.is_directory() ? "/" : "");
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+Result<Exit> run_vfs_rm(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  WARREN_TRY(remove(*view.fs, path, {.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo}));
+  return Exit::kOk;
+}
+
+Result<Exit> run_vfs_exists(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  bool is_there = WARREN_TRY(exists(*view.fs, path));
+  if (args.has("json")) context.out.json(Json(is_there));
+  return is_there ? Exit::kOk : Exit::kFailed;
+}
+
+Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  Attributes node = WARREN_TRY(lstat(*view.fs, path));
+  if (args.has("json")) {
+    context.out.json(attributes_json("path", path, node));
+  } else {
+    context.out.print("{}\n  {}, {} bytes, changed {}\n", context.out.name(path), format_mode(node.mode), node.size,
+                      format_time(node.mtime.seconds));
+  }
+  return Exit::kOk;
+}
+
+// A directory that the caller may not list is shown, and not entered.
+Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string start = WARREN_TRY(view.path(args));
+  context.out.line(context.out.name(start));
+  auto show = [&](const std::string& dir, int depth) -> Result<std::vector<std::pair<std::string, int>>> {
+    std::vector<std::pair<std::string, int>> below;
+    Result<std::vector<NamedAttributes>> entries = read_dir_plus(*view.fs, dir);
+    if (!entries.ok()) {
+      if (entries.error().code() != Code::kDenied) return std::move(entries).take_error();
+      context.out.print("{:{}}(not to be listed)\n", "", (depth + 1) * 2);
+      return below;
+    }
+    for (const NamedAttributes& entry : *entries) below.emplace_back(join_path(dir, entry.name), depth + 1);
+    return below;
+  };
+  std::vector<std::pair<std::string, int>> stack = WARREN_TRY(show(start, 0));
+  std::reverse(stack.begin(), stack.end());
+  while (!stack.empty()) {
+    auto [path, depth] = std::move(stack.back());
+    stack.pop_back();
+    Result<Attributes> node = lstat(*view.fs, path);
+    if (!node.ok()) continue;  // removed meanwhile
+    context.out.print("{:{}}{}{}\n", "", depth * 2, context.out.name(base_name(path)), node->is_directory() ? "/" : "");
+    if (!node->is_directory() || depth >= limits::kTreeDepth) continue;
+    auto below = WARREN_TRY(show(path, depth));
+    stack.insert(stack.end(), std::make_move_iterator(below.rbegin()), std::make_move_iterator(below.rend()));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_vfs_mounts(Context& context, const Arguments& args) {
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::vector<MountInfo> mounts = (*view.names)->mounts();
+  Json list = Json::array();
+  for (const MountInfo& mount : mounts) {
+    if (args.has("json")) list.push_back({{"path", mount.path}, {"backend", mount.backend}});
+    else context.out.print("{:<16} {}\n", mount.path, mount.backend);
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_vfs() {
+  Positional path{.name = "PATH", .help = "a path of the namespace, or /agent/ID/PATH"};
+  Positional optional_path = path;
+  optional_path.times = Times::kOptional;
+  optional_path.fallback = "/";
+  Positional value{
+      .name = "VALUE", .help = "the content; `-` or nothing: from standard input", .times = Times::kOptional};
+  Option raw{.name = "raw", .help = "store the bytes as they are, whatever the name ends in"};
+  auto make = [](std::string_view name, std::string_view summary, std::string_view details,
+                 std::vector<Positional> positionals, std::vector<Option> options, Handler handler) {
+    options.push_back(as_agent_option());
+    return Command{.name = name,
+                   .summary = summary,
+                   .details = details,
+                   .positionals = std::move(positionals),
+                   .options = std::move(options),
+                   .subcommands = {},
+                   .handler = handler};
+  };
+  return {
+      .name = "vfs",
+      .summary = "Use an agent's namespace: memory, state, policy and messages as files",
+      .details =
+          "The namespace is the agent's own tree with /mem/working, /mem/episodic, /mem/semantic, "
+          "/state/checkpoints, /policy, /ipc/inbox, /ipc/outbox and /audit, under the rules of its policy. Commands "
+          "have the rights of kernel space, the operator's, unless --as-agent is given.",
+      .positionals = {id_argument()},
+      .options = {},
+      .subcommands =
+          {make("read", "Print the content of a file", "", {path}, {}, run_vfs_read),
+           make("write", "Replace the content of a file",
+                "Makes missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
+                "Below /mem/episodic it appends.",
+                {path, value}, {raw}, run_vfs_write),
+           make("append", "Append to a file", "", {path, value}, {raw}, run_vfs_append),
+           make("ls", "List a directory", "", {optional_path}, {json_option()}, run_vfs_ls),
+           make("rm", "Remove a file", "", {path},
+                {{.name = "recursive", .letter = 'r', .help = "remove a directory and everything in it"}}, run_vfs_rm),
+           make("exists", "Exit with 0 if the path exists, with 1 if not", "", {path}, {json_option()}, run_vfs_exists),
+           make("stat", "Show the attributes of a path", "", {path}, {json_option()}, run_vfs_stat),
+           make("tree", "Show a directory and everything in it", "", {optional_path}, {}, run_vfs_tree),
+           make("mounts", "List what is mounted in the namespace", "", {}, {json_option()}, run_vfs_mounts)},
+      .handler = nullptr};
+}
+
+}  // namespace warren::cli

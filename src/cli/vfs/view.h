@@ -1,0 +1,27 @@
+// The namespace of the agent that a command names, as its caller sees it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/agent_namespace.h"
+#include "cli/context.h"
+#include "cli/syntax/args.h"
+#include "vfs/guard_fs.h"
+
+namespace warren::cli {
+
+struct OpenView {
+  std::unique_ptr<Agent> agent;
+  std::unique_ptr<AgentNamespace> names;
+  std::unique_ptr<GuardFs> fs;
+
+  Result<std::string> path(const Arguments& args) const { return (*names)->resolve(args.get("PATH")); }
+};
+
+// Kernel space, or user space with --as-agent. An agent that cannot be written is shown as it is.
+Result<OpenView> open_view(Context& context, const Arguments& args);
+
+Option as_agent_option();
+
+}  // namespace warren::cli

@@ -1,0 +1,18 @@
+// Who uses a namespace. A door opens it as somebody, and what judges and records holds this value; no call carries it.
+#pragma once
+
+#include <string>
+
+namespace warren {
+
+// The agent itself, or the side that operates it: the operator's command line, the relay.
+enum class Space { kUser, kKernel };
+
+struct Caller {
+  std::string agent;  // its id
+  Space space = Space::kUser;
+  std::string door;     // "vfs", "mount", "run", "mcp", "library"
+  std::string session;  // may be empty
+};
+
+}  // namespace warren

@@ -1,0 +1,404 @@
+#include "vfs/guard_fs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+
+namespace warren {
+namespace {
+
+std::string_view name_of(Space space) { return space == Space::kUser ? "the agent" : "kernel space"; }
+
+// The two files that only the policy commands write: each change is checked as a whole.
+bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
+
+}  // namespace
+
+GuardFs::GuardFs(FileSystem& tree, LivePolicy& policy, Caller caller, Clock& clock)
+    : ForwardingFs(tree), policy_(policy), caller_(std::move(caller)), clock_(clock) {}
+
+// Passes notices on.
+class GuardFs::Listener final : public ChangeListener {
+ public:
+  Listener(LivePolicy& policy, ChangeListener& outer) : policy_(policy), outer_(outer) { has_new_policy(); }
+
+  void entry_changed(Inode parent, std::string_view name) override {
+    if (has_new_policy()) outer_.everything_changed();
+    else outer_.entry_changed(parent, name);
+  }
+  void node_changed(Inode node) override {
+    if (has_new_policy()) outer_.everything_changed();
+    else outer_.node_changed(node);
+  }
+  void everything_changed() override {
+    has_new_policy();
+    outer_.everything_changed();
+  }
+
+ private:
+  // A policy that cannot be read counts as new: what was allowed before may not be.
+  bool has_new_policy() {
+    Result<LivePolicy::Current> now = policy_.current();
+    std::uint64_t before = std::exchange(generation_, now.ok() ? now->generation : 0);
+    return generation_ == 0 || generation_ != before;
+  }
+
+  LivePolicy& policy_;
+  ChangeListener& outer_;
+  std::uint64_t generation_ = 0;
+};
+
+GuardFs::~GuardFs() = default;
+
+Status GuardFs::listen(ChangeListener* listener) {
+  if (listener == nullptr) {
+    Status stopped = inner().listen(nullptr);
+    listener_.reset();
+    return stopped;
+  }
+  auto next = std::make_unique<Listener>(policy_, *listener);
+  WARREN_TRY(inner().listen(next.get()));
+  listener_ = std::move(next);
+  return Ok{};
+}
+
+// Judging.
+
+Result<Rights> GuardFs::rights_of(Inode node) {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  return table_.rights_of(node, now.generation, [&](std::string_view path) {
+    Rights rights = now.policy->rights(caller_, path);
+    return is_checked_file(path) ? rights & Rights(Rights::kRead) : rights;
+  });
+}
+
+Status GuardFs::check(Inode node, Rights::Operation operation) {
+  if (WARREN_TRY(rights_of(node)).has(operation)) return Ok{};
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+  for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
+}
+
+Status GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation operation) {
+  WARREN_TRY(check_name(name));
+  std::string path = WARREN_TRY(table_.path_in(dir, name));
+  return check_path(path, operation);
+}
+
+Status GuardFs::check_path(std::string_view path, Rights::Operation operation) {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  return refuse(*now.policy, path, operation);
+}
+
+// Ok if it is allowed.
+Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const {
+  std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
+  if (operation != Rights::kRead && is_checked_file(path)) {
+    return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
+  }
+  Verdict verdict = policy.judge(caller_, operation, path);
+  if (verdict.effect == Effect::kAllow) return Ok{};
+  if (verdict.region) {
+    return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller_.space),
+                                            warren::name_of(*verdict.region)));
+  }
+  if (!verdict.rule)
+    return Error(Code::kDenied, fmt::format("{} is not allowed: no rule of the policy allows it", what));
+  const Rule& rule = policy.rules()[*verdict.rule];
+  return Error(Code::kDenied, fmt::format("{} is denied by rule {} of the policy (line {}){}{}", what,
+                                          *verdict.rule + 1, rule.line, rule.reason.empty() ? "" : ": ", rule.reason));
+}
+
+// A bucket that holds the changes of one second.
+Status GuardFs::check_change() {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  std::optional<std::uint64_t> limit = now.policy->limits().changes_per_second;
+  if (!limit) return Ok{};
+  std::lock_guard lock(rate_mutex_);
+  auto rate = static_cast<double>(*limit);
+  std::int64_t at = clock_.monotonic_ns();
+  if (filled_at_ns_ == 0) tokens_ = rate;
+  else tokens_ = std::min(rate, tokens_ + rate * static_cast<double>(at - filled_at_ns_) / 1e9);
+  filled_at_ns_ = at;
+  if (tokens_ < 1) {
+    return Error(Code::kLimit, fmt::format("the policy allows {} changes a second", *limit), "wait and try again");
+  }
+  tokens_ -= 1;
+  return Ok{};
+}
+
+Status GuardFs::check_size(std::uint64_t size) {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  std::optional<std::uint64_t> limit = now.policy->limits().file_bytes;
+  if (!limit || size <= *limit) return Ok{};
+  return Error(Code::kTooLarge, fmt::format("the policy allows files of at most {} bytes", *limit));
+}
+
+Status GuardFs::check_moved_tree(std::string_view from, std::string_view to) {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  if (now.policy->below(from) == now.policy->below(to)) return Ok{};
+  return Error(Code::kCrossDevice,
+               fmt::format("{} and {} have different rules for what is below", quote(from), quote(to)));
+}
+
+// Renaming a file within one set of rules overwrites a name; anything else removes it here and creates it there.
+Status GuardFs::check_file_moved(std::string_view from, std::string_view to) {
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  bool is_same =
+      region_of(from) == region_of(to) && now.policy->rights(caller_, from) == now.policy->rights(caller_, to);
+  WARREN_TRY(refuse(*now.policy, from, is_same ? Rights::kOverwrite : Rights::kDelete));
+  return refuse(*now.policy, to, is_same ? Rights::kOverwrite : Rights::kCreate);
+}
+
+Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::string_view name) {
+  if (made.ok()) table_.learn(*made, parent, name);
+  return made;
+}
+
+// Names.
+
+Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
+  return learned(inner().lookup(parent, name), parent, name);
+}
+
+Result<Attributes> GuardFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  WARREN_TRY(check_change());
+  return learned(inner().make_node(parent, name, node), parent, name);
+}
+
+Result<Attributes> GuardFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  WARREN_TRY(check_change());
+  return learned(inner().make_dir(parent, name, node), parent, name);
+}
+
+Result<Attributes> GuardFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
+  WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  WARREN_TRY(check_change());
+  return learned(inner().make_symlink(parent, name, target, owner), parent, name);
+}
+
+Result<Attributes> GuardFs::create(Inode parent, std::string_view name, const NewNode& node) {
+  WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  WARREN_TRY(check_change());
+  Result<Attributes> made = learned(inner().create(parent, name, node), parent, name);
+  if (made.ok()) table_.retain(made->inode);
+  return made;
+}
+
+// The new name must have the same rights for everybody, or one name would open what the other one protects.
+Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view new_name) {
+  WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
+  WARREN_TRY(check_change());
+  std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
+  std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  Caller other = caller_;
+  other.space = caller_.space == Space::kUser ? Space::kKernel : Space::kUser;
+  for (const std::string& from : paths) {
+    if (region_of(from) == region_of(to) && now.policy->rights(caller_, from) == now.policy->rights(caller_, to) &&
+        now.policy->rights(other, from) == now.policy->rights(other, to)) {
+      continue;
+    }
+    return Error(Code::kCrossDevice, fmt::format("{} and {} have different rules", quote(from), quote(to)));
+  }
+  return learned(inner().link(node, new_parent, new_name), new_parent, new_name);
+}
+
+Status GuardFs::unlink(Inode parent, std::string_view name) {
+  WARREN_TRY(check_in(parent, name, Rights::kDelete));
+  WARREN_TRY(check_change());
+  Result<Attributes> gone = inner().lookup(parent, name);
+  WARREN_TRY(inner().unlink(parent, name));
+  if (gone.ok()) table_.removed(gone->inode, parent, name);
+  return Ok{};
+}
+
+Status GuardFs::remove_dir(Inode parent, std::string_view name) {
+  WARREN_TRY(check_in(parent, name, Rights::kDelete));
+  WARREN_TRY(check_change());
+  return inner().remove_dir(parent, name);
+}
+
+Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                       RenameMode mode) {
+  WARREN_TRY(check_name(name));
+  WARREN_TRY(check_name(new_name));
+  std::string from = WARREN_TRY(table_.path_in(parent, name));
+  std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
+  WARREN_TRY(check_file_moved(from, to));
+  // What is judged must be what is moved.
+  std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
+  Attributes moved = WARREN_TRY(inner().lookup(parent, name));
+  Result<Attributes> replaced = inner().lookup(new_parent, new_name);
+  if (!replaced.ok() && replaced.error().code() != Code::kNotFound) return std::move(replaced).take_error();
+  if (moved.is_directory()) WARREN_TRY(check_moved_tree(from, to));
+  if (replaced.ok() && mode == RenameMode::kReplace) {
+    // Whoever may append only must not lose a file under another one; a queue's writer may replace its own.
+    WARREN_TRY(check_path(to, region_of(to) == Region::kOutbox || region_of(to) == Region::kInbox ? Rights::kOverwrite
+                                                                                                  : Rights::kDelete));
+  }
+  if (replaced.ok() && mode == RenameMode::kExchange) {
+    WARREN_TRY(check_file_moved(to, from));
+    if (replaced->is_directory()) WARREN_TRY(check_moved_tree(to, from));
+  }
+  WARREN_TRY(check_change());
+  WARREN_TRY(inner().rename(parent, name, new_parent, new_name, mode));
+  WARREN_TRY(unit->commit());
+  table_.moved(moved.inode, parent, name, new_parent, new_name);
+  if (replaced.ok() && mode == RenameMode::kExchange) {
+    table_.moved(replaced->inode, new_parent, new_name, parent, name);
+  }
+  return Ok{};
+}
+
+// Entries that come with a number can be used without a lookup.
+class GuardFs::Stream final : public DirStream {
+ public:
+  Stream(PathTable& table, Inode dir, std::unique_ptr<DirStream> inner)
+      : table_(table), dir_(dir), inner_(std::move(inner)) {}
+
+  Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
+    for (const DirEntry& entry : page) {
+      if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
+      else if (entry.inode.value != 0) table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
+    }
+    return page;
+  }
+
+ private:
+  PathTable& table_;
+  Inode dir_;
+  std::unique_ptr<DirStream> inner_;
+};
+
+Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
+  WARREN_TRY(check(dir, Rights::kList));
+  std::unique_ptr<DirStream> stream = WARREN_TRY(inner().open_dir(dir));
+  return std::unique_ptr<DirStream>(new Stream(table_, dir, std::move(stream)));
+}
+
+// Nodes.
+
+Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
+  WARREN_TRY(check(node, Rights::kOverwrite));
+  WARREN_TRY(check_change());
+  if (changes.size) WARREN_TRY(check_size(*changes.size));
+  return inner().set_attributes(node, changes);
+}
+
+Result<std::string> GuardFs::read_link(Inode node) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().read_link(node);
+}
+
+Status GuardFs::retain(Inode node) {
+  WARREN_TRY(inner().retain(node));
+  table_.retain(node);
+  return Ok{};
+}
+
+void GuardFs::forget(Inode node, std::uint64_t count) {
+  table_.forget(node, count);
+  inner().forget(node, count);
+}
+
+Result<Attributes> GuardFs::open(Inode node) {
+  Result<Attributes> opened = inner().open(node);
+  if (opened.ok()) table_.retain(node);
+  return opened;
+}
+
+void GuardFs::release(Inode node) {
+  table_.forget(node, 1);
+  inner().release(node);
+}
+
+// Content.
+
+Result<std::size_t> GuardFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().read(node, offset, out);
+}
+
+Status GuardFs::write(Inode node, std::uint64_t offset, Bytes data) {
+  Rights rights = WARREN_TRY(rights_of(node));
+  if (!rights.has(Rights::kOverwrite) && !rights.has(Rights::kAppend)) return check(node, Rights::kOverwrite);
+  WARREN_TRY(check_change());
+  WARREN_TRY(check_size(offset + data.size()));
+  if (rights.has(Rights::kOverwrite)) return inner().write(node, offset, data);
+  std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
+  if (WARREN_TRY(inner().get_attributes(node)).size != offset) return check(node, Rights::kOverwrite);
+  WARREN_TRY(inner().write(node, offset, data));
+  return unit->commit();
+}
+
+Result<std::uint64_t> GuardFs::append(Inode node, Bytes data) {
+  WARREN_TRY(check(node, Rights::kAppend));
+  WARREN_TRY(check_change());
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  if (!now.policy->limits().file_bytes) return inner().append(node, data);
+  std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
+  std::uint64_t size = WARREN_TRY(inner().get_attributes(node))
+  .size;
+  WARREN_TRY(check_size(size + data.size()));
+  std::uint64_t offset = WARREN_TRY(inner().append(node, data));
+  WARREN_TRY(unit->commit());
+  return offset;
+}
+
+Status GuardFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
+  WARREN_TRY(check(node, Rights::kOverwrite));
+  WARREN_TRY(check_change());
+  if (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) WARREN_TRY(check_size(offset + length));
+  return inner().allocate(node, mode, offset, length);
+}
+
+Result<std::uint64_t> GuardFs::seek_data(Inode node, std::uint64_t offset) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().seek_data(node, offset);
+}
+
+Result<std::uint64_t> GuardFs::seek_hole(Inode node, std::uint64_t offset) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().seek_hole(node, offset);
+}
+
+Result<std::uint64_t> GuardFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                          std::uint64_t length) {
+  WARREN_TRY(check(from, Rights::kRead));
+  WARREN_TRY(check(to, Rights::kOverwrite));
+  WARREN_TRY(check_change());
+  WARREN_TRY(check_size(to_offset + length));
+  return inner().copy_range(from, from_offset, to, to_offset, length);
+}
+
+Result<std::string> GuardFs::get_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().get_xattr(node, name);
+}
+
+Result<std::vector<std::string>> GuardFs::list_xattrs(Inode node) {
+  WARREN_TRY(check(node, Rights::kRead));
+  return inner().list_xattrs(node);
+}
+
+Status GuardFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
+  WARREN_TRY(check(node, Rights::kOverwrite));
+  WARREN_TRY(check_change());
+  return inner().set_xattr(node, name, value, mode);
+}
+
+Status GuardFs::remove_xattr(Inode node, std::string_view name) {
+  WARREN_TRY(check(node, Rights::kOverwrite));
+  WARREN_TRY(check_change());
+  return inner().remove_xattr(node, name);
+}
+
+}  // namespace warren

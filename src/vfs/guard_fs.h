@@ -1,0 +1,100 @@
+// A view of a tree for one caller: refuses what its rights and the policy do not allow.
+//
+// Looking up a name and reading attributes are always allowed, since every other call needs them; content, listings and
+// changes are not. A refusal is kDenied and names the path, the operation and what decided.
+//
+// Where a caller may only append, write() is allowed exactly at the end of the file, and nothing else changes content
+// that exists: not truncation, renaming over it, removing it, clearing a range, or copying into it.
+// A directory moves only to where the same rules hold for what is in it (kCrossDevice otherwise, so that mv copies file
+// by file and each is judged). A file gets a second name only where the same rights hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "fs/forwarding_fs.h"
+#include "vfs/caller.h"
+#include "vfs/live_policy.h"
+#include "vfs/path_table.h"
+
+namespace warren {
+
+// Thread-safe. The tree, the policy and the clock outlive it.
+class GuardFs final : public ForwardingFs {
+ public:
+  GuardFs(FileSystem& tree, LivePolicy& policy, Caller caller, Clock& clock);
+  ~GuardFs() override;
+
+  const Caller& caller() const { return caller_; }
+
+  Result<Attributes> lookup(Inode parent, std::string_view name) override;
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_dir(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) override;
+  Result<Attributes> link(Inode node, Inode new_parent, std::string_view new_name) override;
+  Status unlink(Inode parent, std::string_view name) override;
+  Status remove_dir(Inode parent, std::string_view name) override;
+  Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
+
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
+  Result<std::string> read_link(Inode node) override;
+  Status retain(Inode node) override;
+  void forget(Inode node, std::uint64_t count) override;
+  Result<Attributes> create(Inode parent, std::string_view name, const NewNode& node) override;
+  Result<Attributes> open(Inode node) override;
+  void release(Inode node) override;
+
+  Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override;
+  Result<std::uint64_t> append(Inode node, Bytes data) override;
+  Status allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) override;
+  Result<std::uint64_t> seek_data(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> seek_hole(Inode node, std::uint64_t offset) override;
+  Result<std::uint64_t> copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
+                                   std::uint64_t length) override;
+  // None: a descriptor would outlive a change of the policy.
+  Result<Fd> open_backing(Inode) override { return Fd(); }
+
+  Result<std::string> get_xattr(Inode node, std::string_view name) override;
+  Result<std::vector<std::string>> list_xattrs(Inode node) override;
+  Status set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) override;
+  Status remove_xattr(Inode node, std::string_view name) override;
+
+  // A change of the policy by another process is "everything changed", so that caches above ask again.
+  Status listen(ChangeListener* listener) override;
+
+ private:
+  class Stream;
+  class Listener;
+
+  Result<Rights> rights_of(Inode node);
+  Status check(Inode node, Rights::Operation operation);
+  Status check_in(Inode dir, std::string_view name, Rights::Operation operation);
+  Status check_path(std::string_view path, Rights::Operation operation);
+  Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
+  Status check_change();  // the rate
+  Status check_size(std::uint64_t size);
+  Status check_moved_tree(std::string_view from, std::string_view to);
+  Status check_file_moved(std::string_view from, std::string_view to);
+  Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
+
+  LivePolicy& policy_;
+  Caller caller_;
+  Clock& clock_;
+  PathTable table_;
+
+  std::unique_ptr<Listener> listener_;
+
+  std::mutex rate_mutex_;
+  double tokens_ = 0;
+  std::int64_t filled_at_ns_ = 0;
+};
+
+}  // namespace warren

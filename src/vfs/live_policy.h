@@ -1,0 +1,57 @@
+// The policy in force: /policy/active.json of the agent's own tree, as it is now.
+//
+// Every use looks whether the file changed, so a policy takes effect at once in every process that has the agent open.
+// A file that is not a valid policy does not take effect: the one before stays, and if there was none, nothing is
+// allowed until the operator has mended it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "vfs/policy.h"
+
+namespace warren {
+
+inline constexpr std::string_view kActivePolicy = "/policy/active.json";
+inline constexpr std::string_view kPolicyHistory = "/policy/history.json";
+
+// Thread-safe. The filesystem outlives it.
+class LivePolicy {
+ public:
+  explicit LivePolicy(FileSystem& own) : own_(own) {}
+
+  struct Current {
+    std::shared_ptr<const Policy> policy;
+    std::uint64_t generation = 0;  // changes with the policy
+  };
+  Result<Current> current();  // kCorrupt: there is only an invalid one
+
+  // Checks the text, then replaces the policy and adds an entry to the history, both or none. kInvalid.
+  static Status replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock);
+
+ private:
+  struct Stamp {
+    Inode inode;
+    std::uint64_t size = 0;
+    Timestamp mtime;
+    Timestamp ctime;
+    bool operator==(const Stamp&) const = default;
+  };
+  Result<std::optional<Stamp>> look();
+  Status load(const std::optional<Stamp>& stamp);
+
+  FileSystem& own_;
+  std::mutex mutex_;
+  bool is_loaded_ = false;
+  std::optional<Stamp> stamp_;
+  std::optional<Error> problem_;
+  Current current_;
+};
+
+}  // namespace warren

@@ -1,0 +1,67 @@
+#include "vfs/namespace.h"
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+constexpr int kWorkingSlot = 1;
+
+// Looks first, so that opening changes nothing when all of them exist.
+Status make_directories(FileSystem& own) {
+  for (const std::string& path : namespace_directories()) {
+    if (!WARREN_TRY(exists(own, path))) WARREN_TRY(make_dirs(own, path));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+const std::vector<std::string>& namespace_directories() {
+  static const std::vector<std::string> paths{
+      "/mem/episodic", "/mem/semantic", "/state/checkpoints", "/policy", "/ipc/inbox", "/ipc/outbox", "/audit"};
+  return paths;
+}
+
+Namespace::Namespace(FileSystem& own, std::string agent, Clock& clock)
+    : agent_(std::move(agent)), clock_(clock), policy_(own) {}
+
+Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& working, NamespaceOptions options,
+                                                   Clock& clock) {
+  if (!options.is_read_only) WARREN_TRY(make_directories(own).within("make the namespace's directories"));
+  std::unique_ptr<Namespace> made(new Namespace(own, std::move(options.agent), clock));
+  std::vector<Mount> mounts{{.path = "/mem/working", .fs = working, .slot = kWorkingSlot}};
+  made->mounts_ = {{.path = "/", .backend = "agent file"},
+                   {.path = "/mem/working", .backend = std::move(options.working_backend)}};
+  made->tree_ = WARREN_TRY(MountFs::make(own, mounts, clock));
+  return made;
+}
+
+std::unique_ptr<GuardFs> Namespace::view(Caller caller) {
+  return std::make_unique<GuardFs>(*tree_, policy_, std::move(caller), clock_);
+}
+
+Result<std::string> Namespace::resolve(std::string_view path) const {
+  auto names = WARREN_TRY(split_path(path));
+  std::vector<std::string_view> walked;
+  for (std::string_view name : names) {
+    if (name != "..") walked.push_back(name);
+    else if (!walked.empty()) walked.pop_back();
+  }
+  std::size_t first = 0;
+  if (!walked.empty() && walked[0] == "agent") {
+    if (walked.size() < 2) return Error(Code::kDenied, "only an agent's own namespace can be listed");
+    if (walked[1] != agent_) {
+      return Error(Code::kDenied, fmt::format("{} is in the namespace of another agent", quote(path)));
+    }
+    first = 2;
+  }
+  std::string resolved;
+  for (std::size_t i = first; i < walked.size(); ++i) resolved += fmt::format("/{}", walked[i]);
+  return resolved.empty() ? "/" : resolved;
+}
+
+}  // namespace warren

@@ -1,0 +1,63 @@
+// An agent's namespace: its own tree with the standard directories and mounts, seen by callers under the rules.
+//
+// The directories (/mem/episodic, /mem/semantic, /state/checkpoints, /policy, /ipc/inbox, /ipc/outbox, /audit) are
+// ordinary ones of the agent's own tree; /mem/working is a filesystem of its own that does not last.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "fs/mount_fs.h"
+#include "vfs/caller.h"
+#include "vfs/guard_fs.h"
+#include "vfs/live_policy.h"
+
+namespace warren {
+
+struct NamespaceOptions {
+  std::string agent;                       // its id
+  bool is_read_only = false;               // missing directories are not made
+  std::string working_backend = "memory";  // what holds /mem/working, for people
+};
+
+// What `warren vfs mounts` lists.
+struct MountInfo {
+  std::string path;
+  std::string backend;  // "agent file", "memory"
+};
+
+// Thread-safe. What it is made of outlives it, and it outlives its views.
+class Namespace {
+ public:
+  static Result<std::unique_ptr<Namespace>> open(FileSystem& own, FileSystem& working, NamespaceOptions options,
+                                                 Clock& clock);
+
+  // The whole tree as this caller may use it.
+  std::unique_ptr<GuardFs> view(Caller caller);
+
+  LivePolicy& policy() { return policy_; }
+  const std::vector<MountInfo>& mounts() const { return mounts_; }
+
+  // "/agent/<own id>/x" → "/x", "x" → "/x"; '..' is walked as text and never leaves the namespace. kDenied for another
+  // agent's namespace.
+  Result<std::string> resolve(std::string_view path) const;
+
+ private:
+  Namespace(FileSystem& own, std::string agent, Clock& clock);
+
+  std::string agent_;
+  Clock& clock_;
+  LivePolicy policy_;
+  std::vector<MountInfo> mounts_;
+  std::unique_ptr<MountFs> tree_;
+};
+
+// The standard directories that are made in an agent's own tree.
+const std::vector<std::string>& namespace_directories();
+
+}  // namespace warren

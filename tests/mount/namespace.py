@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""A mount of an agent's namespace: the rules hold for any program in it.
+
+    WARREN=path/to/warren namespace.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import errno
+import json
+import mmap
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mounted
+
+
+class Namespace(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.mount = self.world.mount("mnt", "--namespace")
+
+    def denied(self, function, *args, code=errno.EACCES):
+        with self.assertRaises(OSError) as caught:
+            function(*args)
+        self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[code])
+
+    def finish(self):
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.assertEqual(self.world.left_beside(), [])
+
+    def test_the_hierarchy_is_there(self):
+        self.assertEqual(sorted(os.listdir(self.mount)), ["audit", "ipc", "mem", "policy", "state"])
+        self.assertEqual(sorted(os.listdir(self.mount / "mem")), ["episodic", "semantic", "working"])
+        self.finish()
+
+    def test_working_memory_is_empty_after_a_remount(self):
+        (self.mount / "mem/working/task").write_text("x" * 100_000)
+        (self.mount / "mem/semantic/fact").write_text("kept")
+        self.assertEqual((self.mount / "mem/working/task").stat().st_size, 100_000)
+        self.world.umount(self.mount)
+        self.mount = self.world.mount("mnt", "--namespace")
+        self.assertEqual(os.listdir(self.mount / "mem/working"), [])
+        self.assertEqual((self.mount / "mem/semantic/fact").read_text(), "kept")
+        self.finish()
+
+    def test_episodic_memory_only_grows(self):
+        log = self.mount / "mem/episodic/log"
+        with open(log, "a") as file:
+            file.write("one\n")
+        with open(log, "a") as file:
+            file.write("two\n")
+        subprocess.run(["sh", "-c", 'echo three >> "$1"', "sh", log], check=True)
+        before = "one\ntwo\nthree\n"
+        self.assertEqual(log.read_text(), before)
+        self.denied(open, log, "w")
+        self.denied(os.truncate, log, 1)
+        self.denied(os.unlink, log)
+        self.denied(os.rename, log, self.mount / "mem/episodic/other")
+        (self.mount / "mem/semantic/new").write_text("new")
+        self.denied(os.rename, self.mount / "mem/semantic/new", log)
+        self.denied(os.chmod, log, 0o600)
+        descriptor = os.open(log, os.O_RDWR)
+        self.denied(os.pwrite, descriptor, b"X", 0)
+        self.denied(os.posix_fallocate, descriptor, 0, 100)
+        with mmap.mmap(descriptor, len(before)) as mapped:
+            mapped[0:1] = b"X"
+            with self.assertRaises(OSError):
+                mapped.flush()
+                os.fsync(descriptor)
+        os.close(descriptor)
+        self.world.umount(self.mount)
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/episodic/log").decode(), before)
+
+    def test_the_agent_reads_its_inbox_and_writes_its_outbox(self):
+        self.world.warren("fs", "a", "write", "/ipc/inbox/1", "hello")
+        self.assertEqual(mounted.wait_for(lambda: os.listdir(self.mount / "ipc/inbox"), "the message"), ["1"])
+        self.assertEqual((self.mount / "ipc/inbox/1").read_text(), "hello")
+        self.denied((self.mount / "ipc/inbox/2").write_text, "forged")
+        os.unlink(self.mount / "ipc/inbox/1")
+        out = self.mount / "ipc/outbox"
+        (out / ".new").write_text("answer")
+        os.rename(out / ".new", out / "answer.msg")
+        self.denied((out / "answer.msg").read_text)
+        self.denied(os.listdir, out)
+        self.denied(os.unlink, out / "answer.msg")
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/ipc/outbox/answer.msg"), b"answer")
+        self.finish()
+
+    def test_nothing_of_policy_and_audit_can_be_changed(self):
+        for directory in ("policy", "audit"):
+            self.denied((self.mount / directory / "x").write_text, "x")
+            self.denied(os.mkdir, self.mount / directory / "x")
+            self.denied(os.symlink, "x", self.mount / directory / "x")
+            self.denied(os.rename, self.mount / directory, self.mount / "gone")
+            self.denied(os.chmod, self.mount / directory, 0o777)
+        self.finish()
+
+    def test_mount_points_stay(self):
+        self.denied(os.rmdir, self.mount / "mem/working", code=errno.EBUSY)
+        self.denied(os.rename, self.mount / "mem", self.mount / "gone", code=errno.EXDEV)
+        (self.mount / "mem/working/x").write_text("x")
+        self.denied(os.rename, self.mount / "mem/working/x", self.mount / "x", code=errno.EXDEV)
+        subprocess.run(["mv", self.mount / "mem/working/x", self.mount / "x"], check=True)  # copies
+        self.assertEqual((self.mount / "x").read_text(), "x")
+        self.finish()
+
+    def set_policy(self, *rules):
+        text = json.dumps({"version": 1, "rules": list(rules)})
+        self.world.warren("policy", "a", "set", "-", input=text.encode())
+
+    def is_denied(self, function, *args):
+        try:
+            function(*args)
+            return False
+        except PermissionError:
+            return True
+
+    def test_a_policy_takes_effect_while_mounted(self):
+        notes = self.mount / "notes"
+        notes.write_text("first")
+        self.assertEqual(notes.read_text(), "first")
+        descriptor = os.open(notes, os.O_RDWR)
+        self.set_policy({"path": "/notes", "effect": "deny", "operation": ["read", "write"]})
+        self.denied(os.pwrite, descriptor, b"second", 0)
+        # What the kernel had cached is dropped as soon as the change is noticed.
+        mounted.wait_for(lambda: self.is_denied(notes.read_text), "reading to be denied", 10)
+        self.set_policy()
+        mounted.wait_for(lambda: not self.is_denied(os.pwrite, descriptor, b"third", 0), "writing to be allowed", 10)
+        os.close(descriptor)
+        self.assertEqual(notes.read_text(), "third")
+        self.finish()
+
+    def test_a_protected_directory_cannot_be_renamed_out_of_its_rule(self):
+        (self.mount / "data/a").mkdir(parents=True)
+        (self.mount / "data/a/secret").write_text("s")
+        self.set_policy({"path": "/data/*/secret", "effect": "deny"})
+        self.denied(os.rename, self.mount / "data", self.mount / "moved", code=errno.EXDEV)
+        self.denied(os.link, self.mount / "data/a/secret", self.mount / "open", code=errno.EXDEV)
+        done = subprocess.run(["cp", "-r", self.mount / "data", self.mount / "copy"], capture_output=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertFalse((self.mount / "copy/a/secret").exists() and (self.mount / "copy/a/secret").read_text())
+        self.finish()
+
+    def test_a_killed_host_loses_only_working_memory(self):
+        self.world.umount(self.mount)
+        server = self.world.serve("mnt", "--namespace")
+        (self.mount / "mem/working/x").write_text("x")
+        with open(self.mount / "mem/episodic/log", "a") as file:
+            file.write("kept\n")
+            file.flush()
+            os.fsync(file.fileno())
+        server.kill()
+        server.wait()
+        mounted.detach(self.mount)
+        self.mount = self.world.mount("mnt", "--namespace")
+        self.assertEqual((self.mount / "mem/episodic/log").read_text(), "kept\n")
+        self.assertEqual(os.listdir(self.mount / "mem/working"), [])
+        self.finish()
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
