@@ -3,7 +3,7 @@
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
 # The library: every module but those that only the command line uses, and SQLite when it is ours.
-set(program_only cli session sandbox fuse changes relay pg crypto net toml)
+set(program_only cli session sandbox fuse changes relay net toml)
 set(pieces "")
 foreach(module IN LISTS WARREN_MODULES)
   if(NOT module IN_LIST program_only)
@@ -30,7 +30,7 @@ endfunction()
 
 warren_library(warren_static STATIC)
 set_target_properties(warren_static PROPERTIES EXPORT_NAME static)
-target_link_libraries(warren_static PUBLIC fmt::fmt Threads::Threads ${sqlite_libraries})
+target_link_libraries(warren_static PUBLIC fmt::fmt Threads::Threads OpenSSL::Crypto ${CMAKE_DL_LIBS} ${sqlite_libraries})
 install(TARGETS warren_static EXPORT warren-static ARCHIVE)
 install(EXPORT warren-static NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 
@@ -43,7 +43,7 @@ if(NOT WARREN_SANITIZE)
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/package/exports.map)
   target_link_options(warren_shared PRIVATE -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/package/exports.map
                                             -Wl,--no-undefined)
-  target_link_libraries(warren_shared PRIVATE fmt::fmt Threads::Threads ${sqlite_libraries})
+  target_link_libraries(warren_shared PRIVATE fmt::fmt Threads::Threads OpenSSL::Crypto ${CMAKE_DL_LIBS} ${sqlite_libraries})
   install(TARGETS warren_shared EXPORT warren-shared LIBRARY)
   install(EXPORT warren-shared NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 endif()
