@@ -29,10 +29,6 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
-  if (auto home = args.find("home")) options.home_view = *home == "all" ? HomeView::kAll : HomeView::kTools;
-  if (auto layer = args.find("home-layer")) {
-    options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
-  }
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
