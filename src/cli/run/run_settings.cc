@@ -140,7 +140,7 @@ std::vector<Option> environment_options() {
            .is_list = true},
           {.name = "env-file",
            .value = "FILE",
-           .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
+           .help = "pass or set the variables in FILE, one NAME[=VALUE] per line",
            .suggest = Suggest::kHostFiles,
            .is_list = true}};
 }

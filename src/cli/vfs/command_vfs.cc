@@ -158,7 +158,7 @@ Command make_vfs() {
       .details =
           "The namespace is the agent's own tree with /mem/working, /mem/episodic, /mem/semantic, "
           "/state/checkpoints, /policy, /ipc/inbox, /ipc/outbox and /audit, under the rules of its policy. Commands "
-          "have the rights of kernel space, the operator's, unless --as-agent is given.",
+          "have the operator's rights (kernel space) unless --as-agent is given.",
       .positionals = {id_argument()},
       .options = {},
       .subcommands =
