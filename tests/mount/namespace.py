@@ -86,7 +86,7 @@ class Namespace(unittest.TestCase):
         for number in range(20):
             item = {"text": f"item {number}", "embedding": [1, number], "metadata": {"n": number}}
             (memory / f"{number}.json").write_text(json.dumps(item))
-        self.assertEqual(query([1, 7])[:3], ["7.json", "6.json", "8.json"])
+        self.assertEqual(query([1, 7])[:3], ["7.json", "8.json", "6.json"])
         os.rename(memory / "7.json", memory / "seven.json")
         os.unlink(memory / "6.json")
         (memory / "8.json").write_text("{half of an it")  # stored as any file, and not found
