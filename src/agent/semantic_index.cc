@@ -6,7 +6,6 @@
 
 #include "backends/vector/vector_item.h"
 #include "base/path.h"
-#include "db/transaction.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
 
@@ -47,39 +46,44 @@ SemanticIndex::SemanticIndex(Agent& agent)
 
 Result<std::vector<VectorMatch>> SemanticIndex::query(std::string_view path, const VectorQuery& query,
                                                       const MayRead& may_read) {
-  std::vector<VectorMatch> matched;
+  std::vector<VectorMatch> found;
   {
     auto unit = WARREN_TRY(fs_.begin(UnitAccess::kRead));
     WARREN_TRY(refresh());
-    auto vectors = vectors_.find(dimension());
-    WARREN_TRY(check_query(query, vectors == vectors_.end() ? 0 : vectors->first));
-    if (vectors == vectors_.end()) return matched;
-    VectorRow row;
-    auto fetch = [&](std::uint64_t key) -> Result<std::span<const float>> {
-      row = WARREN_TRY(row_of(*by_key_.at(key)));
-      return std::span<const float>(row.embedding);
-    };
-    // Called after fetch of the same one, so `row` is its row.
-    auto accept = [&](std::uint64_t key) -> Result<bool> {
-      const std::string& at = by_key_.at(key)->path;
-      if (!is_at_or_below(at, path)) return false;
-      if (!query.filter.empty()) {
-        Json metadata = WARREN_TRY(parse_json(row.metadata));
-        if (!matches(query.filter, metadata)) return false;
-      }
-      return may_read(at);
-    };
-    auto found = WARREN_TRY(vectors->second.search(query.embedding, query.top_k, fetch, accept));
-    for (const FlatMatch& match : found) {
-      const File& file = *by_key_.at(match.key);
-      row = WARREN_TRY(row_of(file));
-      Json metadata = WARREN_TRY(parse_json(row.metadata));
-      matched.push_back({.item = {.id = file.path, .embedding = {}, .text = row.text, .metadata = std::move(metadata)},
-                         .score = match.score});
-    }
+    std::size_t expected = dimension();
+    WARREN_TRY(check_query(query, expected));
+    if (expected != 0) found = WARREN_TRY(search(vectors_.at(expected), path, query, may_read));
   }
   store_fresh();
-  return matched;
+  return found;
+}
+
+Result<std::vector<VectorMatch>> SemanticIndex::search(const FlatVectors& vectors, std::string_view path,
+                                                       const VectorQuery& query, const MayRead& may_read) {
+  VectorRow row;
+  auto fetch = [&](std::uint64_t key) -> Result<std::span<const float>> {
+    row = WARREN_TRY(row_of(*by_key_.at(key)));
+    return std::span<const float>(row.embedding);
+  };
+  // Called after fetch of the same one, so `row` is its row.
+  auto accept = [&](std::uint64_t key) -> Result<bool> {
+    const std::string& at = by_key_.at(key)->path;
+    if (!is_at_or_below(at, path)) return false;
+    if (!query.filter.empty()) {
+      Json metadata = WARREN_TRY(parse_json(row.metadata));
+      if (!matches(query.filter, metadata)) return false;
+    }
+    return may_read(at);
+  };
+  std::vector<VectorMatch> found;
+  for (const FlatMatch& match : WARREN_TRY(vectors.search(query.embedding, query.top_k, fetch, accept))) {
+    const File& file = *by_key_.at(match.key);
+    row = WARREN_TRY(row_of(file));
+    Json metadata = WARREN_TRY(parse_json(row.metadata));
+    found.push_back({.item = {.id = file.path, .embedding = {}, .text = row.text, .metadata = std::move(metadata)},
+                     .score = match.score});
+  }
+  return found;
 }
 
 Result<SemanticCheck> SemanticIndex::check(std::string_view path, const MayRead& may_read) {
@@ -336,9 +340,11 @@ void SemanticIndex::store_fresh() {
 
 Result<bool> SemanticIndex::store_some() {
   Store& store = agent_.store();
-  auto lock = store.database().lock();
-  if (fresh_.empty() && gone_.empty()) return false;
-  auto change = WARREN_TRY(Transaction::begin(store.database(), Access::kWrite, &lock));
+  {
+    auto lock = store.database().lock();
+    if (fresh_.empty() && gone_.empty()) return false;
+  }
+  auto change = WARREN_TRY(store.begin_write());
   for (Inode node : gone_) {
     if (!by_inode_.contains(node.value)) WARREN_TRY(rows_.remove(node));
   }

@@ -65,6 +65,8 @@ class SemanticIndex {
     std::string problem;
   };
 
+  Result<std::vector<VectorMatch>> search(const FlatVectors& vectors, std::string_view path, const VectorQuery& query,
+                                          const MayRead& may_read);
   Status refresh();
   Status look_at_everything();
   Result<bool> look_at(const std::vector<Change>& changes);  // false: that was not enough
