@@ -73,6 +73,9 @@ Result<std::vector<VectorMatch>> SemanticIndex::search(const FlatVectors& vector
       Json metadata = WARREN_TRY(parse_json(row.metadata));
       if (!matches(query.filter, metadata)) return false;
     }
+    // A file that has expired is gone before anything says so.
+    Result<Attributes> node = lstat(fs_, at);
+    if (!node.ok() || node->inode != by_key_.at(key)->inode) return false;
     return may_read(at);
   };
   std::vector<VectorMatch> found;

@@ -5,6 +5,7 @@
 
 #include "backends/vector/vector_item.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
@@ -145,6 +146,15 @@ TEST_F(SemanticIndexTest, WR30_RowsAreDerivedAndNotBelieved) {
   ASSERT_OK(database.execute("UPDATE wr_vector SET embedding = x'0000c07f0000c07f'"));  // not a number
   SemanticIndex third(*agent_);
   EXPECT_EQ(*ask(third, {1, 0}), (Paths{"a.json", "b.json"}));
+}
+
+TEST_F(SemanticIndexTest, AnExpiredItemIsNotFound) {
+  put("a.json", {1, 0});
+  put("b.json", {0, 1});
+  ASSERT_OK(set_xattr(agent_->fs(), "/mem/semantic/a.json", kExpiryXattr, as_bytes("1700000060")));
+  EXPECT_EQ(find({1, 0}), (Paths{"a.json", "b.json"}));
+  clock_.advance_ns(61'000'000'000);  // nothing has been written since
+  EXPECT_EQ(find({1, 0}), (Paths{"b.json"}));
 }
 
 TEST_F(SemanticIndexTest, AReadOnlyAgentIsQueriedWithoutWriting) {
