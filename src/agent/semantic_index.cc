@@ -358,7 +358,7 @@ Result<bool> SemanticIndex::store_some() {
     stored.push_back(inode);
   }
   // Otherwise other processes would take this for the change of an unknown program and drop their caches.
-  if (root_ && store.journal() != nullptr) store.journal()->note_attributes(*root_);
+  if (root_ && store.journal() != nullptr && !agent_.overlay()) store.journal()->note_attributes(*root_);
   WARREN_TRY(change.commit());
   gone_.clear();
   for (std::uint64_t inode : stored) fresh_.erase(inode);
