@@ -19,6 +19,8 @@ class VectorBlobs final : public BlobStore {
   explicit VectorBlobs(std::unique_ptr<VectorIndex> index) : index_(std::move(index)) {}
   static Result<std::unique_ptr<BlobStore>> open(const std::string& address, const BackendOptions& options);
 
+  VectorIndex& index() { return *index_; }  // for queries
+
   std::string name() const override { return index_->name(); }
   BlobAbilities abilities() const override;
   Result<std::optional<Blob>> get(std::string_view key) override;
