@@ -39,6 +39,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, Worki
   }
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
   made->agent_id_ = agent_id_of(agent.store().path());
+  made->semantic_ = std::make_unique<SemanticIndex>(agent);
   FileSystem* working = WARREN_TRY(made->open_working(agent.store().path(), where, clock).within("open /mem/working"));
   made->namespace_ = WARREN_TRY(Namespace::open(agent.fs(), *working,
                                                 {.agent = made->agent_id_,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "agent/agent.h"
+#include "agent/semantic_index.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "fs/memory_fs.h"
@@ -28,6 +29,7 @@ class AgentNamespace {
   Namespace& operator*() { return *namespace_; }
   Namespace* operator->() { return namespace_.get(); }
   const std::string& agent_id() const { return agent_id_; }
+  SemanticIndex& semantic() { return *semantic_; }
 
  private:
   AgentNamespace() = default;
@@ -36,6 +38,7 @@ class AgentNamespace {
   std::string agent_id_;
   std::unique_ptr<MemoryFs> memory_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<SemanticIndex> semantic_;
   std::unique_ptr<Namespace> namespace_;  // destroyed first
 };
 

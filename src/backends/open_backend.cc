@@ -6,6 +6,7 @@
 
 #include "backends/blob/memory_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
+#include "backends/vector/vector_blobs.h"
 #include "base/ascii.h"
 #include "base/path.h"
 
@@ -40,6 +41,8 @@ struct BlobScheme {
 constexpr std::array kBlobSchemes = {
     BlobScheme{"memory", "memory:", open_memory_blobs},
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+    BlobScheme{"chroma", "chroma://HOST/COLLECTION", VectorBlobs::open},
+    BlobScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", VectorBlobs::open},
 };
 
 }  // namespace

@@ -43,6 +43,8 @@ Command make_man();
 Command make_version();
 Command make_help();
 
+Command make_vfs_query();  // of `vfs`
+
 // The subcommands of `fs`.
 std::vector<Command> make_fs_readers();
 std::vector<Command> make_fs_writers();

@@ -89,6 +89,13 @@ Status GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation ope
   return check_path(path, operation);
 }
 
+Result<bool> GuardFs::may_read(std::string_view path) {
+  Status checked = check_path(path, Rights::kRead);
+  if (checked.ok()) return true;
+  if (checked.error().code() == Code::kDenied) return false;
+  return std::move(checked).take_error();
+}
+
 Status GuardFs::check_path(std::string_view path, Rights::Operation operation) {
   LivePolicy::Current now = WARREN_TRY(policy_.current());
   return refuse(*now.policy, path, operation);

@@ -31,6 +31,8 @@ class GuardFs final : public ForwardingFs {
   ~GuardFs() override;
 
   const Caller& caller() const { return caller_; }
+  // For what returns content without reading the file here, as a query does.
+  Result<bool> may_read(std::string_view path);
 
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
   Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;

@@ -80,6 +80,24 @@ class Namespace(unittest.TestCase):
         self.world.umount(self.mount)
         self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/episodic/log").decode(), before)
 
+    def test_what_is_written_to_semantic_memory_can_be_queried(self):
+        def query(embedding):
+            answer = self.world.warren("vfs", "a", "query", "--embedding", "-", "--json", "--as-agent",
+                                       input=json.dumps(embedding).encode())
+            return [pathlib.Path(match["path"]).name for match in json.loads(answer)]
+
+        memory = self.mount / "mem/semantic"
+        for number in range(20):
+            item = {"text": f"item {number}", "embedding": [1, number], "metadata": {"n": number}}
+            (memory / f"{number}.json").write_text(json.dumps(item))
+        self.assertEqual(query([1, 7])[:3], ["7.json", "8.json", "6.json"])
+        os.rename(memory / "7.json", memory / "seven.json")
+        os.unlink(memory / "6.json")
+        (memory / "8.json").write_text("{half of an it")  # stored as any file, and not found
+        self.assertEqual(query([1, 7])[:2], ["seven.json", "9.json"])
+        self.assertEqual((memory / "8.json").read_text(), "{half of an it")
+        self.finish()
+
     def test_the_agent_reads_its_inbox_and_writes_its_outbox(self):
         self.world.warren("fs", "a", "write", "/ipc/inbox/1", "hello")
         self.assertEqual(mounted.wait_for(lambda: os.listdir(self.mount / "ipc/inbox"), "the message"), ["1"])

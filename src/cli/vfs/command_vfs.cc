@@ -36,6 +36,7 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
+  if (!args.has("raw")) WARREN_TRY(view.names->semantic().check_write(path, value));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
   WARREN_TRY(write_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo, expires_at_ms));
   return Exit::kOk;
@@ -178,7 +179,7 @@ Command make_vfs() {
           {make("read", "Print the content of a file", "", {path}, {}, run_vfs_read),
            make("write", "Replace the content of a file",
                 "Makes missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
-                "Below /mem/episodic it appends.",
+                "Below /mem/episodic it appends. Below /mem/semantic, .json is an item that `query` can find.",
                 {path, value}, {raw, ttl_option()}, run_vfs_write),
            make("append", "Append to a file", "", {path, value}, {raw}, run_vfs_append),
            make("ls", "List a directory", "", {optional_path}, {json_option()}, run_vfs_ls),
@@ -187,6 +188,7 @@ Command make_vfs() {
            make("exists", "Exit with 0 if the path exists, with 1 if not", "", {path}, {json_option()}, run_vfs_exists),
            make("stat", "Show the attributes of a path", "", {path}, {json_option()}, run_vfs_stat),
            make("tree", "Show a directory and everything in it", "", {optional_path}, {}, run_vfs_tree),
+           make_vfs_query(),
            make("mounts", "List what is mounted in the namespace", "", {}, {json_option()}, run_vfs_mounts)},
       .handler = nullptr};
 }

@@ -1,0 +1,99 @@
+// The vector index of /mem/semantic: derived from the files there.
+//
+// Every regular file below it whose name ends in .json and that is an item ({"text", "embedding", "metadata"}) can be
+// found by its embedding. Nobody maintains it: a query first looks what changed since the last one, so it does not
+// matter through which door, or by which program, a file was written, renamed or removed. What was read is kept in
+// wr_vector; this process keeps the embeddings with 8 bits a number (backends/vector/flat_vectors.h).
+//
+// The dimension is that of most files, so that one wrong file cannot hide all others. Files that are not items, or have
+// another dimension, stay ordinary files and are listed by check().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/agent.h"
+#include "backends/vector/flat_vectors.h"
+#include "backends/vector/vector_index.h"
+#include "base/result.h"
+#include "store/journal_reader.h"
+#include "store/vector_rows.h"
+
+namespace warren {
+
+inline constexpr std::string_view kSemanticMemory = "/mem/semantic";
+
+// What `warren vfs query --check` shows.
+struct SemanticCheck {
+  std::size_t indexed = 0;
+  std::size_t dimension = 0;  // 0 if nothing is indexed
+  struct Problem {
+    std::string path;
+    std::string message;
+  };
+  std::vector<Problem> problems;  // files that are not indexed, by path
+};
+
+// Thread-safe by the database's lock. The agent outlives it.
+class SemanticIndex {
+ public:
+  explicit SemanticIndex(Agent& agent);
+
+  // Whether a path may be among the results.
+  using MayRead = std::function<Result<bool>(const std::string& path)>;
+  // Items at or below `path`, which is /mem/semantic or below it; their ids are paths. kInvalid for another dimension.
+  Result<std::vector<VectorMatch>> query(std::string_view path, const VectorQuery& query, const MayRead& may_read);
+  Result<SemanticCheck> check(std::string_view path, const MayRead& may_read);
+
+  // Whether `data`, written to this path, will be an item of the index. kInvalid says why not.
+  Status check_write(std::string_view path, std::string_view data);
+
+ private:
+  struct File {
+    std::string path;
+    Inode inode;
+    std::string stamp;
+    std::uint64_t key = 0;      // in a FlatVectors
+    std::size_t dimension = 0;  // 0: not an item
+    std::string problem;
+  };
+
+  Result<std::vector<VectorMatch>> search(const FlatVectors& vectors, std::string_view path, const VectorQuery& query,
+                                          const MayRead& may_read);
+  Status refresh();
+  Status look_at_everything();
+  Result<bool> look_at(const std::vector<Change>& changes);  // false: that was not enough
+  Status look_at_dir(Inode dir, const std::string& path, std::map<std::string, Attributes>& found);
+  // Whether attributes tell if the content changed. Not if the journal says that it did: the clock may be too coarse.
+  enum class Trust { kStamp, kNothing };
+  Status take(const std::string& path, const Attributes& node, Trust trust = Trust::kStamp);
+  void drop(const std::string& path);
+  Result<VectorRow> read_row(const std::string& path, const Attributes& node, Trust trust = Trust::kStamp);
+  Result<VectorRow> row_of(const File& file);
+  std::size_t dimension() const;
+  void store_fresh();
+  Result<bool> store_some();  // whether there is more
+
+  Agent& agent_;
+  FileSystem& fs_;
+  VectorRows rows_;
+  JournalReader journal_;
+  std::optional<Inode> root_;
+  std::unordered_map<std::uint64_t, std::string> dirs_;  // inode → path, with the root
+  std::map<std::string, File> files_;                    // by path
+  std::unordered_map<std::uint64_t, const File*> by_key_;
+  std::unordered_multimap<std::uint64_t, std::string> by_inode_;
+  std::map<std::size_t, FlatVectors> vectors_;          // by dimension
+  std::unordered_map<std::uint64_t, VectorRow> fresh_;  // by inode: not stored yet
+  std::vector<Inode> gone_;                             // their rows are to be removed
+  std::uint64_t last_key_ = 0;
+};
+
+}  // namespace warren

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include "agent/semantic_index.h"
+#include "backends/vector/vector_item.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "cli/vfs/view.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kEmbeddingBytes = std::size_t{16} << 20;
+
+// A JSON array of numbers, or an item or other object that has one as its member "embedding".
+Result<std::vector<float>> read_query_embedding(Context& context, const std::string& file) {
+  std::string text = file == "-" ? WARREN_TRY(read_input(context, kEmbeddingBytes))
+                                 : WARREN_TRY(read_host_file(file, kEmbeddingBytes).within("--embedding"));
+                                 Json value = WARREN_TRY(parse_json(text).within("--embedding"));
+                                 if (value.is_object() && value.contains("embedding")) value = Json(value["embedding"]);
+                                 return parse_embedding(value).within("--embedding");
+}
+
+Result<Exit> show_check(Context& context, const Arguments& args, const SemanticCheck& checked) {
+  if (args.has("json")) {
+    Json problems = Json::array();
+    for (const auto& problem : checked.problems) {
+      problems.push_back({{"path", problem.path}, {"problem", problem.message}});
+    }
+    context.out.json({{"indexed", checked.indexed},
+                      {"dimension", checked.dimension == 0 ? Json() : Json(checked.dimension)},
+                      {"not_indexed", problems}});
+  } else {
+    context.out.print("{} indexed", checked.indexed);
+    if (checked.dimension != 0) context.out.print(", embeddings of {} numbers", checked.dimension);
+    context.out.print("\n");
+    for (const auto& problem : checked.problems) {
+      context.out.print("not indexed: {}: {}\n", context.out.name(problem.path), problem.message);
+    }
+  }
+  return checked.problems.empty() ? Exit::kOk : Exit::kFailed;
+}
+
+void show_matches(Context& context, const Arguments& args, const std::vector<VectorMatch>& found) {
+  Json list = Json::array();
+  for (const VectorMatch& match : found) {
+    if (args.has("json")) {
+      list.push_back({{"path", match.item.id},
+                      {"score", match.score},
+                      {"text", match.item.text},
+                      {"metadata", match.item.metadata}});
+      continue;
+    }
+    context.out.print("{:.4f}  {}\n", match.score, context.out.name(match.item.id));
+    if (!match.item.text.empty()) context.out.print("        {}\n", context.out.name(match.item.text));
+  }
+  if (args.has("json")) context.out.json(list);
+}
+
+Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
+  if (args.has("text")) {
+    return Error(Code::kUnsupported, "a query by text needs an embedder, which Warren does not have yet",
+                 "embed the text with the model that embedded the items, and give the numbers with --embedding");
+  }
+  if (!args.has("check") && !args.has("embedding")) return refuse(context, "give --embedding FILE, or --check");
+  VectorQuery query;
+  if (std::optional<std::string> file = args.find("embedding"); file && !args.has("check")) {
+    query.embedding = WARREN_TRY(read_query_embedding(context, *file));
+  }
+  if (std::optional<std::string> filter = args.find("filter")) {
+    Json value = WARREN_TRY(parse_json(*filter).within("--filter"));
+    query.filter = WARREN_TRY(parse_vector_filter(value));
+  }
+  query.top_k = static_cast<std::size_t>(args.integer("top-k"));
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string path = WARREN_TRY(view.path(args));
+  if (path != kSemanticMemory && !path.starts_with(std::string(kSemanticMemory) + "/")) {
+    return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
+                 fmt::format("queries search {} and what is below it", kSemanticMemory));
+  }
+  auto may_read = [&](const std::string& at) { return view.fs->may_read(at); };
+  if (args.has("check")) {
+    SemanticCheck checked = WARREN_TRY(view.names->semantic().check(path, may_read));
+    return show_check(context, args, checked);
+  }
+  show_matches(context, args, WARREN_TRY(view.names->semantic().query(path, query, may_read)));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_vfs_query() {
+  return {
+      .name = "query",
+      .summary = "Find items of semantic memory by the similarity of their embeddings",
+      .details =
+          "An item is a file below /mem/semantic whose name ends in .json: {\"text\": …, \"embedding\": [numbers], "
+          "\"metadata\": {…}}. The result is exact: the highest cosines of all items. A filter is a JSON object of "
+          "metadata members, all of which must match: {\"topic\": \"birds\", \"year\": {\"$gte\": 2020}}, with $eq, "
+          "$ne, $gt, $gte, $lt, $lte, $in and $nin. Only what may be read is found.",
+      .positionals = {{.name = "PATH",
+                       .help = "/mem/semantic, or a directory or file in it",
+                       .times = Times::kOptional,
+                       .fallback = kSemanticMemory}},
+      .options = {{.name = "embedding",
+                   .value = "FILE",
+                   .help = "what to look for: a JSON list of numbers, or an item; `-`: from standard input",
+                   .suggest = Suggest::kHostFiles},
+                  {.name = "text", .value = "TEXT", .help = "what to look for, in words; needs an embedder"},
+                  {.name = "top-k",
+                   .letter = 'k',
+                   .value = "N",
+                   .help = "how many",
+                   .kind = ValueKind::kCount,
+                   .fallback = "10"},
+                  {.name = "filter", .value = "JSON", .help = "only items whose metadata match"},
+                  {.name = "check", .help = "list the files that are not indexed, and why"},
+                  json_option(),
+                  as_agent_option()},
+      .subcommands = {},
+      .handler = run_vfs_query};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Runs the suite of vector indexes against one of them, with a server of its own.
+
+    run.py memory|pinecone|chroma SUITE DEPS
+"""
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+CHROMA = "chromadb==1.5.9"  # as .deps/chroma has it; only ./check --full installs it
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(url, server):
+    for _ in range(1200):
+        if server.poll() is not None:
+            sys.exit(f"run.py: the server ended with status {server.returncode}")
+        try:
+            urllib.request.urlopen(url, timeout=5).read()
+            return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("run.py: the server did not start")
+
+
+def chroma_program(deps):
+    program = deps / "chroma/bin/chroma"
+    if program.exists():
+        return program
+    if os.environ.get("WARREN_CHECK_FULL") != "yes":
+        print("run.py: Chroma is not installed; ./check --full installs and tests it")
+        sys.exit(77)
+    subprocess.run([sys.executable, "-m", "venv", deps / "chroma"], check=True)
+    subprocess.run([deps / "chroma/bin/pip", "install", "-q", CHROMA], check=True)
+    return program
+
+
+def main():
+    kind, suite, deps = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    variables = dict(os.environ)
+    server = None
+    with tempfile.TemporaryDirectory() as scratch, socket.create_server(("127.0.0.1", 0)) as hangs:
+        port, dead, hang = free_port(), free_port(), hangs.getsockname()[1]
+        if kind == "chroma":
+            program = chroma_program(deps)
+            server = subprocess.Popen([program, "run", "--path", scratch, "--host", "127.0.0.1", "--port", str(port)],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=scratch)
+            wait_for(f"http://127.0.0.1:{port}/api/v2/heartbeat", server)
+            form = "chroma://:s3cret@127.0.0.1:{}/{}"
+            variables |= {"VECTOR_INDEX": form.format(port, "suite-{}"), "SECRET": "s3cret",
+                          "DEAD": form.format(dead, "abc"), "HANGS": form.format(hang, "abc")}
+        elif kind == "pinecone":
+            server = subprocess.Popen([sys.executable, HERE / "pinecone.py", str(port), "s3cret"])
+            wait_for(f"http://127.0.0.1:{port}/", server)
+            form = "pinecone://:{}@127.0.0.1:{}/{}?tls=no"
+            variables |= {"VECTOR_INDEX": form.format("s3cret", port, "suite-{}"), "SECRET": "s3cret",
+                          "DEAD": form.format("s3cret", dead, "x"), "HANGS": form.format("s3cret", hang, "x"),
+                          "WRONG": form.format("wrong", port, "x")}
+        try:
+            sys.exit(subprocess.run([suite], env=variables).returncode)
+        finally:
+            if server:
+                server.kill()
+                server.wait()
+
+
+if __name__ == "__main__":
+    main()
