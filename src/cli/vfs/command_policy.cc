@@ -149,6 +149,14 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
       context.out.print("{:<10} {:<6} {}\n", name_of(one), allows ? "allow" : "deny", context.out.name(reason));
     }
   }
+  // Rights go by path, whatever is mounted there; it is said so that nobody has to wonder.
+  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, agent->store().path()));
+  for (const MountSpec& mount : mounts) {
+    bool is_there = path == mount.path || path.starts_with(mount.path + "/");
+    if (is_there && !args.has("json")) {
+      context.out.print("mounted there: {} on {}\n", context.out.name(mount.backend), context.out.name(mount.path));
+    }
+  }
   if (args.has("json")) context.out.json(list);
   return is_allowed ? Exit::kOk : Exit::kFailed;
 }
@@ -156,6 +164,9 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_policy() {
+  std::vector<Option> explain_options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
+                                         json_option()};
+  for (Option& one : mount_options()) explain_options.push_back(std::move(one));
   Positional file{.name = "FILE",
                   .help = "the policy; `-` or nothing: from standard input",
                   .times = Times::kOptional,
@@ -195,8 +206,7 @@ Command make_policy() {
                            .positionals = {{.name = "OPERATION",
                                             .help = "read, list, write, overwrite, append, create, delete or *"},
                                            {.name = "PATH", .help = "a path of the namespace"}},
-                           .options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
-                                       json_option()},
+                           .options = std::move(explain_options),
                            .subcommands = {},
                            .handler = run_policy_explain},
                           {.name = "history",
