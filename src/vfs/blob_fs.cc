@@ -8,6 +8,7 @@
 #include "backends/blob/blob_key.h"
 #include "base/no_wait.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 
 namespace warren {
 namespace {
@@ -624,26 +625,59 @@ Result<std::string> BlobFs::read_link(Inode node) {
 }
 
 Result<std::string> BlobFs::get_xattr(Inode node, std::string_view name) {
-  WARREN_TRY(get_node(node));
   WARREN_TRY(check_xattr_name(name));
+  NodePtr found = WARREN_TRY(get_node(node));
+  std::optional<Timestamp> expires;
+  if (name == kExpiryXattr) expires = WARREN_TRY(find_expiry_of(found));
+  if (expires) return format_expiry(expires->seconds * 1000 + expires->nanoseconds / 1'000'000);
   return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
 }
 
 Result<std::vector<std::string>> BlobFs::list_xattrs(Inode node) {
-  WARREN_TRY(get_node(node));
-  return std::vector<std::string>();
+  NodePtr found = WARREN_TRY(get_node(node));
+  std::vector<std::string> names;
+  if (WARREN_TRY(find_expiry_of(found))) names.emplace_back(kExpiryXattr);
+  return names;
 }
 
-Status BlobFs::set_xattr(Inode node, std::string_view name, Bytes, XattrMode) {
-  WARREN_TRY(get_node(node));
+Status BlobFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   WARREN_TRY(check_xattr_name(name));
-  return Error(Code::kUnsupported, "this filesystem has no extended attributes");
+  NodePtr found = WARREN_TRY(get_node(node));
+  if (name != kExpiryXattr || !abilities_.ttl) {
+    return Error(Code::kUnsupported, "this filesystem has no such extended attributes");
+  }
+  std::int64_t at_ms = WARREN_TRY(parse_expiry(as_text(value)));
+  if (found->is_dir) return Error(Code::kInvalid, "only a regular file can expire");
+  if (mode != XattrMode::kAny) {
+    bool is_set = WARREN_TRY(find_expiry_of(found))
+    .has_value();
+    if (is_set && mode == XattrMode::kCreate) return entry_exists(name);
+    if (!is_set && mode == XattrMode::kReplace) {
+      return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+    }
+  }
+  return change_expiry(
+      found, Timestamp{.seconds = at_ms / 1000, .nanoseconds = static_cast<std::int32_t>(at_ms % 1000 * 1'000'000)});
 }
 
 Status BlobFs::remove_xattr(Inode node, std::string_view name) {
-  WARREN_TRY(get_node(node));
   WARREN_TRY(check_xattr_name(name));
-  return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  NodePtr found = WARREN_TRY(get_node(node));
+  bool is_set = name == kExpiryXattr && WARREN_TRY(find_expiry_of(found))
+  .has_value();
+  if (!is_set) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  return change_expiry(found, std::nullopt);
+}
+
+Result<std::optional<Timestamp>> BlobFs::find_expiry_of(const NodePtr& node) {
+  if (node->is_dir || !abilities_.ttl) return std::optional<Timestamp>();
+  {
+    Busy busy(node->busy);
+    if (node->gathered) return node->gathered->expires;
+  }
+  std::optional<BlobInfo> info = WARREN_TRY(look_up_value(node));
+  if (!info) return is_gone(node->name);
+  return info->expires;
 }
 
 // A store does not say how much it holds.

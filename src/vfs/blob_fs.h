@@ -8,13 +8,13 @@
 // closes the file), by sync, and at the end of a unit. Only these report success: a change that could not be put is an
 // error of flush or sync, and stays to be put later unless the store refuses it for good. A put is conditional on the
 // version that was changed, so of two writers the later gets kConflict and its change is dropped; what was only
-// appended is appended again to what the other one wrote. Stores without conditional puts: the last one wins. What is
-// written to a file that expires does not prolong it.
+// appended is appended again to what the other one wrote. Stores without conditional puts: the last one wins. A file
+// expires as fs/expiry.h says, if the store can do that.
 //
 // Within a unit the values that were seen stay the same, or the unit fails with kConflict. A unit puts its files one
 // after the other; without commit() nothing was put.
 //
-// Not supported: links, special files and setting extended attributes (kUnsupported); modes and owners are the same for
+// Not supported: links, special files and other extended attributes (kUnsupported); modes and owners are the same for
 // all files, times are those of the store, and setting times has no effect. A file is renamed by a put and a removal,
 // so not at once; a directory is not renamed (kCrossDevice, so that mv copies). A file that was removed is kStale also
 // for programs that have it open. A file is at most BlobAbilities::largest bytes (kTooLarge). Changes by others are
@@ -175,6 +175,8 @@ class BlobFs final : public FileSystem {
   enum class OldContent { kNeeded, kDropped };
   Status gather(const NodePtr& node, OldContent old_content);  // busy is held
   Status changed(const NodePtr& node, Busy& busy);
+  Result<std::optional<Timestamp>> find_expiry_of(const NodePtr& node);
+  Status change_expiry(const NodePtr& node, std::optional<Timestamp> expires);
   Status put_gathered(const NodePtr& node);  // busy is held
   Result<bool> settle_conflict(const std::string& key, Gathered& gathered);
   void drop_gathered(Node& node);

@@ -142,6 +142,7 @@ Status BlobFs::gather(const NodePtr& node, OldContent old_content) {
     if (old_content == OldContent::kDropped) {
       resize(*node->gathered, 0);
       node->gathered->appended.reset();
+      node->gathered->expires.reset();
     }
     return Ok{};
   }
@@ -170,13 +171,21 @@ Status BlobFs::gather(const NodePtr& node, OldContent old_content) {
   }
   if (old_content == OldContent::kNeeded) gathered.appended = gathered.content.size();
   gathered.version = std::move(info.version);
-  gathered.expires = info.expires;
+  if (old_content == OldContent::kNeeded) gathered.expires = info.expires;  // what replaces all of it begins anew
   gathered.modified = clock_.now();
   gathered.since_ns = clock_.monotonic_ns();
   gathered_bytes_ += gathered.content.size();
   node->gathered = std::move(gathered);
   if (unit != nullptr) unit->changed.push_back(node);
   return Ok{};
+}
+
+Status BlobFs::change_expiry(const NodePtr& node, std::optional<Timestamp> expires) {
+  Busy busy(node->busy);
+  WARREN_TRY(gather(node, OldContent::kNeeded));
+  node->gathered->expires = expires;
+  node->gathered->appended.reset();
+  return changed(node, busy);
 }
 
 // After a change of what is gathered.

@@ -8,6 +8,7 @@
 
 #include "backends/blob/memory_blobs.h"
 #include "base/no_wait.h"
+#include "fs/expiry.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
@@ -235,6 +236,23 @@ TEST_F(BlobFsTest, ARenamedFileKeepsItsNumberAndItsTimeToLive) {
   ASSERT_OK(append_file(fs_, "/g", as_bytes("y")));
   clock_.advance_ns(11'000'000'000);
   EXPECT_EQ(value_of("g"), std::nullopt);
+}
+
+TEST_F(BlobFsTest, AFileExpiresByItsAttribute) {
+  std::int64_t at_ms = clock_.now_us() / 1000 + 5000;
+  ASSERT_OK(write_file(fs_, "/f", as_bytes("x"), {.expires_at_ms = at_ms}));
+  EXPECT_EQ(get_xattr(fs_, "/f", kExpiryXattr).value(), format_expiry(at_ms));
+  ASSERT_OK(append_file(fs_, "/f", as_bytes("y")));
+  EXPECT_EQ(list_xattrs(fs_, "/f").value(), std::vector<std::string>{std::string(kExpiryXattr)})
+      << "appending keeps it";
+  ASSERT_OK(write_file(fs_, "/g", as_bytes("x"), {.expires_at_ms = at_ms}));
+  ASSERT_OK(write_file(fs_, "/g", as_bytes("replaced")));
+  clock_.advance_ns(6'000'000'000);
+  EXPECT_EQ(exists(fs_, "/f").value(), false);
+  EXPECT_EQ(read_file(fs_, "/g").value(), "replaced") << "replacing drops it";
+  store_.abilities_.ttl = false;
+  BlobFs fs(store_, clock_);
+  EXPECT_EQ(error_of(write_file(fs, "/h", as_bytes("x"), {.expires_at_ms = at_ms + 10'000})), Code::kUnsupported);
 }
 
 TEST_F(BlobFsTest, ADirectoryIsMovedByCopying) {

@@ -37,7 +37,7 @@ std::vector<Option> mount_options() {
 }
 
 Option as_agent_option() {
-  return {.name = "as-agent", .help = "with the agent's own rights instead of the operator's"};
+  return {.name = "as-agent", .help = "use the agent's own rights instead of the operator's"};
 }
 
 }  // namespace warren::cli
