@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "backends/blob/exec_blobs.h"
 #include "backends/blob/memory_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "clients/url.h"
 
 namespace warren {
 namespace {
@@ -28,7 +30,15 @@ StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& 
     return Error(Code::kInvalid, "\"sqlite:\" lacks the path of its file", "write it as sqlite:/home/me/notes.db");
   }
   if (path.find('\0') != std::string::npos) return Error(Code::kInvalid, "a path must not contain a NUL byte");
+  if (!path.starts_with('/') && !options.directory.empty()) path = fmt::format("{}/{}", options.directory, path);
   auto store = WARREN_TRY(SqliteBlobs::open(path, options.clock));
+  return StoreResult(std::move(store));
+}
+
+StoreResult open_exec_blobs(const std::string& address, const BackendOptions& options) {
+  auto store = WARREN_TRY(ExecBlobs::open(
+      {.command = address.substr(address.find(':') + 1), .directory = options.directory, .timeout = options.timeout},
+      options.clock));
   return StoreResult(std::move(store));
 }
 
@@ -43,6 +53,7 @@ constexpr std::array kBlobSchemes = {
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
     BlobScheme{"chroma", "chroma://HOST/COLLECTION", VectorBlobs::open},
     BlobScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", VectorBlobs::open},
+    BlobScheme{"exec", "exec:COMMAND", open_exec_blobs},
 };
 
 }  // namespace
@@ -52,6 +63,8 @@ std::string known_blob_schemes() {
   for (const BlobScheme& one : kBlobSchemes) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
   return known;
 }
+
+std::string percent_encoded(std::string_view text) { return encode_percent(text); }
 
 bool is_service_address(std::string_view address) {
   std::size_t colon = address.find(':');
