@@ -39,6 +39,10 @@ constexpr Refusal kRefusals[] = {
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
 const Refusal* find_refusal(std::string_view text) {
+  // A script that reads keys beyond those it was called with, while their slot is moving. Such scripts write at their
+  // end at most.
+  static constexpr Refusal kMoving{"ERR", Code::kUnavailable, true};
+  if (text.find("access a non local key") != text.npos) return &kMoving;
   for (const Refusal& one : kRefusals) {
     if (first_word(text) == one.word) return &one;
   }
@@ -48,7 +52,9 @@ const Refusal* find_refusal(std::string_view text) {
 Error error_of_server(std::string_view text) {
   const Refusal* refusal = find_refusal(text);
   Code code = refusal != nullptr ? refusal->code : Code::kIo;
-  if (text.find("max number of clients") != text.npos) code = Code::kUnavailable;
+  auto has = [&](std::string_view words) { return text.find(words) != text.npos; };
+  if (has("max number of clients")) code = Code::kUnavailable;
+  if (has("user executing the script can't") || has("ACL failure in script")) code = Code::kDenied;
   std::string message = quote(text);  // printable, without its quotes
   return {code, "Redis: " + message.substr(1, message.size() - 2)};
 }
@@ -102,7 +108,7 @@ Status parse_path_of_redis(std::string_view path, ClientOptions& options) {
 
 }  // namespace
 
-Result<ClientOptions> parse_client_url(const Url& url) {
+Result<ClientOptions> parse_client_url(const Url& url, std::chrono::milliseconds default_timeout) {
   ClientOptions options = WARREN_TRY(parse_scheme_of_redis(url));
   bool is_sentinel = options.kind == ClientOptions::Kind::kSentinel;
   for (const std::string& host : url.hosts) {
@@ -121,7 +127,7 @@ Result<ClientOptions> parse_client_url(const Url& url) {
   }
   if (const std::string* password = url.find("sentinel_password")) options.sentinel_password = *password;
   if (const std::string* file = url.find("ca")) options.ca_file = *file;
-  options.timeout = WARREN_TRY(duration_option(url, "timeout", options.timeout));
+  options.timeout = WARREN_TRY(duration_option(url, "timeout", default_timeout));
   options.connections_max = WARREN_TRY(number_option(url, "connections", options.connections_max, 1, 1000));
   return options;
 }
@@ -325,7 +331,7 @@ Result<Reply> Client::call_once(Words words, Instant until, bool& may_repeat) {
       return error_of_server(reply->view().text());
     }
   }
-  if (kind == "MOVED") {
+  if (kind == "MOVED" || kind == "CROSSSLOT") {
     return Error(Code::kInvalid, "Redis: the server is a node of a cluster", "redis+cluster://HOST,HOST");
   }
   const Refusal* refusal = find_refusal(reply->view().text());

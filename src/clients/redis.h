@@ -78,7 +78,7 @@ struct ClientOptions {
 // redis://, rediss:// (with TLS), redis+sentinel://h1,h2/NAME/DB, redis+cluster://h1,h2; rediss+… with TLS. Options in
 // the query: timeout, connections, ca, sentinel_password. kInvalid, without secrets. Does not look at options of
 // others.
-Result<ClientOptions> parse_client_url(const Url& url);
+Result<ClientOptions> parse_client_url(const Url& url, std::chrono::milliseconds default_timeout);
 
 // A Lua script, sent once and then named by its hash.
 class Script {
@@ -103,7 +103,8 @@ class Client {
   // user. kUnavailable: no answer in time, or the connection was lost; the command may or may not have been executed.
   // No other error leaves anything behind.
   Result<Reply> call(Words words);
-  // `keys` routes it in a cluster; the script sees them as KEYS, and `arguments` as ARGV.
+  // `keys` routes it in a cluster; the script sees them as KEYS, and `arguments` as ARGV. It may read other keys of the
+  // slot before it has changed anything, and must not change others.
   Result<Reply> run(Script& script, Words keys, Words arguments);
 
  private:

@@ -16,31 +16,33 @@ namespace {
 constexpr std::uint64_t kLargestRedisBlob = std::uint64_t{64} << 20;  // Redis serves nobody else meanwhile
 constexpr std::size_t kLongestRedisPrefix = 200;
 constexpr std::string_view kNoVersion = "0";
+constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365 * 100);  // longer times to live never end
 
-// Every script: KEYS[1] the index, ARGV[1] and ARGV[2] what precedes the keys of values and infos.
+// Every key that a script changes is in KEYS: while a cluster moves the slot, Redis then refuses the whole script.
 
-// Then six arguments for each change: "put" or "remove", key, content, new version, milliseconds to live or "", and the
-// condition: "" or "absent" or "=VERSION". Checks all of them first, each as if those before had happened. Returns
-// {0, microseconds since 1970, 1 if the last change had a value before}, or {number of the change, "exists" or
-// "conflict"}.
+// KEYS: the index, then the value and the info of each change. ARGV, six for each change: "put" or "remove", key,
+// content, new version, milliseconds to live or "", and the condition: "" or "absent" or "=VERSION". Checks all
+// conditions first, each as if the changes before had happened. Returns {0, microseconds since 1970, 1 if the last
+// change had a value before}, or {number of the change, "exists" or "conflict"}.
 constexpr const char* kChangeScript = R"lua(
-local values, infos = ARGV[1], ARGV[2]
+local count = #ARGV / 6
 local after = {}
-for at = 3, #ARGV, 6 do
+for i = 1, count do
+  local at = i * 6 - 5
   local key, condition = ARGV[at + 1], ARGV[at + 5]
   if condition ~= '' then
     local version = after[key]
     if version == nil then
       version = false
-      if redis.call('EXISTS', values .. key) == 1 then
-        local info = redis.call('GET', infos .. key)
+      if redis.call('EXISTS', KEYS[i * 2]) == 1 then
+        local info = redis.call('GET', KEYS[i * 2 + 1])
         version = info and string.match(info, '^%S+') or '0'
       end
     end
     if condition == 'absent' then
-      if version then return {(at + 3) / 6, 'exists'} end
+      if version then return {i, 'exists'} end
     elseif not version or condition ~= '=' .. version then
-      return {(at + 3) / 6, 'conflict'}
+      return {i, 'conflict'}
     end
   end
   after[key] = ARGV[at] == 'put' and ARGV[at + 3]
@@ -48,9 +50,9 @@ end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 local removed = 0
-for at = 3, #ARGV, 6 do
-  local key, ttl = ARGV[at + 1], ARGV[at + 4]
-  local value, info = values .. key, infos .. key
+for i = 1, count do
+  local at = i * 6 - 5
+  local key, ttl, value, info = ARGV[at + 1], ARGV[at + 4], KEYS[i * 2], KEYS[i * 2 + 1]
   if ARGV[at] == 'put' then
     local expires = '0'
     if ttl ~= '' then expires = string.format('%.0f', math.floor(time[1] * 1000 + time[2] / 1000) + tonumber(ttl)) end
@@ -70,13 +72,13 @@ end
 return {0, now, removed}
 )lua";
 
-// Then the key, and the first and the last byte, or "" for none. Returns nil, or {bytes, info or "", size}.
+// KEYS: the value and its info. ARGV: the first and the last byte, or "" for none. Returns nil, or {bytes, info or "",
+// size}.
 constexpr const char* kReadScript = R"lua(
-local value = ARGV[1] .. ARGV[3]
-if redis.call('EXISTS', value) == 0 then return false end
+if redis.call('EXISTS', KEYS[1]) == 0 then return false end
 local bytes = ''
-if ARGV[4] ~= '' then bytes = redis.call('GETRANGE', value, ARGV[4], ARGV[5]) end
-return {bytes, redis.call('GET', ARGV[2] .. ARGV[3]) or '', redis.call('STRLEN', value)}
+if ARGV[1] ~= '' then bytes = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[2]) end
+return {bytes, redis.call('GET', KEYS[2]) or '', redis.call('STRLEN', KEYS[1])}
 )lua";
 
 // Then the prefix, where to begin ("[KEY" or "(KEY"), how many, and "1" to fold folders. Returns {1 if there may be
@@ -190,10 +192,10 @@ RedisBlobs::RedisBlobs(redis::ClientOptions options, std::string name, const std
       read_script_(kReadScript),
       list_script_(kListScript) {}
 
-Result<std::unique_ptr<RedisBlobs>> RedisBlobs::open(const Url& url) {
+Result<std::unique_ptr<RedisBlobs>> RedisBlobs::open(const Url& url, std::chrono::milliseconds timeout) {
   constexpr std::string_view kOptions[] = {"prefix", "timeout", "connections", "ca", "sentinel_password"};
   WARREN_TRY(check_options(url, kOptions));
-  redis::ClientOptions options = WARREN_TRY(redis::parse_client_url(url));
+  redis::ClientOptions options = WARREN_TRY(redis::parse_client_url(url, timeout));
   std::string prefix = WARREN_TRY(parse_redis_prefix(url));
   std::string name = without_secrets(url) + "?prefix=" + prefix;
   return std::unique_ptr<RedisBlobs>(new RedisBlobs(std::move(options), std::move(name), prefix));
@@ -225,8 +227,10 @@ Result<std::optional<Blob>> RedisBlobs::read(std::string_view key, std::uint64_t
     first = std::to_string(offset);
     last = std::to_string(offset + std::min(length, kLargestRedisBlob * 8) - 1);
   }
-  std::string_view keys[] = {index_};
-  std::string_view arguments[] = {values_, infos_, key, first, last};
+  std::string value = values_ + std::string(key);
+  std::string info = infos_ + std::string(key);
+  std::string_view keys[] = {value, info};
+  std::string_view arguments[] = {first, last};
   redis::Reply reply = WARREN_TRY(client_.run(read_script_, keys, arguments));
   if (reply.view().is_nil()) return std::optional<Blob>();
   auto size = static_cast<std::uint64_t>(reply.view()[2].integer());
@@ -245,11 +249,15 @@ Result<std::optional<BlobInfo>> RedisBlobs::find(std::string_view key) {
 }
 
 Result<redis::Reply> RedisBlobs::change(std::span<const Change> changes) {
-  std::vector<std::string_view> arguments{values_, infos_};
-  arguments.reserve(2 + changes.size() * 6);
+  std::vector<std::string> names;
+  std::vector<std::string_view> arguments;
+  names.reserve(changes.size() * 2);
+  arguments.reserve(changes.size() * 6);
   std::uint64_t size = 0;
   for (const Change& one : changes) {
     WARREN_TRY(check_blob_key(one.key));
+    names.push_back(values_ + std::string(one.key));
+    names.push_back(infos_ + std::string(one.key));
     std::string_view content = one.content.value_or("");
     size += content.size();
     arguments.insert(arguments.end(),
@@ -259,7 +267,8 @@ Result<redis::Reply> RedisBlobs::change(std::span<const Change> changes) {
     return Error(Code::kTooLarge,
                  fmt::format("{} bytes are too many for Redis; at most {} are allowed", size, kLargestRedisBlob));
   }
-  std::string_view keys[] = {index_};
+  std::vector<std::string_view> keys{index_};
+  keys.insert(keys.end(), names.begin(), names.end());
   redis::Reply reply = WARREN_TRY(client_.run(change_script_, keys, arguments));
   std::int64_t failed = reply.view()[0].integer();
   if (failed == 0) return reply;
@@ -270,16 +279,26 @@ Result<redis::Reply> RedisBlobs::change(std::span<const Change> changes) {
   return Error(Code::kConflict, fmt::format("{} was changed by someone else", key));
 }
 
-Result<BlobInfo> RedisBlobs::put(std::string_view key, Bytes content, const PutOptions& options) {
+std::string RedisBlobs::condition_of(const PutOptions& options) {
+  if (options.if_absent) return "absent";
+  return options.if_match ? "=" + *options.if_match : "";
+}
+
+Result<RedisBlobs::Change> RedisBlobs::put_change(std::string_view key, Bytes content, const PutOptions& options) {
+  WARREN_TRY(check_blob_put(abilities(), key, content.size(), options));
   Change one{.key = key, .content = as_text(content), .version = new_version()};
-  if (options.ttl) one.ttl_ms = std::to_string(options.ttl->count());
-  if (options.if_match) one.condition = "=" + *options.if_match;
-  else if (options.if_absent) one.condition = "absent";
+  one.condition = condition_of(options);
+  if (options.ttl && *options.ttl < kForEver) one.ttl_ms = std::to_string(options.ttl->count());
+  return one;
+}
+
+Result<BlobInfo> RedisBlobs::put(std::string_view key, Bytes content, const PutOptions& options) {
+  Change one = WARREN_TRY(put_change(key, content, options));
   redis::Reply reply = WARREN_TRY(change({&one, 1}));
   std::int64_t now_us = reply.view()[1].integer();
   BlobInfo info{.key = std::string(key), .size = content.size(), .version = one.version};
   info.modified = timestamp_of_us(now_us);
-  if (options.ttl) info.expires = timestamp_of_us((now_us / 1000 + options.ttl->count()) * 1000);
+  if (!one.ttl_ms.empty()) info.expires = timestamp_of_us((now_us / 1000 + options.ttl->count()) * 1000);
   return info;
 }
 
@@ -291,14 +310,13 @@ Result<bool> RedisBlobs::remove(std::string_view key) {
 
 Status RedisBlobs::apply(std::span<const BlobChange> changes) {
   std::vector<Change> all;
-  for (const BlobChange& change : changes) {
-    Change& one = all.emplace_back(Change{.key = change.key});
-    if (change.options.if_match) one.condition = "=" + *change.options.if_match;
-    else if (change.options.if_absent) one.condition = "absent";
-    if (!change.content) continue;
-    one.content = as_text(*change.content);
-    one.version = new_version();
-    if (change.options.ttl) one.ttl_ms = std::to_string(change.options.ttl->count());
+  for (const BlobChange& one : changes) {
+    if (one.content) {
+      Change put = WARREN_TRY(put_change(one.key, *one.content, one.options));
+      all.push_back(std::move(put));
+    } else {
+      all.push_back({.key = one.key, .condition = condition_of(one.options)});
+    }
   }
   if (!all.empty()) WARREN_TRY(change(all));
   return Ok{};

@@ -20,7 +20,8 @@ namespace warren {
 class RedisBlobs final : public BlobStore {
  public:
   // redis://HOST:PORT/DATABASE?prefix=…; see clients/redis.h for the other forms. Does not connect. kInvalid.
-  static Result<std::unique_ptr<RedisBlobs>> open(const Url& url);
+  // `timeout` is of one call, unless the URL says otherwise.
+  static Result<std::unique_ptr<RedisBlobs>> open(const Url& url, std::chrono::milliseconds timeout);
 
   std::string name() const override { return name_; }
   BlobAbilities abilities() const override;
@@ -35,6 +36,8 @@ class RedisBlobs final : public BlobStore {
  private:
   struct Change;
   RedisBlobs(redis::ClientOptions options, std::string name, const std::string& prefix);
+  static std::string condition_of(const PutOptions& options);
+  Result<Change> put_change(std::string_view key, Bytes content, const PutOptions& options);
   Result<redis::Reply> change(std::span<const Change> changes);
   Result<std::optional<Blob>> read(std::string_view key, std::uint64_t offset, std::uint64_t length);
   std::string new_version();
