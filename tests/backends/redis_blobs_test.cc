@@ -146,6 +146,52 @@ TEST(RedisBlobs, AMissingServerIsUnavailable) {
   EXPECT_EQ(error_of(name->get("a")), Code::kUnavailable);
 }
 
+// A server that also listens with TLS, with a certificate signed by itself for 127.0.0.1.
+class TlsServer {
+ public:
+  TlsServer() : tls_port_(free_port()) {
+    run_program({"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test",
+                 "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", dir_.file("key"), "-out", certificate()},
+                dir_.file("log"));
+    server_.emplace(std::vector<std::string>{"--tls-port", std::to_string(tls_port_), "--tls-cert-file", certificate(),
+                                             "--tls-key-file", dir_.file("key"), "--tls-ca-cert-file", certificate(),
+                                             "--tls-auth-clients", "no"});
+  }
+  std::string certificate() const { return dir_.file("certificate"); }
+  std::uint16_t port() const { return tls_port_; }
+
+ private:
+  TempDir dir_;
+  std::uint16_t tls_port_;
+  std::optional<RedisServer> server_;
+};
+
+TEST(RedisBlobs, TlsNeedsATrustedCertificateForTheHost) {
+  TlsServer server;
+  auto store = open_store(fmt::format("rediss://127.0.0.1:{}?ca={}", server.port(), server.certificate()));
+  std::string large(1 << 20, 'x');
+  ASSERT_OK(store->put("a", as_bytes(large)));
+  auto blob = store->get("a");
+  ASSERT_OK(blob);
+  ASSERT_TRUE(*blob);
+  EXPECT_EQ((*blob)->content, large);
+  auto untrusted = open_store(fmt::format("rediss://127.0.0.1:{}", server.port()));
+  EXPECT_EQ(error_of(untrusted->get("a")), Code::kDenied);
+  auto other_name = open_store(fmt::format("rediss://localhost:{}?ca={}", server.port(), server.certificate()));
+  EXPECT_EQ(error_of(other_name->get("a")), Code::kDenied);
+  auto missing_file = open_store(fmt::format("rediss://127.0.0.1:{}?ca=/nonexistent", server.port()));
+  EXPECT_EQ(error_of(missing_file->get("a")), Code::kInvalid);
+  auto plain_server = open_store(fmt::format("rediss://{}", shared_server().address()));
+  EXPECT_EQ(error_of(plain_server->get("a")), Code::kUnavailable);
+}
+
+TEST(RedisBlobs, FaultsOfTheNetworkAreBoundedAndPassWithTls) {
+  TlsServer server;
+  FaultyProxy proxy(server.port());
+  auto store = open_store(fmt::format("rediss://127.0.0.1:{}?timeout=900ms&ca={}", proxy.port(), server.certificate()));
+  expect_faults_are_bounded(*store, proxy);
+}
+
 TEST(RedisBlobs, FaultsOfTheNetworkAreBoundedAndPass) {
   RedisServer server;
   FaultyProxy proxy(server.port());
