@@ -18,7 +18,6 @@ namespace {
 constexpr std::uint64_t kLargestPostgresBlob = std::uint64_t{64} << 20;
 constexpr std::chrono::milliseconds kPostgresForEver = std::chrono::hours(24 * 365 * 100);
 constexpr std::size_t kCollectAfter = 100;  // changes
-constexpr int kBatchTries = 5;              // when batches have locked each other's rows
 constexpr std::string_view kPostgresOptions[] = {"prefix", "table", "timeout", "connections"};
 
 // {0} is the table. Created by one statement, so that it is there whole or not at all; processes that start at once
@@ -63,6 +62,8 @@ constexpr const char* kRemoveIfMatch =
 constexpr const char* kList = "SELECT " WARREN_PG_INFO
                               ", key FROM {0} t WHERE prefix = $1 AND key > $2 AND key >= $3 AND ($4::bytea IS NULL OR "
                               "key < $4) AND " WARREN_PG_ALIVE " ORDER BY key LIMIT $5::bigint";
+// Batches of one prefix take turns: two that change the same rows in another order would lock each other.
+constexpr const char* kTakeTurns = "SELECT pg_advisory_xact_lock(hashtextextended($1::text, 7305808868230131))";
 constexpr const char* kCollect =
     "DELETE FROM {0} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {0} WHERE expires <= clock_timestamp() LIMIT 500 FOR "
     "UPDATE "
@@ -154,6 +155,7 @@ struct PostgresBlobs::Session {
     remove_if_match = add(kRemoveIfMatch);
     list = add(kList);
     collect = add(kCollect);
+    take_turns = add(kTakeTurns);
   }
 
   // The server has not closed the connection meanwhile.
@@ -164,7 +166,7 @@ struct PostgresBlobs::Session {
   }
 
   std::unique_ptr<pg::Connection> connection;
-  int find, get, range, put, put_if_absent, put_if_match, remove, remove_if_match, list, collect;
+  int find, get, range, put, put_if_absent, put_if_match, remove, remove_if_match, list, collect, take_turns;
 };
 
 // A session for the time of one call.
@@ -351,9 +353,11 @@ Result<BlobPage> PostgresBlobs::list(const ListOptions& options) {
 }
 
 // Sends everything at once and looks at the answers before it commits.
-Status PostgresBlobs::apply_once(Session& session, std::span<const BlobChange> changes) {
+Status PostgresBlobs::send_batch(Session& session, std::span<const BlobChange> changes) {
   pg::Connection& connection = *session.connection;
   WARREN_TRY(connection.begin());
+  const pg::Value whose[] = {pg_text(settings_.prefix)};
+  WARREN_TRY(connection.queue(session.take_turns, whose));
   std::vector<std::shared_ptr<std::optional<pg::Reply>>> replies;  // the connection fills them
   for (const BlobChange& change : changes) {
     const PutOptions& options = change.options;
@@ -392,14 +396,10 @@ Status PostgresBlobs::apply(std::span<const BlobChange> changes) {
   }
   if (changes.empty()) return Ok{};
   auto session = WARREN_TRY(Lease::take(*this));
-  for (int tries = 1;; ++tries) {
-    Status done = apply_once(*session, changes);
-    if (!done.ok()) session->connection->rollback();
-    bool was_locked = !done.ok() && done.error().code() == Code::kBusy;
-    if (was_locked && tries < kBatchTries && !session->connection->is_lost()) continue;
-    if (done.ok()) collect_now_and_then(*session, changes.size());
-    return done;
-  }
+  Status done = send_batch(*session, changes);
+  if (!done.ok()) session->connection->rollback();
+  else collect_now_and_then(*session, changes.size());
+  return done;
 }
 
 void PostgresBlobs::collect_now_and_then(Session& session, std::size_t changes) {

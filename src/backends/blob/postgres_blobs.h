@@ -56,7 +56,7 @@ class PostgresBlobs final : public BlobStore {
   void give_back(std::unique_ptr<Session> session);
   Result<std::vector<BlobInfo>> list_rows(Session& session, const std::string& prefix, const std::string& after,
                                           std::size_t limit);
-  Status apply_once(Session& session, std::span<const BlobChange> changes);
+  Status send_batch(Session& session, std::span<const BlobChange> changes);
   void collect_now_and_then(Session& session, std::size_t changes);
 
   const Settings settings_;
