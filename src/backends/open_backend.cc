@@ -6,6 +6,8 @@
 
 #include "backends/blob/exec_blobs.h"
 #include "backends/blob/memory_blobs.h"
+#include "backends/blob/postgres_blobs.h"
+#include "backends/blob/redis_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/ascii.h"
@@ -42,9 +44,21 @@ StoreResult open_exec_blobs(const std::string& address, const BackendOptions& op
   return StoreResult(std::move(store));
 }
 
+StoreResult open_redis_blobs(const std::string& address, const BackendOptions& options) {
+  Url url = WARREN_TRY(parse_url(address));
+  if (options.password) url.password = options.password;
+  auto store = WARREN_TRY(RedisBlobs::open(url, options.timeout, options.clock));
+  return StoreResult(std::move(store));
+}
+
+StoreResult open_postgres_blobs(const std::string& address, const BackendOptions& options) {
+  auto store = WARREN_TRY(PostgresBlobs::open(address, options.password, options.timeout));
+  return StoreResult(std::move(store));
+}
+
 struct BlobScheme {
   std::string_view scheme;
-  std::string_view form;  // for people
+  std::string_view form;  // for people; empty: not worth naming
   StoreResult (*open)(const std::string& address, const BackendOptions& options);
 };
 
@@ -54,13 +68,23 @@ constexpr std::array kBlobSchemes = {
     BlobScheme{"chroma", "chroma://HOST/COLLECTION", VectorBlobs::open},
     BlobScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", VectorBlobs::open},
     BlobScheme{"exec", "exec:COMMAND", open_exec_blobs},
+    BlobScheme{"redis", "redis://HOST", open_redis_blobs},
+    BlobScheme{"rediss", "rediss://HOST (with TLS)", open_redis_blobs},
+    BlobScheme{"redis+sentinel", "redis+sentinel://HOST,HOST/NAME", open_redis_blobs},
+    BlobScheme{"rediss+sentinel", "", open_redis_blobs},
+    BlobScheme{"redis+cluster", "redis+cluster://HOST,HOST", open_redis_blobs},
+    BlobScheme{"rediss+cluster", "", open_redis_blobs},
+    BlobScheme{"postgres", "postgres://HOST/DATABASE", open_postgres_blobs},
+    BlobScheme{"postgresql", "", open_postgres_blobs},
 };
 
 }  // namespace
 
 std::string known_blob_schemes() {
   std::string known;
-  for (const BlobScheme& one : kBlobSchemes) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
+  for (const BlobScheme& one : kBlobSchemes) {
+    if (!one.form.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
+  }
   return known;
 }
 
