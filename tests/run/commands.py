@@ -116,6 +116,8 @@ class Commands:
             cpu-time = "100s"
             [project."{self.world.canary}"]
             memory = "1G"
+            home = "all"
+            home-layer = "project"
         """)
         walls = self.world.run("--walls", "--", "true", env=env).stderr
         for line in ("network: hosts by name, through a proxy", "processes: 500 ", "cpu time: 100 s", "memory: not limited"):
@@ -128,11 +130,15 @@ class Commands:
         walls = self.world.run("--walls", "--", "true", cwd=self.world.canary).stderr
         self.assertIn("network: none", walls)
         self.assertIn("memory: 1.0 GiB", walls)
+        self.ok("--", "sh", "-c", "echo 1 > ~/in-layer", cwd=self.world.canary)
+        self.assertEqual(self.world.run("--", "sh", "-c", "cat ~/in-layer").returncode, 1)
+        self.assertEqual(self.ok("--", "sh", "-c", "cat ~/in-layer", cwd=self.world.canary), "1\n")
 
     def test_bad_preferences_are_refused(self):
         for text, says in (("net = 3", "'net' must be"), ("nett = []", "'nett' is not a known key"), ("net = [", "line 1"),
                            ("memory = 'lots'", "memory"), ("[project.here]", "'project' must be"),
-                           ("[project.'/x']\nfoo = 1", "'foo' is not a known key"), ("net = 'nonsense'", "neither a host")):
+                           ("[project.'/x']\nfoo = 1", "'foo' is not a known key"), ("net = 'nonsense'", "neither a host"),
+                           ("home = 'some'", "'home' must be"), ("home-layer = 1", "'home-layer' must be")):
             self.preferences(text)
             self.assertIn("run.toml", self.fails("--", "true", says=says).stderr)
         self.preferences("net = 'none'", mode=0o666)
@@ -310,7 +316,13 @@ class Commands:
         self.ok("--", "sh", "-c", "rm ~/.claude/.credentials.json")
         self.assertEqual(sign_in.read_text(), "newer\n", "a sign-out stays inside")
         self.assertEqual(self.ok("--", "sh", "-c", "cat ~/.claude/.credentials.json"), "newer\n")
-        self.ok("--no-default-allows", "--", "sh", "-c", "echo no > ~/.claude/.credentials.json")
+        for walls in (["--no-default-allows"], ["--hide", home / ".claude"]):
+            self.ok(*walls, "--", "sh", "-c", "mkdir -p ~/.claude; echo no > ~/.claude/.credentials.json; sleep 1.5")
+            self.assertEqual(sign_in.read_text(), "newer\n")
+            self.ok("--", "sleep", "2.5")
+            self.assertEqual(sign_in.read_text(), "newer\n", "a later run has written what an earlier one must not")
+        self.ok("--", "sh", "-c", "head -c 2000000 /dev/zero > ~/.claude/.credentials.json; sleep 2.5; "
+                ": > ~/.claude/.credentials.json")
         self.assertEqual(sign_in.read_text(), "newer\n")
 
     def test_a_sign_in_is_written_while_the_run_goes_on(self):
@@ -330,12 +342,15 @@ class Commands:
         self.assertEqual(warren("home", "diff").stdout, "M f /.inputrc\nM f /.pgpass\nA f /made\nA f /other\n")
         self.assertIn("+[b]", warren("home", "diff", "-p", "/.inputrc").stdout)
         self.assertIn("changes: 2 added, 2 modified", warren("home", "show").stdout)
-        done = warren("home", "apply", "/")
+        done = warren("home", "apply", "/made")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing was written: 1 change in your home directory", done.stderr)
+        done = warren("home", "apply", "/", "--yes")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/.pgpass' is or contains something that is hidden from runs", done.stderr)
         self.assertEqual((home / ".pgpass").read_text(), "secret\n")
         self.assertEqual(warren("home", "apply").returncode, 2, "what to apply must be named")
-        done = warren("home", "apply", "/.inputrc", "/made")
+        done = warren("home", "apply", "/.inputrc", "/made", "--yes")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(((home / ".inputrc").read_text(), (home / "made").read_text()), ("[b]\n", "x\n"))
         self.assertEqual(warren("home", "diff").stdout, "M f /.pgpass\nA f /other\n")
@@ -343,7 +358,7 @@ class Commands:
         self.put(".config/git/ignore", "x\n")
         for words in ("rm -rf ~/.config", "mv ~/.config ~/moved"):
             self.ok("--home-layer", "project", "--", "sh", "-c", words)
-            done = warren("home", "apply", "/", "--project", self.world.base)
+            done = warren("home", "apply", "/", "--yes", "--project", self.world.base)
             self.assertEqual(done.returncode, 1)
             self.assertIn("hidden from runs", done.stderr)
             self.assertEqual((home / ".config/app/token").read_text(), "secret\n")

@@ -17,10 +17,59 @@ Status check_blob_key(std::string_view key) {
   std::string_view rest = key;
   while (true) {
     std::size_t slash = rest.find('/');
-    WARREN_TRY(check_name(rest.substr(0, slash)).within(fmt::format("key {}", quote(key))));
+    std::string_view component = rest.substr(0, slash);
+    if (component.empty()) {
+      return Error(Code::kInvalid,
+                   fmt::format("key {} must not begin or end with a slash, or have two in a row", quote(key)));
+    }
+    WARREN_TRY(check_name(component).within([&] { return fmt::format("key {}", quote(key)); }));
     if (slash == std::string_view::npos) return Ok{};
     rest.remove_prefix(slash + 1);
   }
+}
+
+Status check_blob_put(const BlobAbilities& abilities, std::string_view key, std::uint64_t size,
+                      const PutOptions& options) {
+  WARREN_TRY(check_blob_key(key));
+  if (size > abilities.largest) {
+    return Error(Code::kTooLarge, fmt::format("{} has {} bytes; this store takes at most {} in one value", quote(key),
+                                              size, abilities.largest));
+  }
+  if (options.ttl && options.ttl->count() <= 0) {
+    return Error(Code::kInvalid, fmt::format("the time to live of {} must be positive", quote(key)));
+  }
+  if (options.ttl && !abilities.ttl) {
+    return Error(Code::kUnsupported, "this store cannot let values expire");
+  }
+  if ((options.if_match || options.if_absent) && !abilities.conditional_puts) {
+    return Error(Code::kUnsupported, "this store has no conditional puts");
+  }
+  if (options.if_match && options.if_absent) {
+    return Error(Code::kInvalid, "a put can be conditional on a version or on absence, not on both");
+  }
+  return Ok{};
+}
+
+Status check_blob_condition(std::string_view key, const PutOptions& options, const std::string* current) {
+  if (options.if_absent && current != nullptr) {
+    return Error(Code::kExists, fmt::format("{} already has a value", quote(key)));
+  }
+  if (options.if_match && (current == nullptr || *current != *options.if_match)) {
+    return Error(Code::kConflict,
+                 fmt::format("{} was {} by another writer", quote(key), current == nullptr ? "removed" : "changed"));
+  }
+  return Ok{};
+}
+
+std::optional<Timestamp> expiry_of(const PutOptions& options, Timestamp now) {
+  // A hundred million years, which keeps the sum far from overflow.
+  constexpr std::int64_t kForeverSeconds = std::int64_t{100'000'000} * 366 * 24 * 3600;
+  if (!options.ttl) return std::nullopt;
+  std::int64_t ms = options.ttl->count();
+  if (ms / 1000 > kForeverSeconds) return std::nullopt;
+  std::int64_t nanoseconds = now.nanoseconds + ms % 1000 * 1'000'000;
+  return Timestamp{.seconds = now.seconds + ms / 1000 + nanoseconds / 1'000'000'000,
+                   .nanoseconds = static_cast<std::int32_t>(nanoseconds % 1'000'000'000)};
 }
 
 Result<BlobPage> list_in_pages(const ListOptions& options, const PlainList& list) {

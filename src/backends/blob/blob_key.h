@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/blob/blob_store.h"
 #include "base/result.h"
@@ -14,6 +17,18 @@ inline constexpr std::size_t kLongestBlobKey = 1024;
 
 // kInvalid or kNameTooLong, naming what is wrong with it.
 Status check_blob_key(std::string_view key);
+
+// What every put checks before it does anything: key, size, and options that the store cannot do. kInvalid,
+// kNameTooLong, kTooLarge, kUnsupported.
+Status check_blob_put(const BlobAbilities& abilities, std::string_view key, std::uint64_t size,
+                      const PutOptions& options);
+
+// For stores that compare versions themselves: kExists or kConflict if the condition does not hold. `current` is null
+// if there is no value.
+Status check_blob_condition(std::string_view key, const PutOptions& options, const std::string* current);
+
+// When a value that is put now expires; unset for never, and for times that no clock reaches.
+std::optional<Timestamp> expiry_of(const PutOptions& options, Timestamp now);
 
 // Keys behind `after` in their order, at most `limit`, without looking at folders.
 using PlainList = std::function<Result<std::vector<BlobInfo>>(const std::string& prefix, const std::string& after,

@@ -34,7 +34,7 @@ struct Blob {
 };
 
 struct PutOptions {
-  std::optional<std::chrono::milliseconds> ttl;  // gone for every reader once it has passed
+  std::optional<std::chrono::milliseconds> ttl;  // gone for every reader once it has passed; kInvalid unless positive
   std::optional<std::string> if_match;           // kConflict unless this is the current version
   bool if_absent = false;                        // kExists if there is a value
 };

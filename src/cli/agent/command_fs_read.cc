@@ -351,7 +351,7 @@ std::vector<Command> make_fs_readers() {
              {{.name = "follow", .letter = 'L', .help = "follow symbolic links"}, json_option()}, run_stat),
       reader("readlink", "Print the target of a symbolic link", {one}, {json_option()}, run_readlink),
       reader("find", "Find paths below a directory", {path_or_root("where to start")}, find_table(), run_find),
-      reader("du", "Sum up sizes below a directory", {path_or_root("where to start")},
+      reader("du", "Add up sizes below a directory", {path_or_root("where to start")},
              {{.name = "summary", .letter = 's', .help = "print only the total"},
               {.name = "human", .letter = 'H', .help = "print sizes like 1.5 MiB"},
               json_option()},

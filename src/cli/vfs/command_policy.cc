@@ -88,7 +88,7 @@ Result<Exit> run_policy_show(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   std::string content = WARREN_TRY(std::move(text));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 
@@ -97,7 +97,7 @@ Result<Exit> run_policy_history(Context& context, const Arguments& args) {
   Result<std::string> text = read_file(agent->fs(), kPolicyHistory);
   if (!text.ok() && text.error().code() == Code::kNotFound) return Exit::kOk;
   std::string content = WARREN_TRY(std::move(text));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 
@@ -277,14 +277,14 @@ Command make_policy() {
             .subcommands = {},
             .handler = run_policy_edit},
            {.name = "check",
-            .summary = "Say whether a policy is valid, and change nothing",
+            .summary = "Check whether a policy is valid, without changing anything",
             .details = "",
             .positionals = {file},
             .options = {preset},
             .subcommands = {},
             .handler = run_policy_check},
            {.name = "explain",
-            .summary = "Say what decides about an operation on a path",
+            .summary = "Show what decides whether an operation on a path is allowed",
             .details = "Exits with 1 if it is denied.",
             .positionals = {{.name = "OPERATION", .help = "read, list, write, overwrite, append, create, delete or *"},
                             {.name = "PATH", .help = "a path of the namespace"}},

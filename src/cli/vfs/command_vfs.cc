@@ -22,7 +22,7 @@ Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 
@@ -171,7 +171,7 @@ Command make_vfs() {
       .details =
           "The namespace is the agent's own tree with /mem/working, /mem/episodic, /mem/semantic, "
           "/state/checkpoints, /policy, /ipc/inbox, /ipc/outbox and /audit, under the rules of its policy. Commands "
-          "have the rights of kernel space, the operator's, unless --as-agent is given.",
+          "have the operator's rights (kernel space) unless --as-agent is given.",
       .positionals = {id_argument()},
       .options = {},
       .subcommands =

@@ -1,0 +1,73 @@
+#include "backends/open_backend.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "backends/blob/memory_blobs.h"
+#include "backends/blob/sqlite_blobs.h"
+#include "base/ascii.h"
+#include "base/path.h"
+
+namespace warren {
+namespace {
+
+using StoreResult = Result<std::unique_ptr<BlobStore>>;
+
+StoreResult open_memory_blobs(const std::string& address, const BackendOptions& options) {
+  if (address != "memory:") {
+    return Error(Code::kInvalid, fmt::format("nothing may follow \"memory:\" in {}", quote(address)));
+  }
+  return StoreResult(std::make_unique<MemoryBlobs>(options.clock));
+}
+
+StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& options) {
+  std::string path = address.substr(address.find(':') + 1);
+  if (path.empty()) {
+    return Error(Code::kInvalid, "\"sqlite:\" lacks the path of its file", "write it as sqlite:/home/me/notes.db");
+  }
+  if (path.find('\0') != std::string::npos) return Error(Code::kInvalid, "a path must not contain a NUL byte");
+  auto store = WARREN_TRY(SqliteBlobs::open(path, options.clock));
+  return StoreResult(std::move(store));
+}
+
+struct BlobScheme {
+  std::string_view scheme;
+  std::string_view form;  // for people
+  StoreResult (*open)(const std::string& address, const BackendOptions& options);
+};
+
+constexpr std::array kBlobSchemes = {
+    BlobScheme{"memory", "memory:", open_memory_blobs},
+    BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+};
+
+}  // namespace
+
+std::string known_blob_schemes() {
+  std::string known;
+  for (const BlobScheme& one : kBlobSchemes) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
+  return known;
+}
+
+bool is_service_address(std::string_view address) {
+  std::size_t colon = address.find(':');
+  return colon != std::string_view::npos && address.substr(colon).starts_with("://");
+}
+
+Result<std::unique_ptr<BlobStore>> open_blob_store(const std::string& address, const BackendOptions& options) {
+  std::size_t colon = address.find(':');
+  if (colon == std::string::npos || colon == 0) {
+    // Not quoted whole: what has no scheme may still be a secret.
+    return Error(Code::kInvalid, "the address of a backend begins with its scheme",
+                 fmt::format("known: {}", known_blob_schemes()));
+  }
+  std::string scheme = to_lower(address.substr(0, colon));
+  for (const BlobScheme& one : kBlobSchemes) {
+    if (one.scheme == scheme) return one.open(address, options);
+  }
+  return Error(Code::kInvalid, fmt::format("{} is not a known kind of backend", quote(scheme + ":")),
+               fmt::format("known: {}", known_blob_schemes()));
+}
+
+}  // namespace warren
