@@ -1,4 +1,4 @@
-// The public API: an agent's files, key-value state and tool-call trail, in one file.
+// The public API: an agent's files, key-value state, tool-call trail and namespace, in one file.
 //
 //   #include <warren/agent.h>
 //

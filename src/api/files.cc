@@ -4,8 +4,10 @@
 
 #include <sys/stat.h>
 
+#include "api/attributes.h"
 #include "api/state.h"
 #include "base/bytes.h"
+#include "fs/expiry.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
 
@@ -17,6 +19,10 @@ Timestamp to_public(warren::Timestamp at) { return {.seconds = at.seconds, .nano
 warren::SetTime to_internal(Timestamp at) {
   return warren::SetTime::to({.seconds = at.seconds, .nanoseconds = at.nanoseconds});
 }
+
+FileSystem& fs_of(AgentState* state) { return state->shown ? *state->shown : state->agent->fs(); }
+
+}  // namespace
 
 Attributes to_public(const warren::Attributes& from) {
   return {.inode = from.inode.value,
@@ -30,6 +36,8 @@ Attributes to_public(const warren::Attributes& from) {
           .ctime = to_public(from.ctime),
           .rdev = from.rdev};
 }
+
+namespace {
 
 // Both enums have the same enumerators in the same order.
 template <class To, class From>
@@ -45,9 +53,11 @@ static_assert(same<Force>(warren::Force::kYes) == Force::kYes);
 static_assert(same<RenameMode>(warren::RenameMode::kNoReplace) == RenameMode::kNoReplace);
 static_assert(same<RenameMode>(warren::RenameMode::kExchange) == RenameMode::kExchange);
 
-FileSystem& fs_of(AgentState* state) { return state->agent->fs(); }
-
 }  // namespace
+
+warren::RemoveOptions to_internal(const RemoveOptions& options) {
+  return {.recursive = same<warren::Recursive>(options.recursive), .force = same<warren::Force>(options.force)};
+}
 
 bool Attributes::is_file() const { return S_ISREG(mode); }
 bool Attributes::is_directory() const { return S_ISDIR(mode); }
@@ -108,6 +118,11 @@ Status Files::write_file(std::string_view path, std::string_view data) {
   return warren::write_file(fs_of(state_), path, as_bytes(data));
 }
 
+Status Files::write_file(std::string_view path, std::string_view data, std::chrono::milliseconds time_to_live) {
+  std::int64_t expires_at_ms = WARREN_TRY(expiry_after(state_->clock, time_to_live));
+  return warren::write_file(fs_of(state_), path, as_bytes(data), {.expires_at_ms = expires_at_ms});
+}
+
 Status Files::append_file(std::string_view path, std::string_view data) {
   return warren::append_file(fs_of(state_), path, as_bytes(data));
 }
@@ -160,9 +175,7 @@ Status Files::remove_dir(std::string_view path) { return warren::remove_dir(fs_o
 Status Files::unlink(std::string_view path) { return warren::unlink(fs_of(state_), path); }
 
 Status Files::remove(std::string_view path, const RemoveOptions& options) {
-  return warren::remove(
-      fs_of(state_), path,
-      {.recursive = same<warren::Recursive>(options.recursive), .force = same<warren::Force>(options.force)});
+  return warren::remove(fs_of(state_), path, to_internal(options));
 }
 
 Status Files::rename(std::string_view from, std::string_view to, RenameMode mode) {

@@ -1,17 +1,26 @@
 // The internal state of the public objects.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <mutex>
 
 #include "agent/agent.h"
+#include "agent/agent_namespace.h"
 #include "base/clock.h"
+#include "vfs/guard_fs.h"
 
 namespace warren::v1 {
 
-// Not in <warren/v1/...>, so that users never see an internal type.
+// Not in <warren/v1/...>, so that users never see an internal type. Each member uses those before it.
 struct AgentState {
   SystemClock clock;
-  std::unique_ptr<warren::Agent> agent;  // declared after the clock that it uses
+  std::unique_ptr<warren::Agent> agent;  // null in a view of the namespace
+
+  std::mutex names_mutex;                            // guards opening the two below
+  std::unique_ptr<AgentNamespace> names;             // opened when it is first used
+  std::array<std::unique_ptr<AgentState>, 2> views;  // of the namespace: user and kernel space
+  std::unique_ptr<GuardFs> shown;                    // what Files works on, in a view
 };
 
 }  // namespace warren::v1

@@ -20,6 +20,8 @@ Result<std::unique_ptr<Expiries>> Expiries::open(Database& db, const Schema& sch
 
 Result<std::optional<std::int64_t>> Expiries::next() {
   if (!exists_) return std::optional<std::int64_t>();
+  if (is_known_ && checked_transaction_ == database_.transaction_number()) return next_;
+  checked_transaction_ = database_.transaction_number();
   std::uint64_t epoch = database_.foreign_epoch();
   if (is_known_ && epoch == foreign_epoch_) return next_;
   Rows rows = next_of_all_.rows();

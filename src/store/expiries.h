@@ -21,7 +21,7 @@ struct EntryName {
   std::string name;
 };
 
-// Use it inside a transaction. Where no file expires, every question costs a comparison and no query.
+// Use it inside a transaction that has read something already. Where no file expires, every question costs a comparison and no query.
 class Expiries {
  public:
   static Result<std::unique_ptr<Expiries>> open(Database& database, const Schema& schema);
@@ -53,6 +53,7 @@ class Expiries {
   bool is_known_ = false;             // next_, as of foreign_epoch_
   std::optional<std::int64_t> next_;  // nullopt: no file expires
   std::uint64_t foreign_epoch_ = 0;
+  std::uint64_t checked_transaction_ = 0;
   Statement next_of_all_;
   Statement find_;
   Statement due_;

@@ -160,7 +160,7 @@ class SqliteFs final : public FileSystem {
   std::int64_t now_ms() const { return clock_.now_us() / 1000; }
   Result<bool> has_expired();  // any file that is not removed yet
   Result<bool> is_expired(Inode node);
-  Status expire_first();        // before a change of names, so that expired ones are not in its way
+  void expire_first();          // before a change of names, so that expired ones are not in its way
   Status remove_expired_now();  // in the running write transaction
   Status remove_all_names(const Expiries::Due& due, Timestamp now);
   Result<std::optional<std::string>> find_xattr(Inode node, std::string_view name);

@@ -51,10 +51,12 @@ Status SqliteFs::remove_expired() {
 }
 
 // A transaction of its own: the change that follows may be refused, and then it must have changed nothing.
-Status SqliteFs::expire_first() {
-  auto guard = database_.lock();
-  if (expiries_->is_unused() || !orphans_ || !expiries_->may_be_before(now_ms())) return Ok{};
-  return remove_expired();
+void SqliteFs::expire_first() {
+  {
+    auto guard = database_.lock();
+    if (expiries_->is_unused() || !orphans_ || !expiries_->may_be_before(now_ms())) return;
+  }
+  remove_expired().ignore("a full disk, say; the change itself may be what frees space");
 }
 
 Status SqliteFs::remove_expired_now() {

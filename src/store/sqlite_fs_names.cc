@@ -146,7 +146,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
   if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("a node of type {:o} cannot be created", type));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -159,7 +159,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
 Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   auto guard = database_.lock();  // longer than the transaction, so that nobody removes it before it is retained
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
@@ -170,7 +170,7 @@ Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const N
 
 Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -184,7 +184,7 @@ Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const
 Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_link_target(target));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -196,7 +196,7 @@ Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, s
 
 Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -220,7 +220,7 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
 
 Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
   WARREN_TRY(remove_expired_now());
@@ -301,7 +301,7 @@ Status SqliteFs::remove_name(Inode parent, std::string_view name, const Attribut
 
 Status SqliteFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -315,7 +315,7 @@ Status SqliteFs::unlink(Inode parent, std::string_view name) {
 
 Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());
@@ -347,7 +347,7 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
                         RenameMode mode) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_name(new_name));
-  WARREN_TRY(expire_first());
+  expire_first();
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
   WARREN_TRY(remove_expired_now());

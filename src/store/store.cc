@@ -226,7 +226,7 @@ Status Store::assemble(Commits commits) {
   if (is_read_only()) return Ok{};
   if (commits == Commits::kGrouped) database_->take_seat();
   WARREN_TRY(fs_->collect_orphans());
-  WARREN_TRY(remove_expired());
+  remove_expired().ignore("they are hidden; a full disk must not prevent opening the agent");
   if (commits == Commits::kGrouped)
     keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_, [this] { return run_deferred_work(); }));
   expiry_changed();

@@ -63,8 +63,8 @@ Result<Rule> parse_rule(const Json& json) {
   if (!json.contains("path")) return wrong("'path' is missing");
   if (!json.contains("effect")) return wrong("'effect' is missing");
   Rule rule;
-  std::string agent = WARREN_TRY(text_of(json, "agent", "*"));
-  rule.agent = Glob(agent == "*" ? "**" : agent);
+  rule.agent_text = WARREN_TRY(text_of(json, "agent", "*"));
+  rule.agent = Glob(rule.agent_text == "*" ? "**" : rule.agent_text);
   rule.space = WARREN_TRY(space_of(json));
   rule.operations = WARREN_TRY(operations_of(json));
   rule.path_text = WARREN_TRY(text_of(json, "path", ""));
@@ -115,6 +115,17 @@ std::vector<std::size_t> lines_of_rules(std::string_view text) {
     }
   }
   return lines;
+}
+
+// Whether the first rule matches every caller and path that the second one does.
+bool covers(const Rule& first, const Rule& second) {
+  if (first.agent_text != "*" && first.agent_text != second.agent_text) return false;
+  if (first.space && first.space != second.space) return false;
+  std::string_view outer = first.path_text;
+  std::string_view inner = second.path_text;
+  if (outer == inner || outer == "/" || outer == "/**") return true;
+  bool is_plain = outer.find_first_of("*?[\\") == outer.npos;
+  return is_plain && inner.starts_with(outer) && inner[outer.size()] == '/';
 }
 
 bool is_meant(const Rule& rule, const Caller& caller) {
@@ -175,6 +186,18 @@ Verdict Policy::judge(const Caller& caller, Rights::Operation operation, std::st
     return {.effect = rule.effect, .region = {}, .rule = i};
   }
   return {.effect = fallback_, .region = {}, .rule = {}};
+}
+
+std::vector<std::size_t> Policy::idle_rules() const {
+  std::vector<std::size_t> idle;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    Rights left = rules_[i].operations;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (covers(rules_[before], rules_[i])) left = left.without(rules_[before].operations);
+    }
+    if (left.is_empty()) idle.push_back(i);
+  }
+  return idle;
 }
 
 std::string Policy::below(std::string_view dir) const {

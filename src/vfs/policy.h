@@ -20,6 +20,7 @@ namespace warren {
 enum class Effect { kAllow, kDeny };
 
 struct Rule {
+  std::string agent_text = "*";
   Glob agent{"**"};
   std::optional<Space> space;  // nullopt: both
   Rights operations = kAllRights;
@@ -59,6 +60,10 @@ class Policy {
   // Equal for two directories below which the same relative paths have the same rights, for every caller: what one
   // contains can then be moved to the other.
   std::string below(std::string_view dir) const;
+
+  // The rules, by index, that never decide because rules before them match whatever they match. Not all such rules are
+  // recognised: patterns are compared as text.
+  std::vector<std::size_t> idle_rules() const;
 
   const std::vector<Rule>& rules() const { return rules_; }
   const PolicyLimits& limits() const { return limits_; }

@@ -86,7 +86,24 @@ TEST(Policy, OfContradictoryRulesTheFirstDecidesAndOfTwoListsTheLast) {
   Verdict verdict = policy.judge(user(), Rights::kRead, "/a");
   EXPECT_EQ(verdict.effect, Effect::kAllow);
   ASSERT_EQ(policy.rules().size(), 2U);
+  EXPECT_THAT(policy.idle_rules(), ElementsAre(1));
   EXPECT_EQ(policy.rules()[*verdict.rule].line, 5U);
+}
+
+TEST(Policy, RulesThatNeverDecideAreRecognised) {
+  Policy policy = must_parse(R"({"version": 1, "rules": [
+    {"path": "/a", "operation": "read", "effect": "allow"},
+    {"path": "/a", "operation": ["write", "list", "delete"], "effect": "allow"},
+    {"path": "/a/b", "effect": "deny"},
+    {"path": "/ab", "effect": "deny"},
+    {"path": "/c", "space": "user", "effect": "deny"},
+    {"path": "/c", "effect": "deny"},
+    {"path": "/c/*", "space": "user", "effect": "allow"},
+    {"path": "/", "agent": "x", "effect": "deny"},
+    {"path": "/d", "effect": "deny"},
+    {"path": "/d", "agent": "x", "effect": "deny"}
+  ]})");
+  EXPECT_THAT(policy.idle_rules(), ElementsAre(2, 6, 9));
 }
 
 TEST(PathTable, KnowsWhereNodesAre) {

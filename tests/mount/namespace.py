@@ -195,6 +195,17 @@ class Namespace(unittest.TestCase):
         mounted.wait_for(lambda: not path.exists(), "the file to be gone", 10)
         self.finish()
 
+    def test_a_plain_mount_and_one_of_the_namespace_lose_the_file_together(self):
+        plain = self.world.mount("plain")
+        for here, there in ((plain, self.mount), (self.mount, plain)):
+            (here / "state/soon").write_text("x")
+            mounted.wait_for((there / "state/soon").exists, "the file in the other mount", 10)
+            self.expires_in(here / "state/soon", 1)
+            mounted.wait_for(lambda: not (here / "state/soon").exists(), "the file to be gone", 10)
+            mounted.wait_for(lambda: not (there / "state/soon").exists(), "the file to be gone in the other mount", 10)
+        self.world.umount(plain)
+        self.finish()
+
     def test_what_is_append_only_gets_no_time_to_live(self):
         log = self.mount / "mem/episodic/log"
         with open(log, "a") as file:

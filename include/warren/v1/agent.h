@@ -9,6 +9,7 @@
 #include <warren/v1/files.h>
 #include <warren/v1/kv.h>
 #include <warren/v1/tools.h>
+#include <warren/v1/vfs.h>
 
 namespace warren::v1 {
 
@@ -63,6 +64,8 @@ class Agent {
   Files files() { return Files(*state_); }
   KeyValue kv() { return KeyValue(*state_); }
   ToolCalls tools() { return ToolCalls(*state_); }
+  // The agent's namespace: memory, state, policy and messages, for the agent or for whoever operates it.
+  Vfs vfs(const VfsOptions& options = {}) { return Vfs(*state_, options.space); }
 
   const std::string& path() const;  // of the agent file
 

@@ -7,6 +7,7 @@
 // of a large tree.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -122,6 +123,8 @@ class Files {
   Result<std::string> read_file(std::string_view path);
   // Replaces the content; creates the file and missing parents.
   Status write_file(std::string_view path, std::string_view data);
+  // The file is gone for every reader after this time, and stays if it is written again without one.
+  Status write_file(std::string_view path, std::string_view data, std::chrono::milliseconds time_to_live);
   Status append_file(std::string_view path, std::string_view data);
   Status truncate(std::string_view path, std::uint64_t size);
   Status copy_file(std::string_view from, std::string_view to);
@@ -150,6 +153,7 @@ class Files {
 
  private:
   friend class Agent;
+  friend class Vfs;
   explicit Files(AgentState& state) : state_(&state) {}
   AgentState* state_;
 };

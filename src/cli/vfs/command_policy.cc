@@ -101,11 +101,21 @@ Result<Exit> run_policy_history(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// A rule that never decides is most likely in the wrong place.
+void warn_of_idle_rules(Context& context, const Policy& policy) {
+  for (std::size_t index : policy.idle_rules()) {
+    context.err.print("warren: rule {} (line {}) never decides: rules before it match whatever it matches\n", index + 1,
+                      policy.rules()[index].line);
+  }
+}
+
 Result<Exit> run_policy_set(Context& context, const Arguments& args) {
   if (args.has("preset") && args.has("FILE")) return refuse(context, "give a FILE or '--preset', not both");
   std::string text = WARREN_TRY(policy_text(context, args));
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   if (agent->overlay()) return Error(Code::kUnsupported, "an agent with a base has no namespace, and so no policy");
+  Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
+  warn_of_idle_rules(context, policy);
   WARREN_TRY(LivePolicy::replace(agent->fs(), text, context.environment("USER").value_or("unknown"), context.clock)
                  .within("policy"));
   return Exit::kOk;
@@ -155,6 +165,8 @@ Status put_edited_policy(Context& context, Agent& agent, const std::string& befo
     context.err.line("warren: the policy was not changed");
     return Ok{};
   }
+  Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
+  warn_of_idle_rules(context, policy);
   return LivePolicy::replace(agent.fs(), text, context.environment("USER").value_or("unknown"), context.clock, before)
       .within("policy");
 }
@@ -179,6 +191,7 @@ Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
 Result<Exit> run_policy_check(Context& context, const Arguments& args) {
   std::string text = WARREN_TRY(policy_text(context, args));
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
+  warn_of_idle_rules(context, policy);
   context.out.print("valid: {} rule{}, {} by default\n", policy.rules().size(), policy.rules().size() == 1 ? "" : "s",
                     policy.fallback() == Effect::kAllow ? "allow" : "deny");
   return Exit::kOk;

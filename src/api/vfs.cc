@@ -1,0 +1,101 @@
+#include <warren/v1/vfs.h>
+
+#include <utility>
+
+#include "api/attributes.h"
+#include "api/state.h"
+#include "fs/expiry.h"
+#include "fs/path_ops.h"
+#include "vfs/values.h"
+
+namespace warren::v1 {
+namespace {
+
+struct OpenPath {
+  FileSystem& view;
+  std::string path;
+};
+
+warren::Space to_internal(Space space) { return space == Space::kUser ? warren::Space::kUser : warren::Space::kKernel; }
+
+// The view's state, opened by the first call.
+Result<AgentState*> view_of(AgentState& state, Space space) {
+  std::lock_guard lock(state.names_mutex);
+  if (!state.names) {
+    state.names = WARREN_TRY(AgentNamespace::open(*state.agent, WorkingMemory::kProcess, state.clock));
+  }
+  std::unique_ptr<AgentState>& view = state.views[space == Space::kUser ? 0 : 1];
+  if (!view) {
+    view = std::make_unique<AgentState>();
+    view->shown =
+        (*state.names)
+            ->view({.agent = state.names->agent_id(), .space = to_internal(space), .door = "library", .session = {}});
+  }
+  return view.get();
+}
+
+Result<OpenPath> open_path(AgentState& state, Space space, std::string_view path) {
+  AgentState* view = WARREN_TRY(view_of(state, space));
+  std::string resolved = WARREN_TRY((*state.names)->resolve(path));
+  return OpenPath{.view = *view->shown, .path = std::move(resolved)};
+}
+
+}  // namespace
+
+Result<std::string> Vfs::read(std::string_view path) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  return read_file(at.view, at.path);
+}
+
+Status Vfs::write(std::string_view path, std::string_view value, const VfsWriteOptions& options) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  std::optional<std::int64_t> expires_at_ms;
+  if (options.time_to_live) expires_at_ms = WARREN_TRY(expiry_after(state_->clock, *options.time_to_live));
+  return write_value(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms);
+}
+
+Status Vfs::append(std::string_view path, std::string_view value, const VfsWriteOptions& options) {
+  if (options.time_to_live)
+    return Error(Code::kInvalid, "a time to live is for a file that is written, not appended to");
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  return append_value(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo);
+}
+
+Result<bool> Vfs::exists(std::string_view path) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  return warren::exists(at.view, at.path);
+}
+
+Result<std::vector<std::string>> Vfs::list(std::string_view path) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  return read_dir(at.view, at.path);
+}
+
+Status Vfs::remove(std::string_view path, const RemoveOptions& options) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  return warren::remove(at.view, at.path, to_internal(options));
+}
+
+Result<VfsStat> Vfs::stat(std::string_view path) {
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  warren::Attributes node = WARREN_TRY(lstat(at.view, at.path));
+  VfsStat stat{.attributes = to_public(node), .expires_at_ms = std::nullopt};
+  if (node.is_file()) stat.expires_at_ms = WARREN_TRY(find_expiry(at.view, node.inode));
+  return stat;
+}
+
+Result<std::vector<VfsMount>> Vfs::mounts() {
+  WARREN_TRY(view_of(*state_, space_));
+  std::vector<VfsMount> mounts;
+  for (const MountInfo& mount : (*state_->names)->mounts()) {
+    mounts.push_back({.path = mount.path, .backend = mount.backend});
+  }
+  return mounts;
+}
+
+Result<Files> Vfs::files() {
+  AgentState* view = WARREN_TRY(view_of(*state_, space_));
+  return Files(*view);
+}
+
+}  // namespace warren::v1
