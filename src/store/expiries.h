@@ -21,7 +21,8 @@ struct EntryName {
   std::string name;
 };
 
-// Use it inside a transaction that has read something already. Where no file expires, every question costs a comparison and no query.
+// Use it inside a transaction that has read something already. Where no file expires, every question costs a comparison
+// and no query.
 class Expiries {
  public:
   static Result<std::unique_ptr<Expiries>> open(Database& database, const Schema& schema);
