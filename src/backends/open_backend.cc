@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/blob/memory_blobs.h"
+#include "backends/blob/s3_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
 #include "base/ascii.h"
 #include "base/path.h"
@@ -31,6 +32,13 @@ StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& 
   return StoreResult(std::move(store));
 }
 
+StoreResult open_s3_blobs(const std::string& address, const BackendOptions& options) {
+  S3Settings settings = WARREN_TRY(read_s3_settings(
+      {.address = address, .secret_key = options.password, .timeout = options.timeout}, process_environment()));
+  auto store = WARREN_TRY(S3Blobs::open(std::move(settings), options.clock));
+  return StoreResult(std::move(store));
+}
+
 struct BlobScheme {
   std::string_view scheme;
   std::string_view form;  // for people
@@ -40,6 +48,7 @@ struct BlobScheme {
 constexpr std::array kBlobSchemes = {
     BlobScheme{"memory", "memory:", open_memory_blobs},
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+    BlobScheme{"s3", "s3://BUCKET/PREFIX", open_s3_blobs},
 };
 
 }  // namespace

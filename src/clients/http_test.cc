@@ -148,12 +148,15 @@ TEST(Http, NoAnswerIsUnavailableWithinTheTimeout) {
     if (request.begins("GET /half")) {
       return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", ScriptedAnswer::After::kClose};
     }
+    if (request.begins("GET /headers")) {
+      return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Le", ScriptedAnswer::After::kClose};
+    }
     if (request.begins("GET /garbage")) return ScriptedAnswer{"\x01\x02\x03\r\n\r\n", ScriptedAnswer::After::kClose};
     if (request.begins("GET /none")) return ScriptedAnswer{"", ScriptedAnswer::After::kClose};
     return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", ScriptedAnswer::After::kHang};
   });
   auto client = open_client();
-  for (const char* path : {"/half", "/garbage", "/none"}) {
+  for (const char* path : {"/half", "/headers", "/garbage", "/none"}) {
     EXPECT_EQ(error_of(client->call({.url = server.url() + path})), Code::kUnavailable) << path;
   }
   auto hung = client->call({.url = server.url() + "/hang?secret", .timeout = milliseconds(200)});
