@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "backends/blob/memory_blobs.h"
+#include "backends/blob/postgres_blobs.h"
+#include "backends/blob/redis_blobs.h"
 #include "backends/blob/s3_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
 #include "base/ascii.h"
@@ -32,6 +34,18 @@ StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& 
   return StoreResult(std::move(store));
 }
 
+StoreResult open_redis_blobs(const std::string& address, const BackendOptions& options) {
+  Url url = WARREN_TRY(parse_url(address));
+  if (options.password) url.password = options.password;
+  auto store = WARREN_TRY(RedisBlobs::open(url, options.timeout));
+  return StoreResult(std::move(store));
+}
+
+StoreResult open_postgres_blobs(const std::string& address, const BackendOptions& options) {
+  auto store = WARREN_TRY(PostgresBlobs::open(address, options.password, options.timeout));
+  return StoreResult(std::move(store));
+}
+
 StoreResult open_s3_blobs(const std::string& address, const BackendOptions& options) {
   S3Settings settings = WARREN_TRY(read_s3_settings(
       {.address = address, .secret_key = options.password, .timeout = options.timeout}, process_environment()));
@@ -41,13 +55,21 @@ StoreResult open_s3_blobs(const std::string& address, const BackendOptions& opti
 
 struct BlobScheme {
   std::string_view scheme;
-  std::string_view form;  // for people
+  std::string_view form;  // for people; empty: not worth naming
   StoreResult (*open)(const std::string& address, const BackendOptions& options);
 };
 
 constexpr std::array kBlobSchemes = {
     BlobScheme{"memory", "memory:", open_memory_blobs},
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+    BlobScheme{"redis", "redis://HOST", open_redis_blobs},
+    BlobScheme{"rediss", "rediss://HOST (with TLS)", open_redis_blobs},
+    BlobScheme{"redis+sentinel", "redis+sentinel://HOST,HOST/NAME", open_redis_blobs},
+    BlobScheme{"rediss+sentinel", "", open_redis_blobs},
+    BlobScheme{"redis+cluster", "redis+cluster://HOST,HOST", open_redis_blobs},
+    BlobScheme{"rediss+cluster", "", open_redis_blobs},
+    BlobScheme{"postgres", "postgres://HOST/DATABASE", open_postgres_blobs},
+    BlobScheme{"postgresql", "", open_postgres_blobs},
     BlobScheme{"s3", "s3://BUCKET/PREFIX", open_s3_blobs},
 };
 
@@ -55,7 +77,9 @@ constexpr std::array kBlobSchemes = {
 
 std::string known_blob_schemes() {
   std::string known;
-  for (const BlobScheme& one : kBlobSchemes) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
+  for (const BlobScheme& one : kBlobSchemes) {
+    if (!one.form.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.form);
+  }
   return known;
 }
 

@@ -1,5 +1,6 @@
 #include "pg/connection.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -111,8 +112,7 @@ Status check_postgres_url(const std::string& url) {
   PQconninfoOption* parsed = is_postgres_url(url) ? pq.PQconninfoParse(url.c_str(), &why) : nullptr;
   if (why != nullptr) pq.PQfreemem(why);
   if (parsed == nullptr) {
-    return Error(Code::kInvalid, "the ledger's address is not a valid PostgreSQL URL",
-                 "postgres://USER@HOST:PORT/DATABASE");
+    return Error(Code::kInvalid, "the address is not a valid PostgreSQL URL", "postgres://USER@HOST:PORT/DATABASE");
   }
   pq.PQconninfoFree(parsed);
   return Ok{};
@@ -162,7 +162,7 @@ Status Connection::start(Instant until) {
   // Settings in the address override the ones before it; the ones after it override the address.
   const char* keys[] = {"application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
                         "tcp_user_timeout", "dbname",          "client_encoding",     nullptr};
-  const char* values[] = {"warren relay", "20", "5", "3", "30000", url_.c_str(), "UTF8", nullptr};
+  const char* values[] = {options_.program.c_str(), "20", "5", "3", "30000", url_.c_str(), "UTF8", nullptr};
   handle_ = pq_.PQconnectStartParams(keys, values, 1);
   if (handle_ == nullptr) return Error(Code::kLimit, "PostgreSQL: out of memory");
   pq_.PQsetNoticeReceiver(handle_, drop_notice, nullptr);
@@ -192,19 +192,27 @@ Status Connection::introduce() {
     return Error(Code::kUnsupported, fmt::format("PostgreSQL{} has the encoding {}", name_, word),
                  "create the database with ENCODING 'UTF8'");
   }
+  if (pq_.PQsetnonblocking(handle_, 1) != 0) return lose(pq_.PQerrorMessage(handle_));
   WARREN_TRY(run_script(kSession));
   if (options_.is_read_only) WARREN_TRY(run_script("SET default_transaction_read_only = on"));
-  if (pq_.PQsetnonblocking(handle_, 1) != 0 || pq_.PQenterPipelineMode(handle_) != 1) {
-    return lose(pq_.PQerrorMessage(handle_));
-  }
+  if (pq_.PQenterPipelineMode(handle_) != 1) return lose(pq_.PQerrorMessage(handle_));
   return Ok{};
 }
 
+// Not by PQexec, which waits as long as the server likes.
 Status Connection::run_script(const std::string& script) {
-  Reply reply(pq_, pq_.PQexec(handle_, script.c_str()));
-  if (pq_.PQstatus(handle_) == CONNECTION_BAD) return lose(pq_.PQerrorMessage(handle_));
-  std::optional<Error> failed = error_in(reply.get());
-  return failed ? Status(*std::move(failed)) : Status(Ok{});
+  if (pq_.PQsendQuery(handle_, script.c_str()) != 1) return lose(pq_.PQerrorMessage(handle_));
+  WARREN_TRY(flush());
+  std::optional<Error> first;
+  for (;;) {
+    pg_result* got = WARREN_TRY(next_result());
+    if (got == nullptr) break;
+    Reply reply(pq_, got);
+    std::optional<Error> failed = error_in(got);
+    if (failed && !first) first = std::move(failed);
+    if (pq_.PQstatus(handle_) == CONNECTION_BAD) return lose(pq_.PQerrorMessage(handle_));
+  }
+  return first ? Status(*std::move(first)) : Status(Ok{});
 }
 
 Status Connection::execute(const std::string& script) {
@@ -330,6 +338,7 @@ Result<std::vector<Notification>> Connection::take_notifications() {
 }
 
 Status Connection::wait(short events, Instant until) {
+  if (deadline_) until = std::min(until, *deadline_);
   for (;;) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     pollfd one{pq_.PQsocket(handle_), events, 0};

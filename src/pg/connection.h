@@ -63,6 +63,7 @@ struct ConnectionOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds answer_timeout{60'000};  // after this long without an answer the connection is lost
   bool is_read_only = false;
+  std::string program = "warren relay";  // as pg_stat_activity shows it
 };
 
 // For one thread.
@@ -80,6 +81,10 @@ class Connection {
   // The connection was lost between sending COMMIT and its answer: only the tables show whether the commit happened.
   // Reset by the next begin().
   bool is_in_doubt() const { return in_doubt_; }
+
+  // Every call from now on ends by then, too, and loses the connection if it must. Unset: each waits for
+  // answer_timeout.
+  void set_deadline(std::optional<std::chrono::steady_clock::time_point> deadline) { deadline_ = deadline; }
 
   // Runs any number of statements, in a transaction or as one. Waits.
   Status execute(const std::string& script);
@@ -146,6 +151,7 @@ class Connection {
   std::uint64_t session_ = 0;
   std::vector<Prepared> statements_;
   std::deque<Expected> expected_;  // sent, not answered
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
   bool in_transaction_ = false;
   bool is_committing_ = false;
   bool in_doubt_ = false;

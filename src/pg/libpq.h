@@ -15,7 +15,7 @@ namespace warren::pg {
 #define WARREN_PQ_FUNCTIONS(X) \
   X(PQconnectStartParams) X(PQconnectPoll) X(PQconninfoParse) X(PQconninfoFree) X(PQfinish) X(PQstatus) \
   X(PQerrorMessage) X(PQhost) X(PQdb) X(PQserverVersion) X(PQparameterStatus) X(PQbackendPID) X(PQsocket) \
-  X(PQsetnonblocking) X(PQexec) X(PQenterPipelineMode) X(PQexitPipelineMode) X(PQpipelineSync) X(PQsendPrepare) \
+  X(PQsetnonblocking) X(PQsendQuery) X(PQenterPipelineMode) X(PQexitPipelineMode) X(PQpipelineSync) X(PQsendPrepare) \
   X(PQsendQueryParams) X(PQsendQueryPrepared) X(PQflush) X(PQisBusy) X(PQconsumeInput) X(PQgetResult) \
   X(PQnotifies) X(PQfreemem) X(PQclear) X(PQresultStatus) X(PQresultErrorField) X(PQcmdStatus) X(PQcmdTuples) \
   X(PQntuples) X(PQgetisnull) X(PQgetvalue) X(PQgetlength) X(PQsetErrorVerbosity) X(PQsetNoticeReceiver)

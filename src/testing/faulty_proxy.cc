@@ -80,6 +80,7 @@ void FaultyProxy::accept_all() {
 
 void FaultyProxy::serve(Fd client) {
   Fd server;
+  std::size_t left = answer_limit_;
   while (!is_ending_) {
     Mode mode = mode_;
     if (mode == Mode::kReset) make_close_reset(client.get());
@@ -93,8 +94,9 @@ void FaultyProxy::serve(Fd client) {
     pollfd both[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
     if (::poll(both, 2, kLookMs) <= 0 || mode_ != mode) continue;
     if (both[0].revents != 0 && !pass_on(client.get(), server.get())) return;
-    if (both[1].revents != 0 && mode == Mode::kMute) pause_for(std::chrono::milliseconds(kLookMs));
-    else if (both[1].revents != 0 && !answer(server.get(), client.get())) return;
+    bool is_mute = mode == Mode::kMute || (mode == Mode::kPass && left == 0);
+    if (both[1].revents != 0 && is_mute) pause_for(std::chrono::milliseconds(kLookMs));
+    else if (both[1].revents != 0 && !answer(server.get(), client.get(), left)) return;
   }
 }
 
@@ -104,18 +106,17 @@ bool FaultyProxy::pass_on(int from, int to) {
   return got > 0 && send_all(to, buffer, static_cast<std::size_t>(got));
 }
 
-bool FaultyProxy::answer(int server, int client) {
+bool FaultyProxy::answer(int server, int client, std::size_t& left) {
   Mode mode = mode_;
-  if (mode != Mode::kHalf && mode != Mode::kSlow) return pass_on(server, client);
-  char buffer[4096];
-  ssize_t got = ::recv(server, buffer, sizeof buffer, 0);
+  char buffer[64 << 10];
+  std::size_t wanted = mode == Mode::kPass ? std::min(left, sizeof buffer) : sizeof buffer;
+  ssize_t got = ::recv(server, buffer, wanted, 0);
   if (got <= 0) return false;
-  if (mode == Mode::kSlow) {
-    send_slowly(client, buffer, static_cast<std::size_t>(got));
-    return true;
-  }
-  send_all(client, buffer, static_cast<std::size_t>(got) / 2);
-  return false;
+  auto size = static_cast<std::size_t>(got);
+  if (mode == Mode::kSlow) send_slowly(client, buffer, size);
+  else send_all(client, buffer, mode == Mode::kHalf ? size / 2 : size);
+  if (mode == Mode::kPass) left -= size;
+  return mode != Mode::kHalf;
 }
 
 void FaultyProxy::send_slowly(int to, const char* data, std::size_t size) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -34,13 +35,15 @@ class FaultyProxy {
   std::uint16_t port() const { return port_; }
   void set(Mode mode) { mode_ = mode; }
   void set_pace(std::size_t piece_bytes, std::chrono::milliseconds pause);  // 256 bytes each 20 ms unless set
-  int connection_count() const { return connection_count_; }                // accepted so far
+  // On each new connection only so many bytes of answers pass with kPass; what comes then is held back.
+  void set_answer_limit(std::size_t bytes) { answer_limit_ = bytes; }
+  int connection_count() const { return connection_count_; }  // accepted so far
 
  private:
   void accept_all();
   void serve(Fd client);
   bool pass_on(int from, int to);
-  bool answer(int server, int client);
+  bool answer(int server, int client, std::size_t& left);
   void send_slowly(int to, const char* data, std::size_t size);
   void pause_for(std::chrono::milliseconds time);
 
@@ -50,6 +53,7 @@ class FaultyProxy {
   std::atomic<Mode> mode_{Mode::kPass};
   std::atomic<std::size_t> piece_bytes_{256};
   std::atomic<int> pause_ms_{20};
+  std::atomic<std::size_t> answer_limit_{std::numeric_limits<std::size_t>::max()};
   std::atomic<int> connection_count_{0};
   std::atomic<bool> is_ending_{false};
   std::vector<std::thread> servers_;  // used by acceptor_ alone until it has ended
