@@ -160,7 +160,7 @@ TEST(S3Blobs, AWrongClockIsCorrected) {
 TEST(S3Blobs, FaultsOfTheNetworkAreBoundedAndPass) {
   std::string bucket = s3_server().new_bucket();
   FaultyProxy proxy(s3_server().port());
-  auto store = open_s3(s3_server().address(bucket, "timeout=1s", proxy.port()));
+  auto store = open_s3(s3_server().address(bucket, "timeout=600ms", proxy.port()));
   expect_faults_are_bounded(*store, proxy);
   expect_slow_answers_are_right(*store, proxy);
 }
