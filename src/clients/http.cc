@@ -59,20 +59,29 @@ struct Transfer {
   std::optional<Error> failure;  // why a callback ended the transfer
 };
 
+Error too_large(const Transfer& transfer) {
+  return Error(Code::kTooLarge, fmt::format("the answer is larger than {} bytes", transfer.call.answer_bytes_max));
+}
+
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   if (size > transfer.call.answer_bytes_max - transfer.answer.body.size()) {
-    transfer.failure =
-        Error(Code::kTooLarge, fmt::format("the answer is larger than {} bytes", transfer.call.answer_bytes_max));
+    transfer.failure = too_large(transfer);
     return 0;
   }
   transfer.answer.body.append(data, size);
   return size;
 }
 
-void reserve_body(Transfer& transfer, std::string_view length_text) {
+// False: the body will be too large, which ends the transfer before it begins.
+bool expect_body(Transfer& transfer, std::string_view length_text) {
   std::size_t length = parse_number<std::size_t>(length_text).value_or(0);
-  transfer.answer.body.reserve(std::min({length, transfer.call.answer_bytes_max, kReserveBytes}));
+  if (length > transfer.call.answer_bytes_max) {
+    transfer.failure = too_large(transfer);
+    return false;
+  }
+  transfer.answer.body.reserve(std::min(length, kReserveBytes));
+  return true;
 }
 
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* context) {
@@ -94,7 +103,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* context) 
   if (colon == std::string_view::npos) return size;
   std::string name = to_lower(line.substr(0, colon));
   std::string_view value = trimmed(line.substr(colon + 1));
-  if (name == "content-length" && transfer.call.method != "HEAD") reserve_body(transfer, value);
+  if (name == "content-length" && transfer.call.method != "HEAD" && !expect_body(transfer, value)) return 0;
   transfer.answer.headers.emplace_back(std::move(name), value);
   return size;
 }
