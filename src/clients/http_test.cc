@@ -175,6 +175,15 @@ TEST(Http, NobodyThereIsUnavailable) {
   EXPECT_THAT(answer.error().message(), Not(HasSubstr("secret")));
 }
 
+TEST(Http, ProxiesComeFromTheEnvironment) {
+  ScriptedServer proxy(show);
+  ::setenv("http_proxy", proxy.url().c_str(), 1);
+  auto answer = open_client()->call({.url = "http://service.invalid/a"});
+  ::unsetenv("http_proxy");
+  ASSERT_OK(answer);
+  EXPECT_TRUE(answer->body.starts_with("GET http://service.invalid/a HTTP/1.1\r\n")) << answer->body;
+}
+
 TEST(Http, AnAddressCanBeRefused) {
   ScriptedServer server(show);
   std::string seen;
