@@ -63,7 +63,8 @@ int main(int argc, char** argv) {
   redisContext* redis = redisConnect("127.0.0.1", port);
   if (redis == nullptr || redis->err != 0) fail("cannot connect");
   auto url = warren::parse_url(fmt::format("redis://127.0.0.1:{}?prefix=bench", port));
-  auto store = warren::RedisBlobs::open(*url, std::chrono::seconds(10));
+  warren::SystemClock clock;
+  auto store = warren::RedisBlobs::open(*url, std::chrono::seconds(10), clock);
   if (!store.ok()) fail(store.error().message());
 
   std::string value(1024, 'v');
@@ -76,9 +77,35 @@ int main(int argc, char** argv) {
     std::string name = "bare:" + key(i);
     check(*redis, redisCommand(redis, "GET %b", name.data(), name.size()));
   };
+  // What our put sends, without our code.
+  auto bare_transaction = [&](int i) {
+    std::string name = key(i);
+    std::string set = "bare:" + name;
+    std::string info = "bare;v:" + name;
+    std::string about = fmt::format("{:016x}-{:x} 1024 1700000000000000 0", 12345, i);
+    redisAppendCommand(redis, "MULTI");
+    redisAppendCommand(redis, "MSET %b %b %b %b", set.data(), set.size(), value.data(), value.size(), info.data(),
+                       info.size(), about.data(), about.size());
+    redisAppendCommand(redis, "ZADD bare;index 0 %b", name.data(), name.size());
+    redisAppendCommand(redis, "EXEC");
+    for (int replies = 0; replies < 4; ++replies) {
+      void* reply = nullptr;
+      if (redisGetReply(redis, &reply) != REDIS_OK) fail(redis->errstr);
+      check(*redis, reply);
+    }
+  };
   auto our_put = [&](int i) {
     auto put = (*store)->put(key(i), warren::as_bytes(value));
     if (!put.ok()) fail(put.error().message());
+  };
+  std::vector<std::string> versions(kKeys);
+  auto our_put_if_match = [&](int i) {
+    std::string& version = versions[static_cast<std::size_t>(i % kKeys)];
+    warren::PutOptions options;
+    if (!version.empty()) options.if_match = version;
+    auto put = (*store)->put(key(i), warren::as_bytes(value), options);
+    if (!put.ok()) fail(put.error().message());
+    version = put->version;
   };
   auto our_get = [&](int i) {
     auto got = (*store)->get(key(i));
@@ -90,7 +117,9 @@ int main(int argc, char** argv) {
     our_put(i);
   }
   compare("put", count, our_put, bare_put);
+  compare("put, same commands", count, our_put, bare_transaction);
   compare("get", count, our_get, bare_get);
+  compare("put, only if unchanged", count, our_put_if_match, bare_put);
   redisFree(redis);
   return 0;
 }

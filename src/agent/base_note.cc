@@ -136,7 +136,9 @@ Result<std::optional<BaseNote>> find_base_note(const std::string& agent_path) {
   HostIdentity agent = WARREN_TRY(identify_host_node(agent_path));
   std::string path = WARREN_TRY(path_of_note(agent));
   Result<std::string> text = read_host_file(path, kNoteBytesMax);
-  if (!text.ok() && text.error().code() == Code::kNotFound) return std::optional<BaseNote>();
+  // Inside a run the folder is out of reach. Without a note, apply asks.
+  bool is_none = !text.ok() && (text.error().code() == Code::kNotFound || text.error().code() == Code::kDenied);
+  if (is_none) return std::optional<BaseNote>();
   std::string bytes = WARREN_TRY(std::move(text));
   std::optional<BaseNote> note = decode(bytes);
   if (!note)

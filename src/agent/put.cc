@@ -12,6 +12,7 @@
 #include "agent/transfer.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
 #include "fs/path_walk.h"
@@ -82,6 +83,11 @@ class Draft {
   Status append(std::string_view data) {
     WARREN_TRY(fs_.append(inode_, as_bytes(data)));
     return Ok{};
+  }
+
+  Status expire_at(std::int64_t at_ms) {
+    std::string text = format_expiry(at_ms);
+    return fs_.set_xattr(inode_, kExpiryXattr, as_bytes(text), XattrMode::kAny);
   }
 
   Status publish() {
@@ -317,17 +323,20 @@ Result<std::uint64_t> append_from_fd(FileSystem& fs, std::string_view path, int 
   return total;
 }
 
-Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd) {
+Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd,
+                                      std::optional<std::int64_t> expires_at_ms) {
   std::string buffer(limits::kCopyBytes, '\0');
   std::size_t count = WARREN_TRY(read_full(fd, as_mutable_bytes(buffer)));
   if (count < buffer.size()) {
-    WARREN_TRY(write_file(fs, path, as_bytes(std::string_view(buffer).substr(0, count))));
+    WARREN_TRY(
+        write_file(fs, path, as_bytes(std::string_view(buffer).substr(0, count)), {.expires_at_ms = expires_at_ms}));
     return count;
   }
   std::string whole = WARREN_TRY(normalise_path(path));
   if (whole != "/") WARREN_TRY(make_dirs(fs, split_parent(whole).parent));
   auto draft = WARREN_TRY(Draft::make(fs, path, Follow::kYes, 0644).within(fmt::format("write {}", quote(path))));
   std::uint64_t total = WARREN_TRY(fill_draft(*draft, fd, buffer, count).within(fmt::format("write {}", quote(path))));
+  if (expires_at_ms) WARREN_TRY(draft->expire_at(*expires_at_ms).within(fmt::format("write {}", quote(path))));
   WARREN_TRY(draft->publish());
   return total;
 }

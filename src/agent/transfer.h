@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,8 @@ Result<TransferReport> get_tree(FileSystem& fs, std::string_view path, const std
 // directories are created. A replaced file keeps its old content until the new content is complete: more than a buffer
 // is written to a draft, a new node with the old mode and owner, which then replaces the file. Data appended before an
 // error stays.
-Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd);
+Result<std::uint64_t> replace_from_fd(FileSystem& fs, std::string_view path, int fd,
+                                      std::optional<std::int64_t> expires_at_ms = std::nullopt);  // fs/expiry.h
 Result<std::uint64_t> append_from_fd(FileSystem& fs, std::string_view path, int fd);
 Status read_to(FileSystem& fs, std::string_view path, const std::function<Status(Bytes)>& sink);
 

@@ -37,7 +37,7 @@ StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& 
 StoreResult open_redis_blobs(const std::string& address, const BackendOptions& options) {
   Url url = WARREN_TRY(parse_url(address));
   if (options.password) url.password = options.password;
-  auto store = WARREN_TRY(RedisBlobs::open(url, options.timeout));
+  auto store = WARREN_TRY(RedisBlobs::open(url, options.timeout, options.clock));
   return StoreResult(std::move(store));
 }
 

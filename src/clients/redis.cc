@@ -299,37 +299,43 @@ void Client::follow(std::optional<HostPort> target) {
 }
 
 // In the middle of moving a slot from one node to another: this command alone goes elsewhere.
-Result<Reply> Client::ask_elsewhere(const HostPort& to, Words words, Instant until) {
+Result<Reply> Client::ask_elsewhere(const HostPort& to, const Request& request, Instant until) {
   auto connection = WARREN_TRY(connect_to(to, until));
   std::string_view asking[] = {"ASKING"};
   WARREN_TRY(connection->call(asking, until));
-  return connection->call(words, until);
+  return request(*connection, until);
 }
 
-Result<Reply> Client::call_once(Words words, Instant until, bool& may_repeat) {
+Result<Reply> Client::call_once(const Request& request, Instant until, bool& may_repeat) {
   auto connection = WARREN_TRY(take(until));
-  Result<Reply> reply = connection->call(words, until);
+  Result<Reply> reply = request(*connection, until);
   if (!reply.ok()) {
+    connection->abandon();
     give_back(nullptr);
     if (options_.kind != ClientOptions::Kind::kServer) follow(std::nullopt);
     return std::move(reply).take_error().within(
         fmt::format("Redis at {}:{}", connection->where().host, connection->where().port));
   }
+  if (!reply->view().is_error()) {
+    give_back(std::move(connection));
+    return reply;
+  }
   HostPort where = connection->where();
   give_back(std::move(connection));
-  if (!reply->view().is_error()) return reply;
-  std::string_view kind = first_word(reply->view().text());
+  std::string kind(first_word(reply->view().text()));
   if (options_.kind == ClientOptions::Kind::kCluster && (kind == "MOVED" || kind == "ASK")) {
+    may_repeat = true;
     std::optional<HostPort> target = parse_redirection(reply->view().text(), where);
     if (!target) return error_of_server(reply->view().text());
-    if (kind == "ASK") {
-      reply = ask_elsewhere(*target, words, until);
-      if (!reply.ok() || !reply->view().is_error()) return reply;
-    } else {
+    if (kind == "MOVED") {
       follow(target);
-      may_repeat = true;
       return error_of_server(reply->view().text());
     }
+    reply = ask_elsewhere(*target, request, until);
+    if (!reply.ok()) may_repeat = false;
+    if (!reply.ok() || !reply->view().is_error()) return reply;
+    kind = first_word(reply->view().text());
+    if (kind == "MOVED" || kind == "ASK") return Error(Code::kUnavailable, "Redis: the cluster is moving the keys");
   }
   if (kind == "MOVED" || kind == "CROSSSLOT") {
     return Error(Code::kInvalid, "Redis: the server is a node of a cluster", "redis+cluster://HOST,HOST");
@@ -344,10 +350,23 @@ Result<Reply> Client::call_once(Words words, Instant until, bool& may_repeat) {
 }
 
 Result<Reply> Client::call(Words words) {
+  return repeat([words](Connection& connection, Instant until) { return connection.call(words, until); });
+}
+
+Result<Reply> Client::call_together(std::span<const Words> commands) {
+  Reply reply = WARREN_TRY(
+      repeat([commands](Connection& connection, Instant until) { return connection.call_together(commands, until); }));
+  for (std::size_t i = 0; i < reply.view().size(); ++i) {
+    if (reply.view()[i].is_error()) return error_of_server(reply.view()[i].text());
+  }
+  return reply;
+}
+
+Result<Reply> Client::repeat(const Request& request) {
   Instant until = std::chrono::steady_clock::now() + options_.timeout;
   for (bool is_first = true;; is_first = false) {
     bool may_repeat = false;
-    Result<Reply> reply = call_once(words, until, may_repeat);
+    Result<Reply> reply = call_once(request, until, may_repeat);
     if (reply.ok() || !may_repeat || std::chrono::steady_clock::now() + kPause >= until) return reply;
     if (!is_first || reply.error().code() != Code::kIo) std::this_thread::sleep_for(kPause);  // MOVED needs no pause
   }

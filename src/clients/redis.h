@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,6 +104,8 @@ class Client {
   // user. kUnavailable: no answer in time, or the connection was lost; the command may or may not have been executed.
   // No other error leaves anything behind.
   Result<Reply> call(Words words);
+  // All of them or none, in one round trip, by MULTI and EXEC: an array of their answers.
+  Result<Reply> call_together(std::span<const Words> commands);
   // `keys` routes it in a cluster; the script sees them as KEYS, and `arguments` as ARGV. It may read other keys of the
   // slot before it has changed anything, and must not change others.
   Result<Reply> run(Script& script, Words keys, Words arguments);
@@ -119,8 +122,10 @@ class Client {
   Result<HostPort> ask_sentinel(const HostPort& sentinel, Instant until);
   Status log_in(Connection& connection, Instant until);
   Instant share_of(Instant until) const;
-  Result<Reply> call_once(Words words, Instant until, bool& may_repeat);
-  Result<Reply> ask_elsewhere(const HostPort& to, Words words, Instant until);
+  using Request = std::function<Result<Reply>(Connection& connection, Instant until)>;
+  Result<Reply> repeat(const Request& request);
+  Result<Reply> call_once(const Request& request, Instant until, bool& may_repeat);
+  Result<Reply> ask_elsewhere(const HostPort& to, const Request& request, Instant until);
   void follow(std::optional<HostPort> target);
   Result<std::string> hash_of(Script& script);
 

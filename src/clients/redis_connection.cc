@@ -12,6 +12,9 @@ namespace warren::redis {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kKeptBytes = std::size_t{1} << 20;  // of the buffer for sending, after a large command
+// A connection that was used so recently is not looked at again before it is used.
+constexpr std::chrono::milliseconds kFresh{10};
 
 }  // namespace
 
@@ -70,7 +73,9 @@ Result<std::unique_ptr<Connection>> Connection::open(const HostPort& to, const s
   return connection;
 }
 
-Result<Reply> Connection::call(Words words, Instant until) {
+bool Connection::is_idle() const { return std::chrono::steady_clock::now() - used_ < kFresh || stream_->is_idle(); }
+
+Status Connection::append(Words words) {
   pointers_.clear();
   sizes_.clear();
   for (std::string_view word : words) {
@@ -81,10 +86,38 @@ Result<Reply> Connection::call(Words words, Instant until) {
   auto size =  // its type depends on the version
       library_.redisFormatCommandArgv(&command, static_cast<int>(words.size()), pointers_.data(), sizes_.data());
   if (size < 0) return Error(Code::kTooLarge, "the command is too large for Redis's client library");
-  Status sent = stream_->write_all(as_bytes({command, static_cast<std::size_t>(size)}), until);
+  to_send_.append(command, static_cast<std::size_t>(size));
   library_.redisFreeCommand(command);
-  WARREN_TRY(std::move(sent));
+  return Ok{};
+}
+
+Status Connection::send(Instant until) {
+  Status sent = stream_->write_all(as_bytes(to_send_), until);
+  to_send_.clear();
+  if (to_send_.capacity() > kKeptBytes) to_send_.shrink_to_fit();
+  return sent;
+}
+
+Result<Reply> Connection::call(Words words, Instant until) {
+  WARREN_TRY(append(words));
+  WARREN_TRY(send(until));
   return receive(until);
+}
+
+Result<Reply> Connection::call_together(std::span<const Words> commands, Instant until) {
+  constexpr std::string_view kBegin[] = {"MULTI"};
+  constexpr std::string_view kEnd[] = {"EXEC"};
+  WARREN_TRY(append(kBegin));
+  for (Words words : commands) WARREN_TRY(append(words));
+  WARREN_TRY(append(kEnd));
+  WARREN_TRY(send(until));
+  std::optional<Reply> refusal;
+  for (std::size_t i = 0; i < commands.size() + 1; ++i) {
+    Reply queued = WARREN_TRY(receive(until));
+    if (queued.view().is_error() && !refusal) refusal = std::move(queued);
+  }
+  Reply done = WARREN_TRY(receive(until));
+  return done.view().is_error() && refusal ? *std::move(refusal) : std::move(done);
 }
 
 Result<Reply> Connection::receive(Instant until) {
@@ -93,7 +126,10 @@ Result<Reply> Connection::receive(Instant until) {
     if (library_.redisReaderGetReply(reader_, &reply) != REDIS_OK) {
       return Error(Code::kUnavailable, fmt::format("the answer is not Redis's protocol: {}", reader_->errstr));
     }
-    if (reply != nullptr) return Reply(library_, static_cast<redisReply*>(reply));
+    if (reply != nullptr) {
+      used_ = std::chrono::steady_clock::now();
+      return Reply(library_, static_cast<redisReply*>(reply));
+    }
     std::size_t got = WARREN_TRY(stream_->read_some(as_mutable_bytes(buffer_), until));
     if (library_.redisReaderFeed(reader_, buffer_.data(), got) != REDIS_OK) {
       return Error(Code::kUnavailable, fmt::format("the answer is too large: {}", reader_->errstr));

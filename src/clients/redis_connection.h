@@ -25,14 +25,19 @@ class Connection {
 
   // The answer may be an error of the server. After a failure the connection is of no use.
   Result<Reply> call(Words words, Instant until);
+  // Between MULTI and EXEC, in one message. The answer to EXEC, or the first refusal.
+  Result<Reply> call_together(std::span<const Words> commands, Instant until);
 
-  bool is_idle() const { return stream_->is_idle(); }
+  bool is_idle() const;
+  void abandon() { stream_->abandon(); }
   const HostPort& where() const { return where_; }
 
   std::uint64_t generation = 0;  // of the pool
 
  private:
   Connection(const Hiredis& library, HostPort where, std::unique_ptr<Stream> stream);
+  Status append(Words words);
+  Status send(Instant until);
   Result<Reply> receive(Instant until);
 
   const Hiredis& library_;
@@ -41,7 +46,9 @@ class Connection {
   redisReader* reader_;
   std::vector<const char*> pointers_;
   std::vector<std::size_t> sizes_;
+  std::string to_send_;
   std::string buffer_;
+  Instant used_;
 };
 
 }  // namespace warren::redis

@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,8 @@
 
 namespace warren {
 namespace {
+
+constexpr std::chrono::milliseconds kBlockingRead{100};  // a recv() without a poll() before it waits this long
 
 Error gone(std::string_view why) { return {Code::kUnavailable, std::string(why)}; }
 
@@ -55,6 +59,13 @@ Result<Fd> connect_by_name(const HostPort& to, Stream::Instant until) {
   return fd;
 }
 
+// So that an answer costs one system call. Everything else says MSG_DONTWAIT.
+Status make_blocking(int fd) {
+  timeval time{.tv_sec = 0, .tv_usec = std::chrono::microseconds(kBlockingRead).count()};
+  if (::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) == 0 && ::fcntl(fd, F_SETFL, 0) == 0) return Ok{};
+  return system_error(errno, "prepare a socket");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Stream>> Stream::connect(const HostPort& to, const std::optional<TlsOptions>& tls,
@@ -63,6 +74,7 @@ Result<std::unique_ptr<Stream>> Stream::connect(const HostPort& to, const std::o
       connect_by_name(to, until).within([&] { return fmt::format("connect to {} port {}", quote(to.host), to.port); }));
   std::unique_ptr<Stream> stream(new Stream(std::move(fd)));
   if (tls) stream->tls_ = WARREN_TRY(Tls::connect(stream->fd_.get(), *tls, until));
+  else WARREN_TRY(make_blocking(stream->fd_.get()));
   return stream;
 }
 
@@ -72,9 +84,10 @@ Result<std::size_t> Stream::read_some(MutableBytes out, Instant until) {
     if (got == 0) return gone("the connection was closed");
     return got;
   }
-  for (;;) {
-    WARREN_TRY(wait_for_socket(fd_.get(), POLLIN, until));
-    ssize_t got = ::recv(fd_.get(), out.data(), out.size(), 0);
+  bool may_block = std::chrono::steady_clock::now() + kBlockingRead <= until;
+  for (;; may_block = false) {
+    if (!may_block) WARREN_TRY(wait_for_socket(fd_.get(), POLLIN, until));
+    ssize_t got = ::recv(fd_.get(), out.data(), out.size(), may_block ? 0 : MSG_DONTWAIT);
     if (got > 0) return static_cast<std::size_t>(got);
     if (got == 0) return gone("the connection was closed");
     if (errno != EAGAIN && errno != EINTR) return gone(std::strerror(errno));
@@ -84,12 +97,17 @@ Result<std::size_t> Stream::read_some(MutableBytes out, Instant until) {
 Status Stream::write_all(Bytes data, Instant until) {
   if (tls_) return tls_->write_all(data, until);
   while (!data.empty()) {
-    ssize_t sent = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+    ssize_t sent = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) data = data.subspan(static_cast<std::size_t>(sent));
     else if (errno == EAGAIN) WARREN_TRY(wait_for_socket(fd_.get(), POLLOUT, until));
     else if (errno != EINTR) return gone(std::strerror(errno));
   }
   return Ok{};
+}
+
+void Stream::abandon() {
+  linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 bool Stream::is_idle() const {

@@ -25,6 +25,10 @@ class Stream {
   Result<std::size_t> read_some(MutableBytes out, Instant until);  // kUnavailable at the end
   Status write_all(Bytes data, Instant until);
 
+  // What was not sent yet is not sent after the connection is closed either: a command that was given up must not
+  // arrive behind later ones.
+  void abandon();
+
   // The other side has not closed the connection and has sent nothing that was not read. Does not wait.
   bool is_idle() const;
 

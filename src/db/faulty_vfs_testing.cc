@@ -57,7 +57,7 @@ struct FaultyVfs::State {
   std::optional<FaultPlan> plan;
   std::optional<PowerPlan> power;
   bool fired = false;
-  std::array<int, 5> counts{};
+  std::array<int, 6> counts{};
   bool holds_back = false;
   bool power_is_cut = false;
   std::map<std::string, HeldFile, std::less<>> held;
@@ -124,9 +124,9 @@ void tear(const std::string& path, const HeldFile& file, std::mt19937_64& random
 
 bool FaultyVfs::State::meets_fault(DiskCall call) {
   if (power_is_cut) return true;
-  ++counts[static_cast<std::size_t>(DiskCall::kAny)];
+  if (call != DiskCall::kRead) ++counts[static_cast<std::size_t>(DiskCall::kAny)];
   ++counts[static_cast<std::size_t>(call)];
-  if (!plan || (plan->call != DiskCall::kAny && plan->call != call)) return false;
+  if (!plan || (plan->call != call && (plan->call != DiskCall::kAny || call == DiskCall::kRead))) return false;
   int seen = counts[static_cast<std::size_t>(plan->call)];
   bool hit = seen == plan->nth || (plan->lasts == FaultLasts::kFromThenOn && seen > plan->nth);
   if (hit) fired = true;
@@ -155,7 +155,7 @@ int on_close(sqlite3_file* file) {
 int on_read(sqlite3_file* file, void* out, int amount, sqlite3_int64 offset) {
   FaultyFile& me = self(file);
   std::lock_guard guard(me.state->mutex);
-  if (me.state->power_is_cut) return SQLITE_IOERR_READ;
+  if (me.state->meets_fault(DiskCall::kRead)) return SQLITE_IOERR_READ;
   if (me.held == nullptr) return me.real()->pMethods->xRead(me.real(), out, amount, offset);
   auto wanted = static_cast<std::size_t>(amount);
   auto from = std::min(static_cast<std::size_t>(offset), me.held->image.size());

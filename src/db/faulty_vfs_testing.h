@@ -16,7 +16,8 @@
 
 namespace warren::testing {
 
-enum class DiskCall { kAny, kWrite, kSync, kTruncate, kOpen };
+// kAny is every call that changes something; reads count only as kRead.
+enum class DiskCall { kAny, kWrite, kSync, kTruncate, kOpen, kRead };
 enum class DiskFault { kIo, kNoSpace };
 enum class FaultLasts { kOnce, kFromThenOn };
 

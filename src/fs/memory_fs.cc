@@ -1,11 +1,13 @@
 #include "fs/memory_fs.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 
 namespace warren {
 namespace {
@@ -58,6 +60,7 @@ class MemoryFs::Stream final : public DirStream {
 
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     Lock lock(fs_.mutex_);
+    fs_.remove_expired();
     std::vector<DirEntry> page;
     auto found = fs_.nodes_.find(dir_);
     if (found == fs_.nodes_.end()) return page;  // removed and forgotten: empty, as it was when it was removed
@@ -156,7 +159,10 @@ void MemoryFs::drop_name(Node& node, Timestamp now) {
 }
 
 void MemoryFs::collect(Node& node) {
-  if (node.attributes.nlink == 0 && node.retained == 0) nodes_.erase(Inode(node.attributes.inode));
+  if (node.attributes.nlink == 0 && node.retained == 0) {
+    expiries_.erase(node.attributes.inode);
+    nodes_.erase(Inode(node.attributes.inode));
+  }
 }
 
 void MemoryFs::touch_content(Node& node) { node.attributes.mtime = node.attributes.ctime = clock_.now(); }
@@ -164,6 +170,7 @@ void MemoryFs::touch_content(Node& node) { node.attributes.mtime = node.attribut
 Result<Attributes> MemoryFs::lookup(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Lock lock(mutex_);
+  remove_expired();
   Node* dir = WARREN_TRY(get_linked_directory(parent));
   Node* child = WARREN_TRY(get_child(*dir, name));
   return report(*child);
@@ -198,6 +205,7 @@ Result<Attributes> MemoryFs::make_node(Inode parent, std::string_view name, cons
   WARREN_TRY(check_name(name));
   std::uint32_t type = WARREN_TRY(node_type(node.mode));
   Lock lock(mutex_);
+  remove_expired();
   Node* made = WARREN_TRY(add_node(parent, name, type, node));
   return report(*made);
 }
@@ -205,6 +213,7 @@ Result<Attributes> MemoryFs::make_node(Inode parent, std::string_view name, cons
 Result<Attributes> MemoryFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
   Lock lock(mutex_);
+  remove_expired();
   Node* made = WARREN_TRY(add_node(parent, name, S_IFDIR, node));
   return report(*made);
 }
@@ -213,6 +222,7 @@ Result<Attributes> MemoryFs::make_symlink(Inode parent, std::string_view name, s
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_link_target(target));
   Lock lock(mutex_);
+  remove_expired();
   Node* made = WARREN_TRY(add_node(parent, name, S_IFLNK, {.mode = 0777, .owner = owner}));
   made->target = target;
   made->attributes.size = target.size();
@@ -222,6 +232,7 @@ Result<Attributes> MemoryFs::make_symlink(Inode parent, std::string_view name, s
 Result<Attributes> MemoryFs::create(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
   Lock lock(mutex_);
+  remove_expired();
   Node* made = WARREN_TRY(add_node(parent, name, S_IFREG, node));
   ++made->retained;
   return report(*made);
@@ -230,6 +241,7 @@ Result<Attributes> MemoryFs::create(Inode parent, std::string_view name, const N
 Result<Attributes> MemoryFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
   Lock lock(mutex_);
+  remove_expired();
   Node* dir = WARREN_TRY(get_linked_directory(new_parent));
   Node* linked = WARREN_TRY(get_node(node));
   if (linked->is_directory()) return Error(Code::kNotPermitted, "a directory has one name");
@@ -249,6 +261,7 @@ Result<Attributes> MemoryFs::link(Inode node, Inode new_parent, std::string_view
 Status MemoryFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Lock lock(mutex_);
+  remove_expired();
   Node* dir = WARREN_TRY(get_linked_directory(parent));
   Node* child = WARREN_TRY(get_child(*dir, name));
   if (child->is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
@@ -262,6 +275,7 @@ Status MemoryFs::unlink(Inode parent, std::string_view name) {
 Status MemoryFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Lock lock(mutex_);
+  remove_expired();
   Node* dir = WARREN_TRY(get_linked_directory(parent));
   Node* child = WARREN_TRY(get_child(*dir, name));
   if (!child->is_directory()) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
@@ -335,6 +349,7 @@ Status MemoryFs::rename(Inode parent, std::string_view name, Inode new_parent, s
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_name(new_name));
   Lock lock(mutex_);
+  remove_expired();
   Node* from_dir = WARREN_TRY(get_linked_directory(parent));
   Node* to_dir = WARREN_TRY(get_linked_directory(new_parent));
   Side from{.dir = *from_dir, .name = name, .node = find_child(*from_dir, name)};
@@ -388,6 +403,7 @@ Result<Attributes> MemoryFs::set_attributes(Inode node, const AttributeChanges& 
   if (changes.gid) attributes.owner.gid = *changes.gid;
   if (changes.size) {
     found->content.resize(*changes.size);
+    if (*changes.size == 0) clear_expiry(*found);
     attributes.mtime = now;
   }
   if (changes.atime) attributes.atime = changes.atime->at.value_or(now);
@@ -538,7 +554,8 @@ Status MemoryFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
   bool exists = found->xattrs.contains(name);
   if (mode == XattrMode::kCreate && exists) return name_exists(name);
   if (mode == XattrMode::kReplace && !exists) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  found->xattrs.insert_or_assign(std::string(name), std::string(as_text(value)));
+  if (name == kExpiryXattr) WARREN_TRY(set_expiry(*found, value));
+  else found->xattrs.insert_or_assign(std::string(name), std::string(as_text(value)));
   found->attributes.ctime = clock_.now();
   return Ok{};
 }
@@ -549,10 +566,95 @@ Status MemoryFs::remove_xattr(Inode node, std::string_view name) {
   Node* found = WARREN_TRY(get_node(node));
   auto at = found->xattrs.find(name);
   if (at == found->xattrs.end()) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  found->xattrs.erase(at);
+  if (name == kExpiryXattr) clear_expiry(*found);
+  else found->xattrs.erase(at);
   found->attributes.ctime = clock_.now();
   return Ok{};
 }
+
+// Files that expire.
+
+Status MemoryFs::set_expiry(Node& node, Bytes value) {
+  std::int64_t at_ms = WARREN_TRY(parse_expiry(as_text(value)));
+  if (!node.attributes.is_file()) return Error(Code::kInvalid, "only a regular file can expire");
+  node.xattrs.insert_or_assign(std::string(kExpiryXattr), format_expiry(at_ms));
+  expiries_[node.attributes.inode] = at_ms;
+  changed_.notify_one();
+  return Ok{};
+}
+
+void MemoryFs::clear_expiry(Node& node) {
+  if (expiries_.erase(node.attributes.inode) != 0) node.xattrs.erase(node.xattrs.find(kExpiryXattr));
+}
+
+// Nodes do not know their names: all directories are searched, which only an expired file costs.
+void MemoryFs::remove_expired() {
+  if (expiries_.empty()) return;
+  std::int64_t now_ms = clock_.now_us() / 1000;
+  Timestamp now = clock_.now();
+  for (auto next = expiries_.begin(); next != expiries_.end();) {
+    auto [inode, at_ms] = *next++;
+    if (at_ms > now_ms) continue;
+    clear_expiry(nodes_.at(inode));
+    for (auto& [number, dir] : nodes_) {
+      std::vector<std::string> names;
+      for (const auto& [name, entry] : dir.entries) {
+        if (entry.inode == inode) names.push_back(name);
+      }
+      for (std::string& name : names) {
+        remove_entry(dir, name);
+        dir.attributes.mtime = dir.attributes.ctime = now;
+        if (listener_ != nullptr) expired_.emplace_back(number, std::move(name));
+      }
+      Node& node = nodes_.at(inode);
+      node.attributes.nlink -= static_cast<std::uint32_t>(names.size());
+      if (!names.empty()) node.attributes.ctime = now;
+    }
+    collect(nodes_.at(inode));
+  }
+  if (!expired_.empty()) changed_.notify_one();
+}
+
+void MemoryFs::report_expired() {
+  constexpr std::chrono::milliseconds kLook{5000};  // the wall clock can be set
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    remove_expired();
+    if (!expired_.empty()) {
+      auto gone = std::exchange(expired_, {});
+      lock.unlock();
+      for (const auto& [parent, name] : gone) listener_->entry_changed(parent, name);
+      lock.lock();
+    } else if (expiries_.empty()) {
+      changed_.wait(lock);
+    } else {
+      std::int64_t next = std::min_element(expiries_.begin(), expiries_.end(), [](const auto& a, const auto& b) {
+                            return a.second < b.second;
+                          })->second;
+      std::chrono::milliseconds left(next - clock_.now_us() / 1000);
+      changed_.wait_for(lock, std::clamp(left, std::chrono::milliseconds(1), kLook));
+    }
+  }
+}
+
+Status MemoryFs::listen(ChangeListener* listener) {
+  if (reporter_.joinable()) {
+    {
+      Lock lock(mutex_);
+      is_ending_ = true;
+    }
+    changed_.notify_one();
+    reporter_.join();
+  }
+  Lock lock(mutex_);
+  is_ending_ = false;
+  listener_ = listener;
+  expired_.clear();
+  if (listener_ != nullptr) reporter_ = std::thread([this] { report_expired(); });
+  return Ok{};
+}
+
+MemoryFs::~MemoryFs() { listen(nullptr).ignore("it only stops"); }
 
 Result<FileSystemStats> MemoryFs::stats(Inode) {
   Lock lock(mutex_);

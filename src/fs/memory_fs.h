@@ -3,10 +3,14 @@
 // It is the oracle the other filesystems are tested against, so it is simple rather than fast.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -62,7 +66,8 @@ class MemoryFs final : public FileSystem {
 
   Result<FileSystemStats> stats(Inode node) override;
   bool run_idle_work() override { return false; }
-  Status listen(ChangeListener*) override { return Ok{}; }
+  Status listen(ChangeListener* listener) override;  // only files that expire (fs/expiry.h) change by themselves
+  ~MemoryFs() override;
 
  private:
   class Stream;
@@ -113,6 +118,10 @@ class MemoryFs final : public FileSystem {
   void exchange(const Side& from, const Side& to);
   void replace(const Side& from, const Side& to, Timestamp now);
   void touch_content(Node& node);
+  Status set_expiry(Node& node, Bytes value);
+  void clear_expiry(Node& node);
+  void remove_expired();
+  void report_expired();  // a thread, while somebody listens
 
   std::recursive_mutex mutex_;  // guards everything below
   Clock& clock_;
@@ -120,6 +129,13 @@ class MemoryFs final : public FileSystem {
   std::map<Inode, Node> nodes_;
   std::uint64_t next_inode_ = 2;
   std::uint64_t next_cookie_ = 3;
+  std::map<Inode, std::int64_t> expiries_;  // milliseconds since 1970
+
+  ChangeListener* listener_ = nullptr;
+  std::vector<std::pair<Inode, std::string>> expired_;  // entries that the listener does not know to be gone
+  bool is_ending_ = false;
+  std::condition_variable_any changed_;  // one of the above
+  std::thread reporter_;
 };
 
 }  // namespace warren

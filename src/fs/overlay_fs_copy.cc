@@ -7,6 +7,7 @@
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "fs/overlay_change.h"
 #include "fs/path_ops.h"
 
@@ -65,6 +66,7 @@ Result<Inode> OverlayFs::copy_dir(Inode dir) {
 Status OverlayFs::copy_xattrs(Inode base, Inode upper_node, const Attributes& as) {
   std::vector<std::string> names = WARREN_TRY(base_.list_xattrs(base));
   for (const std::string& name : names) {
+    if (name == kExpiryXattr) continue;  // copies do not expire
     std::string value = WARREN_TRY(base_.get_xattr(base, name));
     WARREN_TRY(upper().set_xattr(upper_node, name, as_bytes(value), XattrMode::kAny));
   }

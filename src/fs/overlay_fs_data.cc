@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "fs/overlay_change.h"
 
 namespace warren {
@@ -283,6 +284,8 @@ Status OverlayFs::set_xattr(Inode node, std::string_view name, Bytes value, Xatt
   if (value.size() > limits::kXattrValueBytes) {
     return Error(Code::kTooLarge, fmt::format("an attribute has at most {} bytes", limits::kXattrValueBytes));
   }
+  // Its name may be one of the base's, which would come to light again.
+  if (name == kExpiryXattr) return Error(Code::kUnsupported, "a file of an agent with a base cannot expire");
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, kEverything));
   return upper().set_xattr(top, name, value, mode);
 }

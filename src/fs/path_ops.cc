@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "fs/list_dir.h"
 
 namespace warren {
@@ -54,19 +55,35 @@ Status refuse_trailing_slash(const Place& place, std::string_view path) {
   return Error(Code::kNotFound, fmt::format("no directory {}", quote_path(path)));
 }
 
+struct FoundFile {
+  Attributes file;
+  bool is_new = false;
+};
+
 // The file at the path, created with missing parents if necessary.
-Result<Attributes> find_or_make_file(FileSystem& fs, std::string_view path, const WriteFileOptions& options) {
+Result<FoundFile> find_or_make_file(FileSystem& fs, std::string_view path, const WriteFileOptions& options) {
   NewNode dir{.mode = options.dir_mode, .owner = options.owner};
   Place place = WARREN_TRY(find_place(fs, path, {.follow = Follow::kYes, .missing_dirs = dir}));
   if (place.node && place.node->is_directory()) {
     return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(path)));
   }
-  if (place.node) return *place.node;
+  if (place.node) return FoundFile{.file = *place.node, .is_new = false};
   if (place.needs_directory) {
     return Error(Code::kIsDirectory, fmt::format("{} names a directory", quote_path(path)));
   }
   NewNode file{.mode = S_IFREG | (options.mode & 07777), .owner = options.owner};
-  return fs.make_node(place.parent, place.name, file).within(doing("create", path));
+  Attributes made = WARREN_TRY(fs.make_node(place.parent, place.name, file).within(doing("create", path)));
+  return FoundFile{.file = made, .is_new = true};
+}
+
+// After its content was replaced. Cutting it to nothing has dropped an old time, but an empty file was not cut.
+Status set_expiry(FileSystem& fs, const FoundFile& found, const std::optional<std::int64_t>& expires_at_ms) {
+  if (expires_at_ms) {
+    std::string text = format_expiry(*expires_at_ms);
+    return fs.set_xattr(found.file.inode, kExpiryXattr, as_bytes(text), XattrMode::kAny);
+  }
+  if (!found.is_new && found.file.size == 0) fs.remove_xattr(found.file.inode, kExpiryXattr).ignore("it had none");
+  return Ok{};
 }
 
 Status resize(FileSystem& fs, Inode node, std::uint64_t size) {
@@ -157,16 +174,18 @@ Result<std::size_t> read_at(FileSystem& fs, std::string_view path, std::uint64_t
 
 Status write_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-  Attributes file = WARREN_TRY(find_or_make_file(fs, path, options));
+  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
+  const Attributes& file = found.file;
   if (!file.is_file() || file.size > 0) WARREN_TRY(resize(fs, file.inode, 0).within(doing("write", path)));
   WARREN_TRY(fs.write(file.inode, 0, data).within(doing("write", path)));
+  WARREN_TRY(set_expiry(fs, found, options.expires_at_ms).within(doing("write", path)));
   return unit->commit().within(doing("write", path));
 }
 
 Status append_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-  Attributes file = WARREN_TRY(find_or_make_file(fs, path, options));
-  WARREN_TRY(fs.append(file.inode, data).within(doing("append to", path)));
+  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
+  WARREN_TRY(fs.append(found.file.inode, data).within(doing("append to", path)));
   return unit->commit().within(doing("append to", path));
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ Result<std::size_t> read_at(FileSystem& fs, std::string_view path, std::uint64_t
 struct WriteFileOptions {
   std::uint32_t mode = 0644;  // of a new file; an existing one keeps its own
   std::uint32_t dir_mode = 0755;
-  Owner owner;  // of everything this creates
+  Owner owner;                                // of everything this creates
+  std::optional<std::int64_t> expires_at_ms;  // fs/expiry.h; only write_file. nullopt: the file does not expire
 };
 // Replaces the content; creates the file and missing parents.
 Status write_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options = {});

@@ -44,6 +44,13 @@ Result<std::string> word_for(std::string_view key, const Json& value) {
   return bad_key(key, "a text or a whole number");
 }
 
+Result<std::string> choice_for(std::string_view key, const Json& value, std::array<std::string_view, 2> choices) {
+  bool is_one =
+      value.is_string() && std::find(choices.begin(), choices.end(), value.get<std::string>()) != choices.end();
+  if (!is_one) return bad_key(key, fmt::format("\"{}\" or \"{}\"", choices[0], choices[1]));
+  return value.get<std::string>();
+}
+
 Status take_keys(const Json& table, RunPreferences& preferences) {
   for (const auto& [key, value] : table.items()) {
     if (key == "project") continue;
@@ -60,9 +67,14 @@ Status take_keys(const Json& table, RunPreferences& preferences) {
       preferences.cpu_time = WARREN_TRY(word_for(key, value));
     } else if (key == "disk") {
       preferences.disk = WARREN_TRY(word_for(key, value));
+    } else if (key == "home") {
+      preferences.home = WARREN_TRY(choice_for(key, value, {"tools", "all"}));
+    } else if (key == "home-layer") {
+      preferences.home_layer = WARREN_TRY(choice_for(key, value, {"shared", "project"}));
     } else {
-      return Error(Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
-                   "the keys are net, env, memory, processes, cpu-time, disk, and tables [project.\"/path\"]");
+      return Error(
+          Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
+          "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, and tables [project.\"/path\"]");
     }
   }
   return Ok{};

@@ -20,6 +20,8 @@ struct RunPreferences {
   std::optional<std::string> processes;
   std::optional<std::string> cpu_time;
   std::optional<std::string> disk;
+  std::optional<std::string> home;
+  std::optional<std::string> home_layer;
 };
 
 // $XDG_CONFIG_HOME/warren/run.toml, or ~/.config/warren/run.toml.

@@ -231,8 +231,8 @@ class Run {
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
-                          options_.default_allows != DefaultAllows::kSignIns || options_.home_view ||
-                          options_.home_layer || options_.passthrough;
+                          options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
+                          options_.passthrough;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,

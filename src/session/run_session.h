@@ -39,7 +39,8 @@ struct RunOptions {
   std::optional<HomeLayerScope> home_layer;  // default: HomeLayerScope::kShared
   NetworkChoice network;
   RunLimits limits;
-  bool has_asked_for_limits = false;     // by an option, like the following
+  bool has_asked_for_home = false;  // by an option, like the following
+  bool has_asked_for_limits = false;
   bool has_asked_for_network = false;    // by an option, not only by the user's preferences
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
   EnvironmentBasis environment = EnvironmentBasis::kListed;

@@ -102,6 +102,7 @@ Status Repairer::move_away_from_root() {
   WARREN_TRY(move("fs_dentry", "UPDATE fs_dentry SET ino = ? WHERE ino = 1"));
   WARREN_TRY(move("fs_data", "UPDATE fs_data SET ino = ? WHERE ino = 1"));
   WARREN_TRY(move("fs_symlink", "UPDATE fs_symlink SET ino = ? WHERE ino = 1"));
+  WARREN_TRY(move("wr_expiry", "UPDATE wr_expiry SET ino = ? WHERE ino = 1"));
   WARREN_TRY(move("wr_xattr", "UPDATE wr_xattr SET ino = ? WHERE ino = 1"));
   return move("wr_orphan", "UPDATE wr_orphan SET ino = ? WHERE ino = 1");
 }
@@ -155,6 +156,9 @@ Status Repairer::remove_leftovers() {
   WARREN_TRY(run_if("wr_xattr",
                     "DELETE FROM wr_xattr WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_xattr.ino)"));
+  WARREN_TRY(run_if("wr_expiry",
+                    "DELETE FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer' OR NOT EXISTS"
+                    " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_expiry.ino AND (i.mode & 61440) = 32768)"));
   WARREN_TRY(run_if("wr_orphan",
                     "DELETE FROM wr_orphan WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_orphan.ino)"));

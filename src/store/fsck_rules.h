@@ -166,6 +166,8 @@ inline constexpr Check kOwnChecks[] = {
      " (i.mode & 61440) <> 16384 AND NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = o.ino)"},
     {"WR-8", "wr_kv_expiry", Repair::kYes, "wr_kv_expiry has values that are not integers for the key {}",
      "SELECT key FROM wr_kv_expiry WHERE typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"},
+    {"WR-13", "wr_expiry", Repair::kYes, "wr_expiry has a time for inode {} that is not a whole number",
+     "SELECT ino FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer'"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
     {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is not a valid amount",

@@ -656,12 +656,14 @@ TEST_F(Fsck, WR6_AnAttributeWithoutANameIsReported) {
 TEST_F(Fsck, OurRowsThatAnotherProgramLeftBehindAreNotDamageAndARepairDropsThem) {
   plant(
       "INSERT INTO wr_xattr VALUES (99, 'user.a', x'61'), (3, 'user.a', x'61');"
+      "INSERT INTO wr_expiry VALUES (99, 1, 1, 'gone');"
       "INSERT INTO wr_kv_expiry VALUES ('nobody', 1, 1)");
   EXPECT_EQ(violated(), Rules{});
   plant("INSERT INTO wr_tool_call (id) VALUES (99)");
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_xattr"), 1);
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 0);
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_expiry"), 0);
 }
 
 TEST_F(Fsck, WR7_AnOrphanMustHaveNoNameAndIsNotReportedForThat) {
@@ -683,6 +685,13 @@ TEST_F(Fsck, WR8_AnInvalidExpiryIsReportedAndRemoved) {
   EXPECT_EQ(violated(), Rules{"WR-8"});
   expect_repaired();
   EXPECT_EQ(ask("SELECT count(*) FROM wr_kv_expiry"), 1);
+}
+
+TEST_F(Fsck, WR13_AnInvalidExpiryOfAFileIsReportedAndRemoved) {
+  plant("INSERT INTO wr_expiry VALUES (3, 'soon', NULL, NULL)");
+  EXPECT_EQ(violated(), Rules{"WR-13"});
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_expiry"), 0);
 }
 
 TEST_F(Fsck, WR9_DetailsWithoutACallAreReportedAndRemoved) {

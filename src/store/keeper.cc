@@ -115,6 +115,15 @@ void Keeper::everything_changed() {
   wake();
 }
 
+void Keeper::changed_here(Change change) {
+  {
+    std::lock_guard guard(changed_here_mutex_);
+    changed_here_.push_back(std::move(change));
+  }
+  has_changed_here_ = true;
+  wake();
+}
+
 void Keeper::batch_ended() {
   if (unsynced_since_ == 0) unsynced_since_ = now_milliseconds();
   std::uint32_t pages = database_.log_pages();
@@ -212,7 +221,7 @@ void Keeper::work_when_due() {
 
 void Keeper::look_when_due(const FileWatch::Happened& happened) {
   bool is_due = look_at_ != 0 && now_milliseconds() >= look_at_;
-  if (!happened.written && !happened.touched && !everything_changed_ && !is_due) return;
+  if (!happened.written && !happened.touched && !everything_changed_ && !has_changed_here_ && !is_due) return;
   bool is_done = report_changes().ok();
   if (happened.written) look_interval_ = kFirstLookMilliseconds;
   else if (is_due) look_interval_ = look_interval_ < kLastLookMilliseconds ? look_interval_ * 2 : 0;
@@ -262,6 +271,11 @@ Status Keeper::report_changes() {
     return std::move(news).error();
   }
   if (news->is_everything) everything = true;
+  if (has_changed_here_.exchange(false)) {
+    std::lock_guard guard(changed_here_mutex_);
+    std::move(changed_here_.begin(), changed_here_.end(), std::back_inserter(news->changes));
+    changed_here_.clear();
+  }
   std::lock_guard guard(listener_mutex_);
   if (listener_ == nullptr) return Ok{};
   for (const Change& change : news->changes) {

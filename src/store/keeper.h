@@ -39,6 +39,7 @@ class Keeper {
   void batch_opened() { wake(); }
   void batch_ended();  // under the database's lock, outside a transaction
   void everything_changed();
+  void changed_here(Change change);  // not by a caller of ours, who would know
   // Before a large write, without the database's lock: waits while the log has grown too long.
   void make_room();
   // There is work to do after `delay`; what is planned earlier stays.
@@ -74,9 +75,13 @@ class Keeper {
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
+  std::atomic<bool> has_changed_here_ = false;
   std::atomic<std::int64_t> work_at_ = 0;  // monotonic milliseconds; 0: there is none
   std::atomic<std::int64_t> unsynced_since_ =
       0;  // monotonic milliseconds; 0: everything is synced, or a sync is requested
+
+  std::mutex changed_here_mutex_;
+  std::vector<Change> changed_here_;
 
   std::mutex listener_mutex_;  // held while the listener is called, so that it can be removed safely
   ChangeListener* listener_ = nullptr;

@@ -102,6 +102,7 @@ Status KeyValue::prepare_readers() {
   if (may_expire) {
     expired_pair_ = WARREN_TRY(database.prepare(kExpired));
     any_expiry_ = WARREN_TRY(database.prepare("SELECT 1 FROM wr_kv_expiry LIMIT 1"));
+    next_expiry_ = WARREN_TRY(database.prepare("SELECT min(expires_at_ms) FROM wr_kv_expiry"));
   }
   keys_ = WARREN_TRY(database.prepare(may_expire ? kKeys : kKeysPlain));
   list_ = WARREN_TRY(database.prepare(may_expire ? kList : kListPlain));
@@ -178,6 +179,15 @@ Result<bool> KeyValue::may_expire() {
   return has_expiries_;
 }
 
+Result<std::optional<std::int64_t>> KeyValue::next_expiry_ms() {
+  Transaction scope = WARREN_TRY(Transaction::begin(store_.database(), Access::kSharedRead));
+  WARREN_TRY(store_.database().look());
+  if (!store_.schema().has_kv || !WARREN_TRY(may_expire())) return std::optional<std::int64_t>();
+  Rows rows = next_expiry_.rows();
+  if (!WARREN_TRY(rows.next()) || rows.is_null(0)) return std::optional<std::int64_t>();
+  return std::optional(rows.integer(0));
+}
+
 Result<std::string> KeyValue::get(std::string_view key) {
   std::optional<std::string> value = WARREN_TRY(find(key));
   if (!value) return Error(Code::kNotFound, fmt::format("no key {}", quote(key)));
@@ -224,6 +234,7 @@ Status KeyValue::write(std::string_view key, std::string_view json, std::optiona
   if (expires_at_ms) {
     WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).bind(3, now).run());
     has_expiries_ = true;
+    store_.expiry_changed();
   } else if (had_expiry) {
     WARREN_TRY(clear_expiry_.bind(1, key).run());
   }

@@ -34,9 +34,9 @@ struct KvListOptions {
 };
 
 // Thread-safe. A pair does not exist for our readers once its time to live is over;
-// its rows are removed by the next write to that key, or by purge_expired. (AgentFS programs, which
-// do not know about time to live, see the pair until then. If one of them writes the pair after it
-// expired, that is a new pair, which stays.)
+// its rows are removed by the next write to that key, when the agent is next opened, or by a mount. (AgentFS programs,
+// which do not know about time to live, see the pair until then. If one of them writes the pair after it expired, that
+// is a new pair, which stays.)
 class KeyValue {
  public:
   static Result<std::unique_ptr<KeyValue>> open(Store& store);
@@ -58,6 +58,7 @@ class KeyValue {
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // whole pairs, sorted by bytes
   Result<std::size_t> purge_expired();                                       // how many pairs were removed
+  Result<std::optional<std::int64_t>> next_expiry_ms();                      // nullopt: no pair expires
   void after_rollback() { expiries_known_ = false; }
 
  private:
@@ -85,6 +86,7 @@ class KeyValue {
   Database::CommitMark kept_at_{};
   Statement expired_pair_;
   Statement any_expiry_;
+  Statement next_expiry_;
   Statement find_;
   Statement keys_;
   Statement list_;

@@ -477,9 +477,9 @@ TEST_F(ForeignKeyValueTest, AFileWithoutOurTablesIsReadAndThenWritten) {
 TEST_F(KeyValueTest, AnExpiredPairStaysExpiredAfterARollback) {
   ASSERT_OK(kv().set("k", "1", 1000ms));
   ASSERT_OK(kv().set("other", "2"));
-  clock_.advance_ns(2 * kSecond);
   store_.reset();
   store_ = open(OpenMode::kReadWrite);
+  clock_.advance_ns(2 * kSecond);
   {
     Transaction unit = store_->begin_write().value();
     EXPECT_EQ(kv().purge_expired().value(), 1U);

@@ -23,6 +23,13 @@ std::optional<Inode> NodeCache::find_entry(Inode parent, std::string_view name) 
   return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<NodeCache::Entry> NodeCache::find_entry_of(Inode node) const {
+  for (const auto& [entry, found] : entries_) {
+    if (found == node) return Entry(entry.parent, entry.name);
+  }
+  return std::nullopt;
+}
+
 void NodeCache::put(const Attributes& node) {
   if (nodes_.size() >= kNodesKept) nodes_.clear();
   nodes_.insert_or_assign(node.inode, node);

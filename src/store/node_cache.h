@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "fs/types.h"
 
@@ -22,6 +23,8 @@ class NodeCache {
  public:
   std::optional<Attributes> find(Inode node) const;
   std::optional<Inode> find_entry(Inode parent, std::string_view name) const;
+  using Entry = std::pair<Inode, std::string>;           // parent and name
+  std::optional<Entry> find_entry_of(Inode node) const;  // O(entries)
 
   void put(const Attributes& node);
   void put_entry(Inode parent, std::string_view name, Inode node);

@@ -105,6 +105,7 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
       db.prepare("SELECT count(*), coalesce(sum((i.mode & 61440) = 16384), 0) FROM "
                  "(SELECT ino FROM fs_dentry WHERE parent_ino = ? LIMIT ?) d LEFT JOIN fs_inode i ON i.ino = d.ino"));
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
+  list_entries_of_ = WARREN_TRY(db.prepare("SELECT parent_ino, name FROM fs_dentry WHERE ino = ?"));
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
   find_entry_id_ = WARREN_TRY(db.prepare("SELECT id FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
@@ -500,6 +501,21 @@ Result<std::uint32_t> Nodes::count_entries_of(Inode node) {
   WARREN_TRY(write_back_entries());
   auto count = WARREN_TRY(count_entries_of_.bind(1, node.value).find_integer());
   return static_cast<std::uint32_t>(count.value_or(0));
+}
+
+Result<std::vector<EntryName>> Nodes::list_entries_of(Inode node) {
+  WARREN_TRY(write_back_entries());
+  std::vector<EntryName> entries;
+  Rows rows = list_entries_of_.bind(1, node.value).rows();
+  while (WARREN_TRY(rows.next())) {
+    entries.push_back({Inode{static_cast<std::uint64_t>(rows.integer(0))}, std::string(rows.text(1))});
+  }
+  return entries;
+}
+
+std::optional<EntryName> Nodes::recent_entry_of(Inode node) {
+  std::optional<NodeCache::Entry> cached = cache_.find_entry_of(node);
+  return cached ? std::optional(EntryName{cached->first, std::move(cached->second)}) : std::nullopt;
 }
 
 Result<std::optional<Inode>> Nodes::find_parent(Inode dir) {

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "fs/types.h"
+#include "store/expiries.h"
 #include "store/node_cache.h"
 #include "store/schema.h"
 #include "store/undo_log.h"
@@ -51,9 +52,11 @@ class Nodes {
   Result<bool> has_entries(Inode dir);
   // nullopt if the directory has more than `entries_max` entries; then not all of them are read.
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
-  Result<std::uint32_t> count_entries_of(Inode node);   // O(all entries): there is no index by node
-  Result<std::optional<Inode>> find_parent(Inode dir);  // O(all entries)
-  Result<std::uint64_t> count();                        // nodes: O(nodes) once, then remembered
+  Result<std::uint32_t> count_entries_of(Inode node);          // O(all entries): there is no index by node
+  Result<std::vector<EntryName>> list_entries_of(Inode node);  // O(all entries)
+  std::optional<EntryName> recent_entry_of(Inode node);        // one that was used recently; O(cached entries)
+  Result<std::optional<Inode>> find_parent(Inode dir);         // O(all entries)
+  Result<std::uint64_t> count();                               // nodes: O(nodes) once, then remembered
 
   // Entries whose names sort after `after`, by bytes. Names need only the index; types also read
   // the row of each entry's node, and attributes all of its columns.
@@ -134,6 +137,7 @@ class Nodes {
   Statement has_entries_;
   Statement count_subdirectories_;
   Statement count_entries_of_;
+  Statement list_entries_of_;
   Statement find_parent_;
   Statement count_nodes_;
   Statement list_names_;

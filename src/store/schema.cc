@@ -104,6 +104,14 @@ CREATE TABLE IF NOT EXISTS wr_kv_expiry (
   expires_at_ms INTEGER NOT NULL,
   set_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS wr_expiry (
+  ino INTEGER PRIMARY KEY,
+  expires_at_ms INTEGER NOT NULL,
+  parent_ino INTEGER,
+  name TEXT
+);
+CREATE INDEX IF NOT EXISTS idx_wr_expiry ON wr_expiry(expires_at_ms);
+CREATE INDEX IF NOT EXISTS idx_wr_kv_expiry ON wr_kv_expiry(expires_at_ms);
 CREATE TABLE IF NOT EXISTS wr_tool_call (
   id INTEGER PRIMARY KEY,
   started_ns INTEGER,
@@ -117,8 +125,8 @@ CREATE TABLE IF NOT EXISTS wr_tool_call (
 INSERT OR IGNORE INTO wr_meta (key, value) VALUES ('format', 1);
 )sql";
 
-constexpr std::array<std::string_view, 6> kOwnTableNames{"wr_meta",   "wr_journal",   "wr_xattr",
-                                                         "wr_orphan", "wr_kv_expiry", "wr_tool_call"};
+constexpr std::array<std::string_view, 7> kOwnTableNames{"wr_meta",      "wr_journal", "wr_xattr",    "wr_orphan",
+                                                         "wr_kv_expiry", "wr_expiry",  "wr_tool_call"};
 
 // The wr_meta.format that this program writes. A higher one is from a newer Warren.
 constexpr std::int64_t kOwnFormat = 1;
@@ -180,6 +188,7 @@ Result<Schema> inspect_schema(Database& database) {
   schema.has_tool_calls = names.has("tool_calls");
   schema.tool_calls_have_status = !schema.has_tool_calls || names.has("tool_calls.status");
   schema.has_extensions = names.has("wr_meta");
+  schema.has_expiries = names.has("wr_expiry");
   schema.has_all_extensions =
       std::all_of(kOwnTableNames.begin(), kOwnTableNames.end(), [&](std::string_view name) { return names.has(name); });
   if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));

@@ -1,5 +1,6 @@
 #include "store/sqlite_fs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "base/limits.h"
 #include "base/no_wait.h"
 #include "base/path.h"
+#include "fs/expiry.h"
 #include "store/store.h"
 #include "store/transaction_unit.h"
 #include "store/usage.h"
@@ -35,6 +37,7 @@ Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
   fs->nodes_ = WARREN_TRY(Nodes::open(store.database(), store.schema(), store.undo()));
   fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema(), store.undo()));
   fs->xattrs_ = WARREN_TRY(Xattrs::open(store.database(), store.schema()));
+  fs->expiries_ = WARREN_TRY(Expiries::open(store.database(), store.schema()));
   if (!store.is_read_only()) fs->orphans_ = WARREN_TRY(Orphans::open(store.database()));
   return fs;
 }
@@ -182,6 +185,7 @@ Status SqliteFs::retain(Inode node) {
 Result<Attributes> SqliteFs::open(Inode node) {
   Transaction scope = WARREN_TRY(read_scope());
   Attributes row = WARREN_TRY(get_file_row(node));
+  if (WARREN_TRY(is_expired(node))) return stale(node);  // a kernel may still have its name cached
   WARREN_TRY(check_retainable(row));
   note_retained(node);
   return row;
@@ -355,6 +359,7 @@ Result<bool> SqliteFs::has_other_keeper(Inode node) {
 void SqliteFs::forget_rows() {
   auto guard = database_.lock();
   nodes_->forget_rows();
+  expiries_->forget();
   directories_.clear();
 }
 
@@ -399,6 +404,7 @@ Status SqliteFs::before_commit() {
 
 void SqliteFs::after_rollback() {
   forget_rows();
+  expiries_->forget();
   chunks_->forget_kept();
   unlisted_.clear();
   for (Inode node : newly_nameless_) {
@@ -418,6 +424,7 @@ void SqliteFs::note_loss(const std::unordered_set<std::uint64_t>& nodes) {
 
 void SqliteFs::after_undo() {
   nodes_->forget_cache();
+  expiries_->forget();
   chunks_->forget_cache();
   directories_.clear();
 }
@@ -464,6 +471,10 @@ Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
   }
   Transaction scope = WARREN_TRY(growth_scope(value.size()));
   Attributes row = WARREN_TRY(get_row(node));
+  if (name == kExpiryXattr) {
+    WARREN_TRY(set_expiry(row, value, mode));
+    return scope.commit();
+  }
   std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
   if (mode == XattrMode::kCreate && old)
     return Error(Code::kExists, fmt::format("attribute {} already exists", quote(name)));
@@ -479,20 +490,26 @@ Status SqliteFs::remove_xattr(Inode node, std::string_view name) {
   WARREN_TRY(check_xattr_name(name));
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = WARREN_TRY(get_row(node));
-  std::optional<std::string> old = WARREN_TRY(xattrs_->find(node, name));
+  std::optional<std::string> old = WARREN_TRY(find_xattr(node, name));
   if (!old) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  WARREN_TRY(xattrs_->erase(node, name));
+  WARREN_TRY(name == kExpiryXattr ? expiries_->erase(node) : xattrs_->erase(node, name));
   row.ctime = clock_.now();
   WARREN_TRY(nodes_->update(row));
   store_.journal()->note_attributes(node);
   return scope.commit();
 }
 
+Result<std::optional<std::string>> SqliteFs::find_xattr(Inode node, std::string_view name) {
+  if (name != kExpiryXattr) return xattrs_->find(node, name);
+  std::optional<std::int64_t> at = WARREN_TRY(expiries_->find(node));
+  return at ? std::optional(format_expiry(*at)) : std::nullopt;
+}
+
 Result<std::string> SqliteFs::get_xattr(Inode node, std::string_view name) {
   WARREN_TRY(check_xattr_name(name));
   Transaction scope = WARREN_TRY(read_scope());
   WARREN_TRY(get_row(node));
-  std::optional<std::string> value = WARREN_TRY(xattrs_->find(node, name));
+  std::optional<std::string> value = WARREN_TRY(find_xattr(node, name));
   if (!value) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
   return *std::move(value);
 }
@@ -500,7 +517,11 @@ Result<std::string> SqliteFs::get_xattr(Inode node, std::string_view name) {
 Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
   Transaction scope = WARREN_TRY(read_scope());
   WARREN_TRY(get_row(node));
-  return xattrs_->list(node);
+  std::vector<std::string> names = WARREN_TRY(xattrs_->list(node));
+  if (WARREN_TRY(expiries_->find(node))) {
+    names.insert(std::lower_bound(names.begin(), names.end(), kExpiryXattr), std::string(kExpiryXattr));
+  }
+  return names;
 }
 
 Status SqliteFs::listen(ChangeListener* listener) { return store_.listen(listener); }

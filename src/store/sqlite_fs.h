@@ -22,6 +22,7 @@
 #include "db/transaction.h"
 #include "fs/file_system.h"
 #include "store/chunks.h"
+#include "store/expiries.h"
 #include "store/nodes.h"
 #include "store/orphans.h"
 #include "store/xattrs.h"
@@ -93,6 +94,11 @@ class SqliteFs final : public FileSystem {
   // idle time.
   Result<bool> collect_some();
 
+  // Removes files whose time is over.
+  Status remove_expired();
+  // In milliseconds since 1970; nullopt if no file expires.
+  Result<std::optional<std::int64_t>> next_expiry_ms();
+
   // Passes on the nodes without a name that others may still have open, and removes the rest. Before the store closes.
   Status leave();
 
@@ -150,6 +156,14 @@ class SqliteFs final : public FileSystem {
                                  std::uint64_t rdev, std::uint64_t size);
   void add_nameless(std::unordered_set<Inode>& nodes, Inode node);
   std::size_t erase_nameless(std::unordered_set<Inode>& nodes, Inode node);
+  std::int64_t now_ms() const { return clock_.now_us() / 1000; }
+  Result<bool> has_expired();  // any file that is not removed yet
+  Result<bool> is_expired(Inode node);
+  Status expire_first();        // before a change of names, so that expired ones are not in its way
+  Status remove_expired_now();  // in the running write transaction
+  Status remove_all_names(const Expiries::Due& due, Timestamp now);
+  Result<std::optional<std::string>> find_xattr(Inode node, std::string_view name);
+  Status set_expiry(Attributes row, Bytes value, XattrMode mode);
   Status check_new_name(const Attributes& parent, std::string_view name);
   Status drop_link(Attributes node, Timestamp now);
   Status erase_node(const Attributes& node);
@@ -185,6 +199,7 @@ class SqliteFs final : public FileSystem {
   std::unique_ptr<Nodes> nodes_;
   std::unique_ptr<Chunks> chunks_;
   std::unique_ptr<Xattrs> xattrs_;
+  std::unique_ptr<Expiries> expiries_;
   std::unique_ptr<Orphans> orphans_;  // null when read-only
 
   // Under the database's lock.

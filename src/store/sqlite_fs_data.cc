@@ -125,6 +125,7 @@ Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& 
   Timestamp now = clock_.now();
   if (changes.size) {
     WARREN_TRY(resize_row(row, *changes.size));
+    if (*changes.size == 0) WARREN_TRY(expiries_->erase(node));  // what is written from now on is another content
     row.mtime = now;
   }
   if (changes.mode) row.mode = (row.mode & S_IFMT) | (*changes.mode & 07777);

@@ -37,7 +37,7 @@ class SqliteDirStream final : public DirStream {
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     Transaction scope = WARREN_TRY(fs_.read_scope());
     std::string after = WARREN_TRY(name_of(cookie));
-    std::vector<DirEntry> page = WARREN_TRY(fs_.nodes_->list(dir_, after, max, detail));
+    std::vector<DirEntry> page = WARREN_TRY(list_after(std::move(after), max, detail));
     std::vector<Place> places;
     for (DirEntry& entry : page) {
       entry.cookie += kCookieBase;
@@ -55,6 +55,23 @@ class SqliteDirStream final : public DirStream {
     std::uint64_t cookie;
     std::string name;
   };
+
+  // An expired file that is not removed yet is left out.
+  Result<std::vector<DirEntry>> list_after(std::string after, std::size_t max, DirDetail detail) {
+    std::vector<DirEntry> all = WARREN_TRY(fs_.nodes_->list(dir_, after, max, detail));
+    if (!WARREN_TRY(fs_.has_expired())) return all;
+    if (detail == DirDetail::kNames) detail = DirDetail::kTypes;
+    for (;;) {
+      std::vector<DirEntry> page = WARREN_TRY(fs_.nodes_->list(dir_, after, max, detail));
+      if (page.empty()) return page;
+      after = page.back().name;
+      std::vector<DirEntry> shown;
+      for (DirEntry& entry : page) {
+        if (!WARREN_TRY(fs_.is_expired(entry.inode))) shown.push_back(std::move(entry));
+      }
+      if (!shown.empty()) return shown;
+    }
+  }
 
   Result<std::string> name_of(std::uint64_t cookie) {
     if (cookie <= kCookieBase) return std::string();
@@ -84,7 +101,7 @@ Result<Attributes> SqliteFs::lookup(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
   Transaction scope = WARREN_TRY(read_scope());
   std::optional<Attributes> entry = WARREN_TRY(nodes_->find_entry(parent, name));
-  if (!entry) {
+  if (!entry || WARREN_TRY(is_expired(entry->inode))) {
     WARREN_TRY(get_parent_row(parent));
     return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
   }
@@ -129,8 +146,10 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
   WARREN_TRY(check_name(name));
   std::uint32_t type = (node.mode & S_IFMT) == 0 ? std::uint32_t{S_IFREG} : node.mode & S_IFMT;
   if (!is_makeable(type)) return Error(Code::kInvalid, fmt::format("a node of type {:o} cannot be created", type));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   std::uint64_t rdev = type == S_IFCHR || type == S_IFBLK ? node.rdev : 0;
   Attributes made = WARREN_TRY(insert_node(dir, name, type | (node.mode & kPermissions), node.owner, rdev, 0));
   WARREN_TRY(scope.commit());
@@ -140,6 +159,7 @@ Result<Attributes> SqliteFs::make_node(Inode parent, std::string_view name, cons
 Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const NewNode& node) {
   NewNode regular = node;
   regular.mode = S_IFREG | (node.mode & kPermissions);
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   auto guard = database_.lock();  // longer than the transaction, so that nobody removes it before it is retained
   Attributes made = WARREN_TRY(make_node(parent, name, regular));
@@ -150,8 +170,10 @@ Result<Attributes> SqliteFs::create(Inode parent, std::string_view name, const N
 
 Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_name(name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   Attributes made = WARREN_TRY(insert_node(dir, name, S_IFDIR | (node.mode & kPermissions), node.owner, 0, 0));
   facts(made.inode) = {.parent = parent, .subdirectories = 0};
   shift_subdirectories(parent, 1);
@@ -162,8 +184,10 @@ Result<Attributes> SqliteFs::make_dir(Inode parent, std::string_view name, const
 Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_link_target(target));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   Attributes made = WARREN_TRY(insert_node(dir, name, S_IFLNK | 0777, owner, 0, target.size()));
   WARREN_TRY(nodes_->set_target(made.inode, target));
   WARREN_TRY(scope.commit());
@@ -172,8 +196,10 @@ Result<Attributes> SqliteFs::make_symlink(Inode parent, std::string_view name, s
 
 Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target) {
   WARREN_TRY(check_name(name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   WARREN_TRY(check_new_name(dir, name));
   Attributes node = as;
   node.host_device = node.host_inode = node.generation = 0;  // these are the original's
@@ -194,8 +220,10 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
 
 Result<Attributes> SqliteFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_name(new_name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(growth_scope(0));
   Attributes dir = WARREN_TRY(get_parent_row(new_parent));
+  WARREN_TRY(remove_expired_now());
   Attributes row = WARREN_TRY(get_row(node));
   if (row.is_directory()) return Error(Code::kNotPermitted, "a directory can have only one name");
   if (WARREN_TRY(is_orphan(row))) return Error(Code::kNotFound, "it no longer has a name");
@@ -221,6 +249,7 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
   // (the entry in question is removed already).
   std::uint32_t left = node.is_directory() ? 0 : node.nlink > 0 ? node.nlink - 1 : 0;
   if (!node.is_directory() && node.nlink == 0) left = WARREN_TRY(nodes_->count_entries_of(node.inode));
+  if (left == 0 && node.is_file()) WARREN_TRY(expiries_->erase(node.inode));
   bool is_retained = retained_.contains(node.inode);
   std::uint32_t keeper = left == 0 ? next_keeper(node.inode, 0) : 0;
   if (left > 0 || is_retained || keeper != 0) {
@@ -272,8 +301,10 @@ Status SqliteFs::remove_name(Inode parent, std::string_view name, const Attribut
 
 Status SqliteFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   Attributes entry = WARREN_TRY(get_entry(parent, name));
   if (entry.is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
   Timestamp now = clock_.now();
@@ -284,8 +315,10 @@ Status SqliteFs::unlink(Inode parent, std::string_view name) {
 
 Status SqliteFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   Attributes entry = WARREN_TRY(get_entry(parent, name));
   if (!entry.is_directory()) {
     return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
@@ -314,8 +347,10 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
                         RenameMode mode) {
   WARREN_TRY(check_name(name));
   WARREN_TRY(check_name(new_name));
+  WARREN_TRY(expire_first());
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_parent_row(parent));
+  WARREN_TRY(remove_expired_now());
   WARREN_TRY(get_parent_row(new_parent));
   Attributes old_entry = WARREN_TRY(get_entry(parent, name));
   std::optional<Attributes> new_entry = WARREN_TRY(nodes_->find_entry(new_parent, new_name));
@@ -347,6 +382,7 @@ Status SqliteFs::replace(Inode parent, std::string_view name, const Attributes& 
   if (new_entry) WARREN_TRY(remove_name(new_parent, new_name, *new_entry, now));
   WARREN_TRY(remember_removed(parent, name));
   WARREN_TRY(nodes_->move_entry(parent, name, new_parent, new_name));
+  if (old_entry.is_file()) WARREN_TRY(expiries_->move(old_entry.inode, new_parent, new_name));
   Attributes moved = old_entry;
   moved.ctime = now;
   WARREN_TRY(nodes_->update(moved));

@@ -284,7 +284,7 @@ TEST_F(GroupedFsTest, RowsAfterAFilesEndDoNotKeepItFromGrowing) {
 TEST_F(SqliteFsTest, ATableOfOursThatAnOlderVersionDidNotHaveIsCreated) {
   one_.reset();
   two_.reset();
-  for (const char* table : {"wr_journal", "wr_xattr", "wr_orphan", "wr_kv_expiry", "wr_tool_call"}) {
+  for (const char* table : {"wr_journal", "wr_xattr", "wr_orphan", "wr_kv_expiry", "wr_expiry", "wr_tool_call"}) {
     {
       auto database = Database::open(dir_.file("a.db"), {.durability = Durability::kProcess}).value();
       Statement drop = database->prepare(UserSql{std::string("DROP TABLE ") + table}).value();

@@ -1,6 +1,8 @@
 #include "store/store.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -105,6 +107,9 @@ Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock
   WARREN_TRY(scope.commit());
   return database;
 }
+
+constexpr std::chrono::milliseconds kExpiryDelay{1};
+constexpr std::chrono::milliseconds kExpiryLook{5000};
 
 }  // namespace
 
@@ -221,9 +226,43 @@ Status Store::assemble(Commits commits) {
   if (is_read_only()) return Ok{};
   if (commits == Commits::kGrouped) database_->take_seat();
   WARREN_TRY(fs_->collect_orphans());
+  WARREN_TRY(remove_expired());
   if (commits == Commits::kGrouped)
-    keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_, [this] { return fs_->collect_some(); }));
+    keeper_ = WARREN_TRY(Keeper::start(*database_, *journal_, [this] { return run_deferred_work(); }));
+  expiry_changed();
   return Ok{};
+}
+
+// The wall clock decides what is due, and it can be set: the keeper looks now and then in any case.
+void Store::expiry_changed() {
+  if (keeper_) keeper_->has_work(kExpiryDelay);
+}
+
+void Store::expired(Inode parent, std::string_view name) {
+  if (keeper_) keeper_->changed_here({.kind = ChangeKind::kEntry, .id = parent.value, .name = std::string(name)});
+}
+
+Result<std::optional<std::int64_t>> Store::next_expiry_ms() {
+  std::optional<std::int64_t> file = WARREN_TRY(fs_->next_expiry_ms());
+  std::optional<std::int64_t> key = WARREN_TRY(kv_->next_expiry_ms());
+  return file && key ? std::min(file, key) : file ? file : key;
+}
+
+Status Store::remove_expired() {
+  std::optional<std::int64_t> next = WARREN_TRY(next_expiry_ms());
+  if (!next || *next > clock_.now_us() / 1000) return Ok{};
+  WARREN_TRY(fs_->remove_expired());
+  WARREN_TRY(kv_->purge_expired());
+  return Ok{};
+}
+
+Result<bool> Store::run_deferred_work() {
+  bool has_more = WARREN_TRY(fs_->collect_some());
+  WARREN_TRY(remove_expired());
+  std::optional<std::int64_t> next = WARREN_TRY(next_expiry_ms());
+  std::int64_t now = clock_.now_us() / 1000;
+  if (next) has_work(std::clamp(std::chrono::milliseconds(*next - now), kExpiryDelay, kExpiryLook));
+  return has_more;
 }
 
 Status Store::before_commit() {

@@ -73,6 +73,11 @@ class Store final : private TransactionObserver {
   void make_room();                                     // before a large write, without the database's lock
   void has_work(std::chrono::milliseconds delay = {});  // SqliteFs::collect_some has work
 
+  // For files and keys that expire: the keeper looks when the next one is due, and its listener learns what was
+  // removed.
+  void expiry_changed();
+  void expired(Inode parent, std::string_view name);
+
   // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
   Status listen(ChangeListener* listener);
 
@@ -81,6 +86,9 @@ class Store final : private TransactionObserver {
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
   Status assemble(Commits commits);
+  Status remove_expired();
+  Result<bool> run_deferred_work();
+  Result<std::optional<std::int64_t>> next_expiry_ms();
   Status report_lost_batch(const Error& why);
   Status rescue(const Error& why);
   Status before_commit() override;

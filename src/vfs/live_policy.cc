@@ -65,9 +65,15 @@ Status LivePolicy::load(const std::optional<Stamp>& stamp) {
   return Ok{};
 }
 
-Status LivePolicy::replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock) {
+Status LivePolicy::replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock,
+                           const std::optional<std::string>& expected) {
   WARREN_TRY(Policy::parse(text));
   std::unique_ptr<Unit> unit = WARREN_TRY(own.begin(UnitAccess::kWrite));
+  if (expected) {
+    Result<std::string> now = read_file(own, kActivePolicy);
+    if (!now.ok() && now.error().code() != Code::kNotFound) return std::move(now).take_error();
+    if ((now.ok() ? *now : "") != *expected) return Error(Code::kConflict, "the policy was changed meanwhile");
+  }
   Json history = WARREN_TRY(read_history(own));
   Json policy = WARREN_TRY(parse_json(text));
   history.push_back({{"at", clock.now().seconds}, {"by", by}, {"policy", std::move(policy)}});

@@ -32,8 +32,10 @@ class LivePolicy {
   };
   Result<Current> current();  // kCorrupt: there is only an invalid one
 
-  // Checks the text, then replaces the policy and adds an entry to the history, both or none. kInvalid.
-  static Status replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock);
+  // Checks the text, then replaces the policy and adds an entry to the history, both or none. kInvalid. With
+  // `expected`, only if that is the policy now ("": there is none), byte for byte: kConflict otherwise.
+  static Status replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock,
+                        const std::optional<std::string>& expected = std::nullopt);
 
  private:
   struct Stamp {

@@ -105,7 +105,10 @@ std::vector<std::size_t> lines_of_rules(std::string_view text) {
       if (depth == 1) last = text.substr(begin, at - begin);
     } else if (c == '{' || c == '[') {
       ++depth;
-      if (depth == 2) in_rules = c == '[' && last == "rules";
+      if (depth == 2) {
+        in_rules = c == '[' && last == "rules";
+        if (in_rules) lines.clear();  // of two members with one name, the last counts
+      }
       if (depth == 3 && in_rules) lines.push_back(line);
     } else if (c == '}' || c == ']') {
       --depth;

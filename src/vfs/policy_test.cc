@@ -75,6 +75,20 @@ TEST(Policy, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_THAT(problem(many + "}"), HasSubstr("at most 1000 rules"));
 }
 
+TEST(Policy, OfContradictoryRulesTheFirstDecidesAndOfTwoListsTheLast) {
+  Policy policy = must_parse(R"({"version": 1, "rules": [
+    {"path": "/a", "effect": "deny"},
+    {"path": "/a", "effect": "allow"}
+  ], "comment": "rules", "rules": [
+    {"path": "/a", "effect": "allow"},
+    {"path": "/a", "effect": "deny"}
+  ]})");
+  Verdict verdict = policy.judge(user(), Rights::kRead, "/a");
+  EXPECT_EQ(verdict.effect, Effect::kAllow);
+  ASSERT_EQ(policy.rules().size(), 2U);
+  EXPECT_EQ(policy.rules()[*verdict.rule].line, 5U);
+}
+
 TEST(PathTable, KnowsWhereNodesAre) {
   PathTable table;
   table.learn(Inode{2}, kRootInode, "dir", true, false);

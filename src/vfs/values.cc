@@ -44,12 +44,18 @@ Result<std::string> stored_form(std::string_view path, std::string_view data) {
 
 }  // namespace
 
-Status write_value(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is) {
+Status write_value(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is,
+                   std::optional<std::int64_t> expires_at_ms) {
   std::string normal = WARREN_TRY(normalise_path(path));
-  if (region_of(normal) == Region::kEpisodic) return append_value(view, path, data, as_is);
-  if (as_is == AsIs::kYes) return write_file(view, path, as_bytes(data));
+  if (region_of(normal) == Region::kEpisodic) {
+    if (expires_at_ms)
+      return Error(Code::kInvalid, fmt::format("{} cannot expire: /mem/episodic only grows", quote(path)));
+    return append_value(view, path, data, as_is);
+  }
+  WriteFileOptions options{.expires_at_ms = expires_at_ms};
+  if (as_is == AsIs::kYes) return write_file(view, path, as_bytes(data), options);
   std::string stored = WARREN_TRY(stored_form(path, data).within([&] { return "write " + quote(path); }));
-  return write_file(view, path, as_bytes(stored));
+  return write_file(view, path, as_bytes(stored), options);
 }
 
 Status append_value(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is) {

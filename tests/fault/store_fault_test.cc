@@ -130,6 +130,11 @@ TEST_P(StoreFault, TheSameStoreWorksAgainAfterAFailedSync) {
   sweep_recovery({.call = DiskCall::kSync, .fault = DiskFault::kIo, .lasts = FaultLasts::kOnce});
 }
 
+TEST_P(StoreFault, TheSameStoreWorksAgainAfterAFailedRead) {
+  FaultPlan plan{.call = DiskCall::kRead, .fault = DiskFault::kIo, .lasts = FaultLasts::kOnce};
+  while (recover_once(plan)) ++plan.nth;  // an operation may find everything in memory
+}
+
 std::string name_of_case(const ::testing::TestParamInfo<std::size_t>& info) {
   std::string name = operations()[info.param].name;
   std::replace(name.begin(), name.end(), ' ', '_');

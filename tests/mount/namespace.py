@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -73,6 +74,9 @@ class Namespace(unittest.TestCase):
                 mapped.flush()
                 os.fsync(descriptor)
         os.close(descriptor)
+        # The kernel still has to say that a page was not stored. It says so once.
+        with self.assertRaisesRegex(AssertionError, "Permission denied"):
+            self.world.umount(self.mount)
         self.world.umount(self.mount)
         self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/episodic/log").decode(), before)
 
@@ -144,6 +148,40 @@ class Namespace(unittest.TestCase):
         done = subprocess.run(["cp", "-r", self.mount / "data", self.mount / "copy"], capture_output=True)
         self.assertNotEqual(done.returncode, 0)
         self.assertFalse((self.mount / "copy/a/secret").exists() and (self.mount / "copy/a/secret").read_text())
+        self.finish()
+
+    def expires_in(self, path, seconds):
+        os.setxattr(path, "user.warren.expires", f"{time.time() + seconds:.3f}".encode())
+
+    def test_a_file_with_a_time_to_live_is_gone_though_the_kernel_had_it_cached(self):
+        for place in ("mem/semantic", "mem/working", "state"):
+            path = self.mount / place / "soon"
+            path.write_text("x")
+            self.expires_in(path, 1)
+            self.assertEqual(path.read_text(), "x")
+            with open(path) as held:
+                mounted.wait_for(lambda: not path.exists(), f"{path} to be gone", 10)
+                self.assertNotIn("soon", os.listdir(path.parent))
+                self.assertRaises(FileNotFoundError, path.read_text)
+                self.assertEqual(held.read(), "x")
+            path.write_text("new")
+            self.assertEqual(os.listxattr(path), [])
+            path.unlink()
+        self.finish()
+
+    def test_a_time_to_live_that_another_process_sets_holds_in_the_mount(self):
+        path = self.mount / "state/soon"
+        path.write_text("x")
+        self.assertTrue(path.exists())
+        self.world.warren("fs", "a", "write", "/state/soon", "y", "--ttl", "1s")
+        mounted.wait_for(lambda: not path.exists(), "the file to be gone", 10)
+        self.finish()
+
+    def test_what_is_append_only_gets_no_time_to_live(self):
+        log = self.mount / "mem/episodic/log"
+        with open(log, "a") as file:
+            file.write("one\n")
+        self.denied(self.expires_in, log, 1)
         self.finish()
 
     def test_a_killed_host_loses_only_working_memory(self):

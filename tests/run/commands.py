@@ -116,6 +116,8 @@ class Commands:
             cpu-time = "100s"
             [project."{self.world.canary}"]
             memory = "1G"
+            home = "all"
+            home-layer = "project"
         """)
         walls = self.world.run("--walls", "--", "true", env=env).stderr
         for line in ("network: hosts by name, through a proxy", "processes: 500 ", "cpu time: 100 s", "memory: not limited"):
@@ -128,11 +130,15 @@ class Commands:
         walls = self.world.run("--walls", "--", "true", cwd=self.world.canary).stderr
         self.assertIn("network: none", walls)
         self.assertIn("memory: 1.0 GiB", walls)
+        self.ok("--", "sh", "-c", "echo 1 > ~/in-layer", cwd=self.world.canary)
+        self.assertEqual(self.world.run("--", "sh", "-c", "cat ~/in-layer").returncode, 1)
+        self.assertEqual(self.ok("--", "sh", "-c", "cat ~/in-layer", cwd=self.world.canary), "1\n")
 
     def test_bad_preferences_are_refused(self):
         for text, says in (("net = 3", "'net' must be"), ("nett = []", "'nett' is not a known key"), ("net = [", "line 1"),
                            ("memory = 'lots'", "memory"), ("[project.here]", "'project' must be"),
-                           ("[project.'/x']\nfoo = 1", "'foo' is not a known key"), ("net = 'nonsense'", "neither a host")):
+                           ("[project.'/x']\nfoo = 1", "'foo' is not a known key"), ("net = 'nonsense'", "neither a host"),
+                           ("home = 'some'", "'home' must be"), ("home-layer = 1", "'home-layer' must be")):
             self.preferences(text)
             self.assertIn("run.toml", self.fails("--", "true", says=says).stderr)
         self.preferences("net = 'none'", mode=0o666)

@@ -24,7 +24,7 @@ constexpr std::string_view kPostgresOptions[] = {"prefix", "table", "timeout", "
 // wait for each other. Someone who may not create tables can use one that exists. EXTERNAL: a range is read without the
 // rest.
 constexpr const char* kCreate =
-    "DO $$ BEGIN IF to_regclass('{0}') IS NULL THEN "
+    "DO $$ BEGIN IF to_regclass($t${0}$t$) IS NULL THEN "
     "PERFORM pg_advisory_xact_lock(7305808868230131); "
     "CREATE SEQUENCE IF NOT EXISTS {0}_version; "
     "CREATE TABLE IF NOT EXISTS {0} (prefix text COLLATE \"C\" NOT NULL, key bytea NOT NULL, content bytea NOT NULL, "

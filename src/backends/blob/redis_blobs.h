@@ -4,8 +4,9 @@
 //   P;v:KEY    "VERSION SIZE MODIFIED EXPIRES": microseconds and milliseconds since 1970, 0 for never; expires with it
 //   P;index    a sorted set of all KEYs with score 0, for listings in order; expired ones are removed by listings
 //
-// A change sets all three in one Lua script, so it is whole. In a cluster P is "{prefix}", which puts everything of a
-// store into one slot. A value that another program has set under P:KEY has the version "0" and is in no listing.
+// A change sets all three in one transaction or Lua script, so it is whole. In a cluster P is "{prefix}", which puts
+// everything of a store into one slot. A value that another program has set under P:KEY has the version "0" and is in
+// no listing.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ class RedisBlobs final : public BlobStore {
  public:
   // redis://HOST:PORT/DATABASE?prefix=…; see clients/redis.h for the other forms. Does not connect. kInvalid.
   // `timeout` is of one call, unless the URL says otherwise.
-  static Result<std::unique_ptr<RedisBlobs>> open(const Url& url, std::chrono::milliseconds timeout);
+  // `clock`, which outlives the store, says when a value was modified; when it expires, Redis's own does.
+  static Result<std::unique_ptr<RedisBlobs>> open(const Url& url, std::chrono::milliseconds timeout, Clock& clock);
 
   std::string name() const override { return name_; }
   BlobAbilities abilities() const override;
@@ -35,10 +37,11 @@ class RedisBlobs final : public BlobStore {
 
  private:
   struct Change;
-  RedisBlobs(redis::ClientOptions options, std::string name, const std::string& prefix);
+  RedisBlobs(redis::ClientOptions options, std::string name, const std::string& prefix, Clock& clock);
   static std::string condition_of(const PutOptions& options);
   Result<Change> put_change(std::string_view key, Bytes content, const PutOptions& options);
-  Result<redis::Reply> change(std::span<const Change> changes);
+  Result<redis::Reply> change(std::span<const Change> changes, std::int64_t now_us);
+  Status put_plainly(const Change& one, std::int64_t now_us);
   Result<std::optional<Blob>> read(std::string_view key, std::uint64_t offset, std::uint64_t length);
   std::string new_version();
 
@@ -47,6 +50,7 @@ class RedisBlobs final : public BlobStore {
   const std::string infos_;
   const std::string index_;
   const std::string process_;  // makes versions unique
+  Clock& clock_;
   std::atomic<std::uint64_t> version_count_{0};
   redis::Client client_;
   redis::Script change_script_;

@@ -28,7 +28,7 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
 
 Command make_agents() {
   return {.name = "agents",
-          .summary = "List the agents of this directory",
+          .summary = "List the agents in this directory",
           .details = "",
           .positionals = {},
           .options = {json_option()},

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
+#include "cli/show/expiry.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 
@@ -41,8 +42,11 @@ struct Lister {
     const Attributes& node = entry.attributes;
     std::string target = WARREN_TRY(target_of(fs, path, node));
     Output& out = context.out;
+    std::optional<std::int64_t> expires;
+    if (is_json || is_long) expires = WARREN_TRY(expiry_of(fs, node));
     if (is_json) {
       Json item = attributes_json("name", entry.name, node);
+      set_expiry(item, expires);
       set_bytes(item, "path", path);
       if (node.is_symlink()) set_bytes(item, "target", target);
       json.push_back(std::move(item));
@@ -51,6 +55,7 @@ struct Lister {
     std::string name = out.paint(ink_of(node), out.name(entry.name));
     if (is_long) {
       if (node.is_symlink()) name += " -> " + out.name(target);
+      if (expires) name += fmt::format(" (expires {})", format_time(*expires / 1000));
       out.print("{} {:>3} {:>5} {:>5} {:>12} {} {}\n", format_mode(node.mode), node.nlink, node.owner.uid,
                 node.owner.gid, node.size, format_time(node.mtime.seconds), name);
     } else {
@@ -188,8 +193,10 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
   for (const std::string& path : args.all("PATH")) {
     Attributes node = WARREN_TRY(resolve(agent->fs(), path, args.has("follow") ? Follow::kYes : Follow::kNo));
     std::string target = WARREN_TRY(target_of(agent->fs(), path, node));
+    std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(agent->fs(), node));
     if (args.has("json")) {
       Json item = attributes_json("path", path, node);
+      set_expiry(item, expires);
       if (node.is_symlink()) set_bytes(item, "target", target);
       list.push_back(std::move(item));
       continue;
@@ -201,6 +208,7 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
               node.owner.gid);
     out.print("accessed: {}\nmodified: {}\n changed: {}\n", format_time_full(node.atime), format_time_full(node.mtime),
               format_time_full(node.ctime));
+    if (expires) out.print(" expires: {}\n", format_time_full(timestamp_of(*expires)));
   }
   if (args.has("json")) out.json(list);
   return Exit::kOk;
@@ -343,7 +351,7 @@ std::vector<Command> make_fs_readers() {
              {{.name = "follow", .letter = 'L', .help = "follow symbolic links"}, json_option()}, run_stat),
       reader("readlink", "Print the target of a symbolic link", {one}, {json_option()}, run_readlink),
       reader("find", "Find paths below a directory", {path_or_root("where to start")}, find_table(), run_find),
-      reader("du", "Sum up sizes below a directory", {path_or_root("where to start")},
+      reader("du", "Add up sizes below a directory", {path_or_root("where to start")},
              {{.name = "summary", .letter = 's', .help = "print only the total"},
               {.name = "human", .letter = 'H', .help = "print sizes like 1.5 MiB"},
               json_option()},

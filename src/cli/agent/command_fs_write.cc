@@ -5,6 +5,7 @@
 #include "agent/transfer.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/show/expiry.h"
 #include "cli/syntax/values.h"
 
 namespace warren::cli {
@@ -16,10 +17,11 @@ bool reads_input(const Arguments& args) { return args.find("CONTENT").value_or("
 Result<Exit> run_write(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
+  std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
   if (reads_input(args)) {
-    WARREN_TRY(replace_from_fd(agent->fs(), path, context.input));
+    WARREN_TRY(replace_from_fd(agent->fs(), path, context.input, expires_at_ms));
   } else {
-    WARREN_TRY(write_file(agent->fs(), path, as_bytes(args.get("CONTENT"))));
+    WARREN_TRY(write_file(agent->fs(), path, as_bytes(args.get("CONTENT")), {.expires_at_ms = expires_at_ms}));
   }
   return Exit::kOk;
 }
@@ -127,7 +129,7 @@ std::vector<Command> make_fs_writers() {
   Positional to{.name = "TO", .help = "the new path, or an existing directory to put it in"};
   Option recursive{.name = "recursive", .letter = 'r', .help = "include directories and everything below them"};
   return {
-      writer("write", "Write a file, creating missing directories", {one, content}, {}, run_write),
+      writer("write", "Write a file, creating missing directories", {one, content}, {ttl_option()}, run_write),
       writer("append", "Add to the end of a file", {one, content}, {}, run_append),
       writer("cp", "Copy a file or a tree within the agent", {from, to}, {recursive}, run_cp),
       writer("mv", "Rename or move", {from, to},

@@ -82,6 +82,11 @@ Json entry_json(const KvEntry& entry) {
   return json;
 }
 
+std::string expiry_text(const KvEntry& entry) {
+  if (!entry.expires_at_ms) return {};
+  return fmt::format("\texpires {}", format_time(*entry.expires_at_ms / 1000));
+}
+
 Result<Exit> run_list(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   KvListOptions options;
@@ -93,7 +98,8 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
   for (const KvEntry& entry : entries) {
     if (args.has("json")) list.push_back(entry_json(entry));
     else if (args.has("keys")) context.out.line(context.out.name(entry.key));
-    else context.out.print("{}\t{}\n", context.out.name(entry.key), context.out.name(entry.value));
+    else
+      context.out.print("{}\t{}{}\n", context.out.name(entry.key), context.out.name(entry.value), expiry_text(entry));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;

@@ -35,7 +35,7 @@ Result<Exit> run_quota(Context& context, const Arguments& args) {
 Command make_quota() {
   return {
       .name = "quota",
-      .summary = "Show or set how much an agent may hold",
+      .summary = "Show or set how much an agent may store",
       .details = "Bytes are the sizes of files and links; inodes are files, directories and all other nodes.",
       .positionals = {id_argument()},
       .options = {{.name = "bytes", .value = "SIZE", .help = "the new limit, or none", .kind = ValueKind::kSizeOrNone},

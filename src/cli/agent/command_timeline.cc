@@ -62,7 +62,7 @@ Command make_timeline() {
       {.name = "since", .value = "TIME", .help = "only calls that started after this time", .kind = ValueKind::kTime});
   options.push_back(json_option());
   return {.name = "timeline",
-          .summary = "Show the agent's tool calls",
+          .summary = "Show an agent's tool calls",
           .details = "Filters apply before the limit.",
           .positionals = {id_argument()},
           .options = options,

@@ -302,7 +302,7 @@ Command make_agentfs() {
   root.subcommands.push_back(make_agentfs_init());
   root.subcommands.push_back(make_agentfs_fs());
   root.subcommands.push_back({.name = "timeline",
-                              .summary = "Show the agent's tool calls",
+                              .summary = "Show an agent's tool calls",
                               .details = "",
                               .positionals = {id_or_path()},
                               .options = timeline_options(),

@@ -97,8 +97,9 @@ Command make_agentfs_run() {
             .suggest = Suggest::kHostFiles,
             .is_list = true},
            {.name = "allow-default",
-            .help = "write to AgentFS's default directories, such as ~/.cache, and pass the whole environment"},
-           {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
+            .help = "let the program write to AgentFS's default paths, such as ~/.cache, and pass it the whole "
+                    "environment"},
+           {.name = "no-default-allows", .help = "do not write sign-in files of known agents to your home directory"},
            {.name = "experimental-sandbox", .help = "not supported by Warren"},
            {.name = "strace", .help = "not supported by Warren"},
            {.name = "session",
@@ -114,7 +115,7 @@ Command make_agentfs_run() {
 
 Command make_agentfs_ps() {
   return {.name = "ps",
-          .summary = "List run sessions",
+          .summary = "List the sessions of `agentfs run`",
           .details = "",
           .positionals = {},
           .options = {},

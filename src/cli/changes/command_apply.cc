@@ -281,7 +281,7 @@ std::vector<Option> apply_options() {
            .suggest = Suggest::kHostDirs},
           {.name = "privileged",
            .value = "PATH",
-           .help = "write this path's set-user-id bits, privileged attributes, or the device that it is",
+           .help = "also write the set-user-id bits, privileged attributes or device node at PATH",
            .is_list = true},
           {.name = "undo-size",
            .value = "SIZE",
@@ -291,7 +291,7 @@ std::vector<Option> apply_options() {
            .value = "TIME",
            .help = "keep what this apply replaces for TIME [default: 30d]",
            .kind = ValueKind::kDuration},
-          {.name = "recover", .help = "only finish or undo an apply that was interrupted; status 1 if it was undone"},
+          {.name = "recover", .help = "only finish or undo an interrupted apply; exit with 1 if it was undone"},
           {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
           {.name = "as-patch",
            .value = "FILE",
@@ -310,7 +310,7 @@ Command make_apply() {
       .details =
           "Applies everything or nothing: before anything is written, each file concerned must still be what the "
           "agent saw, and after a crash the next apply finishes or undoes it. Applied changes are no "
-          "longer listed as changes of the agent. Changes that others depend on are included: a new directory "
+          "longer listed as changes of the agent. Changes that selected ones depend on are included: a new directory "
           "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1. What "
           "is "
           "replaced or removed is kept for `warren undo`.",

@@ -147,14 +147,14 @@ Command make_undo() {
       .name = "undo",
       .summary = "Restore what an apply replaced in the base",
       .details =
-          "Undoes the last apply of an agent that was not undone yet. It is refused if something that the apply wrote "
-          "was changed since. The agent's version is kept in turn: `undo --record NAME` brings it back.",
+          "Undoes the agent's last apply that has not been undone yet. It is refused if something that the apply wrote "
+          "has been changed since. The agent's version is kept too: `undo --record NAME` brings it back.",
       .positionals = {{.name = "ID",
                        .help = "the agent: an id in ./.agentfs, or the path of its file",
                        .times = Times::kOptional,
                        .suggest = Suggest::kAgents}},
-      .options = {{.name = "list", .letter = 'l', .help = "list what can be undone, of one agent or of all"},
-                  {.name = "record", .value = "NAME", .help = "undo this one, as --list names it"},
+      .options = {{.name = "list", .letter = 'l', .help = "list what can be undone, for one agent or for all"},
+                  {.name = "record", .value = "NAME", .help = "undo the entry that has this name in --list"},
                   json_option()},
       .subcommands = {},
       .handler = run_undo};

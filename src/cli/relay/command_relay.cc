@@ -110,7 +110,7 @@ Result<Json> read_relay_stats(const relay::Root& root) {
 
 Command make_relay() {
   Command relay{.name = "relay",
-                .summary = "Messages between agents, through files",
+                .summary = "Send messages between agents, through files",
                 .details =
                     "An agent sends by renaming a file into its outbox and reads files in its inbox; the relay "
                     "records each message in a ledger and delivers it once.",

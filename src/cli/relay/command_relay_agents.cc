@@ -194,7 +194,7 @@ Command make_spawn() {
                 .summary = "Ask the relay to start an agent, and print the request's id",
                 .details =
                     "The relay starts programs that config.json lists under \"spawn\": \"clis\", without a shell. The "
-                    "requesting agent gets a message when the program runs, and when it has ended.",
+                    "requesting agent gets a message when the program is running, and when it has ended.",
                 .positionals = {{.name = "NAME", .help = "the new agent's name"}},
                 .options = {{.name = "cli", .value = "KEY", .help = "the program's key in config.json"},
                             {.name = "prompt", .value = "TEXT", .help = "its prompt; - for standard input"},
@@ -219,7 +219,7 @@ Command make_release() {
           "Only its ancestors and the lead may do that. It is notified and has time to save its state, then "
           "gets SIGTERM, and SIGKILL if it does not end.",
       .positionals = {{.name = "NAME", .help = "the agent"}},
-      .options = {{.name = "reason", .value = "TEXT", .help = "sent to the agent"}},
+      .options = {{.name = "reason", .value = "TEXT", .help = "the reason, which is sent to the agent"}},
       .handler = run_release};
   for (Option& option : request_options("return once its process has ended"))
     release.options.push_back(std::move(option));
@@ -238,11 +238,11 @@ std::vector<Command> make_relay_agents() {
       .name = "register",
       .summary = "Register an agent by creating its directories",
       .details =
-          "With --user, they belong to that user, and so does the mail that the relay puts there: other users can "
-          "neither read nor list it. The relay must be root for that. The user reaches the relay's directory with "
-          "--root or WARREN_RELAY_ROOT.",
+          "With --user, the directories belong to that user, and so does the mail that the relay puts there: other "
+          "users can neither read nor list it. The relay must run as root for that. The user finds the relay's "
+          "directory with --root or WARREN_RELAY_ROOT.",
       .positionals = {{.name = "NAME", .help = "the agent"}},
-      .options = {{.name = "user", .value = "USER", .help = "whom the agent runs as: a name, UID or UID:GID"}},
+      .options = {{.name = "user", .value = "USER", .help = "the user the agent runs as: a name, UID or UID:GID"}},
       .handler = run_register};
   return {agents, registers, make_spawn(), make_release()};
 }

@@ -107,13 +107,15 @@ std::vector<Command> make_relay_attachments() {
                .handler = run_list};
   Command collect{.name = "collect",
                   .summary = "Ask the relay to remove unneeded attachments now",
-                  .details = "It does so by itself, an hour after the last message with the attachment was read.",
+                  .details = "The relay does so by itself an hour after the last message with the attachment was read.",
                   .options = {{.name = "all",
                                .help = "do not wait for an hour: also remove files attached just now "
                                        "and not sent yet"}},
                   .handler = run_collect};
-  return {
-      {.name = "attachments", .summary = "Files attached to messages", .details = "", .subcommands = {list, collect}}};
+  return {{.name = "attachments",
+           .summary = "List and remove files attached to messages",
+           .details = "",
+           .subcommands = {list, collect}}};
 }
 
 }  // namespace warren::cli

@@ -252,7 +252,7 @@ Command make_dead() {
                   .options = waiting,
                   .handler = run_discard};
   return {.name = "dead",
-          .summary = "Dead letters: messages that could not be delivered",
+          .summary = "Show, redeliver and discard dead letters: messages that could not be delivered",
           .details = "",
           .subcommands = {list, show, again, discard}};
 }
@@ -272,7 +272,8 @@ Command make_archive() {
                              .kind = ValueKind::kDuration,
                              .fallback = "30d"}},
                 .handler = run_archive_prune};
-  return {.name = "archive", .summary = "Processed messages", .details = "", .subcommands = {list, prune}};
+  return {
+      .name = "archive", .summary = "List and remove processed messages", .details = "", .subcommands = {list, prune}};
 }
 
 }  // namespace
@@ -281,7 +282,7 @@ std::vector<Command> make_relay_caretakers() {
   Command backup{.name = "backup",
                  .summary = "Copy the ledger, even while it is in use",
                  .details = "",
-                 .positionals = {{.name = "FILE", .help = "must not exist", .suggest = Suggest::kHostFiles}},
+                 .positionals = {{.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
                  .handler = run_backup};
   Command adopt{
       .name = "adopt",
@@ -300,7 +301,7 @@ std::vector<Command> make_relay_caretakers() {
                 .handler = run_fsck};
   Command operations{.name = "operations",
                      .summary = "List requests that the relay has not carried out yet, or that failed",
-                     .details = "Newest first. Failed ones are kept as long as the archive.",
+                     .details = "Newest first. Failed requests are kept as long as the archive.",
                      .options = {json_option()},
                      .handler = run_operations};
   return {make_dead(), operations, make_archive(), backup, adopt, check};

@@ -267,7 +267,7 @@ std::vector<Option> send_options() {
       {.name = "receipt", .help = "request receipts, which arrive in the sender's inbox"},
       {.name = "wait",
        .value = "STATE",
-       .help = "return once every delivery has reached it",
+       .help = "return once every delivery has reached this state",
        .choices = {"delivered", "read", "acked"}},
       {.name = "timeout", .value = "TIME", .help = "how long to wait", .kind = ValueKind::kDuration, .fallback = "30s"},
       json_option()};

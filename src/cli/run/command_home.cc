@@ -175,9 +175,9 @@ Command make_home() {
                .subcommands = {},
                .handler = run_home_diff};
   Command apply{.name = "apply",
-                .summary = "Write changes of runs to your home directory itself",
+                .summary = "Write changes made by runs to your home directory itself",
                 .details =
-                    "Works as `warren apply`. Look at the changes first: shells, package managers and agents execute "
+                    "Works like `warren apply`. Look at the changes first: shells, package managers and agents execute "
                     "much of what is in a home directory. Files that are hidden from runs are never replaced.",
                 .positionals = {some},
                 .options = with_project(make_apply().options),
@@ -195,7 +195,7 @@ Command make_home() {
       .summary = "Show, keep and drop what runs changed in your home directory",
       .details =
           "`warren run` shows your home directory copy-on-write: changes go to a layer in ~/.agentfs/home that only "
-          "runs see and that lasts from run to run, so caches and settings of agents stay. Nothing in it takes "
+          "runs see and that lasts from run to run, so agents keep their caches and settings. Nothing in it takes "
           "effect outside until you apply it.",
       .positionals = {},
       .options = {},

@@ -29,10 +29,6 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
-  if (auto home = args.find("home")) options.home_view = *home == "all" ? HomeView::kAll : HomeView::kTools;
-  if (auto layer = args.find("home-layer")) {
-    options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
-  }
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
@@ -52,8 +48,8 @@ Command make_run() {
           "The command sees the base directory and can change it, but its changes are stored in a session in "
           "~/.agentfs/run. Inspect them with `warren diff`, write them to the base with `warren apply`, or drop them "
           "with `warren discard`. Your home directory is copy-on-write too, in a layer that all runs share (`warren "
-          "home`), and shows only tools and settings of yours. Everything else is read-only, and /tmp is private. Of "
-          "your environment it gets what concerns the terminal, the language, tools and proxies, and the sign-in "
+          "home`), and shows only your tools and settings. Everything else is read-only, and /tmp is private. From "
+          "your environment it gets the variables for the terminal, the language, tools and proxies, and the sign-in "
           "variables of the agent that is run. The exit status is the command's; 125 if Warren itself fails, 126 if "
           "the command cannot be "
           "executed, 127 if it is not found, 128 plus the signal number if a signal ended it. Words after COMMAND "
@@ -77,7 +73,7 @@ Command make_run() {
             .is_list = true},
            {.name = "read",
             .value = "PATH",
-            .help = "let the command read PATH, which is hidden otherwise",
+            .help = "let the command read PATH, which would otherwise be hidden",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
            {.name = "hide",
@@ -93,7 +89,7 @@ Command make_run() {
             .value = "SCOPE",
             .help = "where changes to your home directory are kept: one layer for all runs, or one for this base",
             .choices = {"shared", "project"}},
-           {.name = "no-default-allows", .help = "do not write the sign-in of known agents to your home directory"},
+           {.name = "no-default-allows", .help = "do not write sign-in files of known agents to your home directory"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},

@@ -74,12 +74,23 @@ Status set_limit(std::optional<std::uint64_t>& limit, const std::optional<std::s
   return Ok{};
 }
 
+std::optional<std::string> given_word(const Arguments& args, std::string_view name) {
+  return args.has(name) ? args.find(name) : std::nullopt;
+}
+
 Status take_limits(const Arguments& args, RunLimits& limits) {
-  auto given = [&](std::string_view name) { return args.has(name) ? args.find(name) : std::nullopt; };
-  WARREN_TRY(set_limit(limits.memory_bytes, given("memory"), size_limit, "--memory"));
-  WARREN_TRY(set_limit(limits.processes, given("processes"), count_limit, "--processes"));
-  WARREN_TRY(set_limit(limits.cpu_seconds, given("cpu-time"), time_limit, "--cpu-time"));
-  return set_limit(limits.disk_bytes, given("disk"), size_limit, "--disk");
+  WARREN_TRY(set_limit(limits.memory_bytes, given_word(args, "memory"), size_limit, "--memory"));
+  WARREN_TRY(set_limit(limits.processes, given_word(args, "processes"), count_limit, "--processes"));
+  WARREN_TRY(set_limit(limits.cpu_seconds, given_word(args, "cpu-time"), time_limit, "--cpu-time"));
+  return set_limit(limits.disk_bytes, given_word(args, "disk"), size_limit, "--disk");
+}
+
+// The words are checked: by the command's table, or when the preferences were read.
+void choose_home(const std::optional<std::string>& view, const std::optional<std::string>& layer, RunOptions& options) {
+  if (view && !options.home_view) options.home_view = *view == "all" ? HomeView::kAll : HomeView::kTools;
+  if (layer && !options.home_layer) {
+    options.home_layer = *layer == "project" ? HomeLayerScope::kProject : HomeLayerScope::kShared;
+  }
 }
 
 // A listed variable that is not set is no mistake.
@@ -98,6 +109,7 @@ Status take_preferences(RunOptions& options) {
   if (!base.ok()) return Ok{};  // the run reports it
   RunPreferences preferences = WARREN_TRY(load_preferences(*base));
   add_variables(preferences, options);
+  choose_home(preferences.home, preferences.home_layer, options);
   std::string file = quote(WARREN_TRY(preferences_file()));
   if (preferences.net && !options.has_asked_for_network) {
     options.network = WARREN_TRY(parse_network(*preferences.net).within(file + ": net"));
@@ -114,6 +126,8 @@ Status take_settings(const Arguments& args, RunOptions& options) {
   options.variables = WARREN_TRY(asked_variables(args));
   options.network = WARREN_TRY(asked_network(args));
   options.has_asked_for_network = args.has("net") || args.has("no-network");
+  choose_home(given_word(args, "home"), given_word(args, "home-layer"), options);
+  options.has_asked_for_home = options.home_view || options.home_layer;
   WARREN_TRY(take_limits(args, options.limits));
   options.has_asked_for_limits = options.limits != RunLimits{};
   return take_preferences(options);
@@ -126,7 +140,7 @@ std::vector<Option> environment_options() {
            .is_list = true},
           {.name = "env-file",
            .value = "FILE",
-           .help = "pass or set the variables in FILE, one NAME[=VALUE] in a line",
+           .help = "pass or set the variables in FILE, one NAME[=VALUE] per line",
            .suggest = Suggest::kHostFiles,
            .is_list = true}};
 }

@@ -1,4 +1,8 @@
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -9,6 +13,8 @@
 #include "cli/show/text.h"
 #include "cli/vfs/view.h"
 #include "fs/path_ops.h"
+#include "os/child.h"
+#include "os/error.h"
 #include "os/host_files.h"
 #include "vfs/live_policy.h"
 
@@ -105,6 +111,71 @@ Result<Exit> run_policy_set(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// The folder of a draft; it stays, with the draft in it, unless the new policy is in force.
+class DraftFolder {
+ public:
+  static Result<DraftFolder> make(const std::string& parent) {
+    std::string path = join_path(parent, "warren-policy-XXXXXX");
+    if (::mkdtemp(path.data()) == nullptr)
+      return system_error(errno, fmt::format("make a folder in {}", quote(parent)));
+    return DraftFolder(std::move(path));
+  }
+  std::string file() const { return join_path(path_, "policy.json"); }
+  void remove() const {
+    remove_host_file(file()).ignore("a leftover draft does no harm");
+    ::rmdir(path_.c_str());
+  }
+
+ private:
+  explicit DraftFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+Result<std::string> active_policy(FileSystem& own) {
+  Result<std::string> text = read_file(own, kActivePolicy);
+  if (!text.ok() && text.error().code() == Code::kNotFound) return std::string();
+  return text;
+}
+
+// The variable may have options: it is a shell's command, as for other programs.
+Status run_editor(Context& context, const std::string& file) {
+  std::string editor = context.environment("VISUAL").value_or("");
+  if (editor.empty()) editor = context.environment("EDITOR").value_or("vi");
+  std::string dir = WARREN_TRY(canonical_host_path("."));
+  int status = WARREN_TRY(run_child({"sh", "-c", editor + " \"$1\"", editor, file}, dir));
+  if (status != 0)
+    return Error(Code::kInvalid, fmt::format("the editor {} ended with status {}", quote(editor), status));
+  return Ok{};
+}
+
+Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const std::string& draft) {
+  WARREN_TRY(run_editor(context, draft));
+  std::string text = WARREN_TRY(read_host_file(draft, Policy::kBytesMax));
+  if (text == before) {
+    context.err.line("warren: the policy was not changed");
+    return Ok{};
+  }
+  return LivePolicy::replace(agent.fs(), text, context.environment("USER").value_or("unknown"), context.clock, before)
+      .within("policy");
+}
+
+Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  if (agent->overlay()) return Error(Code::kUnsupported, "an agent with a base has no namespace, and so no policy");
+  std::string before = WARREN_TRY(active_policy(agent->fs()));
+  DraftFolder folder = WARREN_TRY(DraftFolder::make(context.environment("TMPDIR").value_or("/tmp")));
+  WARREN_TRY(replace_host_file(folder.file(), before.empty() ? kPresets[0].text : std::string_view(before), 0600));
+  Status done = put_edited_policy(context, *agent, before, folder.file());
+  if (!done.ok()) {
+    return Error(done.error().code(), done.error().message(),
+                 fmt::format("the policy in force is as before; what you wrote is in {}: mend it and use "
+                             "`warren policy ID set FILE`",
+                             quote(folder.file())));
+  }
+  folder.remove();
+  return Exit::kOk;
+}
+
 Result<Exit> run_policy_check(Context& context, const Arguments& args) {
   std::string text = WARREN_TRY(policy_text(context, args));
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
@@ -161,52 +232,60 @@ Command make_policy() {
                   .times = Times::kOptional,
                   .suggest = Suggest::kHostFiles};
   Option preset{.name = "preset", .value = "NAME", .help = "a ready-made policy", .choices = preset_names()};
-  return {.name = "policy",
-          .summary = "Show and change the rules of an agent's namespace",
-          .details =
-              "A policy narrows what the namespace allows: the first rule that matches caller, operation and path "
-              "decides. It takes effect at once in every process that has the agent open.",
-          .positionals = {id_argument()},
-          .options = {},
-          .subcommands = {{.name = "show",
-                           .summary = "Print the policy in force",
-                           .details = "",
-                           .positionals = {},
-                           .options = {},
-                           .subcommands = {},
-                           .handler = run_policy_show},
-                          {.name = "set",
-                           .summary = "Check a policy and put it in force",
-                           .details = "",
-                           .positionals = {file},
-                           .options = {preset},
-                           .subcommands = {},
-                           .handler = run_policy_set},
-                          {.name = "check",
-                           .summary = "Say whether a policy is valid, and change nothing",
-                           .details = "",
-                           .positionals = {file},
-                           .options = {preset},
-                           .subcommands = {},
-                           .handler = run_policy_check},
-                          {.name = "explain",
-                           .summary = "Say what decides about an operation on a path",
-                           .details = "Exits with 1 if it is denied.",
-                           .positionals = {{.name = "OPERATION",
-                                            .help = "read, list, write, overwrite, append, create, delete or *"},
-                                           {.name = "PATH", .help = "a path of the namespace"}},
-                           .options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
-                                       json_option()},
-                           .subcommands = {},
-                           .handler = run_policy_explain},
-                          {.name = "history",
-                           .summary = "Print the policies that were put in force",
-                           .details = "",
-                           .positionals = {},
-                           .options = {},
-                           .subcommands = {},
-                           .handler = run_policy_history}},
-          .handler = nullptr};
+  return {
+      .name = "policy",
+      .summary = "Show and change the rules of an agent's namespace",
+      .details =
+          "A policy narrows what the namespace allows: the first rule that matches caller, operation and path "
+          "decides. It takes effect at once in every process that has the agent open.",
+      .positionals = {id_argument()},
+      .options = {},
+      .subcommands =
+          {{.name = "show",
+            .summary = "Print the policy in force",
+            .details = "",
+            .positionals = {},
+            .options = {},
+            .subcommands = {},
+            .handler = run_policy_show},
+           {.name = "set",
+            .summary = "Check a policy and put it in force",
+            .details = "",
+            .positionals = {file},
+            .options = {preset},
+            .subcommands = {},
+            .handler = run_policy_set},
+           {.name = "edit",
+            .summary = "Change the policy with an editor",
+            .details = "Starts $VISUAL or $EDITOR (or vi) on a copy. When it ends, the copy is checked and put "
+                       "in force; if that fails, the copy is kept and the policy stays as it was.",
+            .positionals = {},
+            .options = {},
+            .subcommands = {},
+            .handler = run_policy_edit},
+           {.name = "check",
+            .summary = "Check whether a policy is valid, without changing anything",
+            .details = "",
+            .positionals = {file},
+            .options = {preset},
+            .subcommands = {},
+            .handler = run_policy_check},
+           {.name = "explain",
+            .summary = "Show what decides whether an operation on a path is allowed",
+            .details = "Exits with 1 if it is denied.",
+            .positionals = {{.name = "OPERATION", .help = "read, list, write, overwrite, append, create, delete or *"},
+                            {.name = "PATH", .help = "a path of the namespace"}},
+            .options = {{.name = "as-operator", .help = "for kernel space instead of the agent"}, json_option()},
+            .subcommands = {},
+            .handler = run_policy_explain},
+           {.name = "history",
+            .summary = "Print the policies that were put in force",
+            .details = "",
+            .positionals = {},
+            .options = {},
+            .subcommands = {},
+            .handler = run_policy_history}},
+      .handler = nullptr};
 }
 
 }  // namespace warren::cli

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
+#include "cli/show/expiry.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "cli/vfs/view.h"
@@ -35,7 +36,8 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
-  WARREN_TRY(write_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
+  std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
+  WARREN_TRY(write_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo, expires_at_ms));
   return Exit::kOk;
 }
 
@@ -53,8 +55,14 @@ Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
   std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(*view.fs, path));
   Json list = Json::array();
   for (const NamedAttributes& entry : entries) {
-    if (args.has("json")) list.push_back(attributes_json("name", entry.name, entry.attributes));
-    else context.out.print("{}{}\n", context.out.name(entry.name), entry.attributes.is_directory() ? "/" : "");
+    if (args.has("json")) {
+      Json item = attributes_json("name", entry.name, entry.attributes);
+      std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(*view.fs, entry.attributes));
+      set_expiry(item, expires);
+      list.push_back(std::move(item));
+      continue;
+    }
+    context.out.print("{}{}\n", context.out.name(entry.name), entry.attributes.is_directory() ? "/" : "");
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
@@ -79,12 +87,17 @@ Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   Attributes node = WARREN_TRY(lstat(*view.fs, path));
+  std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(*view.fs, node));
   if (args.has("json")) {
-    context.out.json(attributes_json("path", path, node));
-  } else {
-    context.out.print("{}\n  {}, {} bytes, changed {}\n", context.out.name(path), format_mode(node.mode), node.size,
-                      format_time(node.mtime.seconds));
+    Json item = attributes_json("path", path, node);
+    set_expiry(item, expires);
+    context.out.json(item);
+    return Exit::kOk;
   }
+  context.out.print("{}\n  {}, {} bytes, changed {}", context.out.name(path), format_mode(node.mode), node.size,
+                    format_time(node.mtime.seconds));
+  if (expires) context.out.print(", expires {}", format_time(*expires / 1000));
+  context.out.print("\n");
   return Exit::kOk;
 }
 
@@ -158,7 +171,7 @@ Command make_vfs() {
       .details =
           "The namespace is the agent's own tree with /mem/working, /mem/episodic, /mem/semantic, "
           "/state/checkpoints, /policy, /ipc/inbox, /ipc/outbox and /audit, under the rules of its policy. Commands "
-          "have the rights of kernel space, the operator's, unless --as-agent is given.",
+          "have the operator's rights (kernel space) unless --as-agent is given.",
       .positionals = {id_argument()},
       .options = {},
       .subcommands =
@@ -166,7 +179,7 @@ Command make_vfs() {
            make("write", "Replace the content of a file",
                 "Makes missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
                 "Below /mem/episodic it appends.",
-                {path, value}, {raw}, run_vfs_write),
+                {path, value}, {raw, ttl_option()}, run_vfs_write),
            make("append", "Append to a file", "", {path, value}, {raw}, run_vfs_append),
            make("ls", "List a directory", "", {optional_path}, {json_option()}, run_vfs_ls),
            make("rm", "Remove a file", "", {path},

@@ -19,7 +19,7 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
 }
 
 Option as_agent_option() {
-  return {.name = "as-agent", .help = "with the agent's own rights instead of the operator's"};
+  return {.name = "as-agent", .help = "use the agent's own rights instead of the operator's"};
 }
 
 }  // namespace warren::cli
