@@ -47,7 +47,7 @@ Result<std::optional<std::string>> find_doubt(const AgentOverlay& overlay) {
     return std::optional<std::string>("this agent file was not created here by `warren init` or `warren run`");
   }
   if (overlay.note->base != overlay.base_path) {
-    return std::optional(fmt::format("the agent file now names another base than {}, which it was created with",
+    return std::optional(fmt::format("the agent file now names another base than {}, to which you agreed",
                                      quote(overlay.note->base)));
   }
   HostIdentity now = WARREN_TRY(identify_host_node(overlay.base_path));

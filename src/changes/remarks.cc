@@ -23,7 +23,7 @@ struct RunByItself {
   std::string_view why;
 };
 
-constexpr std::array<RunByItself, 47> kNames{{
+constexpr RunByItself kNames[]{
     {".envrc", "direnv runs it"},
     {".vscode/tasks.json", "the editor runs its tasks"},
     {".vscode/settings.json", "it names programs that the editor runs"},
@@ -71,7 +71,71 @@ constexpr std::array<RunByItself, 47> kNames{{
     {".bash_profile", "your shell runs it"},
     {".profile", "your shell runs it"},
     {".zshrc", "your shell runs it"},
-}};
+    {".zshenv", "your shell runs it"},
+    {".vimrc", "vim runs it"},
+    {".nvimrc", "nvim runs it"},
+    {".Rprofile", "R runs it"},
+    {".irbrc", "irb runs it"},
+    {".ghci", "ghci runs it"},
+    {"*.pth", "python runs its lines"},
+    {"lefthook.yml", "git runs its hooks"},
+    {".lefthook.yml", "git runs its hooks"},
+    {".overcommit.yml", "git runs its hooks"},
+    {".hg/hgrc", "it names programs that hg runs"},
+    {".zed/tasks.json", "the editor runs its tasks"},
+    {".zed/settings.json", "it names programs that the editor runs"},
+    {".idea/workspace.xml", "the editor runs what it names"},
+    {".idea/watcherTasks.xml", "the editor runs its tasks"},
+    {".vscode/mcp.json", "agents run what it names"},
+    {"*.code-workspace", "the editor runs its tasks"},
+    {".cursor/hooks.json", "agents run its hooks"},
+    {".qwen/settings.json", "agents run what it names"},
+    {".factory/settings.json", "agents run what it names"},
+    {".amp/settings.json", "agents run what it names"},
+    {"opencode.json", "agents run what it names"},
+    {"crush.json", "agents run what it names"},
+    {"mvnw", "it is run to build"},
+    {"pom.xml", "maven runs its plugins"},
+    {".mvn/extensions.xml", "maven loads what it names"},
+    {".mvn/jvm.config", "it changes how maven runs"},
+    {"settings.gradle", "gradle runs it"},
+    {"settings.gradle.kts", "gradle runs it"},
+    {"gradle-wrapper.properties", "gradlew runs what it names"},
+    {"gradle-wrapper.jar", "gradlew runs it"},
+    {"build.sbt", "sbt runs it"},
+    {"project/plugins.sbt", "sbt loads what it names"},
+    {"meson.build", "meson runs it"},
+    {"SConstruct", "scons runs it"},
+    {"BUILD.bazel", "bazel runs it"},
+    {".bazelrc", "it changes how bazel runs"},
+    {"tools/bazel", "bazel runs it"},
+    {"configure", "it is run to build"},
+    {"Gemfile", "bundler runs it"},
+    {"*.gemspec", "bundler runs it"},
+    {"mix.exs", "mix runs it"},
+    {"Setup.hs", "cabal runs it"},
+    {"build.zig", "zig runs it"},
+    {"CMakePresets.json", "it changes how cmake runs"},
+    {"*.csproj", "dotnet runs its tasks"},
+    {"build.xml", "ant runs it"},
+    {"flake.nix", "nix runs it"},
+    {".yarnrc", "it names programs that yarn runs"},
+    {"rust-toolchain.toml", "it names the programs that cargo runs"},
+};
+
+// A folder whose files are run, or loaded as plugins.
+constexpr std::array<RunByItself, 5> kFolders{{{".husky", "git runs it as a hook"},
+                                               {".claude/hooks", "agents run it as a hook"},
+                                               {".github/hooks", "agents run it as a hook"},
+                                               {".opencode/plugin", "agents load it"},
+                                               {".yarn/releases", "yarn runs it"}}};
+
+// git's hooks, in whatever folder core.hooksPath names.
+constexpr std::array<std::string_view, 17> kGitHooks{
+    "applypatch-msg",    "pre-applypatch",    "post-applypatch",       "pre-commit",  "pre-merge-commit",
+    "commit-msg",        "post-commit",       "prepare-commit-msg",    "pre-rebase",  "post-checkout",
+    "post-merge",        "pre-push",          "reference-transaction", "pre-auto-gc", "post-rewrite",
+    "post-index-change", "fsmonitor-watchman"};
 
 // Directories that hold such files: another directory or a link in their place brings its own.
 constexpr std::array<std::string_view, 9> kDirs{".git",   ".husky", ".vscode", ".devcontainer", ".claude",
@@ -96,8 +160,20 @@ std::string_view why_in_git(std::string_view path) {
   return "";
 }
 
+// "*.pth" is a suffix.
 bool ends_with_path(std::string_view path, std::string_view name) {
+  if (name.starts_with('*')) return path.ends_with(name.substr(1));
   return path.ends_with(name) && path.size() > name.size() && path[path.size() - name.size() - 1] == '/';
+}
+
+// The settings or a hook of a repository without a work tree: git takes any directory for one that looks like it.
+bool is_in_bare_repository(FileSystem& merged, std::string_view path) {
+  std::string dir(directory_of(path));
+  if (base_name(dir) == "hooks") dir = directory_of(dir);
+  else if (base_name(path) != "config") return false;
+  Result<bool> has_head = exists(merged, join_path(dir, "HEAD"));
+  Result<bool> has_objects = exists(merged, join_path(dir, "objects"));
+  return has_head.ok() && *has_head && has_objects.ok() && *has_objects;
 }
 
 bool brings_files(std::string_view path) {
@@ -127,6 +203,7 @@ void add_modes(const TreeChange& change, Remarks& remarks) {
   if ((fresh & 04000U) != 0) remarks.privileges.emplace_back("set-user-id");
   if ((fresh & 02000U) != 0) remarks.privileges.emplace_back("set-group-id");
   bool is_device = S_ISBLK(node.mode) || S_ISCHR(node.mode);
+  remarks.is_opened = !node.is_symlink() && !is_device && (node.mode & 0002U & ~had) != 0;
   if (is_device) {
     auto number = static_cast<dev_t>(node.rdev);
     remarks.privileges.push_back(fmt::format("{} device {}:{}", S_ISBLK(node.mode) ? "block" : "character",
@@ -157,14 +234,20 @@ std::optional<std::string_view> runs_by_itself(std::string_view path) {
     std::string_view why = why_in_git(path);
     return why.empty() ? std::optional<std::string_view>() : std::optional(why);
   }
-  if (has_component(path, ".husky")) return std::string_view("git runs it as a hook");
-  auto known = std::find_if(kNames.begin(), kNames.end(),
-                            [&](const RunByItself& one) { return ends_with_path(path, one.name); });
-  return known == kNames.end() ? std::optional<std::string_view>() : std::optional(known->why);
+  for (const RunByItself& folder : kFolders) {
+    if (has_component(path, folder.name)) return folder.why;
+  }
+  if (std::find(kGitHooks.begin(), kGitHooks.end(), base_name(path)) != kGitHooks.end()) {
+    return std::string_view("git runs it as a hook if its settings name this folder");
+  }
+  const auto* known = std::find_if(std::begin(kNames), std::end(kNames),
+                                   [&](const RunByItself& one) { return ends_with_path(path, one.name); });
+  return known == std::end(kNames) ? std::optional<std::string_view>() : std::optional(known->why);
 }
 
 std::vector<std::string> Remarks::list() const {
   std::vector<std::string> all = privileges;
+  if (is_opened) all.emplace_back("everybody can write it");
   if (!runs.empty()) all.push_back("runs by itself: " + runs);
   return all;
 }
@@ -182,6 +265,7 @@ Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change
   if (is_plain_dir || !is_new) return remarks;
   std::optional<std::string_view> why = runs_by_itself(change.path);
   if (!why && !change.after->is_file() && brings_files(change.path)) why = "programs run what is in it";
+  if (!why && is_in_bare_repository(overlay.merged, change.path)) why = "git takes the directory for a repository";
   bool is_package = change.path.ends_with("/package.json") && change.after->is_file();
   if (why && (!is_package || are_scripts_changed(overlay, change))) remarks.runs = *why;
   return remarks;

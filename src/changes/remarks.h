@@ -19,6 +19,7 @@ std::optional<std::string_view> runs_by_itself(std::string_view path);
 struct Remarks {
   std::vector<std::string> privileges;  // "set-user-id", "block device 8:0", "security.capability"
   std::string runs;                     // why it runs by itself; "" if it does not
+  bool is_opened = false;               // its mode now lets everybody write it
   bool is_in_git = false;               // at or in a .git directory: `apply --as-branch` leaves it out
 
   std::vector<std::string> list() const;

@@ -13,14 +13,20 @@ constexpr std::string_view kHiddenInHome[]{
     ".ssh", ".gnupg", ".pki", ".putty", ".step", ".age", ".config/age", ".config/sops", ".netrc", ".netrc.gpg",
     ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
     ".config/glab-cli", ".config/tea", ".vault-token", ".vault_pass", ".vault_pass.txt", ".smbcredentials", ".davfs2",
-    ".Xauthority", ".ICEauthority",
+    ".Xauthority", ".ICEauthority", "_netrc", ".emacs.d/.authinfo", ".emacs.d/.authinfo.gpg", ".config/emacs/.authinfo",
+    ".config/emacs/.authinfo.gpg", ".emacs.d/url/cookies", ".config/fish/fish_variables", ".config/mise/age.txt",
+    ".subversion/auth", ".ollama", ".android/adbkey", ".config/llm", ".config/io.datasette.llm",
     // Package managers.
     ".npmrc", ".yarnrc.yml", ".config/pnpm/rc", ".pypirc", ".pip", ".config/pip", ".local/share/uv/credentials",
     ".config/pypoetry/auth.toml", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
     ".local/share/gem/credentials", ".bundle/config", ".m2/settings.xml", ".m2/settings-security.xml",
     ".gradle/gradle.properties", ".sbt/1.0/credentials", ".sbt/credentials", ".ivy2/.credentials",
     ".composer/auth.json", ".config/composer/auth.json", ".nuget/NuGet", ".config/NuGet", ".cabal/config",
-    ".hex/hex.config", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".kaggle",
+    ".hex/hex.config", ".gradle/develocity", ".gradle/enterprise", ".gradle/gradle.encrypted.properties",
+    ".m2/.develocity", ".m2/.gradle-enterprise", ".pub-cache/credentials.json", ".config/dart", ".sbt/.credentials",
+    ".sbt/1.0/credentials.sbt", ".sbt/1.0/sonatype.sbt", ".sbt/gpg", ".julia/servers", ".stack/upload",
+    ".conda/aau_token", ".lein/credentials.clj", ".luarocks/upload_config.lua", ".config/helm", ".config/configstore",
+    ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".kaggle",
     // Databases.
     ".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".mongorc.js", ".mongodb", ".snowflake", ".snowsql",
     ".databrickscfg",
@@ -55,14 +61,25 @@ constexpr std::string_view kHiddenInHome[]{
     ".ksh_history", ".local/share/fish/fish_history", ".config/nushell/history.txt", ".xonsh_history",
     ".python_history", ".ipython", ".node_repl_history", ".irb_history", ".php_history", ".psql_history",
     ".mysql_history", ".mariadb_history", ".sqlite_history", ".rediscli_history", ".dbshell", ".mongodb_history",
-    ".lesshst", ".viminfo", ".local/share/nvim/shada", ".local/state/nvim", ".wget-hsts",
+    ".lesshst", ".viminfo", ".local/share/nvim/shada", ".local/state/nvim", ".wget-hsts", ".local/share/atuin",
+    ".local/share/zsh", ".local/state/zsh", ".local/state/bash", ".config/zsh/history", ".zsh/history",
+    ".zsh/zsh_history", ".julia/logs", ".deno/deno_history.txt", ".emacs.d/history", ".emacs.d/savehist",
+    ".emacs.d/eshell", ".config/emacs/history", ".config/emacs/eshell", ".vim/undo", ".vim/viminfo",
+    ".config/nvim/undo", ".tmux/resurrect", ".config/tmux/resurrect",
     // Mail and transcripts of agents.
     ".agent-relay", ".claude/projects", ".claude/history.jsonl", ".claude/todos", ".claude/file-history",
     ".claude/shell-snapshots", ".claude/paste-cache", ".claude/debug", ".claude/session-env", ".codex/sessions",
     ".codex/archived_sessions", ".codex/history.jsonl", ".codex/log", ".gemini/tmp", ".gemini/history", ".qwen/tmp",
     ".local/share/opencode/storage", ".local/share/opencode/log", ".local/share/amp/threads", ".copilot/logs",
-    ".copilot/history-session-state", ".cursor/chats", ".cursor/projects", ".aider.chat.history.md",
-    ".aider.input.history"};
+    ".local/share/opencode/opencode.db", ".local/share/opencode/project", ".local/share/opencode/snapshot",
+    ".local/share/opencode/mcp-auth.json", ".local/share/crush/crush.db", ".local/share/amp/history.jsonl",
+    ".local/share/goose", ".config/goose/history.txt", ".copilot/session-state", ".copilot/command-history-state.json",
+    ".copilot/mcp-oauth-config", ".factory/sessions", ".factory/logs", ".factory/history.json", ".qwen/projects",
+    ".qwen/history", ".cursor/prompt_history.json", ".config/cursor/chats", ".codex/state.db", ".codex/sqlite",
+    ".codex/shell_snapshots", ".codex/memories", ".codex/.credentials.json", ".gemini/mcp-oauth-tokens.json",
+    ".claude/sessions", ".claude/transcripts", ".claude/plans", ".claude/tasks", ".claude/backups", ".claude/uploads",
+    ".claude/image-cache", ".claude/ide", ".continuum", ".copilot/history-session-state", ".cursor/chats",
+    ".cursor/projects", ".aider.chat.history.md", ".aider.input.history"};
 
 constexpr std::string_view kShownInHome[]{
     // Languages and their tools.
@@ -119,6 +136,15 @@ constexpr std::string_view kHiddenInSystem[]{"/etc/shadow",
                                              "/etc/wireguard",
                                              "/etc/NetworkManager/system-connections"};
 
+// Credentials and histories wherever they are: tools keep their own copies of such files in their folders.
+constexpr std::array<std::string_view, 14> kSecretNames{".npmrc",        ".pypirc",
+                                                        ".netrc",        ".authinfo",
+                                                        ".authinfo.gpg", ".git-credentials",
+                                                        ".bash_history", ".zsh_history",
+                                                        ".zhistory",     ".histfile",
+                                                        "fish_history",  ".viminfo",
+                                                        ".pgpass",       "access-keys.properties"};
+
 // "sed" and six random characters.
 bool is_of_sed(std::string_view name) {
   return name.size() == 9 && name.starts_with("sed") &&
@@ -136,6 +162,7 @@ bool is_secret_name(std::string_view name) {
   constexpr std::array<std::string_view, 5> kExamples{".env.example", ".env.sample", ".env.template", ".env.dist",
                                                       ".env.defaults"};
   if (is_of_sed(name)) return true;
+  if (std::find(kSecretNames.begin(), kSecretNames.end(), name) != kSecretNames.end()) return true;
   if (std::find(kExamples.begin(), kExamples.end(), name) != kExamples.end()) return false;
   std::size_t at = name.find(".env");
   if (at == name.npos) return false;

@@ -1,7 +1,10 @@
 #include "sandbox/home_view.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/path.h"
 #include "os/host_files.h"
@@ -25,6 +28,9 @@ std::optional<Names> list_home_dir(const std::string& path) {
   return names;
 }
 
+// What editors and people call a copy of a file that they are about to change, and log rotation an old one.
+constexpr std::array<std::string_view, 8> kCopySuffixes{"~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".1"};
+
 class HomeViewBuilder {
  public:
   explicit HomeViewBuilder(const HomeViewOptions& options) : options_(options) {}
@@ -36,7 +42,9 @@ class HomeViewBuilder {
       for (std::string_view name : home_tools()) show_with_links(std::string(name));
     }
     for (std::string_view name : home_secrets()) {
-      if (!is_opened(std::string(name))) add(std::string(name), Action::kHide);
+      if (is_opened(std::string(name))) continue;
+      add(std::string(name), Action::kHide);
+      for (std::string_view suffix : kCopySuffixes) add(fmt::format("{}{}", name, suffix), Action::kHide);
     }
     for (const std::string& path : options_.hidden) add(in_home(path), Action::kHide);
     for (const std::string& path : options_.opened) add(in_home(path), Action::kShow);

@@ -29,7 +29,7 @@ using Place = Plan::Place;
 constexpr std::uint64_t kPlain = mounts::kNoSuid | mounts::kNoDev;
 constexpr std::array<const char*, 6> kDevices{"null", "zero", "full", "random", "urandom", "tty"};
 constexpr const char* kNothing = "/dev/.hidden";  // mounted over hidden files
-constexpr std::string_view kWatchesMax = "48";
+constexpr std::string_view kInstancesMax = "48";
 constexpr std::size_t kFuseReadBytes = std::size_t{1} << 20;
 
 // Entries of the machine, not of a process; each reveals or changes something that processes inside must not touch.
@@ -63,11 +63,20 @@ Result<std::vector<std::string>> machine_entries_of_proc() {
   return found;
 }
 
-// A user has 128 inotify instances, usually; the rest is for other runs and for programs outside. The limit is that of
-// our user namespace.
+// A limit of our user namespace.
+void set_limit(const char* file, std::string_view limit) {
+  Fd out(::open(file, O_WRONLY | O_CLOEXEC));
+  if (out.is_open()) write_all(out.get(), as_bytes(limit)).ignore("then the user's own limit applies");
+}
+
+// A user has 128 inotify instances, usually, and a number of watches; the rest is for other runs and for programs
+// outside.
 void limit_watches() {
-  Fd limit(::open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC));
-  if (limit.is_open()) write_all(limit.get(), as_bytes(kWatchesMax)).ignore("then the user's own limit applies");
+  set_limit("/proc/sys/user/max_inotify_instances", kInstancesMax);
+  std::uint64_t watches = 0;
+  Result<std::string> text = read_host_file("/proc/sys/fs/inotify/max_user_watches", 64);
+  if (text.ok()) watches = parse_number<std::uint64_t>(trimmed(*text, kWhitespace)).value_or(0);
+  if (watches > 0) set_limit("/proc/sys/user/max_inotify_watches", std::to_string(watches - watches / 4));
 }
 
 }  // namespace
@@ -95,7 +104,11 @@ Status Interior::prepare() {
   Result<DirWatch> watch = DirWatch::open();  // without it, changes are not followed
   if (watch.ok()) watch_ = std::move(watch).take_value();
   for (const Place& place : plan_.places) {
-    if (!plan_.is_served(place.path)) WARREN_TRY(add_place(place));
+    if (plan_.is_served(place.path)) continue;
+    Status added = add_place(place);
+    bool is_gone = !added.ok() && (place.kind == Kind::kHidden || place.kind == Kind::kListed) &&
+                   !WARREN_TRY(find_host_link(place.path));
+    if (!is_gone) WARREN_TRY(std::move(added));  // otherwise the host has removed it meanwhile: nothing is left to hide
   }
   return Ok{};
 }

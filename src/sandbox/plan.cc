@@ -212,25 +212,36 @@ class Planner {
     }
   }
 
-  // The home in the user database, where $HOME is another one; for root, the homes of everybody.
+  // The home in the user database, where $HOME is another one; for root, the homes of everybody. Also where mounts show
+  // them, or something in them.
   void hide_other_homes() {
-    std::vector<std::string> others;
+    std::vector<std::string> others = options_.homes_of_others;
     bool hides_own = plan_.home && plan_.home->view == HomeView::kTools;
-    if (hides_own) {
-      others.assign(options_.homes.begin() + 1, options_.homes.end());
-      for (Aliases::Alias& alias : aliases_.of(plan_.home->path)) others.push_back(std::move(alias.path));
-    }
+    if (hides_own) others.insert(others.end(), options_.homes.begin() + 1, options_.homes.end());
     if (options_.is_root) others.insert(others.end(), {std::string(kHomes), "/root"});
+    if (hides_own) hide_aliases_of(plan_.home->path);
     for (const std::string& path : others) {
       std::optional<Found> found = find_place(path);
       bool is_other = found && found->is_directory && found->path != "/" && !is_within(found->path, plan_.base) &&
                       !(plan_.home && is_within(found->path, plan_.home->path));
-      if (!is_other || is_opened(found->path) || is_needed(found->path)) continue;
-      add(*std::move(found), Kind::kHidden);
+      if (!is_other || is_needed(found->path)) continue;
+      hide_aliases_of(found->path);
+      if (!is_opened(found->path)) add(*std::move(found), Kind::kHidden);
     }
     if (find(std::string(kHomes)) == nullptr) return;
     std::optional<Found> homebrew = find_place(std::string(kHomebrew));
     if (homebrew && homebrew->path == kHomebrew) add(*std::move(homebrew), Kind::kReadable);
+  }
+
+  // Unlike a link, a mount in a system directory hides nothing of the system if it is covered.
+  void hide_aliases_of(const std::string& home) {
+    for (Aliases::Alias& alias : aliases_.of(home)) {
+      bool is_served = is_within(alias.path, plan_.base) || (plan_.home && is_within(alias.path, plan_.home->path));
+      bool is_around = std::any_of(kNeverHidden.begin(), kNeverHidden.end(),
+                                   [&](std::string_view needed) { return is_within(std::string(needed), alias.path); });
+      if (is_served || is_around || is_opened(alias.path)) continue;
+      add({std::move(alias.path), alias.is_directory}, Kind::kHidden);
+    }
   }
 
   // Whether the user asked to see it.

@@ -28,10 +28,11 @@ struct PlanOptions {
   std::vector<std::string> hide;
   DefaultAllows default_allows = DefaultAllows::kSignIns;
   HomeView home_view = HomeView::kTools;
-  std::vector<std::string> homes;    // directories that hold a user's secrets; the first one is $HOME
-  std::vector<std::string> guarded;  // always hidden: directories of agent files
+  std::vector<std::string> homes;            // directories that hold a user's secrets; the first one is $HOME
+  std::vector<std::string> homes_of_others;  // hidden
+  std::vector<std::string> guarded;          // always hidden: directories of agent files
   bool has_network = true;
-  bool is_root = false;  // hides other users' homes, and what only root can read
+  bool is_root = false;  // hides /home, /root, and what only root can read
 };
 
 struct Plan {

@@ -150,7 +150,16 @@ Status limit_namespace(std::uint64_t processes) {
   return write_setting("/proc/sys/kernel/pid_max", std::to_string(std::min(processes + kReservedPids, kPidMax)));
 }
 
+// Timers and queued signals count for the user, whoever has them; a quarter stays for programs outside.
+Status leave_some_timers() {
+  rlimit now{};
+  if (::getrlimit(RLIMIT_SIGPENDING, &now) != 0 || now.rlim_cur == RLIM_INFINITY) return Ok{};
+  rlim_t kept = now.rlim_cur - now.rlim_cur / 4;
+  return set_rlimit(RLIMIT_SIGPENDING, kept, kept, "timers and queued signals");
+}
+
 Status limit_process(const LimitsInForce& in_force) {
+  WARREN_TRY(leave_some_timers());
   const RunLimits& limits = in_force.limits;
   if (limits.memory_bytes && in_force.cgroup.empty()) {
     // Not RLIMIT_AS: many programs reserve addresses that they never use.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace warren {
@@ -21,7 +22,9 @@ TerminalState TerminalState::capture() {
   for (int stream : {0, 1, 2}) {
     struct stat info {};
     bool is_terminal = ::isatty(stream) == 1 && ::fstat(stream, &info) == 0;
-    if (is_terminal) state.nodes_[static_cast<std::size_t>(stream)] = info;
+    if (!is_terminal) continue;
+    state.nodes_[static_cast<std::size_t>(stream)] = info;
+    state.flags_[static_cast<std::size_t>(stream)] = ::fcntl(stream, F_GETFL);
   }
   Fd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
   bool is_ours = terminal.is_open() && ::isatty(1) == 1 && ::tcgetpgrp(terminal.get()) == ::getpgrp();
@@ -39,6 +42,9 @@ void TerminalState::restore() const {
     // If it fails, only root can repair it, and root caused it.
     if (!is_same_owner) static_cast<void>(::fchown(stream, before->st_uid, before->st_gid) == 0);
     if (!is_same_mode) static_cast<void>(::fchmod(stream, before->st_mode & 07777U) == 0);
+    int flags = flags_[static_cast<std::size_t>(stream)];
+    if (flags >= 0 && ::fcntl(stream, F_GETFL) != flags) ::fcntl(stream, F_SETFL, flags);
+    ::ioctl(stream, TIOCNXCL);  // otherwise nobody could open it again
   }
   termios now{};
   bool is_changed = terminal_.is_open() && ::tcgetpgrp(terminal_.get()) == ::getpgrp() &&

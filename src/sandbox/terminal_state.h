@@ -22,7 +22,8 @@ class TerminalState {
 
  private:
   std::array<std::optional<struct stat>, 3> nodes_;
-  Fd terminal_;  // closed if the settings are not ours
+  std::array<int, 3> flags_{-1, -1, -1};  // of the open files, which are shared with whoever started us
+  Fd terminal_;                           // closed if the settings are not ours
   termios settings_{};
 };
 

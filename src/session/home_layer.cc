@@ -132,7 +132,7 @@ Result<std::unique_ptr<HomeLayer>> HomeLayer::open(const std::string& file, cons
   WARREN_TRY(make_host_dirs(std::string(directory_of(file)), 0700));
   WARREN_TRY(layer->take_lock());
   WARREN_TRY(layer->open_agent().within("open the layer of the home"));
-  WARREN_TRY(layer->finish_last_run());
+  layer->note_sign_ins();
   WARREN_TRY(layer->make_mount_points());
   return layer;
 }
@@ -193,19 +193,32 @@ std::optional<Attributes> HomeLayer::find_own(const std::string& name) {
   return own.ok() && own->is_file() ? std::optional(*own) : std::nullopt;
 }
 
-void HomeLayer::write_sign_ins() {
+// What an earlier run left in the layer is not this run's: it may have been one that must not write through.
+void HomeLayer::note_sign_ins() {
+  for (const std::string& name : plan_.home->sign_ins) {
+    if (std::optional<Attributes> own = find_own(name)) written_[name] = *own;
+  }
+}
+
+void HomeLayer::write_sign_ins(WhenToWrite when) {
   for (const std::string& name : plan_.home->sign_ins) {
     std::optional<Attributes> own = find_own(name);
     if (!own) continue;
     auto before = written_.find(name);
     if (before != written_.end() && is_same_version(before->second, *own)) continue;
+    auto last = seen_.find(name);
+    bool rests = last != seen_.end() && is_same_version(last->second, *own);
+    seen_[name] = *own;
+    if (!rests && when == WhenToWrite::kAtRest) continue;
     written_[name] = *own;
-    write_sign_in(name).ignore("the sign-in stays in the layer, and the next run tries again");
+    write_sign_in(name, own->size).ignore("the sign-in stays in the layer");
   }
 }
 
-Status HomeLayer::write_sign_in(const std::string& name) {
+// An empty or a half-written file is no sign-in.
+Status HomeLayer::write_sign_in(const std::string& name, std::uint64_t size) {
   std::string content = WARREN_TRY(read_file(fs(), "/" + name, {.size_bytes_max = kSignInBytes}));
+  if (content.empty() || content.size() != size) return Error(Code::kBusy, "it is being written");
   std::string path = join_path(plan_.home->path, name);
   std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
   if (there) path = WARREN_TRY(canonical_host_path(path));
@@ -242,27 +255,8 @@ Status HomeLayer::drop_sign_ins() {
   return Ok{};
 }
 
-// Sign-ins in the layer of which no run took care: the last one was killed. The newer file counts.
-Status HomeLayer::finish_last_run() {
-  bool has_any = std::any_of(plan_.home->sign_ins.begin(), plan_.home->sign_ins.end(),
-                             [&](const std::string& name) { return find_own(name).has_value(); });
-  if (!has_any || !is_only_user()) return Ok{};
-  for (const std::string& name : plan_.home->sign_ins) {
-    std::optional<Attributes> own = find_own(name);
-    if (!own) continue;
-    std::optional<struct stat> there = WARREN_TRY(find_host_file(join_path(plan_.home->path, name)));
-    bool is_newer =
-        !there || Timestamp{there->st_mtim.tv_sec, static_cast<std::int32_t>(there->st_mtim.tv_nsec)} < own->mtime;
-    if (is_newer) WARREN_TRY(write_sign_in(name));
-  }
-  WARREN_TRY(drop_sign_ins());
-  agent_.reset();
-  WARREN_TRY(lock_layer(lock_, LOCK_SH));
-  return open_agent();
-}
-
 void HomeLayer::close() {
-  write_sign_ins();
+  write_sign_ins(WhenToWrite::kNow);
   if (is_only_user()) drop_sign_ins().ignore("the next run tries again");
   agent_.reset();
   lock_ = Fd();

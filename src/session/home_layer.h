@@ -35,8 +35,10 @@ class HomeLayer {
 
   FileSystem& fs() { return agent_->fs(); }
 
-  // Copies sign-in files that were changed in the layer to the home itself. Cheap if nothing changed.
-  void write_sign_ins();
+  // Copies sign-in files that this run changed in the layer to the home itself; at rest: those that are as they were at
+  // the last call. Cheap if nothing changed.
+  enum class WhenToWrite { kAtRest, kNow };
+  void write_sign_ins(WhenToWrite when);
 
   // Call when nothing uses fs() any more. Writes the last sign-ins, and drops them from the layer, so that the home's
   // own files show again.
@@ -51,9 +53,9 @@ class HomeLayer {
   bool is_only_user();
   std::optional<Attributes> find_own(const std::string& name);
   bool is_removed(const std::string& name);
-  Status write_sign_in(const std::string& name);
+  Status write_sign_in(const std::string& name, std::uint64_t size);
+  void note_sign_ins();
   Status drop_sign_ins();
-  Status finish_last_run();
 
   std::string file_;
   const Plan& plan_;
@@ -62,6 +64,7 @@ class HomeLayer {
   Fd lock_;  // shared among the runs that use the layer
   std::unique_ptr<Agent> agent_;
   std::map<std::string, Attributes> written_;  // sign-in files, as they were in the layer when they were written
+  std::map<std::string, Attributes> seen_;     // as they were at the last look
 };
 
 }  // namespace warren

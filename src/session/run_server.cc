@@ -197,7 +197,7 @@ class RunServer {
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
       if (home_ && has_had_commands) {
-        home_->write_sign_ins();
+        home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         if (ready == 0) continue;
       }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;

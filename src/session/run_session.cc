@@ -69,6 +69,19 @@ std::vector<std::string> homes_of_user(const std::string& home) {
   return homes;
 }
 
+// Of people; the homes of system users are parts of the system.
+std::vector<std::string> homes_of_others() {
+  constexpr uid_t kFirstPerson = 1000;
+  std::vector<std::string> homes;
+  ::setpwent();
+  while (const passwd* user = ::getpwent()) {
+    bool is_other = user->pw_uid >= kFirstPerson && user->pw_uid != ::geteuid() && user->pw_dir != nullptr;
+    if (is_other && *user->pw_dir == '/' && std::string_view(user->pw_dir) != "/") homes.emplace_back(user->pw_dir);
+  }
+  ::endpwent();
+  return homes;
+}
+
 std::vector<std::string> own_environment() {
   std::vector<std::string> all;
   for (char** each = environ; *each != nullptr; ++each) all.emplace_back(*each);
@@ -194,6 +207,7 @@ class Run {
                       .default_allows = options_.default_allows,
                       .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
+                      .homes_of_others = ::geteuid() == 0 ? homes_of_others() : std::vector<std::string>(),
                       .guarded = {agents, session_->path()},
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};

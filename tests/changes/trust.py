@@ -304,9 +304,19 @@ class Programs(Case):
             os.symlink("evil", p + "/.vscode")
             os.rename(p + "/mine", p + "/.husky")
             os.rename(p + "/a", p + "/.git/hooks/pre-push")
+            for name in ("bare/HEAD", "bare/objects/x", "bare/config", "bare/hooks/x", ".githooks/post-merge", "config", "x.pth",
+                         ".claude/hooks/x"):
+                overlaid.write(p + "/" + name, "x\n")
         self.w.change(change)
         marked = {line.split("  [")[0].split()[-1] for line in self.w.lines() if "[runs by itself: " in line}
-        self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push"})
+        self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push", "/bare/config",
+                                  "/bare/hooks/x", "/.githooks/post-merge", "/x.pth", "/.claude/hooks/x"})
+
+    def test_what_everybody_can_write_is_marked(self):
+        self.fill(a="1\n", b="1\n")
+        self.w.change(lambda p: (os.chmod(p + "/a", 0o666), os.chmod(p + "/b", 0o600)))
+        marked = [line.split()[2] for line in self.w.lines() if "[everybody can write it]" in line]
+        self.assertEqual(marked, ["/a"])
 
     def test_all_in_a_dialog_does_not_mean_programs(self):
         self.fill(a="1\n", b="1\n", z="1\n")

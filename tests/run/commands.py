@@ -316,7 +316,13 @@ class Commands:
         self.ok("--", "sh", "-c", "rm ~/.claude/.credentials.json")
         self.assertEqual(sign_in.read_text(), "newer\n", "a sign-out stays inside")
         self.assertEqual(self.ok("--", "sh", "-c", "cat ~/.claude/.credentials.json"), "newer\n")
-        self.ok("--no-default-allows", "--", "sh", "-c", "echo no > ~/.claude/.credentials.json")
+        for walls in (["--no-default-allows"], ["--hide", home / ".claude"]):
+            self.ok(*walls, "--", "sh", "-c", "mkdir -p ~/.claude; echo no > ~/.claude/.credentials.json; sleep 1.5")
+            self.assertEqual(sign_in.read_text(), "newer\n")
+            self.ok("--", "sleep", "2.5")
+            self.assertEqual(sign_in.read_text(), "newer\n", "a later run has written what an earlier one must not")
+        self.ok("--", "sh", "-c", "head -c 2000000 /dev/zero > ~/.claude/.credentials.json; sleep 2.5; "
+                ": > ~/.claude/.credentials.json")
         self.assertEqual(sign_in.read_text(), "newer\n")
 
     def test_a_sign_in_is_written_while_the_run_goes_on(self):
@@ -336,12 +342,15 @@ class Commands:
         self.assertEqual(warren("home", "diff").stdout, "M f /.inputrc\nM f /.pgpass\nA f /made\nA f /other\n")
         self.assertIn("+[b]", warren("home", "diff", "-p", "/.inputrc").stdout)
         self.assertIn("changes: 2 added, 2 modified", warren("home", "show").stdout)
-        done = warren("home", "apply", "/")
+        done = warren("home", "apply", "/made")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing was written: 1 change in your home directory", done.stderr)
+        done = warren("home", "apply", "/", "--yes")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/.pgpass' is or contains something that is hidden from runs", done.stderr)
         self.assertEqual((home / ".pgpass").read_text(), "secret\n")
         self.assertEqual(warren("home", "apply").returncode, 2, "what to apply must be named")
-        done = warren("home", "apply", "/.inputrc", "/made")
+        done = warren("home", "apply", "/.inputrc", "/made", "--yes")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(((home / ".inputrc").read_text(), (home / "made").read_text()), ("[b]\n", "x\n"))
         self.assertEqual(warren("home", "diff").stdout, "M f /.pgpass\nA f /other\n")
@@ -349,7 +358,7 @@ class Commands:
         self.put(".config/git/ignore", "x\n")
         for words in ("rm -rf ~/.config", "mv ~/.config ~/moved"):
             self.ok("--home-layer", "project", "--", "sh", "-c", words)
-            done = warren("home", "apply", "/", "--project", self.world.base)
+            done = warren("home", "apply", "/", "--yes", "--project", self.world.base)
             self.assertEqual(done.returncode, 1)
             self.assertIn("hidden from runs", done.stderr)
             self.assertEqual((home / ".config/app/token").read_text(), "secret\n")

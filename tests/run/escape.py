@@ -420,20 +420,24 @@ class Escape:
 
     def test_secrets_are_hidden_under_every_name_that_mounts_give_them(self):
         home, root = self.world.home, self.world.root
-        for name in ("other home", "keys", "over", "key", "netrc"):
-            (root / name).touch() if name in ("key", "netrc") else (root / name).mkdir()
+        self.put(home / "notes", "secret\n")
+        for name in ("other home", "keys", "over", "key", "netrc", "note"):
+            (root / name).touch() if name in ("key", "netrc", "note") else (root / name).mkdir()
         self.world.mounts = [
             ["--bind", home, root / "other home"],  # the directory around, with a blank in its name
             ["--bind", home / ".ssh", root / "keys"],
             ["--bind", home / ".aws" / "secret", root / "key"],  # something below a hidden directory
             ["--bind", home / ".netrc", root / "netrc"],
             ["--bind", home, self.world.base / "dir"],  # inside the base
+            ["--bind", home, "/usr/local/games"],  # in a directory of the system
+            ["--bind", home / "notes", root / "note"],  # not a known secret, but not shown either
             ["--bind", home / ".ssh", root / "over"],  # something else is mounted over it
             ["--bind", self.world.canary, root / "over"]]
         self.shell("true")  # makes .agentfs
         others = [root / "other home", self.world.base / "dir", home]
         secrets = [f"{other}/{name}" for other in others for name in (".ssh/secret", ".aws/secret", ".netrc")]
-        secrets += [root / "keys" / "secret", root / "key", root / "netrc"]
+        secrets += [root / "keys" / "secret", root / "key", root / "netrc", root / "note", root / "other home" / "notes"]
+        secrets += [f"/usr/local/games/{name}" for name in (".ssh/secret", ".netrc", "notes")]
         for path in secrets:
             done = self.shell(f"cat '{path}'")
             self.assertEqual(done.stdout, "", path)
@@ -722,11 +726,13 @@ class Escape:
         script = ("import ctypes, fcntl, os, sys; libc = ctypes.CDLL(None); n = 0\n"
                   "while n < 120 and libc.inotify_init1(0) >= 0: n += 1\n"
                   "print(n < 100)\n"
+                  "limit = int(open('/proc/sys/fs/inotify/max_user_watches').read())\n"
+                  "print(int(open('/proc/sys/user/max_inotify_watches').read()) < limit)\n"
                   f"f = os.open({str(self.world.canary / 'file')!r}, os.O_RDONLY)\n"
                   "try: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK); print('lease')\n"
                   "except PermissionError: print('refused')\n")
         done = self.world.run("--session", "s", "--", sandboxed.PYTHON, "-c", script)
-        self.assertEqual(done.stdout, "True\nrefused\n", done.stderr)
+        self.assertEqual(done.stdout, "True\nTrue\nrefused\n", done.stderr)
 
     def test_secrets_stay_hidden_when_the_home_is_the_base_and_is_rearranged(self):
         nested = self.world.home / ".config" / "gh"
@@ -901,10 +907,16 @@ class AsRoot(Escape, unittest.TestCase):
         (root / "homes/linuxbrew/bin/tool").write_text("tool\n")
         (root / "roots/private").write_text("secret\n")
         (root / "etc/shadow").write_text("root:secret\n")
+        (root / "srv").mkdir()
+        (root / "srv/private").write_text("secret\n")
+        people = pathlib.Path("/etc/passwd").read_text() + f"bob:x:54321:54321::{root}/srv:/bin/sh\n"
+        (root / "etc/passwd").write_text(people)
         self.world.mounts = [["--bind", root / "homes", "/home"], ["--bind", root / "roots", "/root"],
-                             ["--bind", root / "etc/shadow", "/etc/shadow"]]
+                             ["--bind", root / "etc/shadow", "/etc/shadow"],
+                             ["--bind", root / "etc/passwd", "/etc/passwd"], ["--bind", root / "homes", "/usr/local/games"]]
         for view in ("tools", "all"):
             done = self.world.run("--session", "s", "--home", view, "--", "sh", "-c",
+                                  f"cat {root}/srv/private /usr/local/games/alice/private;"
                                   "cat /home/alice/private /root/private /etc/shadow /etc/gshadow /etc/shadow- "
                                   "/var/backups/shadow.bak; ls -A /home /root; cat /home/linuxbrew/bin/tool; "
                                   "test -s /etc/passwd && echo passwd")

@@ -238,6 +238,19 @@ class Terminal(unittest.TestCase):
             self.prompt(screen)
             self.assertEqual(os.stat(node).st_mode, mode, text)
 
+    def test_the_terminal_can_be_read_and_opened_afterwards(self):
+        script = self.world.root / "spoil.py"
+        script.write_text("import fcntl, os, termios\n"
+                          "fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_NONBLOCK | os.O_ASYNC)\n"
+                          "fcntl.ioctl(0, termios.TIOCEXCL)\n")
+        screen = self.outer_shell()
+        screen.type(" ".join(self.world.words("run", "--session", "t", "--keep", "--", sandboxed.PYTHON, str(script))) + "\n")
+        self.prompt(screen)
+        screen.type("(read line; echo got $line; echo opened > /dev/tty)\n")
+        screen.type("typed\n")
+        screen.expect("got typed")
+        screen.expect("\nopened")
+
     def test_the_start_says_what_is_hidden_of_the_home(self):
         screen = self.screen(*self.world.words("run", "--", "true"))
         screen.expect("new session .*, base .*\n")

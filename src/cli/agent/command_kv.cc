@@ -31,7 +31,7 @@ Result<Exit> run_kv_get(Context& context, const Arguments& args) {
     json["value"] = value_of(value);
     context.out.json(json);
   } else {
-    context.out.line(args.has("string") ? unwrapped(value) : value);
+    context.out.text((args.has("string") ? unwrapped(value) : value) + "\n");
   }
   return Exit::kOk;
 }

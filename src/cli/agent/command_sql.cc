@@ -90,7 +90,7 @@ struct Printer {
   Status begin(const std::vector<std::string>& names) {
     columns = names;
     if (names.empty()) return Ok{};
-    if (format == "csv") context.out.write(csv_line(names));
+    if (format == "csv") context.out.text(csv_line(names));
     if (format == "table") table.add(names);
     return Ok{};
   }
@@ -105,7 +105,7 @@ struct Printer {
     std::vector<std::string> cells;
     for (const QueryValue& value : row) cells.push_back(text_of(value));
     if (format == "csv") {
-      context.out.write(csv_line(cells));
+      context.out.text(csv_line(cells));
     } else {
       for (std::string& cell : cells) cell = context.out.name(cell);
       table.add(cells);

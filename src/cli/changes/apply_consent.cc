@@ -12,6 +12,31 @@
 #include "os/terminal.h"
 
 namespace warren::cli {
+namespace {
+
+bool is_home(const std::string& base) {
+  Result<std::string> home = home_directory();
+  if (!home.ok()) return false;
+  Result<std::string> canonical = canonical_host_path(*home);
+  return canonical.ok() && *canonical == base;
+}
+
+// No list of names could be complete there.
+Result<bool> agrees_to_home(Context& context, const AgentOverlay& overlay, std::size_t count) {
+  std::string what = fmt::format(
+      "{} in your home directory, where shells, package managers and agents run much of "
+      "what they find",
+      count == 1 ? "1 change" : fmt::format("{} changes", count));
+  if (!is_terminal(context.input)) {
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", what), "look at the diff; then add --yes");
+  }
+  context.err.print("{}: {}\n", context.err.name(overlay.base_path), what);
+  bool agrees = WARREN_TRY(ask_yes(context, "Apply them?"));
+  if (!agrees) context.err.line("nothing was written");
+  return agrees;
+}
+
+}  // namespace
 
 Result<bool> agrees_to_base(Context& context, const Arguments& args, const AgentOverlay& overlay) {
   std::optional<std::string> doubt = WARREN_TRY(find_doubt(overlay));
@@ -41,6 +66,7 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
 Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
                                 const std::vector<TreeChange>& changes) {
   if (args.has("yes")) return true;
+  if (is_home(overlay.base_path)) return agrees_to_home(context, overlay, changes.size());
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   std::size_t count = 0;
   bool is_in_git = false;

@@ -121,7 +121,7 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
                               const std::vector<TreeChange>& changes) {
   if (file == "-") {
     WARREN_TRY(write_patch(overlay, changes, [&](std::string_view text) {
-      context.out.write(text);
+      context.out.text(text);
       return context.out.status();
     }));
     return Exit::kOk;

@@ -58,7 +58,7 @@ Result<Exit> run_dead_show(Context& context, const Arguments& args) {
     set_bytes(json, "content", file.content);
     context.out.json(json);
   } else {
-    context.out.write(file.content);
+    context.out.text(file.content);
   }
   return Exit::kOk;
 }

@@ -243,7 +243,7 @@ Result<Exit> run_tail(Context& context, const Arguments& args) {
     std::string_view text = std::string_view(buffer).substr(0, got);
     if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
     skip_line = false;
-    context.out.write(text);
+    context.out.text(text);
     if (got > 0) continue;
     if (!waiting) return Exit::kOk;
     WARREN_TRY(context.out.finish());

@@ -136,8 +136,8 @@ class RunReport final : public RunObserver {
   void print_gaps(const RunFacts& facts, int abi) {
     if (abi < kNamedSocketsAbi) {
       err_.line(
-          "not enforced: named sockets that are created outside during the run can be connected to; those that "
-          "existed are covered (Linux 7.1)");
+          "not enforced: named sockets that appear during the run, or were bound by a relative path, can be connected "
+          "to; others are covered (Linux 7.1)");
     }
     if (abi < kAbstractSocketsAbi && facts.network == NetworkAccess::kAll) {
       err_.line("not enforced: abstract sockets outside can be connected to (Linux 6.12, or --no-network)");

@@ -51,6 +51,11 @@ void Output::write(std::string_view text) {
   else raw(text);
 }
 
+void Output::text(std::string_view text) {
+  if (is_guarded_) raw(printable_text(text));
+  else raw(text);
+}
+
 void Output::raw(std::string_view bytes) {
   if (!status_.ok()) return;
   buffer_ += bytes;

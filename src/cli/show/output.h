@@ -34,6 +34,7 @@ class Output {
   }
   void json(const Json& value);       // indented, with a line end
   void json_line(const Json& value);  // in one line
+  void text(std::string_view text);   // of somebody else: as write(), but colours do not pass either
   void raw(std::string_view bytes);   // the content of a file, or a screen that we draw
 
   // A name within a line: as it is, but printable on a terminal and in messages.

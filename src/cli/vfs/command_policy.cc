@@ -88,7 +88,7 @@ Result<Exit> run_policy_show(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   std::string content = WARREN_TRY(std::move(text));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 
@@ -97,7 +97,7 @@ Result<Exit> run_policy_history(Context& context, const Arguments& args) {
   Result<std::string> text = read_file(agent->fs(), kPolicyHistory);
   if (!text.ok() && text.error().code() == Code::kNotFound) return Exit::kOk;
   std::string content = WARREN_TRY(std::move(text));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 

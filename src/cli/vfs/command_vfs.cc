@@ -22,7 +22,7 @@ Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
-  context.out.write(content);
+  context.out.text(content);
   return Exit::kOk;
 }
 
