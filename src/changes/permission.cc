@@ -47,8 +47,8 @@ Result<std::optional<std::string>> find_doubt(const AgentOverlay& overlay) {
     return std::optional<std::string>("this agent file was not created here by `warren init` or `warren run`");
   }
   if (overlay.note->base != overlay.base_path) {
-    return std::optional(fmt::format("the agent file now names another base than {}, to which you agreed",
-                                     quote(overlay.note->base)));
+    return std::optional(
+        fmt::format("the agent file now names another base than {}, to which you agreed", quote(overlay.note->base)));
   }
   HostIdentity now = WARREN_TRY(identify_host_node(overlay.base_path));
   if (now.is_same(overlay.note->base_node)) return none;

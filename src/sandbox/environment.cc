@@ -273,8 +273,9 @@ Result<std::vector<AskedVariable>> parse_environment_file(std::string_view text,
     Result<AskedVariable> one = parse_variable(line);
     if (!one.ok()) {
       // Not the parser's message: it quotes the beginning of the line, and that may be a secret.
-      return Error(Code::kInvalid, fmt::format("{} line {} is not NAME=VALUE or NAME, or names a variable that the sandbox sets", quote(path),
-                               number));
+      return Error(Code::kInvalid,
+                   fmt::format("{} line {} is not NAME=VALUE or NAME, or names a variable that the sandbox sets",
+                               quote(path), number));
     }
     if (one->value) one->value = std::string(without_quotes(*one->value));
     all.push_back(*std::move(one));

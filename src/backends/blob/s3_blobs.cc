@@ -27,6 +27,7 @@ constexpr std::int64_t kLastSecond = 253'402'300'799;  // of the year 9999; late
 constexpr int kConditionRounds = 5;
 
 Timestamp timestamp_of_ms(std::int64_t ms) {
+  ms = std::max<std::int64_t>(ms, 0);  // from outside
   return {.seconds = ms / 1000, .nanoseconds = static_cast<std::int32_t>(ms % 1000 * 1'000'000)};
 }
 
