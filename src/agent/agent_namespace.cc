@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "agent/locate.h"
 #include "agent/running.h"
+#include "backends/open_backend.h"
 #include "base/path.h"
 #include "os/host_files.h"
 #include "os/host_stat.h"
@@ -32,7 +36,8 @@ std::string agent_id_of(std::string_view path) {
   return std::string(name);
 }
 
-Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, WorkingMemory where, Clock& clock) {
+Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, WorkingMemory where, Clock& clock,
+                                                             const std::vector<MountSpec>& mounts) {
   if (agent.overlay()) {
     return Error(Code::kUnsupported, "an agent with a base has no namespace",
                  "make an agent without a base for its memory: `warren init ID`");
@@ -40,12 +45,58 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, Worki
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
   made->agent_id_ = agent_id_of(agent.store().path());
   FileSystem* working = WARREN_TRY(made->open_working(agent.store().path(), where, clock).within("open /mem/working"));
+  WARREN_TRY(made->open_mounts(mounts, clock));
+  std::vector<NamespaceMount> mounted;
+  for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store->name()});
   made->namespace_ = WARREN_TRY(Namespace::open(agent.fs(), *working,
                                                 {.agent = made->agent_id_,
                                                  .is_read_only = agent.store().is_read_only(),
-                                                 .working_backend = made->memory_ ? "memory" : "runtime folder"},
+                                                 .working_backend = made->memory_ ? "memory" : "runtime folder",
+                                                 .mounts = std::move(mounted)},
                                                 clock));
   return made;
+}
+
+Status AgentNamespace::open_mounts(const std::vector<MountSpec>& mounts, Clock& clock) {
+  WARREN_TRY(check_no_duplicates(mounts));
+  auto variables = [](std::string_view name) -> std::optional<std::string> {
+    const char* value = std::getenv(std::string(name).c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  for (const MountSpec& mount : mounts) {
+    auto what = [&] { return "mount " + quote(mount.path); };
+    std::string address = WARREN_TRY(expand_address(mount.backend, variables).within(what));
+    BackendOptions options{.clock = clock, .directory = mount.directory};
+    if (!mount.password_env.empty()) {
+      options.password = variables(mount.password_env);
+      if (!options.password) {
+        return Error(Code::kInvalid, fmt::format("mount {}: the environment variable {} is not set", quote(mount.path),
+                                                 quote(mount.password_env)));
+      }
+    }
+    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, options).within(what));
+    auto fs = std::make_unique<BlobFs>(*store, clock, BlobFsOptions{.owner = {::geteuid(), ::getegid()}});
+    mounts_.push_back({.path = mount.path, .store = std::move(store), .fs = std::move(fs)});
+  }
+  return Ok{};
+}
+
+Status AgentNamespace::sync_mounts() {
+  Status all = Ok{};
+  for (BlobMount& mount : mounts_) {
+    Status one = mount.fs->sync(kRootInode).within([&] { return "store what was written to " + quote(mount.path); });
+    if (!one.ok() && all.ok()) all = std::move(one);
+  }
+  return all;
+}
+
+std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
+  std::vector<MountHealth> all;
+  for (BlobMount& mount : mounts_) {
+    Result<BlobPage> page = mount.store->list({.limit = 1});
+    all.push_back({mount.path, page.ok() ? Status(Ok{}) : Status(std::move(page).take_error())});
+  }
+  return all;
 }
 
 Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {

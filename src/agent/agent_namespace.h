@@ -4,12 +4,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/agent.h"
+#include "backends/blob/blob_store.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "fs/memory_fs.h"
 #include "store/store.h"
+#include "vfs/blob_fs.h"
+#include "vfs/mount_spec.h"
 #include "vfs/namespace.h"
 
 namespace warren {
@@ -23,17 +27,36 @@ enum class WorkingMemory { kProcess, kRuntimeFolder };
 class AgentNamespace {
  public:
   // kUnsupported for an agent with a base: its tree is a project's.
-  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, WorkingMemory where, Clock& clock);
+  // Backends are opened here, and need not answer yet.
+  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, WorkingMemory where, Clock& clock,
+                                                      const std::vector<MountSpec>& mounts = {});
 
   Namespace& operator*() { return *namespace_; }
   Namespace* operator->() { return namespace_.get(); }
   const std::string& agent_id() const { return agent_id_; }
 
+  // What was written to backends is stored, or why not.
+  Status sync_mounts();
+  // Whether each backend answers now.
+  struct MountHealth {
+    std::string path;
+    Status answers;
+  };
+  std::vector<MountHealth> check_mounts();
+
  private:
   AgentNamespace() = default;
   Result<FileSystem*> open_working(const std::string& agent_path, WorkingMemory where, Clock& clock);
 
+  struct BlobMount {
+    std::string path;
+    std::unique_ptr<BlobStore> store;
+    std::unique_ptr<BlobFs> fs;
+  };
+  Status open_mounts(const std::vector<MountSpec>& mounts, Clock& clock);
+
   std::string agent_id_;
+  std::vector<BlobMount> mounts_;
   std::unique_ptr<MemoryFs> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Namespace> namespace_;  // destroyed first

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/blob/exec_blobs.h"
 #include "backends/blob/memory_blobs.h"
 #include "backends/blob/postgres_blobs.h"
 #include "backends/blob/redis_blobs.h"
@@ -11,6 +12,7 @@
 #include "backends/blob/sqlite_blobs.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "clients/url.h"
 
 namespace warren {
 namespace {
@@ -30,7 +32,15 @@ StoreResult open_sqlite_blobs(const std::string& address, const BackendOptions& 
     return Error(Code::kInvalid, "\"sqlite:\" lacks the path of its file", "write it as sqlite:/home/me/notes.db");
   }
   if (path.find('\0') != std::string::npos) return Error(Code::kInvalid, "a path must not contain a NUL byte");
+  if (!path.starts_with('/') && !options.directory.empty()) path = fmt::format("{}/{}", options.directory, path);
   auto store = WARREN_TRY(SqliteBlobs::open(path, options.clock));
+  return StoreResult(std::move(store));
+}
+
+StoreResult open_exec_blobs(const std::string& address, const BackendOptions& options) {
+  auto store = WARREN_TRY(ExecBlobs::open(
+      {.command = address.substr(address.find(':') + 1), .directory = options.directory, .timeout = options.timeout},
+      options.clock));
   return StoreResult(std::move(store));
 }
 
@@ -62,6 +72,7 @@ struct BlobScheme {
 constexpr std::array kBlobSchemes = {
     BlobScheme{"memory", "memory:", open_memory_blobs},
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+    BlobScheme{"exec", "exec:COMMAND", open_exec_blobs},
     BlobScheme{"redis", "redis://HOST", open_redis_blobs},
     BlobScheme{"rediss", "rediss://HOST (with TLS)", open_redis_blobs},
     BlobScheme{"redis+sentinel", "redis+sentinel://HOST,HOST/NAME", open_redis_blobs},
@@ -82,6 +93,8 @@ std::string known_blob_schemes() {
   }
   return known;
 }
+
+std::string percent_encoded(std::string_view text) { return encode_percent(text); }
 
 bool is_service_address(std::string_view address) {
   std::size_t colon = address.find(':');

@@ -17,6 +17,7 @@ struct BackendOptions {
   Clock& clock;                               // outlives the store
   std::optional<std::string> password = {};   // in place of one in the address
   std::chrono::milliseconds timeout{10'000};  // of one call
+  std::string directory = {};                 // where relative paths and programs are found; empty: the current one
 };
 
 // A service need not answer yet: its first call says so. kInvalid for an address that cannot be one, with the known
@@ -25,6 +26,9 @@ Result<std::unique_ptr<BlobStore>> open_blob_store(const std::string& address, c
 
 // "memory:, sqlite:PATH, …", for help texts and messages.
 std::string known_blob_schemes();
+
+// For a value within an address: all but letters, digits and -._~ as %XX.
+std::string percent_encoded(std::string_view text);
 
 // Whether the address is a URL ("scheme://…"), which may contain a password.
 bool is_service_address(std::string_view address);

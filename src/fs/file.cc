@@ -39,7 +39,7 @@ Result<Attributes> find_or_create(FileSystem& fs, std::string_view path, const O
 File::File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options)
     : fs_(fs), inode_(inode), path_(path), access_(options.access), append_(options.append) {}
 
-File::~File() { close().ignore("close cannot fail"); }
+File::~File() { close().ignore("whoever wants to know closes it"); }
 
 Result<std::unique_ptr<File>> File::open(FileSystem& fs, std::string_view path, const OpenOptions& options) {
   bool may_change = options.create != Create::kNo || options.truncate == Truncate::kYes;
@@ -111,8 +111,9 @@ Result<Attributes> File::attributes() {
 Status File::close() {
   if (!is_open_) return Ok{};
   is_open_ = false;
+  Status stored = access_ == FileAccess::kRead ? Status(Ok{}) : fs_.flush(inode_).within(doing("close", path_));
   fs_.release(inode_);
-  return Ok{};
+  return stored;
 }
 
 }  // namespace warren

@@ -47,7 +47,7 @@ class File {
   Status truncate(std::uint64_t size);
   Status sync();
   Result<Attributes> attributes();
-  Status close();  // may be called again
+  Status close();  // may be called again; reports what FileSystem::flush does
 
  private:
   File(FileSystem& fs, Inode inode, std::string_view path, const OpenOptions& options);

@@ -113,8 +113,11 @@ class FileSystem {
   // Usually does nothing, because numbers are never reused.
   virtual void reserve_number(Inode node, std::uint64_t generation) = 0;
 
-  // After it returns, a crash loses nothing of this node; of the root: nothing of the whole filesystem. Closing a file
-  // promises nothing.
+  // A program closes the file. A filesystem that gathers writes stores them and reports a failure; most do nothing, and
+  // closing promises nothing.
+  virtual Status flush(Inode node) = 0;
+
+  // After it returns, a crash loses nothing of this node; of the root: nothing of the whole filesystem.
   virtual Status sync(Inode node) = 0;
 
   // Extended attributes.

@@ -70,6 +70,7 @@ class ForwardingFs : public FileSystem {
   }
   Result<Fd> open_backing(Inode node) override { return inner_.open_backing(node); }
   void reserve_number(Inode node, std::uint64_t generation) override { inner_.reserve_number(node, generation); }
+  Status flush(Inode node) override { return inner_.flush(node); }
   Status sync(Inode node) override { return inner_.sync(node); }
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override { return inner_.get_xattr(node, name); }

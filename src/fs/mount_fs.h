@@ -76,6 +76,7 @@ class MountFs final : public FileSystem {
                                    std::uint64_t length) override;
   Result<Fd> open_backing(Inode node) override;
   void reserve_number(Inode node, std::uint64_t generation) override;
+  Status flush(Inode node) override;
   Status sync(Inode node) override;  // of the root: everything mounted too
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;

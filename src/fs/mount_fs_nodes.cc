@@ -110,6 +110,11 @@ void MountFs::reserve_number(Inode node, std::uint64_t generation) {
   if (at.ok() && !at->stand_in) fs(*at).reserve_number(at->inode, generation);
 }
 
+Status MountFs::flush(Inode node) {
+  Node at = WARREN_TRY(inward(node));
+  return at.stand_in ? Status(Ok{}) : fs(at).flush(at.inode);
+}
+
 Status MountFs::sync(Inode node) {
   Node at = WARREN_TRY(inward(node));
   if (at.stand_in) return Ok{};

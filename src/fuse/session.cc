@@ -185,8 +185,9 @@ void Session::handle(Handler handler, const Request& request, Buffer& scratch) {
   if (!done.ok()) channel_.refuse(request, errno_of(done.error().code()));
 }
 
-// Everything else is answered with ENOSYS, after which the kernel does not ask again: opening and closing files needs
-// no requests (OPEN without passthrough, FLUSH), nor does CREATE, which as MKNOD saves a RELEASE.
+// Everything else is answered with ENOSYS, after which the kernel does not ask again: opening and closing files usually
+// needs no requests (OPEN without passthrough, FLUSH unless the filesystem gathers writes), nor does CREATE, which as
+// MKNOD saves a RELEASE.
 Session::Handler Session::handler_of(std::uint32_t opcode) {
   switch (opcode) {
     case FUSE_INIT: return &Session::init;
@@ -216,6 +217,7 @@ Session::Handler Session::handler_of(std::uint32_t opcode) {
     case FUSE_RELEASE: return &Session::release;
     case FUSE_READ: return &Session::read;
     case FUSE_WRITE: return &Session::write;
+    case FUSE_FLUSH: return &Session::flush;
     case FUSE_FSYNC: return &Session::sync;
     case FUSE_FSYNCDIR: return &Session::sync_dir;
     case FUSE_SYNCFS: return &Session::sync_all;

@@ -38,6 +38,9 @@ struct SessionOptions {
   bool has_mounts = false;
   // Large unmodified files of the base are read by the kernel itself, if it allows that.
   bool passthrough = false;
+  // Closing a file calls FileSystem::flush, so that close(2) reports what could not be stored. Costs a request for
+  // each.
+  bool flushes = false;
 };
 
 class Session final : private ChangeListener {
@@ -114,6 +117,7 @@ class Session final : private ChangeListener {
   Status read(const Request& request, Buffer& scratch);
   Status write(const Request& request, Buffer& scratch);
   Status append(const Request& request, std::uint64_t expected_offset, Bytes data);
+  Status flush(const Request& request, Buffer& scratch);
   Status sync(const Request& request, Buffer& scratch);
   Status sync_dir(const Request& request, Buffer& scratch);
   Status sync_all(const Request& request, Buffer& scratch);
@@ -149,8 +153,9 @@ class Session final : private ChangeListener {
   std::uint64_t entry_seconds_ = 0;
   std::uint64_t attribute_seconds_ = 0;
   KernelNodes kernel_nodes_;
-  std::uint64_t next_stream_ = 1;
-  std::unordered_map<std::uint64_t, std::unique_ptr<DirStream>> streams_;  // used only by the serving thread
+  std::mutex streams_mutex_;
+  std::uint64_t next_stream_ = 1;                                          // under streams_mutex_
+  std::unordered_map<std::uint64_t, std::shared_ptr<DirStream>> streams_;  // and by the requests that use them
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Workers> waiters_;  // for requests that wait for another process's transaction

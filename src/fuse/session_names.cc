@@ -97,16 +97,25 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
 Status Session::open_dir(const Request& request, Buffer&) {
   std::unique_ptr<DirStream> stream = WARREN_TRY(fs_.open_dir(request.inode()));
   fuse_open_out out{};
-  out.fh = next_stream_++;
-  out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;
-  streams_.emplace(out.fh, std::move(stream));
+  if (is_notified_) out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;  // else nobody would empty the cache
+  {
+    std::lock_guard lock(streams_mutex_);
+    out.fh = next_stream_++;
+    streams_.emplace(out.fh, std::move(stream));
+  }
   channel_.answer(request, bytes_of(out));
   return Ok{};
 }
 
 Status Session::release_dir(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_release_in>());
-  streams_.erase(in->fh);
+  std::shared_ptr<DirStream> closed;  // outside the lock
+  {
+    std::lock_guard lock(streams_mutex_);
+    auto stream = streams_.find(in->fh);
+    if (stream != streams_.end()) closed = std::move(stream->second);
+    streams_.erase(in->fh);
+  }
   channel_.answer(request, {});
   return Ok{};
 }
@@ -119,8 +128,13 @@ Status Session::read_dir_plus(const Request& request, Buffer& scratch) {
 
 Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) {
   const auto* in = WARREN_TRY(request.body<fuse_read_in>());
-  auto stream = streams_.find(in->fh);
-  if (stream == streams_.end()) return Error(Code::kBadHandle, "the directory is not open");
+  std::shared_ptr<DirStream> stream;
+  {
+    std::lock_guard lock(streams_mutex_);
+    auto found = streams_.find(in->fh);
+    if (found != streams_.end()) stream = found->second;
+  }
+  if (!stream) return Error(Code::kBadHandle, "the directory is not open");
   bool plus = detail == DirDetail::kAttributes;
   std::size_t fixed = plus ? sizeof(fuse_direntplus) : sizeof(fuse_dirent);
   std::size_t room = std::min<std::size_t>(in->size, scratch.bytes().size());
@@ -149,7 +163,7 @@ Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) 
     std::unique_ptr<Unit> unit = WARREN_TRY(fs_.begin(UnitAccess::kRead));
     std::uint64_t cookie = in->offset <= 2 ? 0 : in->offset;
     std::size_t max = (room - used) / padded(fixed + 12) + 1;
-    std::vector<DirEntry> page = WARREN_TRY(stream->second->read(cookie, max, detail));
+    std::vector<DirEntry> page = WARREN_TRY(stream->read(cookie, max, detail));
     for (const DirEntry& entry : page) {
       const Attributes* attributes = entry.attributes ? &*entry.attributes : nullptr;
       if (!add(entry.name, entry.inode, entry.type, entry.cookie, attributes)) break;

@@ -221,6 +221,16 @@ Status Session::append(const Request& request, std::uint64_t expected_offset, By
   return Ok{};
 }
 
+Status Session::flush(const Request& request, Buffer&) {
+  if (!options_.flushes) {
+    channel_.refuse(request, ENOSYS);
+    return Ok{};
+  }
+  WARREN_TRY(fs_.flush(request.inode()));
+  channel_.answer(request, {});
+  return Ok{};
+}
+
 Status Session::sync(const Request& request, Buffer&) {
   WARREN_TRY(fs_.sync(request.inode()));
   channel_.answer(request, {});

@@ -95,19 +95,22 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
     WARREN_TRY(check_outside(options.dir, overlay->base_path));
   }
   if (options.namespaces) {
-    served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, WorkingMemory::kProcess, clock));
+    served->namespace_ =
+        WARREN_TRY(AgentNamespace::open(*served->agent_, WorkingMemory::kProcess, clock, options.mounts));
     served->view_ =
         (*served->namespace_)
             ->view(
                 {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}});
   }
+  SessionOptions session = options.session;
+  session.flushes = !options.mounts.empty();
   FileSystem& shown = served->view_ ? static_cast<FileSystem&>(*served->view_) : served->agent_->fs();
   served->mounted_ = WARREN_TRY(Mounted::mount(shown, options.dir,
                                                {.source = options.agent_path,
                                                 .audience = options.audience,
                                                 .read_only = options.read_only,
                                                 .no_exec = options.no_exec},
-                                               options.session));
+                                               session));
   std::string problem = served->mounted_->passthrough_problem();
   if (!problem.empty() && options.warn) options.warn(passthrough_warning(problem));
   served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
@@ -122,8 +125,10 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
 Status ServedAgent::close() {
   mounted_.reset();
   view_.reset();
+  Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
   namespace_.reset();
   Status closed = agent_->close();
+  if (closed.ok()) closed = std::move(stored);
   agent_.reset();
   if (!closed.ok()) running_->leave_failure(closed.error());
   return closed;

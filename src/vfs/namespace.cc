@@ -1,5 +1,7 @@
 #include "vfs/namespace.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -9,6 +11,7 @@ namespace warren {
 namespace {
 
 constexpr int kWorkingSlot = 1;
+constexpr std::string_view kWorkingPath = "/mem/working";
 
 // Looks first, so that opening changes nothing when all of them exist.
 Status make_directories(FileSystem& own) {
@@ -33,9 +36,19 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
                                                    Clock& clock) {
   if (!options.is_read_only) WARREN_TRY(make_directories(own).within("make the namespace's directories"));
   std::unique_ptr<Namespace> made(new Namespace(own, std::move(options.agent), clock));
-  std::vector<Mount> mounts{{.path = "/mem/working", .fs = working, .slot = kWorkingSlot}};
-  made->mounts_ = {{.path = "/", .backend = "agent file"},
-                   {.path = "/mem/working", .backend = std::move(options.working_backend)}};
+  std::vector<Mount> mounts;
+  made->mounts_ = {{.path = "/", .backend = "agent file"}};
+  bool has_working =
+      std::ranges::any_of(options.mounts, [](const NamespaceMount& mount) { return mount.path == kWorkingPath; });
+  if (!has_working) {
+    mounts.push_back({.path = std::string(kWorkingPath), .fs = working, .slot = kWorkingSlot});
+    made->mounts_.push_back({.path = std::string(kWorkingPath), .backend = std::move(options.working_backend)});
+  }
+  int slot = kWorkingSlot;
+  for (NamespaceMount& mount : options.mounts) {
+    mounts.push_back({.path = mount.path, .fs = mount.fs, .slot = ++slot});
+    made->mounts_.push_back({.path = std::move(mount.path), .backend = std::move(mount.backend)});
+  }
   made->tree_ = WARREN_TRY(MountFs::make(own, mounts, clock));
   return made;
 }

@@ -19,16 +19,24 @@
 
 namespace warren {
 
+// A filesystem to be mounted. It outlives the namespace.
+struct NamespaceMount {
+  std::string path;  // normalised; on /mem/working it replaces the one that does not last
+  FileSystem& fs;
+  std::string backend;  // for people, without secrets
+};
+
 struct NamespaceOptions {
   std::string agent;                       // its id
   bool is_read_only = false;               // missing directories are not made
   std::string working_backend = "memory";  // what holds /mem/working, for people
+  std::vector<NamespaceMount> mounts = {};
 };
 
 // What `warren vfs mounts` lists.
 struct MountInfo {
   std::string path;
-  std::string backend;  // "agent file", "memory"
+  std::string backend;  // "agent file", "memory", "sqlite:/home/me/notes.db"
 };
 
 // Thread-safe. What it is made of outlives it, and it outlives its views.

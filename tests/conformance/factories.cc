@@ -8,8 +8,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "backends/blob/memory_blobs.h"
 #include "base/check.h"
 #include "base/path.h"
+#include "conformance/beyond_blobs.h"
 #include "conformance/rebased_fs.h"
 #include "fs/host_fs.h"
 #include "fs/list_dir.h"
@@ -22,6 +24,7 @@
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 #include "testing/temp_dir.h"
+#include "vfs/blob_fs.h"
 
 namespace warren::testing {
 namespace {
@@ -156,12 +159,24 @@ class TestMountFs final : public TestFs {
   std::optional<RebasedFs> fs_;
 };
 
+class TestBlobFs final : public TestFs {
+ public:
+  explicit TestBlobFs(Clock& clock) : store_(clock), fs_(store_, clock) {}
+  FileSystem& fs() override { return fs_; }
+
+ private:
+  MemoryBlobs store_;
+  BlobFs fs_;
+};
+
 template <class T>
 std::unique_ptr<TestFs> make(Clock& clock) {
   return std::make_unique<T>(clock);
 }
 
 }  // namespace
+
+Factory blob_factory() { return {.name = "blob", .make = make<TestBlobFs>, .cannot = tests_beyond_blobs()}; }
 
 std::vector<Factory> factories() {
   return {

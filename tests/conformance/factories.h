@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,13 @@ class TestFs {
 struct Factory {
   std::string name;
   std::function<std::unique_ptr<TestFs>(Clock&)> make;
+  std::set<std::string> cannot = {};  // tests of what it does not support: "Suite.Name"
 };
 
 inline void PrintTo(const Factory& factory, std::ostream* out) { *out << factory.name; }
+
+// A filesystem over a blob store, which cannot do everything.
+Factory blob_factory();
 
 // The first one is the oracle.
 std::vector<Factory> factories();

@@ -73,6 +73,7 @@ class RebasedFs final : public ForwardingFs {
                                    std::uint64_t length) override {
     return inner().copy_range(swapped(from), from_offset, swapped(to), to_offset, length);
   }
+  Status flush(Inode node) override { return inner().flush(swapped(node)); }
   Status sync(Inode node) override { return inner().sync(swapped(node)); }
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override {

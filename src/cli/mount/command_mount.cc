@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "cli/vfs/view.h"
 #include "os/host_files.h"
 #include "session/served_agent.h"
 
@@ -60,6 +61,11 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
   options.sync = args.has("sync");
   options.auto_unmount = args.has("auto-unmount");
   options.namespaces = args.has("namespace");
+  bool has_mounts = args.has("mount") || args.has("mounts");
+  if (has_mounts && !options.namespaces) {
+    return refuse(context, "--mount and --mounts are for the namespace: add --namespace");
+  }
+  if (options.namespaces) options.mounts = WARREN_TRY(mounts_of(args, options.agent_path));
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   options.session.passthrough = args.has("passthrough");
   options.warn = [&](const std::string& message) { context.err.line("warren: " + message); };
@@ -70,43 +76,46 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_mount() {
-  return {.name = "mount",
-          .summary = "Mount an agent's files on a directory",
-          .details =
-              "Continues in the background once the mount is ready; `warren umount DIR` or SIGTERM ends it. Other "
-              "processes can use the agent at the same time and see each other's changes. Without arguments it lists "
-              "mounted agents.",
-          .positionals = {{.name = "ID",
-                           .help = "the agent: an id in ./.agentfs, or the path of its file",
-                           .times = Times::kOptional,
-                           .suggest = Suggest::kAgents},
-                          {.name = "DIR",
-                           .help = "the directory to mount on",
-                           .times = Times::kOptional,
-                           .suggest = Suggest::kHostDirs}},
-          .options = {{.name = "foreground", .letter = 'f', .help = "stay in the foreground; Ctrl-C unmounts"},
-                      {.name = "auto-unmount", .letter = 'a', .help = "unmount even if the process is killed"},
-                      {.name = "allow-other", .help = "let every user in, subject to file permissions"},
-                      {.name = "system", .help = "same as --allow-other"},
-                      {.name = "allow-root", .help = "let root in as well"},
-                      {.name = "uid",
-                       .value = "UID",
-                       .help = "show this user as the owner of everything",
-                       .kind = ValueKind::kUserId},
-                      {.name = "gid",
-                       .value = "GID",
-                       .help = "show this group as the group of everything",
-                       .kind = ValueKind::kUserId},
-                      {.name = "passthrough",
-                       .help = "read large files at the speed of the base; opening any file takes longer"},
-                      {.name = "namespace",
-                       .help = "mount the agent's namespace (memory, policy, messages) under its rules"},
-                      {.name = "read-only", .letter = 'r', .help = "do not allow changes through the mount"},
-                      {.name = "no-exec", .help = "do not allow programs to be executed from the mount"},
-                      {.name = "sync", .help = "write every change to the disk before its call returns; slow"},
-                      json_option()},
-          .subcommands = {},
-          .handler = run_mount};
+  Command command{
+      .name = "mount",
+      .summary = "Mount an agent's files on a directory",
+      .details =
+          "Continues in the background once the mount is ready; `warren umount DIR` or SIGTERM ends it. Other "
+          "processes can use the agent at the same time and see each other's changes. Without arguments it lists "
+          "mounted agents.",
+      .positionals = {{.name = "ID",
+                       .help = "the agent: an id in ./.agentfs, or the path of its file",
+                       .times = Times::kOptional,
+                       .suggest = Suggest::kAgents},
+                      {.name = "DIR",
+                       .help = "the directory to mount on",
+                       .times = Times::kOptional,
+                       .suggest = Suggest::kHostDirs}},
+      .options = {{.name = "foreground", .letter = 'f', .help = "stay in the foreground; Ctrl-C unmounts"},
+                  {.name = "auto-unmount", .letter = 'a', .help = "unmount even if the process is killed"},
+                  {.name = "allow-other", .help = "let every user in, subject to file permissions"},
+                  {.name = "system", .help = "same as --allow-other"},
+                  {.name = "allow-root", .help = "let root in as well"},
+                  {.name = "uid",
+                   .value = "UID",
+                   .help = "show this user as the owner of everything",
+                   .kind = ValueKind::kUserId},
+                  {.name = "gid",
+                   .value = "GID",
+                   .help = "show this group as the group of everything",
+                   .kind = ValueKind::kUserId},
+                  {.name = "passthrough",
+                   .help = "read large files at the speed of the base; opening any file takes longer"},
+                  {.name = "namespace",
+                   .help = "mount the agent's namespace (memory, policy, messages) under its rules"},
+                  {.name = "read-only", .letter = 'r', .help = "do not allow changes through the mount"},
+                  {.name = "no-exec", .help = "do not allow programs to be executed from the mount"},
+                  {.name = "sync", .help = "write every change to the disk before its call returns; slow"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_mount};
+  for (Option& one : mount_options()) command.options.push_back(std::move(one));
+  return command;
 }
 
 }  // namespace warren::cli

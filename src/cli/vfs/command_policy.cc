@@ -220,6 +220,14 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
       context.out.print("{:<10} {:<6} {}\n", name_of(one), allows ? "allow" : "deny", context.out.name(reason));
     }
   }
+  // Rights go by path, whatever is mounted there; it is said so that nobody has to wonder.
+  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, agent->store().path()));
+  for (const MountSpec& mount : mounts) {
+    bool is_there = path == mount.path || path.starts_with(mount.path + "/");
+    if (is_there && !args.has("json")) {
+      context.out.print("mounted there: {} on {}\n", context.out.name(mount.backend), context.out.name(mount.path));
+    }
+  }
   if (args.has("json")) context.out.json(list);
   return is_allowed ? Exit::kOk : Exit::kFailed;
 }
@@ -227,65 +235,68 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_policy() {
+  std::vector<Option> explain_options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
+                                         json_option()};
+  for (Option& one : mount_options()) explain_options.push_back(std::move(one));
   Positional file{.name = "FILE",
                   .help = "the policy; `-` or nothing: from standard input",
                   .times = Times::kOptional,
                   .suggest = Suggest::kHostFiles};
   Option preset{.name = "preset", .value = "NAME", .help = "a ready-made policy", .choices = preset_names()};
-  return {
-      .name = "policy",
-      .summary = "Show and change the rules of an agent's namespace",
-      .details =
-          "A policy narrows what the namespace allows: the first rule that matches caller, operation and path "
-          "decides. It takes effect at once in every process that has the agent open.",
-      .positionals = {id_argument()},
-      .options = {},
-      .subcommands =
-          {{.name = "show",
-            .summary = "Print the policy in force",
-            .details = "",
-            .positionals = {},
-            .options = {},
-            .subcommands = {},
-            .handler = run_policy_show},
-           {.name = "set",
-            .summary = "Check a policy and put it in force",
-            .details = "",
-            .positionals = {file},
-            .options = {preset},
-            .subcommands = {},
-            .handler = run_policy_set},
-           {.name = "edit",
-            .summary = "Change the policy with an editor",
-            .details = "Starts $VISUAL or $EDITOR (or vi) on a copy. When it ends, the copy is checked and put "
-                       "in force; if that fails, the copy is kept and the policy stays as it was.",
-            .positionals = {},
-            .options = {},
-            .subcommands = {},
-            .handler = run_policy_edit},
-           {.name = "check",
-            .summary = "Check whether a policy is valid, without changing anything",
-            .details = "",
-            .positionals = {file},
-            .options = {preset},
-            .subcommands = {},
-            .handler = run_policy_check},
-           {.name = "explain",
-            .summary = "Show what decides whether an operation on a path is allowed",
-            .details = "Exits with 1 if it is denied.",
-            .positionals = {{.name = "OPERATION", .help = "read, list, write, overwrite, append, create, delete or *"},
-                            {.name = "PATH", .help = "a path of the namespace"}},
-            .options = {{.name = "as-operator", .help = "for kernel space instead of the agent"}, json_option()},
-            .subcommands = {},
-            .handler = run_policy_explain},
-           {.name = "history",
-            .summary = "Print the policies that were put in force",
-            .details = "",
-            .positionals = {},
-            .options = {},
-            .subcommands = {},
-            .handler = run_policy_history}},
-      .handler = nullptr};
+  return {.name = "policy",
+          .summary = "Show and change the rules of an agent's namespace",
+          .details =
+              "A policy narrows what the namespace allows: the first rule that matches caller, operation and path "
+              "decides. It takes effect at once in every process that has the agent open.",
+          .positionals = {id_argument()},
+          .options = {},
+          .subcommands = {{.name = "show",
+                           .summary = "Print the policy in force",
+                           .details = "",
+                           .positionals = {},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_policy_show},
+                          {.name = "set",
+                           .summary = "Check a policy and put it in force",
+                           .details = "",
+                           .positionals = {file},
+                           .options = {preset},
+                           .subcommands = {},
+                           .handler = run_policy_set},
+                          {.name = "edit",
+                           .summary = "Change the policy with an editor",
+                           .details =
+                               "Starts $VISUAL or $EDITOR (or vi) on a copy. When it ends, the copy is checked and put "
+                               "in force; if that fails, the copy is kept and the policy stays as it was.",
+                           .positionals = {},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_policy_edit},
+                          {.name = "check",
+                           .summary = "Check whether a policy is valid, without changing anything",
+                           .details = "",
+                           .positionals = {file},
+                           .options = {preset},
+                           .subcommands = {},
+                           .handler = run_policy_check},
+                          {.name = "explain",
+                           .summary = "Show what decides whether an operation on a path is allowed",
+                           .details = "Exits with 1 if it is denied.",
+                           .positionals = {{.name = "OPERATION",
+                                            .help = "read, list, write, overwrite, append, create, delete or *"},
+                                           {.name = "PATH", .help = "a path of the namespace"}},
+                           .options = std::move(explain_options),
+                           .subcommands = {},
+                           .handler = run_policy_explain},
+                          {.name = "history",
+                           .summary = "Print the policies that were put in force",
+                           .details = "",
+                           .positionals = {},
+                           .options = {},
+                           .subcommands = {},
+                           .handler = run_policy_history}},
+          .handler = nullptr};
 }
 
 }  // namespace warren::cli

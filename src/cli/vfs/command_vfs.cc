@@ -134,14 +134,28 @@ Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_mounts(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::vector<MountInfo> mounts = (*view.names)->mounts();
+  std::vector<AgentNamespace::MountHealth> health;
+  if (args.has("check")) health = view.names->check_mounts();
   Json list = Json::array();
-  for (const MountInfo& mount : mounts) {
-    if (args.has("json")) list.push_back({{"path", mount.path}, {"backend", mount.backend}});
-    else context.out.print("{:<16} {}\n", mount.path, mount.backend);
+  Exit exit = Exit::kOk;
+  for (const MountInfo& mount : (*view.names)->mounts()) {
+    Json one{{"path", mount.path}};
+    set_bytes(one, "backend", mount.backend);
+    std::string state;
+    auto checked = std::ranges::find(health, mount.path, &AgentNamespace::MountHealth::path);
+    if (args.has("check")) {
+      // What is in this process or in the agent file answers: it is open.
+      bool answers = checked == health.end() || checked->answers.ok();
+      if (!answers) exit = Exit::kFailed;
+      one["answers"] = answers;
+      if (!answers) one["error"] = checked->answers.error().message();
+      state = answers ? "  answers" : fmt::format("  {}", context.out.name(checked->answers.error().message()));
+    }
+    if (args.has("json")) list.push_back(std::move(one));
+    else context.out.print("{:<16} {}{}\n", context.out.name(mount.path), context.out.name(mount.backend), state);
   }
   if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
+  return exit;
 }
 
 }  // namespace
@@ -157,6 +171,7 @@ Command make_vfs() {
   auto make = [](std::string_view name, std::string_view summary, std::string_view details,
                  std::vector<Positional> positionals, std::vector<Option> options, Handler handler) {
     options.push_back(as_agent_option());
+    for (Option& one : mount_options()) options.push_back(std::move(one));
     return Command{.name = name,
                    .summary = summary,
                    .details = details,
@@ -187,7 +202,11 @@ Command make_vfs() {
            make("exists", "Exit with 0 if the path exists, with 1 if not", "", {path}, {json_option()}, run_vfs_exists),
            make("stat", "Show the attributes of a path", "", {path}, {json_option()}, run_vfs_stat),
            make("tree", "Show a directory and everything in it", "", {optional_path}, {}, run_vfs_tree),
-           make("mounts", "List what is mounted in the namespace", "", {}, {json_option()}, run_vfs_mounts)},
+           make("mounts", "List what is mounted in the namespace",
+                "Mounts come from --mount, from the file of --mounts, and from the user's own file for the agent: "
+                "~/.config/warren/mounts/ID.toml.",
+                {}, {{.name = "check", .help = "ask each backend; exit with 1 if one does not answer"}, json_option()},
+                run_vfs_mounts)},
       .handler = nullptr};
 }
 

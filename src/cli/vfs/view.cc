@@ -1,5 +1,7 @@
 #include "cli/vfs/view.h"
 
+#include "session/mount_config.h"
+
 namespace warren::cli {
 
 Result<OpenView> open_view(Context& context, const Arguments& args) {
@@ -9,13 +11,29 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
     agent = open_agent(context, args, Use::kRead);
   }
   view.agent = WARREN_TRY(std::move(agent));
-  view.names = WARREN_TRY(AgentNamespace::open(*view.agent, WorkingMemory::kRuntimeFolder, context.clock));
+  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->store().path()));
+  view.names = WARREN_TRY(AgentNamespace::open(*view.agent, WorkingMemory::kRuntimeFolder, context.clock, mounts));
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,
                         .door = "vfs",
                         .session = {}});
   return view;
+}
+
+Result<std::vector<MountSpec>> mounts_of(const Arguments& args, const std::string& agent_path) {
+  return load_mounts({.agent = agent_id_of(agent_path), .arguments = args.all("mount"), .file = args.find("mounts")});
+}
+
+std::vector<Option> mount_options() {
+  return {{.name = "mount",
+           .value = "PATH=BACKEND",
+           .help = "mount a backend in the namespace: memory:, sqlite:FILE, exec:COMMAND, redis://HOST, …; repeatable",
+           .is_list = true},
+          {.name = "mounts",
+           .value = "FILE",
+           .help = "mount what a TOML file lists, in tables [[mount]] with path and backend",
+           .suggest = Suggest::kHostFiles}};
 }
 
 Option as_agent_option() {

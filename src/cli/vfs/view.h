@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/agent_namespace.h"
 #include "cli/context.h"
@@ -23,5 +24,9 @@ struct OpenView {
 Result<OpenView> open_view(Context& context, const Arguments& args);
 
 Option as_agent_option();
+
+// --mount and --mounts, and what they and the user's configuration say for an agent.
+std::vector<Option> mount_options();
+Result<std::vector<MountSpec>> mounts_of(const Arguments& args, const std::string& agent_path);
 
 }  // namespace warren::cli

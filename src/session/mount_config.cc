@@ -1,0 +1,72 @@
+#include "session/mount_config.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "os/host_files.h"
+#include "toml/toml.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kMountsFileBytes = std::size_t{1} << 20;
+
+// The file decides which programs run, so nobody else may write it.
+Result<std::vector<MountSpec>> read_mounts_file(const std::string& path) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
+  if (!there) return Error(Code::kNotFound, fmt::format("there is no file {}", quote(path)));
+  bool is_ours = there->st_uid == ::geteuid() || there->st_uid == 0;
+  if (!is_ours || (there->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Error(Code::kDenied, fmt::format("{} can be written by others, and decides what is mounted", quote(path)),
+                 fmt::format("make it yours alone: chmod go-w {}", path));
+  }
+  std::string text = WARREN_TRY(read_host_file(path, kMountsFileBytes).within(quote(path)));
+  Json document = WARREN_TRY(parse_toml(text).within(quote(path)));
+  std::string whole = WARREN_TRY(canonical_host_path(path));
+  return parse_mount_table(document, std::string(directory_of(whole))).within(quote(path));
+}
+
+// Mounts of `above` replace those of `below` on the same path.
+std::vector<MountSpec> merged(std::vector<MountSpec> below, const std::vector<MountSpec>& above) {
+  for (const MountSpec& mount : above) {
+    std::erase_if(below, [&](const MountSpec& one) { return one.path == mount.path; });
+    below.push_back(mount);
+  }
+  return below;
+}
+
+}  // namespace
+
+Result<std::string> user_mounts_file(const std::string& agent) {
+  const char* given = std::getenv("XDG_CONFIG_HOME");
+  std::string folder;
+  if (given != nullptr && *given == '/') folder = given;
+  else folder = WARREN_TRY(home_directory())
+  +"/.config";
+  return fmt::format("{}/warren/mounts/{}.toml", folder, agent);
+}
+
+Result<std::vector<MountSpec>> load_mounts(const MountSources& sources) {
+  std::vector<MountSpec> mounts;
+  if (check_name(sources.agent).ok()) {
+    std::string path = WARREN_TRY(user_mounts_file(sources.agent));
+    Result<std::optional<struct stat>> there = find_host_file(path);
+    if (there.ok() && *there) mounts = WARREN_TRY(read_mounts_file(path));
+  }
+  if (sources.file) mounts = merged(std::move(mounts), WARREN_TRY(read_mounts_file(*sources.file)));
+  std::string here = WARREN_TRY(canonical_host_path("."));
+  std::vector<MountSpec> given;
+  for (const std::string& text : sources.arguments)
+    given.push_back(WARREN_TRY(parse_mount(text, here).within("--mount")));
+  WARREN_TRY(check_no_duplicates(given));
+  return merged(std::move(mounts), given);
+}
+
+}  // namespace warren

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Backends in a mounted namespace: a SQLite file, and a program in Python that is killed.
+
+    WARREN=path/to/warren backends.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import errno
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mounted
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "backend.py"
+
+
+class Backends(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def finish(self, mount):
+        self.world.umount(mount)
+        self.world.fsck()
+        self.assertEqual(self.world.left_beside(), [])
+
+    def vfs(self, *words):
+        return self.world.warren("vfs", self.world.id, *words).decode()
+
+    def test_files_and_directories_in_sqlite(self):
+        spec = f"/mem/notes=sqlite:{self.folder}/notes.db"
+        mount = self.world.mount("mnt", "--namespace", "--mount", spec)
+        notes = mount / "mem/notes"
+        (notes / "a/b").mkdir(parents=True)
+        (notes / "a/b/f.txt").write_text("hello")
+        with open(notes / "a/b/f.txt", "a") as file:
+            file.write(" there")
+        self.assertEqual((notes / "a/b/f.txt").read_text(), "hello there")
+        content = os.urandom(3_000_000)
+        (notes / "large").write_bytes(content)
+        self.assertEqual((notes / "large").read_bytes(), content)
+        subprocess.run(["sh", "-c", 'cp "$1/large" "$1/copy" && cmp "$1/large" "$1/copy" && mv "$1/copy" "$1/moved" && '
+                        'mv "$1/a" "$1/z" && rm "$1/large"', "sh", notes], check=True)
+        self.assertEqual(sorted(os.listdir(notes)), ["moved", "z"])
+        self.assertEqual((notes / "z/b/f.txt").read_text(), "hello there")
+        with self.assertRaises(OSError) as caught:
+            os.symlink("x", notes / "link")
+        self.assertEqual(caught.exception.errno, errno.EOPNOTSUPP)
+        # Another door sees what was acknowledged.
+        self.assertEqual(self.vfs("read", "/mem/notes/z/b/f.txt", "--mount", spec), "hello there")
+        self.finish(mount)
+        with sqlite3.connect(self.folder / "notes.db") as db:
+            keys = [bytes(key).decode() for (key,) in db.execute("SELECT key FROM wr_blobs ORDER BY key")]
+        self.assertIn("z/b/f.txt", keys)
+
+    def test_episodic_memory_on_a_backend_only_grows(self):
+        mount = self.world.mount("mnt", "--namespace", "--mount", f"/mem/episodic=sqlite:{self.folder}/e.db")
+        log = mount / "mem/episodic/log"
+        for line in ("one\n", "two\n"):
+            with open(log, "a") as file:
+                file.write(line)
+        for attempt in (lambda: open(log, "w"), lambda: os.truncate(log, 1), lambda: os.unlink(log),
+                        lambda: os.rename(log, str(log) + "2")):
+            with self.assertRaises(OSError) as caught:
+                attempt()
+            self.assertEqual(caught.exception.errno, errno.EACCES)
+        self.assertEqual(log.read_text(), "one\ntwo\n")
+        self.finish(mount)
+
+    def test_two_mounts_append_to_one_log(self):
+        specs = ["--namespace", "--mount", f"/mem/episodic=sqlite:{self.folder}/e.db"]
+        first = self.world.mount("one", *specs)
+        second = self.world.mount("two", *specs)
+        failures = []
+
+        def append(mount, name):
+            try:
+                for i in range(20):
+                    with open(mount / "mem/episodic/log", "a") as file:
+                        file.write(f"{name}{i}\n")
+            except OSError as error:
+                failures.append(error)
+
+        open(first / "mem/episodic/log", "a").close()
+        threads = [threading.Thread(target=append, args=pair) for pair in ((first, "a"), (second, "b"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        lines = self.vfs("read", "/mem/episodic/log", "--mount", specs[2]).splitlines()
+        self.assertEqual(sorted(lines), sorted([f"{name}{i}" for name in "ab" for i in range(20)]))
+        self.assertEqual([line for line in lines if line[0] == "a"], [f"a{i}" for i in range(20)])
+        self.world.umount(second)
+        self.finish(first)
+
+    def backend_pids(self):
+        pids = []
+        for folder in pathlib.Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if str(self.folder / "store").encode() in words and b"warren" not in words[0]:
+                pids.append(int(folder.name))
+        return pids
+
+    def test_a_program_that_is_killed_is_started_again(self):
+        spec = f"/mem/custom=exec:{sys.executable} {EXAMPLE} {self.folder}/store"
+        mount = self.world.mount("mnt", "--namespace", "--mount", spec)
+        custom = mount / "mem/custom"
+        (custom / "kept").write_text("acknowledged")
+        for round_number in range(3):
+            (pid,) = self.backend_pids()
+            os.kill(pid, signal.SIGKILL)
+            self.assertEqual((custom / "kept").read_text(), "acknowledged")
+            path = custom / f"new{round_number}"
+            path.write_text("x" * 100_000)
+            self.assertEqual(path.stat().st_size, 100_000)
+        self.assertEqual(self.vfs("ls", "/mem/custom", "--mount", spec), "kept\nnew0\nnew1\nnew2\n")
+        self.finish(mount)
+        mounted.wait_for(lambda: self.backend_pids() == [], "the program to end with the mount")
+
+    def test_a_backend_that_refuses_is_an_error_of_close(self):
+        program = self.folder / "full.py"
+        program.write_text(EXAMPLE.read_text().replace(
+            'content = base64.b64decode(request["content"], validate=True)\n',
+            'content = base64.b64decode(request["content"], validate=True)\n'
+            '        if content:\n            raise Refused("no_space", "full")\n'))
+        spec = f"/mem/custom=exec:{sys.executable} {program} {self.folder}/store"
+        mount = self.world.mount("mnt", "--namespace", "--mount", spec)
+        descriptor = os.open(mount / "mem/custom/f", os.O_CREAT | os.O_WRONLY)
+        os.write(descriptor, b"data")
+        for function in (os.fsync, os.close):
+            with self.assertRaises(OSError) as caught:
+                function(descriptor)
+            self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        done = self.world.run("umount", mount)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"cannot be stored", done.stderr)
+        self.world.run("umount", "--force", mount)
+        self.assertFalse(mounted.is_mounted(mount))
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
