@@ -8,6 +8,7 @@
 #include "backends/blob/memory_blobs.h"
 #include "backends/blob/postgres_blobs.h"
 #include "backends/blob/redis_blobs.h"
+#include "backends/blob/s3_blobs.h"
 #include "backends/blob/sqlite_blobs.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/ascii.h"
@@ -56,6 +57,13 @@ StoreResult open_postgres_blobs(const std::string& address, const BackendOptions
   return StoreResult(std::move(store));
 }
 
+StoreResult open_s3_blobs(const std::string& address, const BackendOptions& options) {
+  S3Settings settings = WARREN_TRY(read_s3_settings(
+      {.address = address, .secret_key = options.password, .timeout = options.timeout}, process_environment()));
+  auto store = WARREN_TRY(S3Blobs::open(std::move(settings), options.clock));
+  return StoreResult(std::move(store));
+}
+
 struct BlobScheme {
   std::string_view scheme;
   std::string_view form;  // for people; empty: not worth naming
@@ -76,6 +84,7 @@ constexpr std::array kBlobSchemes = {
     BlobScheme{"rediss+cluster", "", open_redis_blobs},
     BlobScheme{"postgres", "postgres://HOST/DATABASE", open_postgres_blobs},
     BlobScheme{"postgresql", "", open_postgres_blobs},
+    BlobScheme{"s3", "s3://BUCKET/PREFIX", open_s3_blobs},
 };
 
 }  // namespace

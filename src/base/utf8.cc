@@ -25,4 +25,13 @@ std::size_t utf8_length(std::string_view bytes) {
   return 0;
 }
 
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::size_t length = utf8_length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
 }  // namespace warren

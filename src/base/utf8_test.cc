@@ -20,5 +20,12 @@ TEST(Utf8, AnythingElseHasNone) {
   }
 }
 
+TEST(Utf8, TextIsUtf8IfAllOfItIs) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\xC3\xBC\xE2\x82\xAC"));
+  EXPECT_FALSE(is_utf8("a\xC3\xBC\xE2\x82"));
+  EXPECT_FALSE(is_utf8("\xFFz"));
+}
+
 }  // namespace
 }  // namespace warren

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <mutex>
 #include <optional>
 
@@ -56,24 +55,33 @@ struct Transfer {
   const AddressCheck& check_address;
   HttpAnswer answer;
   std::size_t header_bytes = 0;
+  bool has_all_headers = false;
   std::optional<Error> failure;  // why a callback ended the transfer
 };
+
+Error too_large(const Transfer& transfer) {
+  return Error(Code::kTooLarge, fmt::format("the answer is larger than {} bytes", transfer.call.answer_bytes_max));
+}
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   if (size > transfer.call.answer_bytes_max - transfer.answer.body.size()) {
-    transfer.failure =
-        Error(Code::kTooLarge, fmt::format("the answer is larger than {} bytes", transfer.call.answer_bytes_max));
+    transfer.failure = too_large(transfer);
     return 0;
   }
   transfer.answer.body.append(data, size);
   return size;
 }
 
-void reserve_body(Transfer& transfer, std::string_view length_text) {
-  std::size_t length = 0;
-  std::from_chars(length_text.data(), length_text.data() + length_text.size(), length);
-  transfer.answer.body.reserve(std::min({length, transfer.call.answer_bytes_max, kReserveBytes}));
+// False: the body will be too large, which ends the transfer before it begins.
+bool expect_body(Transfer& transfer, std::string_view length_text) {
+  std::size_t length = parse_number<std::size_t>(length_text).value_or(0);
+  if (length > transfer.call.answer_bytes_max) {
+    transfer.failure = too_large(transfer);
+    return false;
+  }
+  transfer.answer.body.reserve(std::min(length, kReserveBytes));
+  return true;
 }
 
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* context) {
@@ -84,19 +92,18 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* context) 
         Error(Code::kTooLarge, fmt::format("the answer's headers are larger than {} bytes", kAnswerHeaderBytes));
     return 0;
   }
-  std::string_view line(data, size);
-  while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
-  if (line.starts_with("HTTP/")) {  // of a redirect's next answer, or after 100 Continue
+  std::string_view line = trimmed(std::string_view(data, size), "\r\n");
+  if (line.starts_with("HTTP/")) {  // also of a redirect's next answer, and after 100 Continue
     transfer.answer.headers.clear();
+    transfer.has_all_headers = false;
     return size;
   }
+  if (line.empty()) transfer.has_all_headers = true;
   std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return size;
   std::string name = to_lower(line.substr(0, colon));
-  std::string_view value = line.substr(colon + 1);
-  while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
-  while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
-  if (name == "content-length" && transfer.call.method != "HEAD") reserve_body(transfer, value);
+  std::string_view value = trimmed(line.substr(colon + 1));
+  if (name == "content-length" && transfer.call.method != "HEAD" && !expect_body(transfer, value)) return 0;
   transfer.answer.headers.emplace_back(std::move(name), value);
   return size;
 }
@@ -294,6 +301,9 @@ Result<HttpAnswer> HttpClient::call(const HttpCall& call) {
   state_->curl.curl_slist_free_all(headers);
 
   auto where = [&] { return fmt::format("{} {}", call.method, server_of(call.url)); };
+  if (code == CURLE_OK && !transfer.has_all_headers) {  // curl takes the end of the connection for that of the headers
+    return Error(Code::kUnavailable, fmt::format("{}: the answer ends within its headers", where()));
+  }
   if (code == CURLE_OK) {
     transfer.answer.status = static_cast<int>(status);
     return std::move(transfer.answer);

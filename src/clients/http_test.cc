@@ -140,7 +140,7 @@ TEST(Http, EndlessHeadersAndAFalseLengthAreSurvived) {
   });
   auto client = open_client();
   EXPECT_EQ(error_of(client->call({.url = server.url() + "/headers"})), Code::kTooLarge);
-  EXPECT_EQ(error_of(client->call({.url = server.url() + "/length"})), Code::kUnavailable);
+  EXPECT_EQ(error_of(client->call({.url = server.url() + "/length"})), Code::kTooLarge);
 }
 
 TEST(Http, NoAnswerIsUnavailableWithinTheTimeout) {
@@ -148,12 +148,15 @@ TEST(Http, NoAnswerIsUnavailableWithinTheTimeout) {
     if (request.begins("GET /half")) {
       return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", ScriptedAnswer::After::kClose};
     }
+    if (request.begins("GET /headers")) {
+      return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Le", ScriptedAnswer::After::kClose};
+    }
     if (request.begins("GET /garbage")) return ScriptedAnswer{"\x01\x02\x03\r\n\r\n", ScriptedAnswer::After::kClose};
     if (request.begins("GET /none")) return ScriptedAnswer{"", ScriptedAnswer::After::kClose};
     return ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", ScriptedAnswer::After::kHang};
   });
   auto client = open_client();
-  for (const char* path : {"/half", "/garbage", "/none"}) {
+  for (const char* path : {"/half", "/headers", "/garbage", "/none"}) {
     EXPECT_EQ(error_of(client->call({.url = server.url() + path})), Code::kUnavailable) << path;
   }
   auto hung = client->call({.url = server.url() + "/hang?secret", .timeout = milliseconds(200)});
@@ -170,6 +173,15 @@ TEST(Http, NobodyThereIsUnavailable) {
   auto answer = open_client()->call({.url = "http://ann:secret@" + url.substr(7) + "/x"});
   ASSERT_EQ(error_of(answer), Code::kUnavailable);
   EXPECT_THAT(answer.error().message(), Not(HasSubstr("secret")));
+}
+
+TEST(Http, ProxiesComeFromTheEnvironment) {
+  ScriptedServer proxy(show);
+  ::setenv("http_proxy", proxy.url().c_str(), 1);
+  auto answer = open_client()->call({.url = "http://service.invalid/a"});
+  ::unsetenv("http_proxy");
+  ASSERT_OK(answer);
+  EXPECT_TRUE(answer->body.starts_with("GET http://service.invalid/a HTTP/1.1\r\n")) << answer->body;
 }
 
 TEST(Http, AnAddressCanBeRefused) {

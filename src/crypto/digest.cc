@@ -1,6 +1,7 @@
 #include "crypto/digest.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/check.h"
 
@@ -49,6 +50,24 @@ std::string sha256_hex(Bytes data) {
   thread_local Sha256 digest;  // creating one takes as long as hashing a small message
   digest.update(data);
   return hex_of(digest.finish());
+}
+
+Sha256::Value hmac_sha256(Bytes key, Bytes data) {
+  Sha256::Value value;
+  auto* out = reinterpret_cast<unsigned char*>(value.data());
+  const auto* in = reinterpret_cast<const unsigned char*>(data.data());
+  // OpenSSL takes a missing key for "the same as before".
+  const void* key_bytes = key.empty() ? static_cast<const void*>("") : key.data();
+  WARREN_CHECK(HMAC(algorithm(), key_bytes, static_cast<int>(key.size()), in, data.size(), out, nullptr) != nullptr);
+  return value;
+}
+
+std::string md5_base64(Bytes data) {
+  std::array<unsigned char, 16> value{};
+  WARREN_CHECK(EVP_Digest(data.data(), data.size(), value.data(), nullptr, EVP_md5(), nullptr) == 1);
+  std::array<unsigned char, 25> text{};  // 24 characters and a NUL
+  EVP_EncodeBlock(text.data(), value.data(), static_cast<int>(value.size()));
+  return {reinterpret_cast<const char*>(text.data()), 24};
 }
 
 }  // namespace warren

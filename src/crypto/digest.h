@@ -1,4 +1,4 @@
-// SHA-256 of bytes, in one call or incrementally. The only user of OpenSSL's digests.
+// SHA-256 of bytes, in one call or incrementally, and what is made of digests. The only user of OpenSSL's digests.
 #pragma once
 
 #include <array>
@@ -33,6 +33,11 @@ class Sha256 {
 };
 
 std::string sha256_hex(Bytes data);  // 64 digits, lower case
+
+Sha256::Value hmac_sha256(Bytes key, Bytes data);
+
+// For a protocol that asks for it (Content-MD5). It protects against accidents, not against people.
+std::string md5_base64(Bytes data);
 
 std::string hex_of(Bytes data);
 

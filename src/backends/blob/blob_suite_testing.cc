@@ -278,7 +278,8 @@ TEST_P(BlobStoreTest, KeysAreBytesInTheirOrder) {
   for (int i = 1; i < 256; ++i) {
     std::string key = fmt::format("k{}x", static_cast<char>(i));
     if (i == '/') continue;
-    if (i >= 128 && !GetParam().binary_keys) {
+    bool is_control = i < ' ' && i != '\t' && i != '\n' && i != '\r';
+    if ((i >= 128 && !GetParam().binary_keys) || (is_control && !GetParam().control_keys)) {
       EXPECT_EQ(error_of(store().put(key, as_bytes("x"))), Code::kInvalid) << i;
       continue;
     }

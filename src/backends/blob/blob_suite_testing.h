@@ -26,6 +26,7 @@ struct BlobSuiteCase {
   // Where a store stays behind the interface for a reason that its documentation gives.
   bool versions_by_content = false;  // equal content has equal versions
   bool binary_keys = true;           // without it, a key that is not UTF-8 is kInvalid
+  bool control_keys = true;          // without it, a key with a control character other than \t, \n, \r is kInvalid
   std::size_t longest_key = 1024;
 
   // Smaller where each call is slow.

@@ -38,15 +38,6 @@ constexpr std::array<Code, 10> kProgramCodes{Code::kInvalid,     Code::kExists, 
                                              Code::kNoSpace,     Code::kUnsupported, Code::kDenied,   Code::kReadOnly,
                                              Code::kUnavailable, Code::kIo};
 
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    std::size_t length = utf8_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
 Status check_text_key(std::string_view key) {
   WARREN_TRY(check_blob_key(key));
   if (is_utf8(key)) return Ok{};
