@@ -59,7 +59,8 @@ function(warren_unity target)
 endfunction()
 
 # With WARREN_UNITS_BY_NAME, unit tests are built only if they are named as a target.
-set(WARREN_PLAIN_TESTS cli_test crash_test) # these run whole programs
+# These run whole programs.
+set(WARREN_PLAIN_TESTS cli_test crash_test postgres_blobs_test redis_blobs_test redis_machines_test s3_blobs_test)
 function(warren_test name)
   add_executable(${name} ${ARGN})
   if(NOT name STREQUAL api_test) # includes public and private headers, whose names collide in one unit
