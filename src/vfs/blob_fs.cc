@@ -388,10 +388,11 @@ Status BlobFs::unlink(Inode parent, std::string_view name) {
   Busy busy(node->busy);
   BlobStore* store = WARREN_TRY(reach());
   WARREN_TRY(keep_dir(dir));
-  WARREN_TRY(store->remove(key_of(node)));
+  bool was_there = WARREN_TRY(store->remove(key_of(node))) || node->gathered;
   drop_gathered(*node);
   if (UnitState* unit = this_threads_unit()) unit->seen.erase(node->inode);
   mark_removed(node);
+  if (!was_there) return no_entry(name);  // somebody else was faster
   return Ok{};
 }
 
