@@ -388,8 +388,8 @@ Status BlobFs::unlink(Inode parent, std::string_view name) {
   Busy busy(node->busy);
   BlobStore* store = WARREN_TRY(reach());
   WARREN_TRY(keep_dir(dir));
-  bool was_there = WARREN_TRY(store->remove(key_of(node)))
-  || node->gathered;
+  bool was_stored = WARREN_TRY(store->remove(key_of(node)));
+  bool was_there = was_stored || node->gathered;
   drop_gathered(*node);
   if (UnitState* unit = this_threads_unit()) unit->seen.erase(node->inode);
   mark_removed(node);
