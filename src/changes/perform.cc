@@ -106,7 +106,7 @@ class Performer {
     switch (step.kind) {
       case StepKind::kTakeOut: return bring_back(step);
       case StepKind::kPutIn: return put_back(step);
-      case StepKind::kReplace: return undo_replace(step);
+      case StepKind::kReplace: return undo_replace_or_leave(step);
       case StepKind::kSetMetadata: return undo_metadata(step);
       case StepKind::kOverwrite: return undo_overwrite(step);
     }
@@ -379,6 +379,16 @@ class Performer {
     }
     Status done = base_.rename(at, step.path, HostReplace::kNo);
     leave(step.path, done.ok() ? kEdited : kTaken, done.ok() ? "" : at);
+    return Ok{};
+  }
+
+  // A name that cannot be changed (a directory that has become read-only) must not prevent the rest.
+  Status undo_replace_or_leave(const Step& step) {
+    Status done = undo_replace(step);
+    if (done.ok()) return Ok{};
+    bool is_moved = WARREN_TRY(base_.find(slot(step.backup)))
+    .has_value();
+    leave(step.path, done.error().message(), slot(is_moved ? step.backup : step.slot));
     return Ok{};
   }
 

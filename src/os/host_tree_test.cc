@@ -115,7 +115,9 @@ TEST_F(HostTreeTest, AFingerprintNoticesAChangeThatKeptSizeAndTime) {
 }
 
 TEST_F(HostTreeTest, AHoleAndZerosHaveTheSameDigest) {
-  put("in/zeros", std::string(2'000'000, '\0') + "x");
+  std::string content(2'000'001, '\0');
+  content.back() = 'x';
+  put("in/zeros", content);
   put("in/hole", "");
   Fd hole = tree_->open_file("/hole", O_RDWR).take_value();
   ASSERT_EQ(::pwrite(hole.get(), "x", 1, 2'000'000), 1);

@@ -5,6 +5,7 @@
 
 strace delays or kills the program at the Nth call; the steps of an apply are calls of renameat2.
 """
+import json
 import os
 import pathlib
 import re
@@ -183,6 +184,37 @@ class Edited(Steps):
                 between += self.edit_and_recover("agent", "undo", "--list", self.w.id)
         self.assertGreater(between, 3)
 
+    def test_on_a_filesystem_that_cannot_exchange_names(self):
+        plain = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,renameat", "-e", "inject=renameat2:error=EINVAL"]
+
+        def run(*words, inject=()):
+            return subprocess.run([*plain, *inject, mounted.program(), *words], cwd=self.w.home, env=self.w.environment(),
+                                  capture_output=True, timeout=60)
+        between = 0
+        for nth in range(1, 20):
+            with self.subTest(nth=nth):
+                self.doCleanups()
+                self.setUp()
+                self.prepare()
+                if run("apply", self.w.id, inject=("-e", f"inject=renameat:signal=KILL:when={nth}")).returncode == 0:
+                    break
+                before = self.snapshot()
+                append(self.base / "a")
+                append(self.base / "z")
+                if (self.base / "new").exists():
+                    append(self.base / "new")
+                if not before["z"].startswith("old"):
+                    continue
+                done = run("apply", "--recover", self.w.id)
+                expected = {"a": before["a"] + MINE, "b": "old b\n", "z": "old z\n" + MINE}
+                if "new" in before:
+                    expected["new"] = "agent new\n" + MINE
+                self.assertEqual((done.returncode, self.snapshot()), (1, expected), done.stderr)
+                if before["a"].startswith("agent"):
+                    between += 1
+                    self.assertEqual(self.aside(done.stderr.decode(), "/a"), "old a\n")
+        self.assertGreater(between, 2)
+
     def test_an_apply_is_finished_around_edits_that_are_not_in_its_way(self):
         self.prepare()
         self.assertTrue(self.kill("renameat2", 7, "apply", self.w.id))
@@ -296,6 +328,22 @@ class Undo(Steps):
                 done = self.w.run("undo", self.w.id)
                 self.assertEqual((self.read("a"), self.read("b"), done.returncode), ("2\n", "2\n", 0), done.stderr)
                 self.w.warren("undo", self.w.id)
+                self.assertEqual((self.read("a"), self.read("b")), ("1\n", "1\n"))
+
+    def test_repeating_it_with_json_or_by_its_name(self):
+        for words in ((self.w.id,), None):
+            with self.subTest(words):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="1\n", b="1\n")
+                self.write("/a", "2\n")
+                self.write("/b", "2\n")
+                self.w.warren("apply", self.w.id)
+                (kept,) = json.loads(self.w.warren("undo", "--list", "--json"))
+                again = words or ("--record", kept["name"])
+                self.assertTrue(self.kill("renameat2", 3, "undo", *again))
+                said = json.loads(self.w.warren("undo", "--json", *again))
+                self.assertEqual((sorted(said["undone"]), said["conflicts"], said["was_interrupted"]), (["/a", "/b"], [], True))
                 self.assertEqual((self.read("a"), self.read("b")), ("1\n", "1\n"))
 
     def test_a_killed_undo_of_another_agent_does_not_stop_this_one(self):
