@@ -418,8 +418,11 @@ Result<bool> HostTree::set_metadata(std::string_view path, const HostMetadata& t
 
 Result<std::uint64_t> digest_host_content(int fd) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, "stat a file");
   std::uint64_t value = kDigestStart;
-  std::string buffer(limits::kCopyBytes, '\0');
+  std::size_t words = static_cast<std::size_t>(info.st_size) / kWord + 2;  // more than the file has
+  std::string buffer(std::min(limits::kCopyBytes, words * kWord), '\0');
   for (off_t at = 0;;) {
     off_t data = ::lseek(fd, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;
@@ -430,10 +433,9 @@ Result<std::uint64_t> digest_host_content(int fd) {
     if (count == 0) break;
     auto size = static_cast<std::size_t>(count);
     if (size > kWord && size < buffer.size()) size -= size % kWord;  // the rest is read again
-    std::fill(buffer.begin() + static_cast<std::ptrdiff_t>(size), buffer.end(), '\0');
     for (std::size_t i = 0; i < size; i += kWord) {
       std::uint64_t word = 0;
-      std::memcpy(&word, buffer.data() + i, kWord);
+      std::memcpy(&word, buffer.data() + i, std::min(kWord, size - i));
       if (word == 0) continue;
       value = (value ^ (static_cast<std::uint64_t>(at) + i)) * kDigestPrime;
       value = (value ^ word ^ (value >> 29U)) * kDigestPrime;
