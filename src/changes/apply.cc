@@ -214,26 +214,26 @@ Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const 
 }
 
 // Rolls back what was performed. From now on, whatever could not be restored is kept.
-Result<std::vector<std::string>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
-  std::vector<std::string> left = WARREN_TRY(roll_back(base, *record.intent));
-  record.left = left;
+Result<std::vector<LeftNode>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
+  record.state = ApplyState::kRollingBack;
+  WARREN_TRY(put_record(record));
+  record.left = WARREN_TRY(roll_back(base, *record.intent));
   record.state = ApplyState::kRolledBack;
   WARREN_TRY(put_record(record));
   WARREN_TRY(remove_apply_intent(agent.store()));
-  if (left.empty()) clean_up(agent, base, record).ignore("the next apply removes it");
-  return left;
+  if (!keeps_nodes(record)) clean_up(agent, base, record).ignore("the next apply removes it");
+  return record.left;
 }
 
 // After a failure during perform(): restores the base and returns the error.
 Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
-  Result<std::vector<std::string>> left = give_up(agent, base, record);
+  Result<std::vector<LeftNode>> left = give_up(agent, base, record);
   if (!left.ok()) {
     return std::move(why).with_hint(
         fmt::format("undoing the apply failed too ({}); `warren apply --recover` tries again", left.error().message()));
   }
   if (left->empty()) return why;
-  return std::move(why).with_hint(fmt::format("{} could not be restored: the old one is in {} in the base",
-                                              quote(left->front()), quote(record.staging)));
+  return std::move(why).with_hint(fmt::format("the apply was undone, except {}", describe(*left)));
 }
 
 // Without the staging directories it is impossible to tell which steps were done.
@@ -281,13 +281,18 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
     WARREN_TRY(remove_apply_intent(agent.store()));
     recovery.reason = "it had been undone already";
     recovery.left = record.left;
-    if (record.left.empty()) WARREN_TRY(clean_up(agent, base, record));
+    if (!keeps_nodes(record)) WARREN_TRY(clean_up(agent, base, record));
     return recovery;
   }
   WARREN_TRY(check_mounted(base, *record.intent));
-  record.state = ApplyState::kPerforming;
-  WARREN_TRY(put_record(record));
-  Status done = perform_and_record(base, record);
+  Status done = Ok{};
+  if (record.state == ApplyState::kRollingBack) {
+    done = Error(Code::kConflict, "undoing it had begun");
+  } else if (record.state != ApplyState::kPerformed) {
+    record.state = ApplyState::kPerforming;
+    WARREN_TRY(put_record(record));
+    done = perform_and_record(base, record);
+  }
   if (done.ok()) {
     recovery.is_finished = true;
     WARREN_TRY(drop_applied(agent, overlay, *record.intent));
@@ -363,7 +368,7 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
   std::vector<ApplyRecord> records = WARREN_TRY(list_records(agent.store()));
   std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
   for (ApplyRecord& record : records) {
-    if (!record.left.empty() && name != record.staging) continue;
+    if (keeps_nodes(record) && name != record.staging) continue;
     std::string path = WARREN_TRY(path_of_record(record));
     if (record.base != overlay->base_path) {
       return Error(Code::kConflict,
@@ -373,8 +378,8 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
                                quote(path)));
     }
     WARREN_TRY(check_same_base(record));
-    bool is_under_way = record.intent && name == record.staging;
-    if (is_under_way) {
+    bool is_this = record.intent && name == record.staging;
+    if (is_this) {
       recovery = WARREN_TRY(recover_record(agent, *overlay, *base, record));
     } else if (is_over(record)) {
       WARREN_TRY(clean_up(agent, *base, record));

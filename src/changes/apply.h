@@ -30,7 +30,8 @@ struct ApplyReport {
   bool can_be_undone = false;
 };
 
-// `changes` must be complete and in order (Selection). Does not look for conflicts. On failure the base is as it was.
+// `changes` must be complete and in order (Selection). Does not look for conflicts. On failure the base is as it was,
+// with whatever other programs have changed in it meanwhile; the error names what was kept because of that.
 // Reopen the agent afterwards to use it.
 Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options);
 
@@ -38,9 +39,9 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options);
 
 struct Recovery {
-  bool is_finished = false;       // the apply was finished; else it was undone
-  std::string reason;             // why it was undone
-  std::vector<std::string> left;  // paths that could not be restored; the old nodes are in the staging directory
+  bool is_finished = false;    // the apply was finished; else it was undone
+  std::string reason;          // why it was undone
+  std::vector<LeftNode> left;  // what was not undone, because somebody had changed it or taken its place
   std::string staging;
 };
 

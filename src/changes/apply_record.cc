@@ -51,8 +51,32 @@ Result<std::string> canonical_agent(Store& store, struct stat& info) {
   return canonical_host_path(store.path());
 }
 
-constexpr std::array<std::string_view, 4> kStates{"staged", "performing", "performed", "rolled back"};
+constexpr std::array<std::string_view, 5> kStates{"staged", "performing", "performed", "rolled back", "rolling back"};
 constexpr std::array<std::string_view, 2> kKinds{"apply", "undo"};
+
+// One text, of parts that cannot contain NUL. Older versions stored only the path: then the old node is somewhere in
+// the staging directory.
+std::string encode_left(const LeftNode& node) {
+  std::string text = node.path;
+  for (const std::string& part : {node.why, node.aside}) (text += '\0') += part;
+  return text;
+}
+
+LeftNode decode_left(std::string_view text, const std::string& staging) {
+  if (text.find('\0') == text.npos) {
+    return {.path = std::string(text), .why = "it could not be restored", .aside = "/" + staging};
+  }
+  auto take = [&] {
+    std::string part(text.substr(0, text.find('\0')));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    return part;
+  };
+  LeftNode node;
+  node.path = take();
+  node.why = take();
+  node.aside = take();
+  return node;
+}
 
 struct StoredRecord {
   std::string name;
@@ -79,6 +103,10 @@ Result<std::vector<StoredRecord>> read_records() {
 
 }  // namespace
 
+bool keeps_nodes(const ApplyRecord& record) {
+  return std::any_of(record.left.begin(), record.left.end(), [](const LeftNode& node) { return !node.aside.empty(); });
+}
+
 Result<std::string> path_of_record(const ApplyRecord& record) {
   std::string dir = WARREN_TRY(records_dir());
   return fmt::format("{}/{}", dir, record.staging.substr(kStagingPrefix.size()));
@@ -95,7 +123,7 @@ std::string encode(const ApplyRecord& record) {
         number(record.undo.bytes_max), number(record.undo.seconds), record.undoes}) {
     put_text(out, text);
   }
-  for (const std::string& path : record.left) put_text(out, path);
+  for (const LeftNode& node : record.left) put_text(out, encode_left(node));
   return out;
 }
 
@@ -135,7 +163,7 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
   if (!is_good || is_other || state == kStates.end() || kind == kKinds.end()) return invalid;
   record.state = static_cast<ApplyState>(state - kStates.begin());
   record.kind = static_cast<RecordKind>(kind - kKinds.begin());
-  record.left.assign(texts.begin() + kFields, texts.end());
+  for (std::size_t i = kFields; i < texts.size(); ++i) record.left.push_back(decode_left(texts[i], record.staging));
   return record;
 }
 

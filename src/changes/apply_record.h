@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "changes/intent.h"
+#include "changes/perform.h"
 #include "store/store.h"
 
 namespace warren {
@@ -29,8 +30,10 @@ struct UndoLimits {
   bool operator==(const UndoLimits&) const = default;
 };
 
-// How far the apply came. While it is being performed, the staging directory holds the only copies of what it replaces.
-enum class ApplyState { kStaged, kPerforming, kPerformed, kRolledBack };
+// How far the apply came. While it is being performed or rolled back, the staging directory holds the only copies of
+// what it replaces. Once a rollback has begun, it is never performed again: a step that was undone cannot be told from
+// one that was done.
+enum class ApplyState { kStaged, kPerforming, kPerformed, kRolledBack, kRollingBack };
 
 struct ApplyRecord {
   std::string staging;  // name of the staging directory, random; also the name of the record
@@ -41,9 +44,9 @@ struct ApplyRecord {
   std::uint64_t inode = 0;       // of the agent file
   std::optional<Intent> intent;  // once everything is staged
   ApplyState state = ApplyState::kStaged;
-  // The apply was rolled back, but these could not be restored: the old nodes are in the staging directory, and only
-  // the user removes it.
-  std::vector<std::string> left;
+  // The apply was rolled back, but not these. If any of them is kept aside in the staging directory, only the user
+  // removes that.
+  std::vector<LeftNode> left;
   RecordKind kind = RecordKind::kApply;
   std::string label;            // the agent as the user named it
   std::int64_t started_us = 0;  // Unix microseconds
@@ -62,10 +65,14 @@ std::string new_staging_name();
 
 Status put_record(const ApplyRecord& record);  // durable; replaces one with the same name
 Status remove_record(const ApplyRecord& record);
-// Whether nothing in the staging directory is needed any more.
-inline bool is_over(const ApplyRecord& record) {
-  return record.left.empty() && record.state != ApplyState::kPerforming;
+// Whether the steps may be half done.
+inline bool is_under_way(const ApplyRecord& record) {
+  return record.state == ApplyState::kPerforming || record.state == ApplyState::kRollingBack;
 }
+// Whether the staging directory holds something for the user.
+bool keeps_nodes(const ApplyRecord& record);
+// Whether nothing in the staging directory is needed any more.
+inline bool is_over(const ApplyRecord& record) { return !keeps_nodes(record) && !is_under_way(record); }
 
 Result<std::string> path_of_record(const ApplyRecord& record);
 // Whether the directory at record.base is the one that the record was made for.

@@ -6,13 +6,15 @@
 namespace warren {
 namespace {
 
-constexpr std::string_view kMagic = "warren-apply-3\n";
-constexpr std::string_view kMagicWithTops = "warren-apply-4\n";  // must be as long as kMagic
+// Of the same length. Older versions are still read: what they kept can be undone.
+constexpr std::string_view kMagic = "warren-apply-5\n";
+constexpr std::string_view kMagicWithoutContent = "warren-apply-4\n";
+constexpr std::string_view kMagicWithoutTops = "warren-apply-3\n";  // and without Step::content
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
  public:
-  explicit Writer(std::string_view magic) : out_(magic) {}
+  Writer() : out_(kMagic) {}
   void number(std::uint64_t value) {
     for (int i = 0; i < 8; ++i) out_ += static_cast<char>((value >> (8 * i)) & 0xffU);
   }
@@ -53,12 +55,14 @@ class Writer {
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {
-    has_tops_ = rest_.starts_with(kMagicWithTops);
-    is_good_ = has_tops_ || rest_.starts_with(kMagic);
+    has_content_ = rest_.starts_with(kMagic);
+    has_tops_ = has_content_ || rest_.starts_with(kMagicWithoutContent);
+    is_good_ = has_tops_ || rest_.starts_with(kMagicWithoutTops);
     rest_.remove_prefix(std::min(rest_.size(), kMagic.size()));
   }
   bool is_good() const { return is_good_; }
   bool has_tops() const { return has_tops_; }
+  bool has_content() const { return has_content_; }
   bool is_at_end() const { return rest_.empty(); }
 
   std::uint64_t number() {
@@ -129,6 +133,7 @@ class Reader {
   std::string_view rest_;
   bool is_good_ = true;
   bool has_tops_ = false;
+  bool has_content_ = false;
 };
 
 void write_step(Writer& out, const Step& step) {
@@ -139,6 +144,7 @@ void write_step(Writer& out, const Step& step) {
   out.node(step.old_node);
   out.node(step.new_node);
   out.number(step.tree);
+  out.number(step.content);
   bool has_metadata = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
   if (!has_metadata) return;
   out.metadata(step.before);
@@ -155,6 +161,7 @@ bool read_step(Reader& in, Step& step) {
   step.old_node = in.node();
   step.new_node = in.node();
   step.tree = in.number();
+  if (in.has_content()) step.content = in.number();
   bool has_metadata = step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite;
   if (has_metadata) {
     step.before = in.metadata();
@@ -192,7 +199,7 @@ int phase_of(const Step& step) {
 }  // namespace
 
 std::string encode(const Intent& intent) {
-  Writer out(intent.tops.empty() ? kMagic : kMagicWithTops);
+  Writer out;
   out.text(intent.staging);
   out.number(intent.steps.size());
   for (const Step& step : intent.steps) write_step(out, step);
@@ -208,7 +215,6 @@ std::string encode(const Intent& intent) {
     out.time(change.ctime);
     out.number(change.is_partial ? 1 : 0);
   }
-  if (intent.tops.empty()) return out.take();
   out.number(intent.tops.size());
   for (const std::string& top : intent.tops) out.text(top);
   return out.take();

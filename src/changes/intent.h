@@ -37,7 +37,10 @@ struct Step {
   HostNode old_node;       // at path before the step; none for kPutIn
   HostNode new_node;       // in the slot; for kPutIn and kReplace
   std::uint64_t tree = 0;  // digest of the directory that kTakeOut or kPutIn moves; 0: not a directory, or not checked
-  HostMetadata before;     // kSetMetadata, kOverwrite
+  // Fingerprint of what was staged in the slot, to find out whether somebody has changed it since; for kOverwrite only
+  // of the content. 0: nothing was staged, or the record is of an older version.
+  std::uint64_t content = 0;
+  HostMetadata before;  // kSetMetadata, kOverwrite
   HostMetadata after;
 
   bool operator==(const Step&) const = default;

@@ -14,6 +14,7 @@ Intent example() {
   Step take{.kind = StepKind::kTakeOut, .path = std::string("/a\n\xff\0b", 6), .slot = 1};
   take.old_node = node(3);
   take.tree = 4;
+  take.content = 5;
   Step set{.kind = StepKind::kSetMetadata, .path = "/d"};
   set.before = {.mode = 0755, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {{"user.x", "\0y"}}};
   set.after = {.mode = 0700, .uid = 1, .gid = 2, .atime = {1, 2}, .mtime = {3, 4}, .xattrs = {}};
@@ -36,6 +37,20 @@ TEST(Intent, WithoutStepsSurvivesToo) {
   Result<Intent> back = decode_intent(encode(Intent{}));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(*back, Intent{});
+}
+
+// What is kept for undo, or was interrupted, may be of an older version.
+TEST(Intent, OfAnOlderVersionIsRead) {
+  Intent intent{.staging = ".warren-apply-1", .steps = {}, .changes = {}};
+  auto number = [](std::uint64_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+  std::string body = number(intent.staging.size()) + intent.staging + number(1) + number(1) + number(2) + "/a" +
+                     std::string(15 * 8, '\0') + number(0);
+  intent.steps = {Step{.kind = StepKind::kTakeOut, .path = "/a"}};
+  for (const std::string& bytes : {"warren-apply-3\n" + body, "warren-apply-4\n" + body + number(0)}) {
+    Result<Intent> back = decode_intent(bytes);
+    ASSERT_TRUE(back.ok()) << bytes;
+    EXPECT_EQ(*back, intent);
+  }
 }
 
 Intent over_two_filesystems() {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/undo.h"
 
 namespace warren {
 
@@ -21,13 +20,14 @@ Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& c
 
 Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
   std::optional<Recovery> recovery;
+  std::vector<UndoRecovery> undos;
   {
     OverlayAgent before = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
-    WARREN_TRY(recover_undos(&before.overlay.base_path, clock));
+    undos = WARREN_TRY(recover_undos(&before.overlay.base_path, clock));
     recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
-  return RecoveredAgent{std::move(opened), std::move(recovery)};
+  return RecoveredAgent{std::move(opened), std::move(recovery), std::move(undos)};
 }
 
 Status refuse_interrupted(Agent& agent, const std::string& id) {

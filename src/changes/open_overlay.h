@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "changes/apply.h"
+#include "changes/undo.h"
 
 namespace warren {
 
@@ -24,6 +26,7 @@ Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& c
 struct RecoveredAgent {
   OverlayAgent opened;
   std::optional<Recovery> recovery;
+  std::vector<UndoRecovery> undos;  // of interrupted undos in the same base
 };
 Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock);
 

@@ -110,6 +110,9 @@ Result<Intent> Planner::plan(const std::vector<TreeChange>& changes, const Merge
   WARREN_TRY(add_all(changes, contents));
   WARREN_TRY(stager_.finish_dirs());
   for (Step& step : intent_.steps) {
+    bool is_staged = step.new_node.inode != 0 && WARREN_TRY(base_.find(slot_path(intent_, step.slot)));
+    if (!is_staged) continue;
+    step.content = WARREN_TRY(fingerprint_step(base_, step.kind, slot_path(intent_, step.slot)));
     bool is_new_dir = step.kind == StepKind::kPutIn && staged_dirs_.contains(step.path);
     if (!is_new_dir) continue;
     HostTree::TreeDigest staged = WARREN_TRY(base_.digest_tree(slot_path(intent_, step.slot)));

@@ -160,9 +160,10 @@ class Inverse {
     return path;
   }
 
-  // The file that the apply left at this path: the same type, size and time. Not the same inode, because an undo
-  // restores copies; who changes a file changes its time.
-  Result<std::optional<struct stat>> find_unchanged(const std::string& path, const HostNode& node) {
+  // The file that the apply left at this path: the same type, size, time and content. Not the same inode, because an
+  // undo restores copies.
+  Result<std::optional<struct stat>> find_unchanged(const Step& step, const HostNode& node) {
+    const std::string& path = step.path;
     std::optional<struct stat> there = WARREN_TRY(base_.find(path));
     if (!there) return there;
     HostNode now = HostNode::of(*there);
@@ -173,6 +174,10 @@ class Inverse {
       if (in_place->second->kind == StepKind::kOverwrite) expected.size = in_place->second->new_node.size;
     }
     bool is_same = now.type == expected.type && now.size == expected.size && now.mtime == expected.mtime;
+    if (is_same && step.content != 0) {
+      std::uint64_t content = WARREN_TRY(fingerprint_step(base_, step.kind, path, put_paths_));
+      is_same = content == step.content;
+    }
     return is_same ? there : std::optional<struct stat>();
   }
 
@@ -186,16 +191,18 @@ class Inverse {
   }
 
   // Copies a kept node to a slot of the base.
-  Result<HostNode> stage(std::uint64_t kept_slot, std::uint64_t slot) {
-    std::string at = slot_path(intent_, slot);
+  Status stage(std::uint64_t kept_slot, Step& back) {
+    std::string at = slot_path(intent_, back.slot);
     WARREN_TRY(copy_tree(kept_, name_of_slot(kept_slot), base_, at));
     struct stat info = WARREN_TRY(base_.get(at));
-    return HostNode::of(info);
+    back.new_node = HostNode::of(info);
+    back.content = WARREN_TRY(fingerprint_step(base_, back.kind, at));
+    return Ok{};
   }
 
   // A node that the apply put at a path leaves it; it must be unchanged.
   Status add_leaving(const Step& step) {
-    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step.path, step.new_node));
+    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step, step.new_node));
     Step out{.kind = StepKind::kTakeOut, .path = step.path};
     out.slot = WARREN_TRY(new_slot(step.path));
     if (there) out.old_node = HostNode::of(*there);
@@ -217,7 +224,7 @@ class Inverse {
       std::tie(back.slot, back.new_node) = moved_.at(step.slot);
     } else {
       back.slot = WARREN_TRY(new_slot(step.path));
-      back.new_node = WARREN_TRY(stage(step.slot, back.slot));
+      WARREN_TRY(stage(step.slot, back));
       if (step.tree != 0) {
         HostTree::TreeDigest staged = WARREN_TRY(base_.digest_tree(slot_path(intent_, back.slot)));
         back.tree = staged.value;
@@ -230,20 +237,20 @@ class Inverse {
   }
 
   Status add_replace(const Step& step) {
-    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step.path, step.new_node));
+    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step, step.new_node));
     if (!there) conflict(step.path, "it was changed since the apply");
     Step back{.kind = StepKind::kReplace, .path = old_path(step.path)};
     back.slot = WARREN_TRY(new_slot(step.path));
     back.backup = WARREN_TRY(new_slot(step.path));
     if (there) back.old_node = HostNode::of(*there);
-    back.new_node = WARREN_TRY(stage(step.backup, back.slot));
+    WARREN_TRY(stage(step.backup, back));
     intent_.steps.push_back(std::move(back));
     return Ok{};
   }
 
   Status add_metadata(const Step& step) {
     Step back{.kind = StepKind::kSetMetadata, .path = old_path(step.path)};
-    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step.path, step.old_node));
+    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step, step.old_node));
     bool is_same = there && (there->st_mode & 07777U) == step.after.mode;
     if (!is_same) {
       conflict(step.path, "it was changed since the apply");
@@ -258,7 +265,7 @@ class Inverse {
   }
 
   Status add_overwrite(const Step& step) {
-    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step.path, step.old_node));
+    std::optional<struct stat> there = WARREN_TRY(find_unchanged(step, step.old_node));
     if (!there) {
       conflict(step.path, "it was changed since the apply");
       return Ok{};
@@ -266,7 +273,7 @@ class Inverse {
     Step back{.kind = StepKind::kOverwrite, .path = old_path(step.path)};
     back.slot = WARREN_TRY(new_slot(step.path));
     back.backup = WARREN_TRY(new_slot(step.path));
-    back.new_node = WARREN_TRY(stage(step.backup, back.slot));
+    WARREN_TRY(stage(step.backup, back));
     back.old_node = HostNode::of(*there);
     back.before = WARREN_TRY(base_.get_metadata(step.path));
     back.after = step.before;
@@ -310,20 +317,17 @@ Result<std::optional<std::string>> finish_undo(HostTree& base, const ApplyRecord
 }
 
 // After an error: restores what was done so far. Returns what could not be restored.
-Result<std::vector<std::string>> give_up_undo(HostTree& base, ApplyRecord& record) {
+Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record) {
+  record.state = ApplyState::kRollingBack;
+  WARREN_TRY(put_record(record));
   record.left = WARREN_TRY(roll_back(base, *record.intent));
   record.state = ApplyState::kRolledBack;
   WARREN_TRY(put_record(record));
-  if (record.left.empty()) {
+  if (!keeps_nodes(record)) {
     WARREN_TRY(Staging::remove(base, record));
     WARREN_TRY(remove_record(record));
   }
   return record.left;
-}
-
-std::string describe_left(const ApplyRecord& record) {
-  return fmt::format("{} could not be restored: it is in {} in the base", quote(record.left.front()),
-                     quote(record.staging));
 }
 
 Status perform_undo(HostTree& base, ApplyRecord& record) {
@@ -333,17 +337,18 @@ Status perform_undo(HostTree& base, ApplyRecord& record) {
 }
 
 Result<UndoRecovery> recover_undo(ApplyRecord& record, Clock& clock) {
-  UndoRecovery recovery{.base = record.base, .is_finished = true, .reason = {}};
+  UndoRecovery recovery{.record = record, .is_finished = true, .reason = {}, .left = {}};
   WARREN_TRY(check_same_base(record));
   auto base = WARREN_TRY(HostTree::open(record.base));
   WARREN_TRY(base->lock());
-  if (record.state == ApplyState::kPerforming) {
-    Status done = perform_undo(*base, record);
+  if (is_under_way(record)) {
+    bool is_given_up = record.state == ApplyState::kRollingBack;
+    Status done =
+        is_given_up ? Status(Error(Code::kConflict, "taking it back had begun")) : perform_undo(*base, record);
     if (!done.ok()) {
-      WARREN_TRY(give_up_undo(*base, record));
+      recovery.left = WARREN_TRY(give_up_undo(*base, record));
       recovery.is_finished = false;
       recovery.reason = done.error().message();
-      if (!record.left.empty()) recovery.reason += "; " + describe_left(record);
       return recovery;
     }
   }
@@ -446,12 +451,13 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
   Status done = perform_undo(*base, record);
   if (!done.ok()) {
     Error why = std::move(done).take_error();
-    Result<std::vector<std::string>> left = give_up_undo(*base, record);
+    Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
     if (!left.ok()) {
       return std::move(why).with_hint(
           fmt::format("taking it back failed too ({}); `warren undo --list` tries again", left.error().message()));
     }
-    return left->empty() ? std::move(why) : std::move(why).with_hint(describe_left(record));
+    if (left->empty()) return why;
+    return std::move(why).with_hint(fmt::format("the undo was taken back, except {}", describe(*left)));
   }
   prepared->note = WARREN_TRY(finish_undo(*base, record, clock.now().seconds));
   return prepared;
@@ -460,7 +466,7 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
 Result<bool> is_undo_interrupted(const std::string& base) {
   std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
   return std::any_of(records.begin(), records.end(), [&](const ApplyRecord& record) {
-    return record.kind == RecordKind::kUndo && record.base == base && record.state == ApplyState::kPerforming;
+    return record.kind == RecordKind::kUndo && record.base == base && is_under_way(record);
   });
 }
 
@@ -468,9 +474,10 @@ Result<std::vector<UndoRecovery>> recover_undos(const std::string* base, Clock& 
   std::vector<UndoRecovery> all;
   std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
   for (ApplyRecord& record : records) {
-    bool is_mine = record.kind == RecordKind::kUndo && record.left.empty() && (base == nullptr || record.base == *base);
+    bool is_mine =
+        record.kind == RecordKind::kUndo && !keeps_nodes(record) && (base == nullptr || record.base == *base);
     if (!is_mine) continue;
-    bool is_begun = record.state == ApplyState::kPerforming;
+    bool is_begun = is_under_way(record) || record.state == ApplyState::kPerformed;
     UndoRecovery recovery = WARREN_TRY(recover_undo(record, clock).within("finish an interrupted undo"));
     if (is_begun) all.push_back(std::move(recovery));
   }

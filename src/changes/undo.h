@@ -49,9 +49,10 @@ Result<bool> is_undo_interrupted(const std::string& base);
 // Finishes undoings that were interrupted, of this base or (null) of all, or takes them back.
 // kBusy while one of them is under way.
 struct UndoRecovery {
-  std::string base;
-  bool is_finished = false;  // else it was taken back
-  std::string reason;        // why it was taken back
+  ApplyRecord record;
+  bool is_finished = false;    // else it was taken back
+  std::string reason;          // why it was taken back
+  std::vector<LeftNode> left;  // what was not taken back, because somebody had changed it or taken its place
 };
 Result<std::vector<UndoRecovery>> recover_undos(const std::string* base, Clock& clock);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <vector>
 
 #include <fcntl.h>
@@ -25,6 +26,9 @@ namespace {
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::size_t kOpenDirs = 64;
 constexpr std::size_t kPathPart = 2048;  // plus one name, below the kernel's limit for a path
+
+constexpr std::uint64_t kDigestStart = 14695981039346656037U;  // FNV-1a: against accidents, not against an enemy
+constexpr std::uint64_t kDigestPrime = 1099511628211U;
 
 Error failed(std::string_view what, std::string_view path) {
   int number = errno;
@@ -162,6 +166,19 @@ Status HostTree::rename(std::string_view from, std::string_view to, HostReplace 
   return Ok{};
 }
 
+Status HostTree::exchange(std::string_view a, std::string_view b) {
+  if (dirs_.size() + 2 > kOpenDirs) dirs_.clear();  // else opening the second could close the first
+  Place first = WARREN_TRY(place(a));
+  Place second = WARREN_TRY(place(b));
+  int done = ::renameat2(first.dir, first.name.c_str(), second.dir, second.name.c_str(), RENAME_EXCHANGE);
+  if (done != 0 && (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+    return Error(Code::kUnsupported, fmt::format("{}: this filesystem cannot exchange names", quote(b)));
+  }
+  if (done != 0) return failed("exchange", b);
+  dirs_.clear();  // either may be a directory
+  return Ok{};
+}
+
 Status HostTree::link(std::string_view from, std::string_view to) {
   if (dirs_.size() + 2 > kOpenDirs) dirs_.clear();
   Place source = WARREN_TRY(place(from));
@@ -251,22 +268,26 @@ Status HostTree::remove_tree(std::string_view path) {
   return Ok{};
 }
 
-Result<HostTree::TreeDigest> HostTree::digest_tree(std::string_view path,
-                                                   const std::unordered_set<std::string>& skipped) {
+Result<HostTree::TreeDigest> HostTree::digest(std::string_view path, const std::unordered_set<std::string>& skipped,
+                                              DigestContent content) {
   struct stat info = WARREN_TRY(get(path));
-  TreeDigest digest{.value = 14695981039346656037U, .nodes = 1};  // FNV-1a: against accidents, not against an enemy
+  TreeDigest digest{.value = kDigestStart, .nodes = 1};
   auto add = [&](const void* data, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
-      digest.value = (digest.value ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211U;
+      digest.value = (digest.value ^ static_cast<const unsigned char*>(data)[i]) * kDigestPrime;
     }
   };
-  auto add_node = [&](const struct stat& node) {
+  auto add_node = [&](const std::string& at, const struct stat& node) -> Status {
     HostNode known = HostNode::of(node);
     std::uint64_t numbers[] = {node.st_mode, known.size, static_cast<std::uint64_t>(known.mtime.seconds),
                                static_cast<std::uint64_t>(known.mtime.nanoseconds)};
     add(numbers, sizeof numbers);
+    if (content == DigestContent::kNo) return Ok{};
+    std::uint64_t inside = WARREN_TRY(digest_content(at, node));
+    add(&inside, sizeof inside);
+    return Ok{};
   };
-  add_node(info);
+  WARREN_TRY(add_node(std::string(path), info));
   std::vector<std::string> pending;
   if (S_ISDIR(info.st_mode)) pending.emplace_back(path);
   while (!pending.empty()) {
@@ -275,15 +296,41 @@ Result<HostTree::TreeDigest> HostTree::digest_tree(std::string_view path,
     int fd = WARREN_TRY(open_dir(dir));
     std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(fd).within(quote(dir)));
     for (const HostEntry& entry : entries) {
-      if (!skipped.empty() && skipped.contains(join_path(dir, entry.name))) continue;
+      std::string child = join_path(dir, entry.name);
+      if (!skipped.empty() && skipped.contains(child)) continue;
       ++digest.nodes;
       add(entry.name.data(), entry.name.size() + 1);
-      add_node(entry.attributes);
-      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(join_path(dir, entry.name));
+      WARREN_TRY(add_node(child, entry.attributes));
+      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(std::move(child));
     }
   }
   if (digest.value == 0) digest.value = 1;
   return digest;
+}
+
+Result<HostTree::TreeDigest> HostTree::digest_tree(std::string_view path,
+                                                   const std::unordered_set<std::string>& skipped) {
+  return digest(path, skipped, DigestContent::kNo);
+}
+
+Result<std::uint64_t> HostTree::fingerprint_tree(std::string_view path,
+                                                 const std::unordered_set<std::string>& skipped) {
+  TreeDigest whole = WARREN_TRY(digest(path, skipped, DigestContent::kYes));
+  return whole.value;
+}
+
+Result<std::uint64_t> HostTree::digest_content(const std::string& path, const struct stat& node) {
+  std::uint64_t value = kDigestStart;
+  if (S_ISLNK(node.st_mode)) {
+    std::string target = WARREN_TRY(read_link(path));
+    for (char c : target) value = (value ^ static_cast<unsigned char>(c)) * kDigestPrime;
+    return value;
+  }
+  if (!S_ISREG(node.st_mode)) return value;
+  Result<Fd> fd = open_file(path, O_RDONLY);
+  if (!fd.ok() && fd.error().code() == Code::kDenied) return value;
+  Fd file = WARREN_TRY(std::move(fd));
+  return digest_host_content(file.get()).within(quote(path));
 }
 
 Status HostTree::sync_dir(std::string_view path) {
@@ -367,6 +414,35 @@ Result<bool> HostTree::set_metadata(std::string_view path, const HostMetadata& t
   timespec times[2] = {host_time(to.atime), host_time(to.mtime)};
   if (::utimensat(at.dir, at.name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) return failed("set the times of", path);
   return is_owned;
+}
+
+Result<std::uint64_t> digest_host_content(int fd) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(errno, "stat a file");
+  std::uint64_t value = kDigestStart;
+  std::size_t words = static_cast<std::size_t>(info.st_size) / kWord + 2;  // more than the file has
+  std::string buffer(std::min(limits::kCopyBytes, words * kWord), '\0');
+  for (off_t at = 0;;) {
+    off_t data = ::lseek(fd, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;
+    if (data > at) at = data - data % static_cast<off_t>(kWord);
+    ssize_t count = ::pread(fd, buffer.data(), buffer.size(), at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(errno, "read a file");
+    if (count == 0) break;
+    auto size = static_cast<std::size_t>(count);
+    if (size > kWord && size < buffer.size()) size -= size % kWord;  // the rest is read again
+    for (std::size_t i = 0; i < size; i += kWord) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, buffer.data() + i, std::min(kWord, size - i));
+      if (word == 0) continue;
+      value = (value ^ (static_cast<std::uint64_t>(at) + i)) * kDigestPrime;
+      value = (value ^ word ^ (value >> 29U)) * kDigestPrime;
+    }
+    at += static_cast<off_t>(size);
+  }
+  return value;
 }
 
 Result<std::uint64_t> copy_host_content(int from, int to) {

@@ -65,6 +65,7 @@ class HostTree {
   Status check_writable(std::string_view dir);  // whether we seem to be allowed to create entries there
 
   Status rename(std::string_view from, std::string_view to, HostReplace replace);
+  Status exchange(std::string_view a, std::string_view b);  // both exist; kUnsupported if the filesystem cannot
   Status link(std::string_view from, std::string_view to);
   Status make_dir(std::string_view path, std::uint32_t mode);
   Status make_symlink(std::string_view path, std::string_view target);
@@ -83,6 +84,9 @@ class HostTree {
   };
   // Without the paths in `skipped` and what is below them.
   Result<TreeDigest> digest_tree(std::string_view path, const std::unordered_set<std::string>& skipped = {});
+  // Like digest_tree, and also of the content of files and the targets of links: notices a change that kept size and
+  // time. Reads everything. The content of a file that we may not read does not count.
+  Result<std::uint64_t> fingerprint_tree(std::string_view path, const std::unordered_set<std::string>& skipped = {});
 
   Result<HostMetadata> get_metadata(std::string_view path);
   // Sets owner, mode, attributes and times, in that order. Returns whether the owner could be set; if not, set-user-id
@@ -102,10 +106,17 @@ class HostTree {
   Result<int> open_dir(std::string_view dir);
   Result<Place> place(std::string_view path);
   Status set_xattrs(const std::string& link, const HostXattrs& to, std::string_view path);
+  enum class DigestContent { kNo, kYes };
+  Result<TreeDigest> digest(std::string_view path, const std::unordered_set<std::string>& skipped,
+                            DigestContent content);
+  Result<std::uint64_t> digest_content(const std::string& path, const struct stat& node);
 
   Fd top_;
   std::map<std::string, Fd, std::less<>> dirs_;  // open directories by path; closed when a directory moves
 };
+
+// Of the content of a file: the same for holes and zeros. Against accidents, not against an enemy.
+Result<std::uint64_t> digest_host_content(int fd);
 
 // Copies the content of a file to the same offsets in `to`; holes stay holes. Returns the size.
 Result<std::uint64_t> copy_host_content(int from, int to);

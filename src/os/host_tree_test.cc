@@ -82,6 +82,49 @@ TEST_F(HostTreeTest, ARenameWithoutReplacingReplacesNothing) {
   EXPECT_EQ(read_host_file(path("in/b"), 10).value(), "2");
 }
 
+TEST_F(HostTreeTest, TwoNamesAreExchanged) {
+  put("in/a", "1");
+  put("in/b", "2");
+  ASSERT_TRUE(tree_->exchange("/a", "/b").ok());
+  EXPECT_EQ(read_host_file(path("in/a"), 10).value(), "2");
+  EXPECT_EQ(read_host_file(path("in/b"), 10).value(), "1");
+  Status done = tree_->exchange("/a", "/none");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::kNotFound);
+  EXPECT_EQ(read_host_file(path("in/a"), 10).value(), "2");
+}
+
+TEST_F(HostTreeTest, AFingerprintNoticesAChangeThatKeptSizeAndTime) {
+  ASSERT_TRUE(tree_->make_dir("/d", 0755).ok());
+  put("in/d/f", std::string(3'000'001, 'a'));
+  HostMetadata metadata = tree_->get_metadata("/d/f").value();
+  std::uint64_t file = tree_->fingerprint_tree("/d/f").value();
+  std::uint64_t dir = tree_->fingerprint_tree("/d").value();
+  std::uint64_t digest = tree_->digest_tree("/d").value().value;
+  for (off_t at : {0, 1'500'000, 3'000'000}) {
+    Fd fd = tree_->open_file("/d/f", O_RDWR).take_value();
+    ASSERT_EQ(::pwrite(fd.get(), "b", 1, at), 1);
+    ASSERT_TRUE(tree_->set_metadata("/d/f", metadata).ok());
+    EXPECT_EQ(tree_->digest_tree("/d").value().value, digest);
+    EXPECT_NE(tree_->fingerprint_tree("/d/f").value(), file) << at;
+    EXPECT_NE(tree_->fingerprint_tree("/d").value(), dir) << at;
+    ASSERT_EQ(::pwrite(fd.get(), "a", 1, at), 1);
+    ASSERT_TRUE(tree_->set_metadata("/d/f", metadata).ok());
+    EXPECT_EQ(tree_->fingerprint_tree("/d").value(), dir) << at;
+  }
+}
+
+TEST_F(HostTreeTest, AHoleAndZerosHaveTheSameDigest) {
+  std::string content(2'000'001, '\0');
+  content.back() = 'x';
+  put("in/zeros", content);
+  put("in/hole", "");
+  Fd hole = tree_->open_file("/hole", O_RDWR).take_value();
+  ASSERT_EQ(::pwrite(hole.get(), "x", 1, 2'000'000), 1);
+  Fd zeros = tree_->open_file("/zeros", O_RDWR).take_value();
+  EXPECT_EQ(digest_host_content(hole.get()).value(), digest_host_content(zeros.get()).value());
+}
+
 TEST_F(HostTreeTest, APathMeansWhatItMeansAfterADirectoryMoved) {
   ASSERT_TRUE(tree_->make_dir("/a", 0755).ok());
   put("in/a/f", "1");

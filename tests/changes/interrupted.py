@@ -23,8 +23,8 @@ class Interrupted(Case):
         self.fill(a="old a\n", gone="old gone\n")
         self.write("/a", "new a\n")
         self.fs("rm", "/gone")
-        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=linkat", "-e",
-                        "inject=linkat:signal=KILL:when=1", mounted.program(), "apply", self.w.id], cwd=self.w.home,
+        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                        "inject=renameat2:signal=KILL:when=2", mounted.program(), "apply", self.w.id], cwd=self.w.home,
                        env=self.w.environment(), capture_output=True, timeout=60)
         self.assertFalse((self.base / "gone").exists())
         if not interferes:
@@ -38,7 +38,7 @@ class Interrupted(Case):
     def test_what_could_not_be_restored_stays_until_the_user_removes_it(self):
         self.interrupt()
         said = self.w.run("apply", "--recover", self.w.id).stderr.decode()
-        self.assertIn("not restored, because something else is there now: /gone", said)
+        self.assertIn("except '/gone': something else is there now, so it was not restored; the other version is ", said)
         (name,) = self.w.staging()
         self.assertIn(name, said)
         for _ in range(2):

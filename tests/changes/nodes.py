@@ -135,7 +135,7 @@ class OtherFilesystems(Case):
 
     def test_a_recovery_waits_for_the_filesystem(self):
         self.change(lambda p: (p / "a").write_text("new\n"), lambda p: (p / "d/m/one").write_text("new\n"))
-        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat:signal=KILL:when=1",
+        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat2:signal=KILL:when=2",
                         mounted.program(), "apply", self.w.id], cwd=self.w.home, env=self.w.environment(), capture_output=True, timeout=60)
         self.mount("-t", "tmpfs", "tmpfs", "d/m")
         said = self.w.fails("apply", "--recover", self.w.id)

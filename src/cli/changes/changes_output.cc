@@ -14,10 +14,13 @@ void print_recovery(Output& err, const Recovery& recovery) {
     return;
   }
   err.print("an interrupted apply of this agent was undone ({})\n", err.name(recovery.reason));
-  for (const std::string& path : recovery.left) {
-    err.print("not restored, because something else is there now: {} (the old one is in {} in the base)\n",
-              err.name(path), err.name(recovery.staging));
-  }
+  for (const LeftNode& node : recovery.left) err.line("except " + err.name(describe(node)));
+}
+
+void print_recovery(Output& err, const UndoRecovery& recovery) {
+  err.print("an undo in {} was interrupted; it is {}\n", err.name(recovery.record.base),
+            recovery.is_finished ? "finished now" : fmt::format("taken back ({})", err.name(recovery.reason)));
+  for (const LeftNode& node : recovery.left) err.line("except " + err.name(describe(node)));
 }
 
 std::string_view change_word(TreeChangeKind kind) {

@@ -11,8 +11,9 @@
 
 namespace warren::cli {
 
-// Prints to standard error if an interrupted apply was finished or undone.
+// Prints to standard error that an interrupted apply, or undo, was finished or taken back.
 void print_recovery(Output& err, const Recovery& recovery);
+void print_recovery(Output& err, const UndoRecovery& recovery);
 
 std::string_view change_word(TreeChangeKind kind);                     // "added"
 std::string_view type_word_of(const TreeChange& change);               // "file"

@@ -179,18 +179,21 @@ Result<RecoveredAgent> open_for_apply(Context& context, const std::string& id, U
   if (use == Use::kRead) {
     OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
     WARREN_TRY(refuse_interrupted(*opened.agent, id));
-    return RecoveredAgent{std::move(opened), std::nullopt};
+    return RecoveredAgent{std::move(opened), std::nullopt, {}};
   }
   RecoveredAgent recovered = WARREN_TRY(open_and_recover(id, context.clock));
+  for (const UndoRecovery& undo : recovered.undos) print_recovery(context.err, undo);
   if (recovered.recovery) print_recovery(context.err, *recovered.recovery);
   return recovered;
 }
 
-// The status says whether the changes are in the base now, or were not interrupted at all.
+// The status says whether what was interrupted is finished now; or nothing was interrupted at all.
 Exit end_recovery(Context& context, const RecoveredAgent& recovered) {
-  if (!recovered.recovery) context.out.line("no apply of this agent was interrupted");
-  bool is_undone = recovered.recovery && !recovered.recovery->is_finished;
-  return is_undone ? Exit::kFailed : Exit::kOk;
+  bool is_nothing = !recovered.recovery && recovered.undos.empty();
+  if (is_nothing) context.out.line("no apply of this agent was interrupted");
+  bool is_finished = !recovered.recovery || recovered.recovery->is_finished;
+  for (const UndoRecovery& undo : recovered.undos) is_finished = is_finished && undo.is_finished;
+  return is_finished ? Exit::kOk : Exit::kFailed;
 }
 
 // Each must be the path of a change: a misspelled one would silently grant nothing.
@@ -309,7 +312,8 @@ Command make_apply() {
       .summary = "Write an agent's changes to its base",
       .details =
           "Applies everything or nothing: before anything is written, each file concerned must still be what the "
-          "agent saw, and after a crash the next apply finishes or undoes it. Applied changes are no "
+          "agent saw, and after a crash the next apply finishes or undoes it. What you change in the base meanwhile is "
+          "kept, and named if the apply had to be undone around it. Applied changes are no "
           "longer listed as changes of the agent. Changes that selected ones depend on are included: a new directory "
           "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1. What "
           "is "

@@ -54,23 +54,52 @@ void print_kept(Context& context, const Arguments& args, const std::vector<KeptA
   }
 }
 
-// By the agent file, or, if that is gone, by the name that it had.
-Result<std::vector<KeptApply>> list_of_agent(const std::string& id) {
-  std::vector<KeptApply> all = WARREN_TRY(list_kept());
-  Result<std::string> located = locate_agent(id);
-  if (!located.ok() && located.error().code() == Code::kConflict) return std::move(located).take_error();
-  std::optional<std::string> file;
-  std::optional<struct stat> info;
-  if (located.ok()) {
-    file = WARREN_TRY(canonical_host_path(*located));
-    info = WARREN_TRY(find_host_file(*located));
+// An agent as the user named it: by its file or, if that is gone, by the name that it had.
+class NamedAgent {
+ public:
+  static Result<NamedAgent> find(const std::string& id) {
+    NamedAgent agent;
+    agent.id_ = id;
+    Result<std::string> located = locate_agent(id);
+    if (!located.ok() && located.error().code() == Code::kConflict) return std::move(located).take_error();
+    if (!located.ok()) return agent;
+    agent.file_ = WARREN_TRY(canonical_host_path(*located));
+    agent.info_ = WARREN_TRY(find_host_file(*located));
+    return agent;
   }
-  std::erase_if(all, [&](const KeptApply& kept) {
-    if (!file) return kept.record.label != id && session_id_of(kept.record.label) != id;
-    bool is_same_file = info && kept.record.inode == info->st_ino && kept.record.device == info->st_dev;
-    return kept.record.agent != *file && !is_same_file;
-  });
+
+  bool has_file() const { return file_.has_value(); }
+
+  bool owns(const ApplyRecord& record) const {
+    if (!file_) return record.label == id_ || session_id_of(record.label) == id_;
+    bool is_same_file = info_ && record.inode == info_->st_ino && record.device == info_->st_dev;
+    return record.agent == *file_ || is_same_file;
+  }
+
+ private:
+  std::string id_;
+  std::optional<std::string> file_;
+  std::optional<struct stat> info_;
+};
+
+Result<std::vector<KeptApply>> list_of_agent(const NamedAgent& agent) {
+  std::vector<KeptApply> all = WARREN_TRY(list_kept());
+  std::erase_if(all, [&](const KeptApply& kept) { return !agent.owns(kept.record); });
   return all;
+}
+
+// Finishes interrupted undos, of whatever base. Returns those that are what this command asks for: doing it again would
+// undo one more apply.
+Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
+  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(nullptr, context.clock));
+  for (const UndoRecovery& one : recovered) print_recovery(context.err, one);
+  if (std::optional<std::string> name = args.find("record")) {
+    std::erase_if(recovered, [&](const UndoRecovery& one) { return !one.record.undoes.ends_with("-" + *name); });
+  } else if (args.has("ID")) {
+    NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
+    std::erase_if(recovered, [&](const UndoRecovery& one) { return !agent.owns(one.record); });
+  }
+  return recovered;
 }
 
 Result<KeptApply> choose_kept(const Arguments& args) {
@@ -81,10 +110,16 @@ Result<KeptApply> choose_kept(const Arguments& args) {
     return Error(Code::kNotFound, fmt::format("no kept apply {}", quote(*name)), "`warren undo --list` lists them");
   }
   const std::string& id = args.get("ID");
-  std::vector<KeptApply> all = WARREN_TRY(list_of_agent(id));
+  NamedAgent agent = WARREN_TRY(NamedAgent::find(id));
+  std::vector<KeptApply> all = WARREN_TRY(list_of_agent(agent));
   auto found = std::find_if(all.begin(), all.end(),
                             [](const KeptApply& kept) { return kept.record.kind == RecordKind::kApply; });
   if (found != all.end()) return *found;
+  if (!agent.has_file() && all.empty()) {
+    return Error(Code::kNotFound,
+                 fmt::format("no agent {}, and nothing is kept of a deleted one with that name", quote(id)),
+                 "`warren undo --list` shows what can be undone");
+  }
   return Error(Code::kNotFound, fmt::format("no apply of {} can be undone", quote(id)),
                "what an apply replaced is kept for 30 days, if nothing else was asked for; `warren undo --list` shows "
                "what there is");
@@ -122,20 +157,50 @@ Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply&
   return Exit::kOk;
 }
 
+Status list_undos(Context& context, const Arguments& args) {
+  std::vector<KeptApply> all;
+  if (args.has("ID")) {
+    NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
+    all = WARREN_TRY(list_of_agent(agent));
+  } else {
+    all = WARREN_TRY(list_kept());
+  }
+  print_kept(context, args, all);
+  return Ok{};
+}
+
+// The interrupted undo was what the user asked for.
+Exit end_undo_recovery(Context& context, const Arguments& args, const std::vector<UndoRecovery>& recovered,
+                       bool is_finished) {
+  if (args.has("json")) {
+    Json paths = Json::array();
+    for (const UndoRecovery& one : recovered) {
+      if (!one.is_finished || !one.record.intent) continue;
+      for (const Step& step : one.record.intent->steps) paths.push_back(printable(step.path));
+    }
+    context.out.json({{"undone", paths},
+                      {"conflicts", Json::array()},
+                      {"base", printable(recovered.front().record.base)},
+                      {"was_interrupted", true}});
+  } else {
+    context.err.line(is_finished ? "hint: run it again to undo the apply before that one"
+                                 : "hint: run it again to undo the apply");
+  }
+  return is_finished ? Exit::kOk : Exit::kFailed;
+}
+
 Result<Exit> run_undo(Context& context, const Arguments& args) {
   int ways = (args.has("ID") ? 1 : 0) + (args.has("record") ? 1 : 0);
   if (args.has("list") ? args.has("record") : ways != 1)
     return refuse(context, "undo needs either ID, or --record NAME, or --list");
-  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(nullptr, context.clock));
-  for (const UndoRecovery& one : recovered) {
-    context.err.print("an undo in {} was interrupted; it is {}\n", context.err.name(one.base),
-                      one.is_finished ? "finished now" : fmt::format("taken back ({})", context.err.name(one.reason)));
-  }
+  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_asked(context, args));
+  bool is_finished =
+      std::all_of(recovered.begin(), recovered.end(), [](const UndoRecovery& one) { return one.is_finished; });
   if (args.has("list")) {
-    std::vector<KeptApply> all = WARREN_TRY(args.has("ID") ? list_of_agent(args.get("ID")) : list_kept());
-    print_kept(context, args, all);
-    return Exit::kOk;
+    WARREN_TRY(list_undos(context, args));
+    return is_finished ? Exit::kOk : Exit::kFailed;
   }
+  if (!recovered.empty()) return end_undo_recovery(context, args, recovered, is_finished);
   KeptApply kept = WARREN_TRY(choose_kept(args));
   return undo_kept(context, args, kept);
 }
@@ -148,7 +213,8 @@ Command make_undo() {
       .summary = "Restore what an apply replaced in the base",
       .details =
           "Undoes the agent's last apply that has not been undone yet. It is refused if something that the apply wrote "
-          "has been changed since. The agent's version is kept too: `undo --record NAME` brings it back.",
+          "has been changed since. If an undo was interrupted, the next one only finishes it. The agent's version is "
+          "kept too: `undo --record NAME` brings it back.",
       .positionals = {{.name = "ID",
                        .help = "the agent: an id in ./.agentfs, or the path of its file",
                        .times = Times::kOptional,
