@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/path.h"
+#include "db/log_owner.h"
 #include "db/sqlite_init.h"
 #include "db/transaction.h"
 #include "db/wal_signals.h"
@@ -87,6 +89,24 @@ bool holds_a_statement(sqlite3* handle, std::string_view text) {
   return false;
 }
 
+bool is_exclusive(sqlite3* handle) {
+  bool found = false;
+  auto compare = [](void* out, int, char** values, char**) {
+    *static_cast<bool*>(out) = values[0] != nullptr && std::string_view(values[0]) == "exclusive";
+    return 0;
+  };
+  sqlite3_exec(handle, "PRAGMA locking_mode", compare, &found, nullptr);
+  return found;
+}
+
+// Whether the disk of the open file has room for so many bytes more.
+bool has_room(int file, std::uint64_t bytes) {
+  struct statvfs disk {};
+  if (::fstatvfs(file, &disk) != 0) return true;
+  std::uint64_t blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  return blocks * disk.f_frsize >= bytes;
+}
+
 // What is passed to sqlite3_open_v2.
 struct Request {
   std::string name;
@@ -133,27 +153,38 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
     return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   }
-  sqlite3* handle = nullptr;
   Request request = request_for(path, options.mode);
-  std::unique_ptr<WalVfs> vfs;
   bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
-  if (!in_memory && !read_only) {
-    CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
-    vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
+  bool may_have_log = !in_memory && (options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kReadWrite);
+  for (bool is_alone : {false, true}) {
+    sqlite3* handle = nullptr;
+    std::unique_ptr<WalVfs> vfs;
+    if (!in_memory && !read_only) {
+      CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
+      vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
+    }
+    int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
+                               vfs ? vfs->name() : options.vfs);
+    if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
+    std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
+    if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
+    database->read_only_ = !in_memory && read_only;
+    if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
+      // SQLite would open it for reading, and leave files behind that it may not remove.
+      return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
+                   "give yourself write permission on the file and its directory");
+    }
+    if (may_have_log) {
+      WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
+    }
+    if (is_alone) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
+    Status configured = database->configure(options);
+    if (configured.ok()) return database;
+    // On a full disk there is no room for the log's index. A reader that is alone has it in memory.
+    bool may_read_alone = !is_alone && may_have_log && read_only && configured.error().code() == Code::kNoSpace;
+    if (!may_read_alone) return std::move(configured).within(fmt::format("open {}", quote(path))).take_error();
   }
-  int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
-                             vfs ? vfs->name() : options.vfs);
-  if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
-  std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
-  if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
-  database->read_only_ = !in_memory && read_only;
-  if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
-    // SQLite would open it for reading, and leave files behind that it may not remove.
-    return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
-                 "give yourself write permission on the file and its directory");
-  }
-  WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
-  return database;
+  return Error(Code::kInternal, "unreachable");
 }
 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
@@ -227,6 +258,7 @@ Status Database::configure(const DatabaseOptions& options) {
   if (signals_ && !read_only_) {
     Result<NamedFile> file = NamedFile::open(sqlite3_db_filename(handle_, "main"));
     if (file.ok()) named_file_ = std::move(file).take_value();  // otherwise it was deleted just now
+    mark_log(sqlite3_db_filename(handle_, "main"), *signals_);
   }
   return Ok{};
 }
@@ -309,6 +341,7 @@ bool Database::was_rolled_back() const { return !deferred_ && sqlite3_get_autoco
 
 // The index begins with a header that each commit rewrites: counters, sizes, checksums.
 void Database::map_log_index() {
+  if (is_exclusive(handle_)) return;    // it is in memory, and asking for it would create the file
   constexpr int kRegionBytes = 32'768;  // SQLite's own: it returns the mapping it has
   sqlite3_file* file = nullptr;
   if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr) return;
@@ -376,8 +409,13 @@ Status Database::sync() {
     WARREN_TRY(end_batch());
   }
   Status synced = sync_log();
-  WARREN_TRY(check_name());  // the more important error: without its name everything is lost
-  return synced;
+  Status named = check_name();  // the more important error: without its name everything is lost
+  if (named.ok()) return synced;
+  // A deleted file is copied when it is closed. While there is no room for that, it must not be closed.
+  bool is_deleted = named_file_->look() == NamedFile::Name::kNone;
+  if (!is_deleted || has_room(signals_->wal_fd(), WARREN_TRY(size()).total_bytes)) return named;
+  return Error(Code::kNoSpace, fmt::format("{}, and the disk has no room for a copy of it", named.error().message()),
+               "free some space");
 }
 
 Status Database::check_name() {
