@@ -89,6 +89,9 @@ bool holds_a_statement(sqlite3* handle, std::string_view text) {
   return false;
 }
 
+// Where the index of the log is. In memory: nobody else can open the file.
+enum class LogIndex { kShared, kInMemory };
+
 bool is_exclusive(sqlite3* handle) {
   bool found = false;
   auto compare = [](void* out, int, char** values, char**) {
@@ -156,7 +159,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   Request request = request_for(path, options.mode);
   bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
   bool may_have_log = !in_memory && (options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kReadWrite);
-  for (bool is_alone : {false, true}) {
+  auto attempt = [&](LogIndex index) -> Result<std::unique_ptr<Database>> {
     sqlite3* handle = nullptr;
     std::unique_ptr<WalVfs> vfs;
     if (!in_memory && !read_only) {
@@ -177,14 +180,14 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
     if (may_have_log) {
       WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
     }
-    if (is_alone) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
-    Status configured = database->configure(options);
-    if (configured.ok()) return database;
-    // On a full disk there is no room for the log's index. A reader that is alone has it in memory.
-    bool may_read_alone = !is_alone && may_have_log && read_only && configured.error().code() == Code::kNoSpace;
-    if (!may_read_alone) return std::move(configured).within(fmt::format("open {}", quote(path))).take_error();
-  }
-  return Error(Code::kInternal, "unreachable");
+    if (index == LogIndex::kInMemory) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
+    WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
+    return database;
+  };
+  Result<std::unique_ptr<Database>> opened = attempt(LogIndex::kShared);
+  // On a full disk there is no room for the file of the index. A reader can do without it, if it is alone.
+  bool needs_room = !opened.ok() && opened.error().code() == Code::kNoSpace;
+  return needs_room && may_have_log && read_only ? attempt(LogIndex::kInMemory) : std::move(opened);
 }
 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)

@@ -192,7 +192,8 @@ Status check_marks(const std::string& path) {
     return Error(
         Code::kConflict,
         fmt::format("{} is the log of another file that had this name, left by a process that was killed", quote(log)),
-        fmt::format("`mv {0} {0}.old` moves it away; it has the latest changes of that other file", log));
+        fmt::format("`mv {} {}` moves it away; it has the latest changes of that other file", quote(log),
+                    quote(log + ".old")));
   }
   bool is_elsewhere = !mark.token.empty() && !mark.log.empty() && mark.log != log && has_commits(mark.log) &&
                       find_mark(mark.log).token == mark.token;
@@ -201,15 +202,15 @@ Status check_marks(const std::string& path) {
                fmt::format("{} is not complete: it was moved or copied while it was in use, and its latest changes are "
                            "in {}",
                            quote(path), quote(mark.log)),
-               fmt::format("`mv {} {}` moves them to it, if no process uses them", mark.log, log));
+               fmt::format("`mv {} {}` moves them to it, if no process uses them", quote(mark.log), quote(log)));
 }
 
 Status check_links(const std::string& path, const struct stat& file) {
   if (file.st_nlink < 2) return Ok{};
   return Error(Code::kConflict, fmt::format("{} has {} names (hard links)", quote(path), file.st_nlink),
                fmt::format("it can be read, but not written: a change would be in the file of each name, and a log "
-                           "beside only one; make it a file of its own: `cp {0} {0}.copy && mv {0}.copy {0}`",
-                           path));
+                           "beside only one; make it a file of its own: `cp {0} {1} && mv {1} {0}`",
+                           quote(path), quote(path + ".copy")));
 }
 
 std::string make_token() {
@@ -257,10 +258,10 @@ Status check_no_log(const std::string& path) {
                  "end that process first: `warren ps` shows it, `warren umount` ends a mount");
   }
   if (!has_commits(log)) return Ok{};
-  return Error(
-      Code::kConflict,
-      fmt::format("there is no {}, but {} was left by a process that was killed", quote(path), quote(log)),
-      fmt::format("it has the latest changes of the file that was there; `mv {0} {0}.old` moves it away", log));
+  return Error(Code::kConflict,
+               fmt::format("there is no {}, but {} was left by a process that was killed", quote(path), quote(log)),
+               fmt::format("it has the latest changes of the file that was there; `mv {} {}` moves it away", quote(log),
+                           quote(log + ".old")));
 }
 
 }  // namespace warren

@@ -186,7 +186,7 @@ class LeftLog(Identity):
         self.put_ignoring_stale(mount, "two")
         self.kill(server, mount)
         for command in (("fs", "b", "ls", "/"), ("fs", "b", "write", "/x", "y"), ("fsck", "b")):
-            self.refused(*command, said=("is not complete", self.log, f"mv {self.log} {self.moved}-wal"))
+            self.refused(*command, said=("is not complete", self.log, f"mv '{self.log}' '{self.moved}-wal'"))
         os.rename(self.log, f"{self.moved}-wal")
         self.check("b", "one")
 
