@@ -1,5 +1,6 @@
 #include "db/database.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -414,10 +415,16 @@ Status Database::sync() {
   Status synced = sync_log();
   Status named = check_name();  // the more important error: without its name everything is lost
   if (named.ok()) return synced;
-  // A deleted file is copied when it is closed. While there is no room for that, it must not be closed.
-  bool is_deleted = named_file_->look() == NamedFile::Name::kNone;
-  if (!is_deleted || has_room(signals_->wal_fd(), WARREN_TRY(size()).total_bytes)) return named;
-  return Error(Code::kNoSpace, fmt::format("{}, and the disk has no room for a copy of it", named.error().message()),
+  // When it is closed, a deleted file is copied, and a moved one gets what is in the log. While there is no room for
+  // that, it must not be closed.
+  std::uint64_t needed = WARREN_TRY(size())
+  .total_bytes;
+  std::optional<std::string> moved = named_file_->find_new_name();
+  std::optional<struct stat> file;
+  if (moved) file = WARREN_TRY(find_host_file(*moved));
+  if (file) needed -= std::min(needed, static_cast<std::uint64_t>(file->st_size));
+  if (has_room(signals_->wal_fd(), needed)) return named;
+  return Error(Code::kNoSpace, fmt::format("{}, and the disk has no room to save its content", named.error().message()),
                "free some space");
 }
 

@@ -179,6 +179,12 @@ Status Store::rescue(const Error& why) {
     }
     bool is_taken = copied.error().code() == Code::kExists || copied.error().code() == Code::kBusy;
     if (is_taken && nth < kNames) continue;
+    if (!moved.ok()) {
+      return Error(
+          moved.error().code(),
+          fmt::format("{}; its latest changes are still in {}: {}", why.message(), quote(log), moved.error().message()),
+          "rename that log to the agent file's new name followed by `-wal`");
+    }
     return Error(copied.error().code(),
                  fmt::format("{}, and its content is lost: {}", why.message(), copied.error().message()));
   }

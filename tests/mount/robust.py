@@ -740,6 +740,43 @@ class FullDisk(unittest.TestCase):
         rescued = self.world.file.with_name("a.rescued.db")
         self.assertEqual(self.world.warren("fs", rescued, "cat", "/f"), content("f", 3_000_000))
 
+    def move_on_full_disk(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        put_synced(self.mount / "f", content("f", 3_000_000))
+        server.send_signal(signal.SIGSTOP)  # before it copies the log to the file
+        self.assertLess(self.world.file.stat().st_size, 3_000_000)
+        other = self.occupy()
+        moved = self.world.file.with_name("b.db")
+        os.rename(self.world.file, moved)
+        server.send_signal(signal.SIGCONT)
+        return server, other, moved
+
+    def test_a_moved_file_stays_mounted_until_it_can_be_complete(self):
+        server, other, _ = self.move_on_full_disk()
+        done = self.world.run("umount", self.mount)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"it is still mounted", done.stderr)
+        self.assertTrue(mounted.is_mounted(self.mount))
+        other.unlink()
+        done = self.world.run("umount", self.mount)
+        self.assertIn(b"with everything in it", done.stderr)
+        server.wait(mounted.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "b", "cat", "/f"), content("f", 3_000_000))
+        self.world.warren("fsck", "b")
+
+    def test_a_forced_umount_of_a_moved_file_names_the_log(self):
+        server, other, moved = self.move_on_full_disk()
+        log = f"{self.world.file}-wal"
+        done = self.world.run("umount", "--force", self.mount)
+        self.assertIn(b"its latest changes are still in '%s'" % os.fsencode(log), done.stderr)
+        server.wait(mounted.PATIENCE_SECONDS)
+        other.unlink()
+        self.assertIn(b"is not complete", self.world.run("fs", "b", "ls", "/").stderr)
+        os.rename(log, f"{moved}-wal")
+        self.assertEqual(self.world.warren("fs", "b", "cat", "/f"), content("f", 3_000_000))
+        self.world.warren("fsck", "b")
+
     def read_everything(self):
         self.assertEqual(self.world.warren("fs", "a", "cat", "/f"), content("f", 3_000_000))
         self.world.warren("kv", "a", "list")
