@@ -10,6 +10,7 @@
 #include <random>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -48,6 +49,18 @@ bool has_commits(const std::string& log) {
   return info && info->st_size > kEmptyLogBytes;
 }
 
+// The names in /proc/PROCESS/fd. As many as can be read: the process may end meanwhile.
+std::vector<std::string> list_descriptors(const std::string& process) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator at("/proc/" + process + "/fd", failed); !failed && at != end;
+       at.increment(failed)) {
+    names.push_back(at->path().filename());
+  }
+  return names;
+}
+
 // This process's descriptors of the file. Its locks belong to the process, and closing any other descriptor of the file
 // would release them: so SQLite's own is used to ask for the locks of others.
 struct OwnDescriptors {
@@ -57,9 +70,7 @@ struct OwnDescriptors {
 
 OwnDescriptors find_own_descriptors(const struct stat& file) {
   OwnDescriptors own;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
-    std::string name = entry.path().filename();
+  for (const std::string& name : list_descriptors("self")) {
     int fd = -1;
     std::from_chars(name.data(), name.data() + name.size(), fd);
     struct stat info {};
@@ -130,10 +141,9 @@ Holders look_at_holders(const std::string& path, const struct stat& file) {
 // The name under which the process has the file open: of its logs, the one whose file is ours or is gone.
 std::optional<std::string> find_other_name(pid_t pid, const std::string& path, const struct stat& file) {
   std::optional<std::string> found;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), failed)) {
+  for (const std::string& fd : list_descriptors(std::to_string(pid))) {
     std::error_code unreadable;
-    std::string name = std::filesystem::read_symlink(entry.path(), unreadable);
+    std::string name = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), unreadable);
     if (!name.ends_with(kLogSuffix)) continue;
     name.resize(name.size() - kLogSuffix.size());
     if (name == path) continue;
