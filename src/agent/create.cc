@@ -17,6 +17,7 @@
 #include "store/fsck.h"
 #include "store/overlay_schema.h"
 #include "store/store.h"
+#include "store/vacant.h"
 
 namespace warren {
 namespace {
@@ -106,7 +107,9 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
 // For --force: an agent of another schema, or no agent at all, may be replaced too.
 Status check_replaceable(const std::string& path, Clock& clock) {
   Status checked = check_not_open(path, clock);
-  if (!checked.ok() && checked.error().code() == Code::kBusy) return checked;
+  if (checked.ok()) return Ok{};
+  Code why = checked.error().code();
+  if (why == Code::kBusy || why == Code::kConflict) return checked;
   return Ok{};
 }
 
@@ -125,6 +128,8 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
                    "--force replaces it and deletes everything in it");
     }
     WARREN_TRY(check_replaceable(agent.path, clock));
+  } else {
+    WARREN_TRY(check_vacant(agent.path));
   }
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   std::string draft = fmt::format("{}.new-{}", agent.path, ::getpid());
@@ -157,6 +162,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
     }
     WARREN_TRY(check_not_open(path, clock));
   } else {
+    WARREN_TRY(check_vacant(path));
     WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   }
   auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly}, clock));

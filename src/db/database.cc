@@ -1,5 +1,6 @@
 #include "db/database.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/path.h"
+#include "db/log_owner.h"
 #include "db/sqlite_init.h"
 #include "db/transaction.h"
 #include "db/wal_signals.h"
@@ -87,6 +90,27 @@ bool holds_a_statement(sqlite3* handle, std::string_view text) {
   return false;
 }
 
+// Where the index of the log is. In memory: nobody else can open the file.
+enum class LogIndex { kShared, kInMemory };
+
+bool is_exclusive(sqlite3* handle) {
+  bool found = false;
+  auto compare = [](void* out, int, char** values, char**) {
+    *static_cast<bool*>(out) = values[0] != nullptr && std::string_view(values[0]) == "exclusive";
+    return 0;
+  };
+  sqlite3_exec(handle, "PRAGMA locking_mode", compare, &found, nullptr);
+  return found;
+}
+
+// Whether the disk of the open file has room for so many bytes more.
+bool has_room(int file, std::uint64_t bytes) {
+  struct statvfs disk {};
+  if (::fstatvfs(file, &disk) != 0) return true;
+  std::uint64_t blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+  return blocks * disk.f_frsize >= bytes;
+}
+
 // What is passed to sqlite3_open_v2.
 struct Request {
   std::string name;
@@ -133,27 +157,38 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
     return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   }
-  sqlite3* handle = nullptr;
   Request request = request_for(path, options.mode);
-  std::unique_ptr<WalVfs> vfs;
   bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
-  if (!in_memory && !read_only) {
-    CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
-    vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
-  }
-  int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
-                             vfs ? vfs->name() : options.vfs);
-  if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
-  std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
-  if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
-  database->read_only_ = !in_memory && read_only;
-  if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
-    // SQLite would open it for reading, and leave files behind that it may not remove.
-    return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
-                 "give yourself write permission on the file and its directory");
-  }
-  WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
-  return database;
+  bool may_have_log = !in_memory && (options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kReadWrite);
+  auto attempt = [&](LogIndex index) -> Result<std::unique_ptr<Database>> {
+    sqlite3* handle = nullptr;
+    std::unique_ptr<WalVfs> vfs;
+    if (!in_memory && !read_only) {
+      CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
+      vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
+    }
+    int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
+                               vfs ? vfs->name() : options.vfs);
+    if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
+    std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
+    if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
+    database->read_only_ = !in_memory && read_only;
+    if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
+      // SQLite would open it for reading, and leave files behind that it may not remove.
+      return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
+                   "give yourself write permission on the file and its directory");
+    }
+    if (may_have_log) {
+      WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
+    }
+    if (index == LogIndex::kInMemory) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
+    WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
+    return database;
+  };
+  Result<std::unique_ptr<Database>> opened = attempt(LogIndex::kShared);
+  // On a full disk there is no room for the file of the index. A reader can do without it, if it is alone.
+  bool needs_room = !opened.ok() && opened.error().code() == Code::kNoSpace;
+  return needs_room && may_have_log && read_only ? attempt(LogIndex::kInMemory) : std::move(opened);
 }
 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
@@ -227,6 +262,7 @@ Status Database::configure(const DatabaseOptions& options) {
   if (signals_ && !read_only_) {
     Result<NamedFile> file = NamedFile::open(sqlite3_db_filename(handle_, "main"));
     if (file.ok()) named_file_ = std::move(file).take_value();  // otherwise it was deleted just now
+    mark_log(sqlite3_db_filename(handle_, "main"), *signals_);
   }
   return Ok{};
 }
@@ -309,6 +345,7 @@ bool Database::was_rolled_back() const { return !deferred_ && sqlite3_get_autoco
 
 // The index begins with a header that each commit rewrites: counters, sizes, checksums.
 void Database::map_log_index() {
+  if (is_exclusive(handle_)) return;    // it is in memory, and asking for it would create the file
   constexpr int kRegionBytes = 32'768;  // SQLite's own: it returns the mapping it has
   sqlite3_file* file = nullptr;
   if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file == nullptr) return;
@@ -376,8 +413,19 @@ Status Database::sync() {
     WARREN_TRY(end_batch());
   }
   Status synced = sync_log();
-  WARREN_TRY(check_name());  // the more important error: without its name everything is lost
-  return synced;
+  Status named = check_name();  // the more important error: without its name everything is lost
+  if (named.ok()) return synced;
+  // When it is closed, a deleted file is copied, and a moved one gets what is in the log. While there is no room for
+  // that, it must not be closed.
+  std::uint64_t needed = WARREN_TRY(size())
+  .total_bytes;
+  std::optional<std::string> moved = named_file_->find_new_name();
+  std::optional<struct stat> file;
+  if (moved) file = WARREN_TRY(find_host_file(*moved));
+  if (file) needed -= std::min(needed, static_cast<std::uint64_t>(file->st_size));
+  if (has_room(signals_->wal_fd(), needed)) return named;
+  return Error(Code::kNoSpace, fmt::format("{}, and the disk has no room to save its content", named.error().message()),
+               "free some space");
 }
 
 Status Database::check_name() {

@@ -13,6 +13,8 @@ namespace {
 constexpr off_t kBatchByte = off_t{1} << 62;
 constexpr off_t kKnockByte = kBatchByte + 1;
 constexpr off_t kListenByte = kBatchByte + 2;
+constexpr off_t kUseByte = kBatchByte + 3;
+constexpr off_t kMarkByte = kBatchByte + 4;
 constexpr off_t kSeatBytes = kBatchByte + 1024;  // plus the number of the seat
 constexpr std::uint32_t kSeats = 65'536;
 
@@ -47,8 +49,25 @@ bool is_locked_by_other(int fd, off_t byte) { return find_lock_by_other(fd, byte
 std::unique_ptr<WalSignals> WalSignals::open(const std::string& wal_path) {
   Fd wal(::open(wal_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!wal.is_open()) return nullptr;
+  set_lock(wal.get(), F_RDLCK, kUseByte);
   return std::unique_ptr<WalSignals>(new WalSignals(std::move(wal)));
 }
+
+// SQLite does not lock the log, so closing a descriptor of it is safe.
+bool WalSignals::is_in_use(const std::string& wal_path) {
+  Fd wal(::open(wal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return wal.is_open() && is_locked_by_other(wal.get(), kUseByte);
+}
+
+bool WalSignals::lock_mark() {
+  for (auto waited = std::chrono::microseconds(0); waited < kKnockTimeout; waited += kStep) {
+    if (set_lock(wal_.get(), F_WRLCK, kMarkByte)) return true;
+    std::this_thread::sleep_for(kStep);
+  }
+  return false;
+}
+
+void WalSignals::unlock_mark() { set_lock(wal_.get(), F_UNLCK, kMarkByte); }
 
 void WalSignals::lock_batch() { set_lock(wal_.get(), F_WRLCK, kBatchByte); }
 

@@ -6,8 +6,8 @@
 // kernel's caches) locks the listen byte; while any other process listens, every commit touches the file. (A write to
 // the log alone is not a signal: others see a commit only some time later.) A process that may have nodes open takes a
 // seat: a number, and the lock of that byte. Who removes a node's last name finds the seats of those who may still have
-// it open. The kernel releases the locks of a process that dies, so a crash leaves none. SQLite never locks the -wal
-// file itself. The whole protocol: docs/design/db.md.
+// it open. Every connection locks the use byte. The kernel releases the locks of a process that dies, so a crash leaves
+// none. SQLite never locks the -wal file itself. The whole protocol: docs/design/db.md.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,13 @@ class WalSignals {
  public:
   // Null if there is no -wal file or we may not write it: then there is nobody to signal.
   static std::unique_ptr<WalSignals> open(const std::string& wal_path);
+
+  // Whether a connection of ours uses this log. False if there is none.
+  static bool is_in_use(const std::string& wal_path);
+
+  // While a log is marked (db/log_owner.h). False if another process does not release it.
+  bool lock_mark();
+  void unlock_mark();
 
   // For the process that has the batch.
   void lock_batch();

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "db/log_owner.h"
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -67,6 +68,7 @@ Status check_encoding(Database& database) {
 // All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
+  WARREN_TRY(check_no_log(path));
   std::random_device random;
   std::string draft = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto fill = [&]() -> Status {
@@ -177,6 +179,12 @@ Status Store::rescue(const Error& why) {
     }
     bool is_taken = copied.error().code() == Code::kExists || copied.error().code() == Code::kBusy;
     if (is_taken && nth < kNames) continue;
+    if (!moved.ok()) {
+      return Error(
+          moved.error().code(),
+          fmt::format("{}; its latest changes are still in {}: {}", why.message(), quote(log), moved.error().message()),
+          "rename that log to the agent file's new name followed by `-wal`");
+    }
     return Error(copied.error().code(),
                  fmt::format("{}, and its content is lost: {}", why.message(), copied.error().message()));
   }

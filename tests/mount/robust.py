@@ -716,6 +716,104 @@ class FullDisk(unittest.TestCase):
         self.check(safe)
         self.finish(safe)
 
+    def occupy(self):
+        """Another program takes the rest of the disk."""
+        other = self.disk / "other"
+        with open(other, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        return other
+
+    def test_a_deleted_file_stays_mounted_until_it_can_be_rescued(self):
+        put_synced(self.mount / "f", content("f", 3_000_000))
+        other = self.occupy()
+        os.unlink(self.world.file)
+        for _ in range(2):
+            done = self.world.run("umount", self.mount)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"it is still mounted", done.stderr)
+            self.assertTrue(mounted.is_mounted(self.mount))
+        self.assertEqual((self.mount / "f").read_bytes(), content("f", 3_000_000))
+        other.unlink()
+        done = self.world.run("umount", self.mount)
+        self.assertIn(b"its whole content is now in", done.stderr)
+        rescued = self.world.file.with_name("a.rescued.db")
+        self.assertEqual(self.world.warren("fs", rescued, "cat", "/f"), content("f", 3_000_000))
+
+    def move_on_full_disk(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        put_synced(self.mount / "f", content("f", 3_000_000))
+        server.send_signal(signal.SIGSTOP)  # before it copies the log to the file
+        self.assertLess(self.world.file.stat().st_size, 3_000_000)
+        other = self.occupy()
+        moved = self.world.file.with_name("b.db")
+        os.rename(self.world.file, moved)
+        server.send_signal(signal.SIGCONT)
+        return server, other, moved
+
+    def test_a_moved_file_stays_mounted_until_it_can_be_complete(self):
+        server, other, _ = self.move_on_full_disk()
+        done = self.world.run("umount", self.mount)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"it is still mounted", done.stderr)
+        self.assertTrue(mounted.is_mounted(self.mount))
+        other.unlink()
+        done = self.world.run("umount", self.mount)
+        self.assertIn(b"with everything in it", done.stderr)
+        server.wait(mounted.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "b", "cat", "/f"), content("f", 3_000_000))
+        self.world.warren("fsck", "b")
+
+    def test_a_forced_umount_of_a_moved_file_names_the_log(self):
+        server, other, moved = self.move_on_full_disk()
+        log = f"{self.world.file}-wal"
+        done = self.world.run("umount", "--force", self.mount)
+        self.assertIn(b"its latest changes are still in '%s'" % os.fsencode(log), done.stderr)
+        server.wait(mounted.PATIENCE_SECONDS)
+        other.unlink()
+        self.assertIn(b"is not complete", self.world.run("fs", "b", "ls", "/").stderr)
+        os.rename(log, f"{moved}-wal")
+        self.assertEqual(self.world.warren("fs", "b", "cat", "/f"), content("f", 3_000_000))
+        self.world.warren("fsck", "b")
+
+    def read_everything(self):
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/f"), content("f", 3_000_000))
+        self.world.warren("kv", "a", "list")
+        self.world.fsck()
+        backup = self.disk.parent / "backup.db"
+        backup.unlink(missing_ok=True)
+        self.world.warren("backup", "a", backup)
+        self.assertEqual(self.world.warren("fs", backup, "cat", "/f"), content("f", 3_000_000))
+        self.world.mount("mnt", "-r")
+        self.assertEqual((self.mount / "f").read_bytes(), content("f", 3_000_000))
+        self.world.umount(self.mount)
+
+    def test_an_agent_that_nobody_uses_can_be_read_on_a_full_disk(self):
+        put_synced(self.mount / "f", content("f", 3_000_000))
+        self.world.umount(self.mount)
+        other = self.occupy()
+        self.read_everything()
+        done = self.world.run("fs", "a", "write", "/g", "new")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"o space left", done.stderr)
+        other.unlink()
+        self.world.warren("fs", "a", "write", "/g", "new")
+        self.assertEqual(self.world.left_beside(), [])
+
+    def test_after_a_kill_it_can_be_read_on_a_full_disk(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        put_synced(self.mount / "f", content("f", 3_000_000))
+        server.kill()
+        server.wait()
+        mounted.detach(self.mount)
+        other = self.occupy()
+        self.read_everything()
+        other.unlink()
+        self.read_everything()
+        self.assertEqual(self.world.left_beside(), [])
+
 
 def main():
     global ROUNDS

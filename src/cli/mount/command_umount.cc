@@ -43,8 +43,16 @@ Status store_everything(const std::string& dir, const std::string& agent) {
   if (!root.is_open()) return Ok{};  // another user's mount
   bool is_stored = ::syncfs(root.get()) == 0 && ::fsync(root.get()) == 0;
   if (is_stored || errno == ESTALE || errno == EROFS) return Ok{};
+  int error = errno;
+  Result<std::optional<struct stat>> file = find_host_file(agent);
+  if (error == ENOSPC && file.ok() && !*file) {
+    return Error(Code::kNoSpace,
+                 fmt::format("the agent file {} was deleted or moved, and the disk has no room to save what is in {}",
+                             quote(agent), quote(dir)),
+                 "it is still mounted; free some space and unmount again, or give up its content with --force");
+  }
   Error why =
-      system_error(errno, fmt::format("the latest changes in {} cannot be stored in {}", quote(dir), quote(agent)));
+      system_error(error, fmt::format("the latest changes in {} cannot be stored in {}", quote(dir), quote(agent)));
   return Error(why.code(), why.message(),
                "it is still mounted; solve that and unmount again, or give up these changes with --force");
 }
