@@ -40,7 +40,8 @@ Json to_json(const Running& running) {
           {"boot", running.process.boot},
           {"pid_namespace", running.process.pid_namespace},
           {"pid", running.process.pid},
-          {"started", running.process.started}};
+          {"started", running.process.started},
+          {"lost", running.lost}};
 }
 
 Result<Running> parse_running(std::string_view text) {
@@ -60,7 +61,8 @@ Result<Running> parse_running(std::string_view text) {
                  .process = {.boot = string("boot"),
                              .pid_namespace = number("pid_namespace"),
                              .pid = number("pid"),
-                             .started = number("started")}};
+                             .started = number("started")},
+                 .lost = string("lost")};
 }
 
 }  // namespace
@@ -90,6 +92,11 @@ Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
   std::string file = fmt::format("{}/{}.json", folder, running.process.pid);
   WARREN_TRY(replace_host_file(file, dump_json_pretty(to_json(running)), 0600));
   return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file), std::move(running)));
+}
+
+void RunningEntry::set_lost(std::string lost) {
+  running_.lost = std::move(lost);
+  replace_host_file(file_, dump_json_pretty(to_json(running_)), 0600).ignore("it is reported at the end, too");
 }
 
 void RunningEntry::leave_failure(const Error& error) const {

@@ -25,6 +25,7 @@ struct Running {
   std::string command;
   std::int64_t started_at = 0;  // Unix seconds
   ProcessIdentity process;
+  std::string lost;  // what it could not store, for a user to read; "" if nothing
 };
 
 // An entry in the list; the destructor removes it.
@@ -35,6 +36,8 @@ class RunningEntry {
   RunningEntry(const RunningEntry&) = delete;
   RunningEntry& operator=(const RunningEntry&) = delete;
 
+  // Shows to `ps` and `umount` what is lost though the process goes on.
+  void set_lost(std::string lost);
   // Leaves a report that this process could not store everything, for whoever ended it, or asks later.
   void leave_failure(const Error& error) const;
 

@@ -41,6 +41,7 @@ inline constexpr std::chrono::milliseconds kBusyWait{10'000};
 // How long, and up to how many bytes, a mount may hold back changes to commit them together.
 inline constexpr std::chrono::milliseconds kBatchTime{100};
 inline constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t kMustKeepBytes = std::uint64_t{32} << 20;  // kept in a batch without room on the disk
 inline constexpr int kBatchAttempts = 3;  // to commit it, if it fails for a reason that does not pass
 
 // A mount truncates by more than this in steps.

@@ -19,6 +19,8 @@ class NoWait {
   NoWait& operator=(const NoWait&) = delete;
 
   bool was_hit() const { return was_hit_; }
+  // The same for code below it, which does not know whether there is one.
+  static bool is_hit() { return is_on_ && was_hit_; }
 
   // For the code that would wait: whether it must not. Counts as a hit.
   static bool forbids_waiting() {

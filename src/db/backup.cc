@@ -1,8 +1,13 @@
 // Database::backup_to: a copy of a database that appears under its name only when it is complete.
 #include <cerrno>
+#include <ctime>
+#include <optional>
 #include <random>
+#include <string_view>
+#include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,15 +28,56 @@ Status remove_companions(const std::string& path) {
   return Ok{};
 }
 
+constexpr std::string_view kDraftMark = ".partial-";
+constexpr std::size_t kDraftDigits = 16;
+constexpr std::int64_t kDraftSeconds = 60;  // a draft in use was written to lately, or is locked
+
+// The target's name in a draft's name; nullopt if it is not one.
+std::optional<std::string_view> target_of_draft(std::string_view name) {
+  std::size_t mark = name.rfind(kDraftMark);
+  if (mark == name.npos) return std::nullopt;
+  std::string_view digits = name.substr(mark + kDraftMark.size());
+  bool is_draft = digits.size() == kDraftDigits && digits.find_first_not_of("0123456789abcdef") == digits.npos;
+  return is_draft ? std::optional(name.substr(0, mark)) : std::nullopt;
+}
+
+// A restore's target ends in the number of its process.
+std::string_view without_number(std::string_view name) {
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
+// Removes what killed processes left of copies with this name.
+void remove_leftovers(const std::string& path) {
+  std::string folder(directory_of(path));
+  Result<Fd> dir = open_host_dir(folder);
+  if (!dir.ok()) return;
+  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (!entries.ok()) return;
+  for (const HostEntry& entry : *entries) {
+    std::optional<std::string_view> target = target_of_draft(entry.name);
+    if (!target || without_number(*target) != without_number(base_name(path))) continue;
+    std::string draft = join_path(folder, entry.name);
+    Fd fd(::open(draft.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat info {};
+    bool is_old = fd.is_open() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+                  info.st_mtime + kDraftSeconds < ::time(nullptr);
+    if (!is_old || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    remove_companions(draft).ignore("the next copy tries again");
+    ::unlink(draft.c_str());
+  }
+}
+
 // The file that a copy is written to, new and with a name of its own: a file that exists already is somebody's. Removed
 // unless it was published.
 class CopyDraft {
  public:
   static Result<CopyDraft> open(const std::string& path) {
+    remove_leftovers(path);
     std::random_device random;
-    std::string draft = fmt::format("{}.partial-{:08x}{:08x}", path, random(), random());
+    std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
     Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
+    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // tells others that it is in use
     return CopyDraft(std::move(fd), std::move(draft));
   }
 

@@ -45,6 +45,7 @@ void Batch::opened() {
 void Batch::closed() {
   is_open_ = false;
   drop_reservations();
+  without_room_bytes_ = 0;
   redo_.clear();
   failure_.reset();
   failures_ = 0;
@@ -80,6 +81,12 @@ void Batch::note_kept_back(std::uint64_t bytes) {
 void Batch::drop_reservations() {
   reserved_bytes_ = 0;
   headroom_bytes_ = 0;
+}
+
+bool Batch::keep_without_room(std::uint64_t bytes) {
+  if (bytes > limits::kMustKeepBytes - without_room_bytes_) return false;
+  without_room_bytes_ += bytes;
+  return true;
 }
 
 bool Batch::is_tight() const {

@@ -56,6 +56,8 @@ class Batch {
 
   // Reserves disk space for a change of about `bytes`, in the log and later in the file. False if the disk lacks it.
   Result<bool> reserve(std::uint64_t bytes, Room room, const LogState& log, Statement& free_page_count);
+  // For a change that must be kept though reserve() has refused it. False if too much was kept already.
+  bool keep_without_room(std::uint64_t bytes);
   void drop_reservations();
   // Little of the measured space is left to reserve. A unit, which cannot make more, should not begin like this.
   bool is_tight() const;
@@ -79,9 +81,10 @@ class Batch {
   WalSignals* signals_ = nullptr;
   bool is_open_ = false;
   std::uint64_t bytes_ = 0;
-  std::int64_t kept_back_ = 0;        // a running count: only differences matter
-  std::uint64_t reserved_bytes_ = 0;  // by the open batch
-  std::uint64_t headroom_bytes_ = 0;  // that it may reserve before the disk is measured again
+  std::int64_t kept_back_ = 0;            // a running count: only differences matter
+  std::uint64_t reserved_bytes_ = 0;      // by the open batch
+  std::uint64_t headroom_bytes_ = 0;      // that it may reserve before the disk is measured again
+  std::uint64_t without_room_bytes_ = 0;  // kept in the open batch though there was no room
   Room measured_for_ = Room::kUsual;
   Redo redo_;
   std::optional<Error> failure_;

@@ -16,6 +16,7 @@
 #include <sqlite3.h>
 
 #include "base/check.h"
+#include "base/must_keep.h"
 #include "base/path.h"
 #include "db/log_owner.h"
 #include "db/sqlite_init.h"
@@ -373,11 +374,18 @@ std::optional<Database::CommitMark> Database::find_commit_mark() {
   return read_log_index();
 }
 
-std::optional<std::uint32_t> Database::count_foreign_commits() const {
-  if (log_index_ == nullptr || commits_ != Commits::kGrouped) return std::nullopt;
+std::optional<std::uint32_t> Database::count_commits() const {
+  if (log_index_ == nullptr) return std::nullopt;
   constexpr std::size_t kCommitsAt = 8;  // in the index's header: iChange, "incremented each transaction"
   const auto* commits = reinterpret_cast<const volatile std::uint32_t*>(log_index_ + kCommitsAt);
-  return __atomic_load_n(commits, __ATOMIC_ACQUIRE) - own_commits_;
+  return __atomic_load_n(commits, __ATOMIC_ACQUIRE);
+}
+
+std::optional<std::uint32_t> Database::count_foreign_commits() const {
+  if (commits_ != Commits::kGrouped) return std::nullopt;
+  std::optional<std::uint32_t> all = count_commits();
+  if (all) *all -= own_commits_;
+  return all;
 }
 
 std::uint64_t Database::foreign_epoch() {
@@ -470,6 +478,12 @@ Status Database::reserve(std::uint64_t bytes, Room room) {
   auto guard = lock();
   // Within a transaction that is not shared there is no batch: SQLite reports a full disk before anything is promised.
   if (depth_ > 0 && !batch_.is_open()) return Ok{};
+  Status reserved = reserve_room(bytes, room);
+  if (!reserved.ok() && MustKeep::is_on() && batch_.keep_without_room(bytes)) return Ok{};
+  return reserved;
+}
+
+Status Database::reserve_room(std::uint64_t bytes, Room room) {
   if (batch_.failure() && room == Room::kUsual) return *batch_.failure();
   auto attempt = [&]() -> Result<bool> {
     LogState log{.page_bytes = page_bytes_, .pages = log_pages_, .is_checkpointed = log_is_checkpointed_};

@@ -161,11 +161,13 @@ class Database {
   // Commits the open batch, if there is one and no transaction is running. If that fails, the batch stays open with all
   // of its changes, and the commit is tried again.
   Status end_batch();
+  // How many batches could neither be committed nor restored. Their changes had been accepted and are gone.
+  int lost_batches() const { return lost_batches_; }
   // Drops the open batch, if there is one. For an observer that is about to go and could not end it.
   void abandon_batch();
   // Call before a shared write that adds about `bytes`, or within it before its first change. kNoSpace if the disk
   // lacks room for it, in the log or later in the file; while the open batch cannot be committed, the reason for that.
-  // Earlier changes are kept.
+  // Earlier changes are kept. Under MustKeep (base/must_keep.h) Ok for some bytes even then: they stay in the batch.
   Status reserve(std::uint64_t bytes, Room room = Room::kUsual);
 
   // From now on every commit of another Warren process touches the -wal file (os/watch.h) once the commit is
@@ -217,9 +219,10 @@ class Database {
   void undo_change();
   Status restore_batch();
   Status begin_and_repeat();
-  void note_batch_mark();
+  std::optional<std::uint32_t> count_commits() const;  // of any program
   Status begin_again();
   Status repeat_statements();
+  Status reserve_room(std::uint64_t bytes, Room room);
   void make_room_for_unit();
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
@@ -242,12 +245,13 @@ class Database {
   std::uint64_t transaction_number_ = 0;
   std::uint32_t seen_version_ = 0;
   std::uint64_t foreign_epoch_ = 0;
-  bool broken_ = false;                   // an inner one failed after changing rows, or was rolled back by SQLite
-  bool lost_batch_ = false;               // its commit lost the batch; its destructor has nothing to roll back
-  std::size_t change_at_ = 0;             // in a batch: how many statements had run when the change began
-  bool is_repeating_ = false;             // the statements of a batch
-  bool failed_statement_ = false;         // that writes; it may have changed something
-  std::optional<CommitMark> batch_mark_;  // when the batch began: nobody else can commit before it ends
+  bool broken_ = false;      // an inner one failed after changing rows, or was rolled back by SQLite
+  bool lost_batch_ = false;  // its commit lost the batch; its destructor has nothing to roll back
+  int lost_batches_ = 0;
+  std::size_t change_at_ = 0;                      // in a batch: how many statements had run when the change began
+  bool is_repeating_ = false;                      // the statements of a batch
+  bool failed_statement_ = false;                  // that writes; it may have changed something
+  std::optional<std::uint32_t> commits_at_batch_;  // when the batch began: nobody else can commit before it ends
   std::optional<std::chrono::steady_clock::time_point> yields_until_;  // to processes that knock, before the next batch
 
   // A shared read that has not run a statement: SQLite's transaction begins with the first one. Only while the log's

@@ -94,15 +94,10 @@ Status Database::open_batch() {
   }
   yields_until_.reset();
   WARREN_TRY(begin_to_write());
-  note_batch_mark();
+  commits_at_batch_ = count_commits();
   batch_.opened();
   if (observer_ != nullptr) observer_->batch_opened();
   return Ok{};
-}
-
-void Database::note_batch_mark() {
-  batch_mark_.reset();
-  if (log_index_ != nullptr) batch_mark_ = read_log_index();
 }
 
 void Database::abandon_batch() {
@@ -164,13 +159,12 @@ Status Database::restore_batch() {
 }
 
 Status Database::begin_and_repeat() {
-  std::optional<CommitMark> before = batch_mark_;
   if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
   WARREN_TRY(begin_again());
   WARREN_TRY(look_.find_integer());
-  note_batch_mark();
-  // Only a commit changes the mark. Another program's rows must not be overwritten by what was decided without them.
-  if (!before || before != batch_mark_) {
+  // Another program's rows must not be overwritten by what was decided without them. The rest of the log's index is no
+  // measure: a commit that begins the log anew changes it even if it fails.
+  if (!commits_at_batch_ || commits_at_batch_ != count_commits()) {
     return Error(Code::kConflict,
                  "another program has changed the agent file between two attempts to store the changes");
   }
@@ -232,6 +226,7 @@ void Database::revive_batch() {
 void Database::lose_batch() {
   if (!was_rolled_back()) rollback_.run().ignore("the transaction is over either way");
   batch_.closed();
+  ++lost_batches_;
   if (observer_ != nullptr) observer_->after_rollback();
 }
 

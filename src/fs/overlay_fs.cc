@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/overlay_change.h"
+#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -109,9 +110,9 @@ Status OverlayFs::reload() {
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
   // Copies that are in use are retained in the upper layer too.
-  std::unordered_map<Inode, Inode> in_use;
+  std::unordered_map<Inode, Copy> in_use;
   for (const auto& [number, copy] : copies_) {
-    if (retained_.contains(number)) in_use[number] = copy.upper;
+    if (retained_.contains(number)) in_use[number] = copy;
   }
   // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
   // lost.
@@ -137,8 +138,12 @@ Status OverlayFs::reload() {
   for (const auto& [number, copy] : copies_) {
     numbers_[copy.upper] = number;
     auto known = in_use.find(number);
-    if (!retained_.contains(number) || (known != in_use.end() && known->second == copy.upper)) continue;
+    if (!retained_.contains(number) || (known != in_use.end() && known->second.upper == copy.upper)) continue;
     upper().retain(copy.upper).ignore("it was removed again");
+  }
+  for (auto& [number, copy] : in_use) {
+    bool is_file = copy.seen && copy.seen->is_file();
+    if (is_file && !has_lost && !copies_.contains(number)) moved_[number] = std::move(copy.base_path);
   }
   for (const LostLink& one : lost) {
     base_.reserve_number(one.base, one.generation);
@@ -246,13 +251,34 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
     return View{node, std::nullopt, kRootInode};
   }
   if (!is_base_number(node)) {
-    // A copy is known only by the base's number.
-    if (numbers_.contains(node)) return stale(node);
-    return View{node, node, std::nullopt};
+    // A copy is known by the base's number. A new file becomes one when an apply has written an earlier state of it.
+    auto copy = numbers_.find(node);
+    if (copy == numbers_.end()) return View{node, node, std::nullopt};
+    if (!retained_.contains(node)) return stale(node);
+    return view(copy->second);
   }
   if (Copy* copy = find_copy(node)) return View{node, copy->upper, node};
   if (is_gone(node)) return stale(node);
+  if (std::optional<Inode> now = WARREN_TRY(find_moved(node))) return view(*now);
   return View{node, std::nullopt, node};
+}
+
+// An apply writes a new file to the base and removes the copy. For a program that has the copy open it is the same
+// file.
+Result<std::optional<Inode>> OverlayFs::find_moved(Inode node) {
+  std::optional<Inode> now;
+  auto moved = moved_.find(node);
+  if (moved == moved_.end() || base_.get_attributes(node).ok()) return now;  // it was written in place, or discarded
+  std::string path = moved->second;
+  Result<Attributes> found = lstat(*this, path);
+  if (found.ok() && found->is_file() && found->inode != node) now = found->inode;
+  return now;
+}
+
+// Our own kernel knows the file by two numbers, and has changed only what it cached of one.
+void OverlayFs::announce_moved(Inode node, Inode top) {
+  std::lock_guard guard(mutex_);
+  if (number_of(top) != node) upper_.announce(top);
 }
 
 Result<Attributes> OverlayFs::layer_attributes(const View& view) {
@@ -316,6 +342,7 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
     return;
   }
   retained_.erase(kept);
+  moved_.erase(node);
   Copy* copy = find_copy(node);
   std::optional<Inode> above;
   bool is_copy = copy != nullptr;

@@ -157,7 +157,9 @@ class OverlayFs final : public FileSystem {
   FileSystem& upper() { return upper_.fs(); }
 
   // Nodes. All of these under the lock.
-  Result<View> view(Inode node);
+  Result<View> view(Inode node);  // of a node that has moved, at its new number
+  Result<std::optional<Inode>> find_moved(Inode node);
+  void announce_moved(Inode node, Inode top);
   Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
@@ -262,6 +264,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_map<Inode, Removed> removed_;
+  // Copies in use that an apply has moved to the base, where they have another number: by their own, the base path.
+  std::unordered_map<Inode, std::string> moved_;
   std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };

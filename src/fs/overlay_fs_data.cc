@@ -24,7 +24,7 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
     Scope scope = WARREN_TRY(read_scope());
     View where = WARREN_TRY(view(node));
     if (where.upper) {
-      Copy* copy = find_copy(node);
+      Copy* copy = find_copy(where.number);
       if (!copy || WARREN_TRY(ranges_of(*copy))->empty() || begin >= end) return *where.upper;
     }
   }
@@ -32,7 +32,9 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
     View where = WARREN_TRY(view(node));
     if (begin < end) WARREN_TRY(check_content(where));
     Inode found = WARREN_TRY(copy_up(where, content_max));
-    if (Copy* copy = find_copy(node); copy && begin < end) WARREN_TRY(fetch(node, *copy, begin, end));
+    if (Copy* copy = find_copy(where.number); copy && begin < end) {
+      WARREN_TRY(fetch(where.number, *copy, begin, end));
+    }
     return found;
   });
 }
@@ -62,9 +64,9 @@ Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableByt
     View where = WARREN_TRY(view(node));
     top = where.upper;
     if (!top) below = where.base;
-    if (Copy* copy = find_copy(node)) {
+    if (Copy* copy = find_copy(where.number)) {
       ranges = *WARREN_TRY(ranges_of(*copy));
-      if (!ranges.empty()) below = WARREN_TRY(find_base_of(node, *copy));
+      if (!ranges.empty()) below = WARREN_TRY(find_base_of(where.number, *copy));
     }
   }
   if (!top) return base_.read(*below, offset, out);
@@ -84,7 +86,9 @@ Status OverlayFs::write(Inode node, std::uint64_t offset, Bytes data) {
   std::uint64_t end =
       data.size() > limits::kFileBytes - std::min(offset, limits::kFileBytes) ? offset : offset + data.size();
   Inode top = WARREN_TRY(file_for_change(node, offset, end));
-  return upper().write(top, offset, data);
+  WARREN_TRY(upper().write(top, offset, data));
+  announce_moved(node, top);
+  return Ok{};
 }
 
 Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
@@ -92,7 +96,9 @@ Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
   // The part that contains the end; the rest of it lies beyond the end.
   std::uint64_t begin = now.size == 0 ? 0 : now.size - 1;
   Inode top = WARREN_TRY(file_for_change(node, begin, now.size));
-  return upper().append(top, data);
+  std::uint64_t at = WARREN_TRY(upper().append(top, data));
+  announce_moved(node, top);
+  return at;
 }
 
 // No content is copied for either kind: allocating changes none, and what is cleared need not be copied first.
@@ -105,6 +111,8 @@ Status OverlayFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, 
 }
 
 Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone) {
+  node = WARREN_TRY(view(node))
+  .number;
   Copy* copy = find_copy(node);
   bool is_whole = !copy || WARREN_TRY(ranges_of(*copy))
   ->empty();
@@ -126,11 +134,11 @@ Result<std::uint64_t> OverlayFs::seek_data(Inode node, std::uint64_t offset) {
   View where = WARREN_TRY(view(node));
   if (!where.upper) return base_.seek_data(*where.base, offset);
   Result<std::uint64_t> own = upper().seek_data(*where.upper, offset);
-  Copy* copy = find_copy(node);
+  Copy* copy = find_copy(where.number);
   if (!copy || (!own.ok() && own.error().code() != Code::kNoData)) return own;
   std::vector<ByteRange> ranges = *WARREN_TRY(ranges_of(*copy));
   if (ranges.empty()) return own;
-  Inode below = WARREN_TRY(find_base_of(node, *copy));
+  Inode below = WARREN_TRY(find_base_of(where.number, *copy));
   std::uint64_t first = own.ok() ? *own : kEverything;
   for (const ByteRange& range : ranges) {
     if (range.end <= offset) continue;
@@ -146,12 +154,12 @@ Result<std::uint64_t> OverlayFs::seek_hole(Inode node, std::uint64_t offset) {
   Scope scope = WARREN_TRY(read_scope());
   View where = WARREN_TRY(view(node));
   if (!where.upper) return base_.seek_hole(*where.base, offset);
-  Copy* copy = find_copy(node);
+  Copy* copy = find_copy(where.number);
   if (!copy || WARREN_TRY(ranges_of(*copy))->empty()) return upper().seek_hole(*where.upper, offset);
   // Data in the base is a hole in the upper layer, so both must agree.
   Attributes now = WARREN_TRY(upper().get_attributes(*where.upper));
   if (offset >= now.size) return upper().seek_hole(*where.upper, offset);
-  Inode below = WARREN_TRY(find_base_of(node, *copy));
+  Inode below = WARREN_TRY(find_base_of(where.number, *copy));
   std::vector<ByteRange> ranges = *copy->ranges;
   for (std::uint64_t at = offset; at < now.size;) {
     auto in = std::find_if(ranges.begin(), ranges.end(),
@@ -180,7 +188,7 @@ Result<std::uint64_t> OverlayFs::copy_range(Inode from, std::uint64_t from_offse
     WARREN_TRY(check_content(where));
     View target = WARREN_TRY(view(to));
     WARREN_TRY(check_content(target));
-    Copy* copy = find_copy(from);
+    Copy* copy = find_copy(where.number);
     is_plain = where.upper && (!copy || WARREN_TRY(ranges_of(*copy))->empty());
     if (is_plain) source = *where.upper;
   }
@@ -235,6 +243,8 @@ Status OverlayFs::check_changes(Inode node, const AttributeChanges& changes) {
 
 // Content beyond the new end no longer comes from the base.
 Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
+  node = WARREN_TRY(view(node))
+  .number;
   Copy* copy = find_copy(node);
   if (!copy) return Ok{};
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(*copy));
@@ -263,6 +273,7 @@ Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges&
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));
   if (changes.size) WARREN_TRY(change([&] { return cut_ranges(node, *changes.size); }));
   WARREN_TRY(upper().set_attributes(top, changes));
+  announce_moved(node, top);
   return get_attributes(node);
 }
 

@@ -87,6 +87,7 @@ void Mounted::unmount() {
     session_->stop();
   }
   server_.join();
+  lost_ = session_->lost();
   session_.reset();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "fs/file_system.h"
@@ -37,6 +38,9 @@ class Mounted {
   // from then on.
   void unmount();
 
+  // What was lost of changes through memory maps (Session::lost). Valid after unmount().
+  const std::vector<std::string>& lost() const { return lost_; }
+
   const std::string& dir() const { return dir_; }
   // Why passthrough is not active though it was requested; "" if it is, or was not requested.
   std::string passthrough_problem() const;
@@ -51,6 +55,7 @@ class Mounted {
   Owner owner_;
   Fd ended_;
   std::unique_ptr<Session> session_;
+  std::vector<std::string> lost_;
   std::thread server_;
 };
 

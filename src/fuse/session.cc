@@ -387,10 +387,14 @@ void Session::node_changed(Inode node) {
 }
 
 void Session::notify_later(Inode node) {
+  run_later([this, node] { node_changed(node); });
+}
+
+void Session::run_later(std::function<void()> task) {
   std::lock_guard guard(notices_mutex_);
   if (notices_ended_) return;
   if (!notices_) notices_ = std::make_unique<Workers>(1);
-  notices_->run([this, node] { node_changed(node); });
+  notices_->run(std::move(task));
 }
 
 void Session::end_notices() {

@@ -9,10 +9,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include <pthread.h>
 
@@ -41,6 +43,8 @@ struct SessionOptions {
   // Closing a file calls FileSystem::flush, so that close(2) reports what could not be stored. Costs a request for
   // each.
   bool flushes = false;
+  // Called when changes made through memory maps were lost, with all of Session::lost(). By any thread that may wait.
+  std::function<void(const std::vector<std::string>&)> when_lost;
 };
 
 class Session final : private ChangeListener {
@@ -61,6 +65,10 @@ class Session final : private ChangeListener {
   // Call from another thread; returns when serve() is about to return. Programs that still have files open here get
   // errors from then on.
   void stop();
+
+  // What the kernel wrote back from memory maps and could not be stored: a sentence for each file. Nobody was waiting
+  // for an answer, so whoever ends the mount reports it. Searches the whole tree for the files' names.
+  std::vector<std::string> lost();
 
  private:
   using Handler = Status (Session::*)(const Request& request, Buffer& scratch);
@@ -118,6 +126,11 @@ class Session final : private ChangeListener {
   Status write(const Request& request, Buffer& scratch);
   Status append(const Request& request, std::uint64_t expected_offset, Bytes data);
   Status flush(const Request& request, Buffer& scratch);
+  Status write_back(Inode node, std::uint64_t offset, Bytes data);
+  void note_loss(Inode node, const Error& why);
+  void forget_loss(Inode node);
+  Status check_loss(Inode node);
+  void report_losses();
   Status sync(const Request& request, Buffer& scratch);
   Status sync_dir(const Request& request, Buffer& scratch);
   Status sync_all(const Request& request, Buffer& scratch);
@@ -136,6 +149,7 @@ class Session final : private ChangeListener {
 
   // Sends the notice from a thread that answers no requests: it may wait for a page that one of them fills.
   void notify_later(Inode node);
+  void run_later(std::function<void()> task);  // by that thread
   void end_notices();
 
   void entry_changed(Inode parent, std::string_view name) override;
@@ -161,7 +175,10 @@ class Session final : private ChangeListener {
   std::unique_ptr<Workers> waiters_;  // for requests that wait for another process's transaction
   std::mutex notices_mutex_;
   bool notices_ended_ = false;        // under notices_mutex_
-  std::unique_ptr<Workers> notices_;  // one thread, from the first notify_later on; under notices_mutex_
+  std::unique_ptr<Workers> notices_;  // one thread, from the first run_later on; under notices_mutex_
+  std::mutex losses_mutex_;
+  std::map<Inode, Error> losses_;    // why a page of the file could not be stored; under losses_mutex_
+  bool losses_are_reported_ = true;  // under losses_mutex_
 
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> serving_ = false;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -10,7 +11,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "base/limits.h"
+#include "base/must_keep.h"
+#include "base/no_wait.h"
+#include "base/path.h"
+#include "fs/tree_ops.h"
 #include "fuse/session.h"
 
 namespace warren {
@@ -110,6 +117,7 @@ Status Session::set_attributes(const Request& request, Buffer&) {
       changes.mode = without_privileges(old.mode) & 07777;
   }
   Attributes attributes = WARREN_TRY(fs_.set_attributes(request.inode(), changes));
+  if (changes.size == 0) forget_loss(request.inode());
   answer_attributes(request, attributes);
   return Ok{};
 }
@@ -207,7 +215,85 @@ Status Session::write(const Request& request, Buffer&) {
   if (appends) return append(request, in->offset, data.first(in->size));
   fuse_write_out out{};
   out.size = in->size;
-  return answer_done(request, bytes_of(out), fs_.write(request.inode(), in->offset, data.first(in->size)));
+  data = data.first(in->size);
+  bool is_write_back = (in->write_flags & FUSE_WRITE_CACHE) != 0;
+  return answer_done(
+      request, bytes_of(out),
+      is_write_back ? write_back(request.inode(), in->offset, data) : fs_.write(request.inode(), in->offset, data));
+}
+
+// Pages of a memory map. No program waits for the answer, and the kernel gives up a page that was refused: it reports
+// that once, perhaps to nobody. So what cannot be stored is kept, or else remembered as lost.
+Status Session::write_back(Inode node, std::uint64_t offset, Bytes data) {
+  MustKeep must_keep;
+  Status done = fs_.write(node, offset, data);
+  if (done.ok() || NoWait::is_hit()) return done;  // if hit, it is repeated by a thread that may wait
+  switch (done.error().code()) {
+    case Code::kDenied:
+    case Code::kNotPermitted:
+    case Code::kReadOnly:
+    case Code::kStale: return done;  // a rule refused it, or the file is gone
+    default: note_loss(node, done.error()); return done;
+  }
+}
+
+void Session::note_loss(Inode node, const Error& why) {
+  {
+    std::lock_guard guard(losses_mutex_);
+    if (!losses_.emplace(node, why).second) return;
+    losses_are_reported_ = false;
+  }
+  run_later([this] { report_losses(); });
+}
+
+// An emptied file lacks nothing. Its program writes it again.
+void Session::forget_loss(Inode node) {
+  {
+    std::lock_guard guard(losses_mutex_);
+    if (losses_.erase(node) == 0) return;
+    losses_are_reported_ = false;
+  }
+  run_later([this] { report_losses(); });
+}
+
+// The root stands for the whole mount: `warren umount` syncs it.
+Status Session::check_loss(Inode node) {
+  if (node == kRootInode) report_losses();
+  std::lock_guard guard(losses_mutex_);
+  auto found = node == kRootInode ? losses_.begin() : losses_.find(node);
+  if (found == losses_.end()) return Ok{};
+  return found->second;
+}
+
+void Session::report_losses() {
+  {
+    std::lock_guard guard(losses_mutex_);
+    if (std::exchange(losses_are_reported_, true)) return;
+  }
+  if (options_.when_lost) options_.when_lost(lost());
+}
+
+std::vector<std::string> Session::lost() {
+  std::map<Inode, Error> nodes;
+  {
+    std::lock_guard guard(losses_mutex_);
+    nodes = losses_;
+  }
+  std::vector<std::string> all;
+  auto describe = [&](const std::string& what, const Error& why) {
+    all.push_back(
+        fmt::format("changes of {} through a memory map could not be stored and are lost: {}", what, why.message()));
+  };
+  if (nodes.empty()) return all;
+  walk(fs_, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    auto found = nodes.find(entry.attributes.inode);
+    if (found == nodes.end()) return WalkNext::kContinue;
+    describe(quote(entry.path), found->second);
+    nodes.erase(found);
+    return nodes.empty() ? WalkNext::kStop : WalkNext::kContinue;
+  }).ignore("what cannot be read cannot be named");
+  for (const auto& [node, why] : nodes) describe("a file without a name", why);
+  return all;
 }
 
 // At the end of the file, not where the kernel believes it to be: it does not ask for the size before it appends, so it
@@ -233,6 +319,7 @@ Status Session::flush(const Request& request, Buffer&) {
 
 Status Session::sync(const Request& request, Buffer&) {
   WARREN_TRY(fs_.sync(request.inode()));
+  WARREN_TRY(check_loss(request.inode()));
   channel_.answer(request, {});
   return Ok{};
 }
@@ -241,6 +328,7 @@ Status Session::sync_dir(const Request& request, Buffer& scratch) { return sync(
 
 Status Session::sync_all(const Request& request, Buffer&) {
   WARREN_TRY(fs_.sync(kRootInode));
+  WARREN_TRY(check_loss(kRootInode));
   channel_.answer(request, {});
   return Ok{};
 }

@@ -255,11 +255,13 @@ Status HomeLayer::drop_sign_ins() {
   return Ok{};
 }
 
-void HomeLayer::close() {
+Status HomeLayer::close() {
   write_sign_ins(WhenToWrite::kNow);
   if (is_only_user()) drop_sign_ins().ignore("the next run tries again");
+  Status closed = agent_->close();
   agent_.reset();
   lock_ = Fd();
+  return closed;
 }
 
 }  // namespace warren

@@ -41,8 +41,8 @@ class HomeLayer {
   void write_sign_ins(WhenToWrite when);
 
   // Call when nothing uses fs() any more. Writes the last sign-ins, and drops them from the layer, so that the home's
-  // own files show again.
-  void close();
+  // own files show again. Returns the error of Agent::close.
+  Status close();
 
  private:
   HomeLayer(std::string file, const Plan& plan, std::vector<std::string> hidden, Clock& clock)

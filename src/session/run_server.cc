@@ -289,6 +289,14 @@ class RunServer {
     return !now.ok() || *now != first_change_;
   }
 
+  void close_home() {
+    Status home = with_losses(home_->close(), mounted_home_->lost());
+    if (home.ok()) return;
+    std::string what = fmt::format("in the layer of the home: {}", home.error().message());
+    closed_ = closed_.ok() ? Error(home.error().code(), std::move(what), home.error().hint())
+                           : with_losses(std::move(closed_), {std::move(what)});
+  }
+
   // Removes the socket first: a command that arrives now waits for our lock and starts another server.
   void end() {
     Result<sockaddr_un> address = address_of(session_);
@@ -296,12 +304,12 @@ class RunServer {
     listener_ = Fd();
     sandbox_->end();
     leave_watches_to_exit();
-    mounted_.reset();
-    mounted_home_.reset();
+    mounted_->unmount();
+    if (mounted_home_) mounted_home_->unmount();
     has_changed_ = has_changed();
-    closed_ = agent_->close();
+    closed_ = with_losses(agent_->close(), mounted_->lost());
     agent_.reset();
-    if (home_) home_->close();
+    if (home_) close_home();
     sandbox_.reset();
     proxy_.reset();
     cgroup_.reset();

@@ -83,6 +83,13 @@ std::optional<std::string> find_log_warning(const std::string& agent_path) {
       quote(log));
 }
 
+Status with_losses(Status closed, const std::vector<std::string>& lost) {
+  if (lost.empty()) return closed;
+  std::string all = fmt::format("{}", fmt::join(lost, "; "));
+  if (closed.ok()) return Error(Code::kIo, std::move(all));
+  return Error(closed.error().code(), fmt::format("{}; {}", closed.error().message(), all), closed.error().hint());
+}
+
 Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& options, Clock& clock) {
   auto served = std::make_unique<ServedAgent>();
   // Between fsyncs a filesystem need not be durable, unless that was requested; the kernel asks when a program does.
@@ -104,6 +111,7 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   }
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();
+  session.when_lost = [it = served.get()](const std::vector<std::string>& lost) { it->show_lost(lost); };
   FileSystem& shown = served->view_ ? static_cast<FileSystem&>(*served->view_) : served->agent_->fs();
   served->mounted_ = WARREN_TRY(Mounted::mount(shown, options.dir,
                                                {.source = options.agent_path,
@@ -113,22 +121,33 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                                                session));
   std::string problem = served->mounted_->passthrough_problem();
   if (!problem.empty() && options.warn) options.warn(passthrough_warning(problem));
+  std::lock_guard guard(served->running_mutex_);
   served->running_ = WARREN_TRY(RunningEntry::add({.kind = options.kind,
                                                    .agent = options.agent_path,
                                                    .dir = served->mounted_->dir(),
                                                    .command = options.command,
                                                    .started_at = clock.now().seconds,
-                                                   .process = {}}));
+                                                   .process = {},
+                                                   .lost = served->lost_}));
   return served;
 }
 
+void ServedAgent::show_lost(const std::vector<std::string>& lost) {
+  std::lock_guard guard(running_mutex_);
+  lost_ = fmt::format("{}", fmt::join(lost, "; "));
+  if (running_) running_->set_lost(lost_);
+}
+
 Status ServedAgent::close() {
+  mounted_->unmount();
+  std::vector<std::string> lost = mounted_->lost();
   mounted_.reset();
   view_.reset();
   Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
   namespace_.reset();
   Status closed = agent_->close();
   if (closed.ok()) closed = std::move(stored);
+  closed = with_losses(std::move(closed), lost);
   agent_.reset();
   if (!closed.ok()) running_->leave_failure(closed.error());
   return closed;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ std::string passthrough_warning(const std::string& problem);
 // nullopt if it is a single file.
 std::optional<std::string> find_log_warning(const std::string& agent_path);
 
+// What closing an agent returned, and the losses of its mount (Mounted::lost), in one.
+Status with_losses(Status closed, const std::vector<std::string>& lost);
+
 // A user who is not root sees everything as their own unless uid or gid are given: nobody else can enter their mount,
 // and an agent from another machine, with other ids in it, is still usable.
 SessionOptions session_options(std::optional<std::uint32_t> uid, std::optional<std::uint32_t> gid);
@@ -55,11 +59,15 @@ class ServedAgent {
   Mounted& mounted() { return *mounted_; }
 
  private:
+  void show_lost(const std::vector<std::string>& lost);
+
+  std::mutex running_mutex_;               // threads of the mount report losses
+  std::unique_ptr<RunningEntry> running_;  // under running_mutex_, while there is a mount
+  std::string lost_;                       // under running_mutex_
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
   std::unique_ptr<GuardFs> view_;
   std::unique_ptr<Mounted> mounted_;
-  std::unique_ptr<RunningEntry> running_;
 };
 
 enum class Foreground { kNo, kYes };

@@ -130,7 +130,9 @@ Status Store::close() {
   if (keeper_) keeper_->stop();
   fs_->leave().ignore("the next open of the agent collects what is left");
   Status stored = database_->end_batch();
-  if (!stored.ok()) stored = report_lost_batch(stored.error());
+  if (!stored.ok()) lost_.insert(journal_->nodes().begin(), journal_->nodes().end());
+  if (stored.ok() && database_->lost_batches() > 0) stored = Error(Code::kIo, "they could not be written");
+  if (!stored.ok()) stored = report_lost(stored.error());
   database_->abandon_batch();
   Status named = database_->check_name();
   if (named.ok()) return stored;
@@ -140,18 +142,17 @@ Status Store::close() {
                rescued.error().hint());
 }
 
-// What the batch would have stored, by path. The whole tree may have to be searched, which only a failure is worth.
-Status Store::report_lost_batch(const Error& why) {
+// What batches would have stored, by path. The whole tree may have to be searched, which only a failure is worth.
+Status Store::report_lost(const Error& why) {
   constexpr std::size_t kNamed = 10;
-  const std::unordered_set<std::uint64_t>& lost = journal_->nodes();
   std::vector<std::string> paths;
   walk(*fs_, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (lost.contains(entry.attributes.inode.value)) paths.push_back(quote(entry.path));
+    if (lost_.contains(entry.attributes.inode.value)) paths.push_back(quote(entry.path));
     return paths.size() == kNamed ? WalkNext::kStop : WalkNext::kContinue;
   }).ignore("what cannot be read cannot be named");
   std::string list;
   if (!paths.empty()) list = fmt::format("; of {}", fmt::join(paths, ", "));
-  if (lost.size() > paths.size()) list += " and others";
+  if (lost_.size() > paths.size()) list += " and others";
   return Error(why.code(), fmt::format("the latest changes could not be stored in {} and are lost: {}{}", quote(path()),
                                        why.message(), list));
 }
@@ -250,6 +251,10 @@ void Store::expired(Inode parent, std::string_view name) {
   if (keeper_) keeper_->changed_here({.kind = ChangeKind::kEntry, .id = parent.value, .name = std::string(name)});
 }
 
+void Store::announce(Inode node) {
+  if (keeper_) keeper_->changed_here({.kind = ChangeKind::kData, .id = node.value, .name = {}});
+}
+
 Result<std::optional<std::int64_t>> Store::next_expiry_ms() {
   std::optional<std::int64_t> file = WARREN_TRY(fs_->next_expiry_ms());
   std::optional<std::int64_t> key = WARREN_TRY(kv_->next_expiry_ms());
@@ -327,6 +332,9 @@ void Store::after_rollback() {
   ++rollbacks_;
   undo_.end();
   fs_->note_loss(journal_->nodes());
+  bool was_batch = database_->lost_batches() != known_losses_;
+  known_losses_ = database_->lost_batches();
+  if (was_batch) lost_.insert(journal_->nodes().begin(), journal_->nodes().end());
   journal_->forget_nodes();
   journal_->discard();
   usage_->forget();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -78,6 +79,9 @@ class Store final : private TransactionObserver {
   void expiry_changed();
   void expired(Inode parent, std::string_view name);
 
+  // Tells the listener that a node's content has changed, though a caller of ours has changed it.
+  void announce(Inode node);
+
   // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
   Status listen(ChangeListener* listener);
 
@@ -89,7 +93,7 @@ class Store final : private TransactionObserver {
   Status remove_expired();
   Result<bool> run_deferred_work();
   Result<std::optional<std::int64_t>> next_expiry_ms();
-  Status report_lost_batch(const Error& why);
+  Status report_lost(const Error& why);
   Status rescue(const Error& why);
   Status before_commit() override;
   void after_commit() override;
@@ -101,7 +105,9 @@ class Store final : private TransactionObserver {
   void change_undone() override;
 
   Clock& clock_;
-  std::uint64_t rollbacks_ = 0;  // under the database's lock
+  std::uint64_t rollbacks_ = 0;             // under the database's lock
+  int known_losses_ = 0;                    // Database::lost_batches; under its lock
+  std::unordered_set<std::uint64_t> lost_;  // nodes whose accepted changes are gone; under the database's lock
   UndoLog undo_;
   std::unique_ptr<Database> database_;  // declared before everything that has statements of it
   Schema schema_;

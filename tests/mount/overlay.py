@@ -265,6 +265,30 @@ class Overlay(unittest.TestCase):
         self.assertIn(b"x", said)
         self.mount = self.world.mount()
 
+    def test_an_open_file_goes_on_after_an_apply(self):
+        """An apply moves the agent's copy to the base. For a program that has it open, it is the same file."""
+        with open(self.mount / "README", "r+b", buffering=0) as file, open(self.mount / "src/main.c", "rb") as idle:
+            content = b""
+            for turn in range(3):
+                content = b"turn %d\n" % turn + b"x" * (6000 * turn)
+                os.pwrite(file.fileno(), content, 0)
+                os.ftruncate(file.fileno(), len(content))
+                self.world.warren("apply", "--yes", self.world.id)
+                self.assertEqual((self.base / "README").read_bytes(), content)
+                self.assertEqual(os.pread(file.fileno(), 100_000, 0), content)
+                after = content + b"and more\n"
+                os.pwrite(file.fileno(), b"and more\n", len(content))
+                os.fsync(file.fileno())
+                self.assertEqual((self.base / "README").read_bytes(), content)
+                self.soon((self.mount / "README").read_bytes, after)
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(after))
+            self.world.warren("apply", "--yes", self.world.id)
+            self.assertEqual((self.base / "README").read_bytes(), after)
+            self.assertEqual(idle.read(), (self.base / "src/main.c").read_bytes())
+        self.remount()
+        self.assertEqual((self.mount / "README").read_bytes(), after)
+        self.before = tree(self.base)
+
     def test_git_finds_nothing_changed(self):
         repository = self.base / "repo"
         repository.mkdir()

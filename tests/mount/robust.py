@@ -8,6 +8,7 @@ Needs root, for the tmpfs that fills up.
 import argparse
 import contextlib
 import errno
+import mmap
 import os
 import pathlib
 import random
@@ -671,6 +672,159 @@ class FullDisk(unittest.TestCase):
         said = self.world.run("ps").stderr
         self.assertIn(b"a.db' and are lost: ", said)
         self.assertNotIn(b"are lost", self.world.run("ps").stderr)
+
+    @contextlib.contextmanager
+    def full(self):
+        """While nothing at all fits on the disk. Yields the file that fills it."""
+        with open(self.disk / "filler", "wb", buffering=0) as filler:
+            for size in (65536, 4096):
+                while not fails(lambda: filler.write(bytes(size))):
+                    pass
+            yield filler
+            filler.truncate(0)
+
+    def sparse(self, name, size):
+        with open(self.mount / name, "wb") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+    def change_by_map(self, name):
+        """Fills the file with M through a memory map; no call of the program fails for it."""
+        with open(self.mount / name, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            mapped[:] = b"M" * len(mapped)
+
+    def fsync(self, name):
+        with open(self.mount / name, "r+b") as file:
+            os.fsync(file.fileno())
+
+    def fsync_error(self, name):
+        try:
+            self.fsync(name)
+            return None
+        except OSError as error:
+            return error.errno
+
+    def test_a_memory_map_that_cannot_be_stored_is_kept(self):
+        self.sparse("mapped", 1 << 20)
+        with self.full() as filler:
+            self.change_by_map("mapped")
+            for _ in range(3):
+                self.assertEqual(self.fsync_error("mapped"), errno.ENOSPC)
+                self.assertEqual((self.mount / "mapped").read_bytes(), b"M" * (1 << 20))
+            for _ in range(2):
+                done = self.world.run("umount", self.mount)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(b"cannot be stored in", done.stderr)
+                self.assertTrue(mounted.is_mounted(self.mount))
+            filler.truncate(0)
+            self.fsync("mapped")
+        self.world.umount(self.mount)
+        self.world.mount()
+        self.assertEqual((self.mount / "mapped").read_bytes(), b"M" * (1 << 20))
+        self.world.umount(self.mount)
+        self.world.fsck()
+
+    def test_a_memory_map_over_a_base_is_kept(self):
+        base = self.world.root / "base"
+        base.mkdir()
+        (base / "small").write_bytes(bytes(100_000))
+        (base / "large").write_bytes(bytes(3 << 20))
+        self.world.umount(self.mount)
+        self.world.warren("init", "--force", self.world.id, "--base", base)
+        self.world.mount()
+        sync(self.mount)
+        with self.full() as filler:
+            for name in ("small", "large"):
+                self.change_by_map(name)
+                self.assertEqual(self.fsync_error(name), errno.ENOSPC)
+            filler.truncate(0)
+            self.fsync("small")
+        self.world.umount(self.mount)
+        self.world.mount()
+        for name, size in (("small", 100_000), ("large", 3 << 20)):
+            self.assertEqual((self.mount / name).read_bytes(), b"M" * size)
+        self.world.umount(self.mount)
+        self.world.fsck()
+
+    def test_a_mount_that_ends_says_which_memory_map_is_lost(self):
+        self.world.umount(self.mount)
+        server = self.world.serve()
+        self.sparse("mapped", 1 << 20)
+        with self.full():
+            self.change_by_map("mapped")
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(mounted.PATIENCE_SECONDS), 1)
+        self.assertIn(b"and are lost: ", said := self.world.run("ps").stderr)
+        self.assertIn(b"'/mapped'", said)
+
+    def test_exec_and_run_fail_if_a_memory_map_is_lost(self):
+        program = self.world.root / "program.py"
+        program.write_text(f"""
+import mmap, os
+fd = os.open("mapped", os.O_CREAT | os.O_RDWR)
+os.ftruncate(fd, 1 << 20)
+os.fsync(fd)
+mapped = mmap.mmap(fd, 0)
+with open({str(self.disk / "filler")!r}, "ab", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(4096))
+    except OSError:
+        pass
+mapped[:] = b"M" * (1 << 20)
+""")
+        self.world.umount(self.mount)
+        project = self.world.root / "project"
+        project.mkdir()
+        for words, how in ((["exec", self.world.id], {}),
+                           (["run", "--allow", self.disk, "--allow", self.world.root, "--"],
+                            {"cwd": project, "env": os.environ | {"HOME": str(self.disk)}})):
+            done = self.world.run(*words, "/usr/bin/python3", program, **how)
+            self.assertTrue((self.disk / "filler").exists(), (words, done.stderr))
+            os.unlink(self.disk / "filler")
+            self.assertNotEqual(done.returncode, 0, (words, done.stderr))
+            self.assertIn(b"'/mapped'", done.stderr, words)
+            self.assertIn(b"lost", done.stderr, words)
+
+    def check_reported_loss(self):
+        """The memory map of /mapped is lost for good, and everybody who asks is told."""
+        for _ in range(3):
+            self.assertEqual(self.fsync_error("mapped"), errno.ENOSPC)
+        (self.mount / "other").write_bytes(b"")
+        self.fsync("other")
+        lost = b"changes of '/mapped' through a memory map could not be stored and are lost: "
+        self.assertIn(lost, self.world.run("ps").stderr)
+        self.assertIn(lost, self.world.run("ps", "--json").stdout)
+        for _ in range(2):
+            done = self.world.run("umount", self.mount)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(lost, done.stderr)
+            self.assertIn(b"--force", done.stderr)
+        self.assertTrue(mounted.is_mounted(self.mount))
+
+    def test_a_memory_map_that_is_too_large_to_keep_is_reported_as_lost(self):
+        self.sparse("mapped", 64 << 20)
+        with self.full():
+            self.change_by_map("mapped")
+        subprocess.run(["mount", "-o", f"remount,size={self.LARGE}", self.disk], check=True)
+        self.check_reported_loss()
+        done = self.world.run("umount", "--force", self.mount)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"'/mapped'", done.stderr)
+        self.assertFalse(mounted.is_mounted(self.mount))
+        self.world.fsck()
+
+    def test_a_memory_map_with_sync_is_reported_as_lost_until_the_file_is_emptied(self):
+        self.world.umount(self.mount)
+        self.world.mount("mnt", "--sync")
+        self.sparse("mapped", 1 << 20)
+        with self.full():
+            self.change_by_map("mapped")
+        self.check_reported_loss()
+        (self.mount / "mapped").write_bytes(b"new")
+        self.fsync("mapped")
+        self.world.umount(self.mount)
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/mapped"), b"new")
 
     def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")

@@ -3,9 +3,11 @@
 else goes on."""
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import sqlite3
+import subprocess
 import sys
 import threading
 import urllib.error
@@ -235,6 +237,43 @@ class Waiting(Letters):
         (self.dir / "away").rename(self.root / "agents/bob/inbox")
         self.command("dead", "redeliver", str(again))
         self.assertEqual(self.bodies("bob"), [b"x\n"])
+
+
+class Taking(Letters):
+    def take(self, *options, **streams):
+        return subprocess.run([WARREN, "relay", "inbox", "bob", "--take", *options, "--root", str(self.root)],
+                              stderr=subprocess.PIPE, text=True, timeout=60, **streams)
+
+    def test_what_cannot_be_printed_is_not_taken(self):
+        self.up()
+        self.agent("alice", "bob")
+        for text in ("one", "two"):
+            self.send("alice", f"TO: bob\n\n{text}")
+        self.wait(lambda: len(self.inbox("bob")) == 2)
+        there = self.inbox("bob")
+        for options in ([], ["--json"]):
+            with open("/dev/full", "w") as full:
+                done = self.take(*options, stdout=full)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("No space left on device", done.stderr)
+            self.assertEqual(self.inbox("bob"), there)
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = self.take(*options, stdout=writer)
+            os.close(writer)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(self.inbox("bob"), there)
+        self.assertEqual(self.take(stdout=subprocess.DEVNULL).returncode, 0)
+        self.assertEqual(self.inbox("bob"), [])
+
+    def test_an_impossible_recipient_is_refused_without_a_relay(self):
+        self.up()
+        self.agent("alice")
+        self.kill(signal.SIGTERM)
+        for name in ("x y", "", "#", "#a b", "../x", "é"):
+            done = self.command("send", name, "x", "--from", "alice", code=1)
+            self.assertIn("name", done.stderr)
+        self.assertEqual([name for name in os.listdir(self.root / "agents/alice/outbox") if name.endswith(".msg")], [])
 
 
 class Strangers(Letters):

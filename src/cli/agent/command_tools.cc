@@ -9,9 +9,13 @@
 namespace warren::cli {
 namespace {
 
-void print_id(Context& context, const Arguments& args, std::int64_t id) {
+// Whoever cannot read the id learns it from the message: the call is recorded.
+Result<Exit> print_id(Context& context, const Arguments& args, std::int64_t id) {
   if (args.has("json")) context.out.json({{"id", id}});
   else context.out.print("{}\n", id);
+  if (context.out.finish().ok()) return Exit::kOk;
+  context.err.line(fmt::format("{}: the tool call is recorded as {}", context.root.name, id));
+  return Exit::kFailed;
 }
 
 CallDetails details_of(const Arguments& args) {
@@ -35,15 +39,13 @@ Result<Exit> run_record(Context& context, const Arguments& args) {
   call.details = details_of(args);
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::int64_t id = WARREN_TRY(agent->tools().record(call));
-  print_id(context, args, id);
-  return Exit::kOk;
+  return print_id(context, args, id);
 }
 
 Result<Exit> run_start(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::int64_t id = WARREN_TRY(agent->tools().start(args.get("NAME"), args.find("params"), details_of(args)));
-  print_id(context, args, id);
-  return Exit::kOk;
+  return print_id(context, args, id);
 }
 
 Result<Exit> run_succeed(Context& context, const Arguments& args) {

@@ -19,6 +19,11 @@ Result<Exit> run_ps(Context& context, const Arguments& args) {
     context.err.line(fmt::format("warren: the {} on {} has ended: {}", ended.running.kind,
                                  printable(quote(ended.running.dir)), printable(ended.message)));
   }
+  for (const Running& running : all) {
+    if (running.lost.empty()) continue;
+    context.err.line(
+        fmt::format("warren: the {} on {}: {}", running.kind, printable(quote(running.dir)), printable(running.lost)));
+  }
   if (args.has("json")) {
     Json list = Json::array();
     for (const Running& running : all) {
@@ -26,6 +31,7 @@ Result<Exit> run_ps(Context& context, const Arguments& args) {
       set_bytes(one, "agent", running.agent);
       set_bytes(one, "dir", running.dir);
       set_bytes(one, "command", running.command);
+      if (!running.lost.empty()) set_bytes(one, "lost", running.lost);
       list.push_back(one);
     }
     context.out.json(list);

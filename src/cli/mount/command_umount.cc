@@ -29,30 +29,47 @@ Status wait_for_server(const Running& server) {
   while (liveness_of(server.process) == Liveness::kAlive) {
     if (std::chrono::steady_clock::now() > until) {
       return Error(Code::kTimeout, fmt::format("process {} has unmounted but is still running", server.process.pid),
-                   "a program still has files open there; the process ends once they are closed");
+                   "a program still has files open there, or another mount namespace (of a container, or a process "
+                   "started with `unshare`) still has the mount; the process ends once they are closed or gone");
     }
     std::this_thread::sleep_for(kStep);
   }
   return Ok{};
 }
 
+// The server has just written it, if there is any.
+std::string find_lost(const Running& server) {
+  Result<std::vector<Running>> running = list_running();
+  if (!running.ok()) return "";
+  for (const Running& one : *running) {
+    if (one.process == server.process) return one.lost;
+  }
+  return "";
+}
+
 // Asks the mount to store everything, before it is unmounted: afterwards nothing could be done about an error. A mount
 // whose agent file has lost its name (kStale) is rescued when it ends.
-Status store_everything(const std::string& dir, const std::string& agent) {
+Status store_everything(const std::string& dir, const Running& server) {
   Fd root(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.is_open()) return Ok{};  // another user's mount
   bool is_stored = ::syncfs(root.get()) == 0 && ::fsync(root.get()) == 0;
   if (is_stored || errno == ESTALE || errno == EROFS) return Ok{};
   int error = errno;
-  Result<std::optional<struct stat>> file = find_host_file(agent);
+  Result<std::optional<struct stat>> file = find_host_file(server.agent);
   if (error == ENOSPC && file.ok() && !*file) {
     return Error(Code::kNoSpace,
                  fmt::format("the agent file {} was deleted or moved, and the disk has no room to save what is in {}",
-                             quote(agent), quote(dir)),
+                             quote(server.agent), quote(dir)),
                  "it is still mounted; free some space and unmount again, or give up its content with --force");
   }
-  Error why =
-      system_error(error, fmt::format("the latest changes in {} cannot be stored in {}", quote(dir), quote(agent)));
+  std::string lost = find_lost(server);
+  if (!lost.empty()) {
+    return Error(Code::kIo, std::move(lost),
+                 "it is still mounted, and the kernel may still have them: copy the file to another place if they "
+                 "matter, then unmount with --force");
+  }
+  Error why = system_error(
+      error, fmt::format("the latest changes in {} cannot be stored in {}", quote(dir), quote(server.agent)));
   return Error(why.code(), why.message(),
                "it is still mounted; solve that and unmount again, or give up these changes with --force");
 }
@@ -70,7 +87,7 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
   std::vector<Running> running = WARREN_TRY(list_running());
   std::erase_if(running, [&](const Running& server) { return server.dir != dir || server.kind != "mount"; });
   bool checks = !args.has("lazy") && !args.has("force") && !dead;
-  if (checks && !running.empty()) WARREN_TRY(store_everything(dir, running.back().agent));
+  if (checks && !running.empty()) WARREN_TRY(store_everything(dir, running.back()));
   Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
   if (!done.ok() && done.error().code() == Code::kBusy) {
     return Error(Code::kBusy, fmt::format("{} is in use", quote(given)),

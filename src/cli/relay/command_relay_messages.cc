@@ -107,7 +107,15 @@ Result<std::string> read_body(Context& context) {
   return std::move(body).take_error().with_hint("send it as a file with '--attach FILE'");
 }
 
+// The relay would refuse it, but perhaps much later: it need not run now.
+Status check_recipient(std::string_view to) {
+  if (to == "*" || to == relay::kOrchestrator) return Ok{};
+  if (to.starts_with('#')) return relay::check_channel_name(to.substr(1));
+  return relay::check_agent_name(to);
+}
+
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
+  WARREN_TRY(check_recipient(to));
   auto root = WARREN_TRY(open_agent_root(context, args));
   if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
@@ -193,7 +201,9 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
       }
       if (args.has("json")) context.out.json_line(received_json(*received, *attached));
       else show(context, *received, *attached);
-      if (args.has("take")) WARREN_TRY(client->take(file));
+      if (!args.has("take")) continue;
+      WARREN_TRY(context.out.finish());  // the sender is told that it was read, and nobody has read what is not out
+      WARREN_TRY(client->take(file));
     }
     if (!args.has("follow")) return exit;
     WARREN_TRY(context.out.finish());
@@ -317,19 +327,20 @@ std::vector<Command> make_relay_messages() {
                     .positionals = {body},
                     .options = send_options(),
                     .handler = run_broadcast};
-  Command inbox{
-      .name = "inbox",
-      .summary = "Show the messages in an agent's inbox",
-      .details = "",
-      .positionals = {name},
-      .options = {{.name = "follow", .letter = 'f', .help = "continue as messages arrive"},
-                  {.name = "take", .letter = 't', .help = "move them to inbox/.done, which marks them as read"},
-                  {.name = "save",
-                   .value = "DIR",
-                   .help = "save attachments there; a message whose attachments are unavailable is not taken",
-                   .suggest = Suggest::kHostDirs},
-                  {.name = "json", .help = "print JSON, one line per message"}},
-      .handler = run_inbox};
+  Command inbox{.name = "inbox",
+                .summary = "Show the messages in an agent's inbox",
+                .details = "",
+                .positionals = {name},
+                .options = {{.name = "follow", .letter = 'f', .help = "continue as messages arrive"},
+                            {.name = "take",
+                             .letter = 't',
+                             .help = "move each to inbox/.done once it is printed, which marks it as read"},
+                            {.name = "save",
+                             .value = "DIR",
+                             .help = "save attachments there; a message whose attachments are unavailable is not taken",
+                             .suggest = Suggest::kHostDirs},
+                            {.name = "json", .help = "print JSON, one line per message"}},
+                .handler = run_inbox};
   Command ack{.name = "ack",
               .summary = "Acknowledge a message",
               .details = "",

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "cli/syntax/values.h"
 
@@ -63,6 +64,7 @@ class Parser {
                         .suggestion = std::move(suggestion),
                         .reason = "",
                         .option = nullptr,
+                        .is_by_letter = false,
                         .positionals = {},
                         .path = {}};
   }
@@ -126,6 +128,7 @@ class Parser {
   }
 
   void take_long(std::string_view word) {
+    is_by_letter_ = false;
     std::size_t equals = word.find('=');
     std::string_view name = word.substr(0, equals);
     const Option* option = find_option([&](const Option& each) { return each.name == name; });
@@ -148,6 +151,7 @@ class Parser {
   }
 
   void take_letters(std::string_view letters) {
+    is_by_letter_ = true;
     while (!letters.empty() && !error_) {
       char letter = letters[0];
       letters.remove_prefix(1);
@@ -183,10 +187,12 @@ class Parser {
       return;
     }
     if (!attached) {
-      // A word that begins with a dash is the next option, unless it is a lone dash.
+      // A word that begins with a dash is the next option, unless it is a lone dash, or a number for an option that
+      // expects some kind of number: its check then says what is wrong.
       bool has_next = next_ < words_.size();
       std::string_view next = has_next ? std::string_view(words_[next_]) : std::string_view();
-      bool is_value = has_next && (!next.starts_with('-') || next == "-");
+      bool is_number = option.kind != ValueKind::kText && next.size() > 1 && next[0] == '-' && is_digit(next[1]);
+      bool is_value = has_next && (!next.starts_with('-') || next == "-" || is_number);
       if (!is_value) return fail_option(Mistake::kMissingValue, option, next);
       attached = next;
       ++next_;
@@ -204,6 +210,7 @@ class Parser {
   void fail_option(Mistake mistake, const Option& option, std::string_view subject) {
     fail(mistake, std::string(subject));
     error_->option = &option;
+    error_->is_by_letter = is_by_letter_;
   }
 
   void fill_defaults(const Command& where) {
@@ -243,6 +250,7 @@ class Parser {
   std::size_t next_ = 0;
   std::size_t filled_ = 0;  // positionals of the current command that have been filled
   bool options_are_over_ = false;
+  bool is_by_letter_ = false;  // how the current option was typed
   Parsed parsed_;
   std::optional<UsageError> error_;
 };

@@ -122,6 +122,7 @@ struct UsageError {
   std::string suggestion;  // the nearest known word; may be empty
   std::string reason;      // for kBadValue
   const Option* option = nullptr;
+  bool is_by_letter = false;                   // the option was typed as its letter
   std::vector<const Positional*> positionals;  // the missing ones, or the one with a bad value
   std::vector<const Command*> path;            // from the root to the command concerned
 };

@@ -17,6 +17,11 @@ const std::vector<std::string_view>& choices_of(const UsageError& error) {
   return error.positionals.empty() ? kNone : error.positionals.front()->choices;
 }
 
+// As it was typed.
+std::string option_of(const UsageError& error) {
+  return error.is_by_letter ? fmt::format("'-{}'", error.option->letter) : fmt::format("'--{}'", error.option->name);
+}
+
 std::string message(const UsageError& error) {
   switch (error.mistake) {
     case Mistake::kUnknownCommand: return fmt::format("unknown command {}", quote(error.subject));
@@ -24,13 +29,12 @@ std::string message(const UsageError& error) {
     case Mistake::kUnexpected: return fmt::format("unexpected argument {}", quote(error.subject));
     case Mistake::kMissingCommand: return fmt::format("{} needs a command", quote(error.path.back()->name));
     case Mistake::kMissingArgument: return fmt::format("missing argument {}", error.subject);
-    case Mistake::kMissingValue: return fmt::format("'--{}' needs a value", error.option->name);
-    case Mistake::kUnwantedValue: return fmt::format("'--{}' takes no value", error.option->name);
-    case Mistake::kRepeated: return fmt::format("'--{}' is given more than once", error.option->name);
+    case Mistake::kMissingValue: return option_of(error) + " needs a value";
+    case Mistake::kUnwantedValue: return option_of(error) + " takes no value";
+    case Mistake::kRepeated: return option_of(error) + " is given more than once";
     case Mistake::kBadValue: break;
   }
-  std::string where = error.option != nullptr ? fmt::format("'--{}'", error.option->name)
-                                              : std::string(error.positionals.front()->name);
+  std::string where = error.option != nullptr ? option_of(error) : std::string(error.positionals.front()->name);
   const auto& choices = choices_of(error);
   if (choices.empty()) return fmt::format("{}: {}", where, error.reason);
   return fmt::format("{}: {} is not one of {}", where, quote(error.subject), fmt::join(choices, ", "));
