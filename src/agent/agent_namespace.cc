@@ -1,5 +1,7 @@
 #include "agent/agent_namespace.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -7,7 +9,10 @@
 
 #include "agent/locate.h"
 #include "agent/running.h"
+#include "base/limits.h"
 #include "base/path.h"
+#include "fs/host_fs.h"
+#include "os/error.h"
 #include "os/host_files.h"
 #include "os/host_stat.h"
 #include "store/sqlite_fs.h"
@@ -24,33 +29,54 @@ Result<std::string> working_file(const std::string& agent_path) {
   return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
 }
 
-}  // namespace
-
-std::string agent_id_of(std::string_view path) {
-  std::string_view name = base_name(path);
-  if (name.ends_with(".db")) name.remove_suffix(3);
-  return std::string(name);
+// Follows no link below the relay's directory: an agent may put one into its own.
+Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, const char* folder) {
+  WARREN_TRY(check_agent_id(relay.name));
+  Fd at = WARREN_TRY(open_host_dir(relay.root).within("open the relay's directory"));
+  for (const char* step : {"agents", relay.name.c_str(), folder}) {
+    Fd next(::openat(at.get(), step, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.is_open() && errno == ENOENT) {
+      return Error(Code::kNotFound,
+                   fmt::format("the relay at {} has no agent {}", quote(relay.root), quote(relay.name)),
+                   fmt::format("`warren relay register {} --root {}` makes it", relay.name, relay.root));
+    }
+    if (!next.is_open()) {
+      return system_error(errno, fmt::format("open the {} of {} at the relay", folder, quote(relay.name)));
+    }
+    at = std::move(next);
+  }
+  return HostFs::open(fmt::format("/proc/self/fd/{}", at.get()), {.hidden = {}, .view = {}, .is_writable = true});
 }
 
-Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, WorkingMemory where, Clock& clock) {
-  if (agent.overlay()) {
-    return Error(Code::kUnsupported, "an agent with a base has no namespace",
-                 "make an agent without a base for its memory: `warren init ID`");
-  }
+}  // namespace
+
+AgentNamespace::AgentNamespace() = default;
+AgentNamespace::~AgentNamespace() = default;
+
+Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, WorkingMemory where, Clock& clock,
+                                                             const std::optional<RelayMailbox>& relay) {
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
-  made->agent_id_ = agent_id_of(agent.store().path());
-  FileSystem* working = WARREN_TRY(made->open_working(agent.store().path(), where, clock).within("open /mem/working"));
-  made->namespace_ = WARREN_TRY(Namespace::open(agent.fs(), *working,
+  made->agent_id_ = agent.id();
+  FileSystem* own = WARREN_TRY(agent.namespace_tree());
+  FileSystem* working = WARREN_TRY(made->open_working(agent.path(), where, clock).within("open /mem/working"));
+  if (relay) {
+    made->inbox_ = WARREN_TRY(open_mail_folder(*relay, "inbox"));
+    made->outbox_ = WARREN_TRY(open_mail_folder(*relay, "outbox"));
+  }
+  made->namespace_ = WARREN_TRY(Namespace::open(*own, *working,
                                                 {.agent = made->agent_id_,
-                                                 .is_read_only = agent.store().is_read_only(),
-                                                 .working_backend = made->memory_ ? "memory" : "runtime folder"},
+                                                 .is_read_only = agent.is_read_only(),
+                                                 .working_backend = made->memory_ ? "memory" : "runtime folder",
+                                                 .inbox = made->inbox_.get(),
+                                                 .outbox = made->outbox_.get(),
+                                                 .ipc_backend = relay ? fmt::format("relay {}", relay->root) : ""},
                                                 clock));
   return made;
 }
 
 Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {
   if (where == WorkingMemory::kProcess || agent_path == kMemoryAgent) {
-    memory_ = std::make_unique<MemoryFs>(clock);
+    memory_ = std::make_unique<MemoryFs>(clock, limits::kChunkBytesDefault, limits::kWorkingMemoryBytes);
     return memory_.get();
   }
   std::string file = WARREN_TRY(working_file(agent_path));

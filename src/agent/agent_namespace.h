@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "agent/agent.h"
 #include "base/clock.h"
@@ -14,32 +14,46 @@
 
 namespace warren {
 
+class HostFs;
+
 // Where /mem/working is. A process that hosts the agent keeps it in its memory, so it is empty after a restart.
 // Commands that end at once keep it in the user's runtime folder, where the next one finds it until the machine
 // restarts.
 enum class WorkingMemory { kProcess, kRuntimeFolder };
 
+// The folders of a relay's agent that are shown at /ipc, instead of a local queue.
+struct RelayMailbox {
+  std::string root;  // the relay's directory
+  std::string name;  // the agent's name there, which need not be its id
+  bool operator==(const RelayMailbox&) const = default;
+};
+
 // Thread-safe like the agent, which outlives it.
 class AgentNamespace {
  public:
-  // kUnsupported for an agent with a base: its tree is a project's.
-  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, WorkingMemory where, Clock& clock);
+  // With a base: in the file beside the agent file, which is made if it is missing.
+  // kNotFound: the relay has no agent of that name.
+  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, WorkingMemory where, Clock& clock,
+                                                      const std::optional<RelayMailbox>& relay = std::nullopt);
+
+  ~AgentNamespace();
+  AgentNamespace(const AgentNamespace&) = delete;
+  AgentNamespace& operator=(const AgentNamespace&) = delete;
 
   Namespace& operator*() { return *namespace_; }
   Namespace* operator->() { return namespace_.get(); }
   const std::string& agent_id() const { return agent_id_; }
 
  private:
-  AgentNamespace() = default;
+  AgentNamespace();
   Result<FileSystem*> open_working(const std::string& agent_path, WorkingMemory where, Clock& clock);
 
   std::string agent_id_;
+  std::unique_ptr<HostFs> inbox_;  // of the relay
+  std::unique_ptr<HostFs> outbox_;
   std::unique_ptr<MemoryFs> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Namespace> namespace_;  // destroyed first
 };
-
-// The id that an agent's file stands for: its name without ".db".
-std::string agent_id_of(std::string_view path);
 
 }  // namespace warren

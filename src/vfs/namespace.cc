@@ -8,7 +8,10 @@
 namespace warren {
 namespace {
 
+// Slots never change: they are part of the numbers.
 constexpr int kWorkingSlot = 1;
+constexpr int kInboxSlot = MountFs::kSlotMax - 1;
+constexpr int kOutboxSlot = MountFs::kSlotMax;
 
 // Looks first, so that opening changes nothing when all of them exist.
 Status make_directories(FileSystem& own) {
@@ -36,6 +39,12 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
   std::vector<Mount> mounts{{.path = "/mem/working", .fs = working, .slot = kWorkingSlot}};
   made->mounts_ = {{.path = "/", .backend = "agent file"},
                    {.path = "/mem/working", .backend = std::move(options.working_backend)}};
+  if (options.inbox != nullptr && options.outbox != nullptr) {
+    mounts.push_back({.path = "/ipc/inbox", .fs = *options.inbox, .slot = kInboxSlot});
+    mounts.push_back({.path = "/ipc/outbox", .fs = *options.outbox, .slot = kOutboxSlot});
+    made->mounts_.push_back({.path = "/ipc/inbox", .backend = options.ipc_backend});
+    made->mounts_.push_back({.path = "/ipc/outbox", .backend = std::move(options.ipc_backend)});
+  }
   made->tree_ = WARREN_TRY(MountFs::make(own, mounts, clock));
   return made;
 }
