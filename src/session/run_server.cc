@@ -188,6 +188,8 @@ class RunServer {
     return Ok{};
   }
 
+  void give_up() { serving_ = Fd(); }
+
   // Returns when the last command has left, the sandbox or the mount has ended, or a signal asks us to end.
   void serve() {
     bool has_had_commands = false;
@@ -367,6 +369,7 @@ Status start_run_server(const SessionDir& session, const Plan& plan, const Serve
   ::setsid();  // signals from the terminal no longer reach this process
   RunServer server(session, plan, options, clock);
   Status started = server.start();
+  if (!started.ok()) server.give_up();  // whoever hears of it removes a new session, which must not seem to run
   daemon.report(started);
   if (started.ok()) server.serve();
   ::_exit(started.ok() ? 0 : 1);
