@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on any include that src/LAYERS does not allow, on third-party headers out of their room, and on names that are put
-into a message without quote(), which makes them safe for a terminal."""
+"""Fails on any include that src/LAYERS does not allow, on third-party headers out of their room, on names that are put
+into a message without quote(), which makes them safe for a terminal, and on doors that reach around an agent's stack."""
 import pathlib
 import re
 import sys
@@ -10,6 +10,11 @@ OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "linux/fuse.h"
           "curl/": "clients", "expat.h": "clients", "libpq-fe.h": "pg", "toml++/": "toml"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
+
+# Doors get the top of an agent's stack, and no accessor that leads around it: an Agent's store() and overlay() are for
+# the modules below them (`agent`, and `changes`, which works on the layers).
+DOORS = ("api", "session", "cli")
+AROUND = re.compile(r"\bagent_?(?:->|\.)(?:store|overlay)\(\)")
 
 # A placeholder in quotes, within a string: "no file '{}'".
 BARE_NAME = re.compile(r"""^(?!\s*//).*".*'\{\d*\}'.*\"""")
@@ -44,6 +49,8 @@ def violations(root):
             where = f"{file.relative_to(root)}:{number}"
             if BARE_NAME.match(line) and not is_test:
                 yield f"{where}: write {{}} and quote(name) instead of '{{}}', so that the name is made printable"
+            if module in DOORS and not is_test and AROUND.search(line):
+                yield f"{where}: a door does not reach into an agent's layers (agent/agent.h, agent/agent_state.h)"
             match = INCLUDE.match(line)
             if not match:
                 continue
@@ -60,7 +67,7 @@ def violations(root):
 
 def main():
     found = list(violations(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) if found else "every include is allowed, and every name in a message is quoted")
+    print("\n".join(found) if found else "every include is allowed, every name in a message is quoted, and no door reaches around an agent's stack")
     return 1 if found else 0
 
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/base_note.h"
@@ -53,11 +54,17 @@ class Agent {
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options, Clock& clock);
   ~Agent();
 
-  // See Store::close. Only an agent with grouped commits needs it; call nothing afterwards.
+  // See Store::close, also for the namespace's file. Only an agent with grouped commits needs it; call nothing
+  // afterwards.
   Status close();
 
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
+
+  const std::string& path() const { return store_->path(); }
+  const std::string& id() const { return id_; }  // of a session: the session's; else the file's name without ".db"
+  bool is_read_only() const { return store_->is_read_only(); }
+  const std::optional<std::string>& base() const { return base_; }  // its path; also with Layers::kOwn
 
   FileSystem& fs();                       // the merged tree, if the agent has a base
   std::optional<AgentOverlay> overlay();  // nullopt if it has no base
@@ -65,14 +72,41 @@ class Agent {
   ToolCalls& tools() { return store_->tools(); }
   Store& store() { return *store_; }
 
+  // The file in which the namespace keeps its files: the agent's own or, with a base, one beside it
+  // (agent/namespace_store.h), which the first call opens. For one thread.
+  Result<Store*> namespace_store();
+  Result<FileSystem*> namespace_tree();
+
+  // How often the files, and those of the namespace if it is open, have been changed. Equal: nothing was between.
+  struct ChangeMark {
+    std::int64_t files = 0;
+    std::int64_t names = 0;  // of the namespace's file; 0 without a base
+    bool operator==(const ChangeMark&) const = default;
+  };
+  Result<ChangeMark> change_mark();
+
+  // Copies the agent file, even while it is in use, and the namespace's file beside the copy, if there is one.
+  Status backup_to(const std::string& file);
+
+  // Limits the space of the files and, apart from it, of the namespace.
+  Status limit_space(std::uint64_t bytes);
+
  private:
   struct Overlay;
-  explicit Agent(std::unique_ptr<Store> store);
+  Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock);
   static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, const AgentOptions& options);
 
   std::unique_ptr<Store> store_;
-  std::unique_ptr<Overlay> overlay_;  // destroyed before the store
+  Clock& clock_;
+  StoreOptions namespace_options_;
+  std::string id_;
+  std::optional<std::string> base_;
+  std::unique_ptr<Store> namespace_store_;  // only with a base, once it was asked for
+  std::unique_ptr<Overlay> overlay_;        // destroyed before the store
 };
+
+// The id that an agent's file stands for: the session's, or the file's name without ".db".
+std::string agent_id_of(std::string_view path);
 
 }  // namespace warren

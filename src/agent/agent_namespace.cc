@@ -1,5 +1,7 @@
 #include "agent/agent_namespace.h"
 
+#include <cerrno>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +13,10 @@
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "backends/open_backend.h"
+#include "base/limits.h"
 #include "base/path.h"
+#include "fs/host_fs.h"
+#include "os/error.h"
 #include "os/host_files.h"
 #include "os/host_stat.h"
 #include "store/sqlite_fs.h"
@@ -28,33 +33,55 @@ Result<std::string> working_file(const std::string& agent_path) {
   return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
 }
 
-}  // namespace
-
-std::string agent_id_of(std::string_view path) {
-  std::string_view name = base_name(path);
-  if (name.ends_with(".db")) name.remove_suffix(3);
-  return std::string(name);
+// Follows no link below the relay's directory: an agent may put one into its own.
+Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, const char* folder) {
+  WARREN_TRY(check_agent_id(relay.name));
+  Fd at = WARREN_TRY(open_host_dir(relay.root).within("open the relay's directory"));
+  for (const char* step : {"agents", relay.name.c_str(), folder}) {
+    Fd next(::openat(at.get(), step, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.is_open() && errno == ENOENT) {
+      return Error(Code::kNotFound,
+                   fmt::format("the relay at {} has no agent {}", quote(relay.root), quote(relay.name)),
+                   fmt::format("`warren relay register {} --root {}` makes it", relay.name, relay.root));
+    }
+    if (!next.is_open()) {
+      return system_error(errno, fmt::format("open the {} of {} at the relay", folder, quote(relay.name)));
+    }
+    at = std::move(next);
+  }
+  return HostFs::open(fmt::format("/proc/self/fd/{}", at.get()), {.hidden = {}, .view = {}, .is_writable = true});
 }
 
-Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, WorkingMemory where, Clock& clock,
-                                                             const std::vector<MountSpec>& mounts) {
-  if (agent.overlay()) {
-    return Error(Code::kUnsupported, "an agent with a base has no namespace",
-                 "make an agent without a base for its memory: `warren init ID`");
-  }
+}  // namespace
+
+AgentNamespace::AgentNamespace() = default;
+AgentNamespace::~AgentNamespace() = default;
+
+Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const AgentNamespaceOptions& options,
+                                                             Clock& clock) {
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
-  made->agent_id_ = agent_id_of(agent.store().path());
-  made->semantic_ = std::make_unique<SemanticIndex>(agent);
-  FileSystem* working = WARREN_TRY(made->open_working(agent.store().path(), where, clock).within("open /mem/working"));
-  WARREN_TRY(made->open_mounts(mounts, clock));
+  made->agent_id_ = agent.id();
+  Store* store = WARREN_TRY(agent.namespace_store());
+  made->semantic_ = std::make_unique<SemanticIndex>(*store);
+  FileSystem* working =
+      WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
+  WARREN_TRY(made->open_mounts(options.mounts, clock));
   std::vector<NamespaceMount> mounted;
   for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store->name()});
-  made->namespace_ = WARREN_TRY(Namespace::open(agent.fs(), *working,
-                                                {.agent = made->agent_id_,
-                                                 .is_read_only = agent.store().is_read_only(),
-                                                 .working_backend = made->memory_ ? "memory" : "runtime folder",
-                                                 .mounts = std::move(mounted)},
-                                                clock));
+  if (options.relay) {
+    made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
+    made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
+  }
+  made->namespace_ =
+      WARREN_TRY(Namespace::open(store->fs(), *working,
+                                 {.agent = made->agent_id_,
+                                  .is_read_only = agent.is_read_only(),
+                                  .working_backend = made->memory_ ? "memory" : "runtime folder",
+                                  .mounts = std::move(mounted),
+                                  .inbox = made->inbox_.get(),
+                                  .outbox = made->outbox_.get(),
+                                  .ipc_backend = options.relay ? fmt::format("relay {}", options.relay->root) : ""},
+                                 clock));
   return made;
 }
 
@@ -102,7 +129,7 @@ std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
 
 Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {
   if (where == WorkingMemory::kProcess || agent_path == kMemoryAgent) {
-    memory_ = std::make_unique<MemoryFs>(clock);
+    memory_ = std::make_unique<MemoryFs>(clock, limits::kChunkBytesDefault, limits::kWorkingMemoryBytes);
     return memory_.get();
   }
   std::string file = WARREN_TRY(working_file(agent_path));

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "agent/agent.h"
@@ -19,18 +19,36 @@
 
 namespace warren {
 
+class HostFs;
+
 // Where /mem/working is. A process that hosts the agent keeps it in its memory, so it is empty after a restart.
 // Commands that end at once keep it in the user's runtime folder, where the next one finds it until the machine
 // restarts.
 enum class WorkingMemory { kProcess, kRuntimeFolder };
 
+// The folders of a relay's agent that are shown at /ipc, instead of a local queue.
+struct RelayMailbox {
+  std::string root;  // the relay's directory
+  std::string name;  // the agent's name there, which need not be its id
+  bool operator==(const RelayMailbox&) const = default;
+};
+
+struct AgentNamespaceOptions {
+  WorkingMemory working = WorkingMemory::kProcess;
+  std::vector<MountSpec> mounts = {};
+  std::optional<RelayMailbox> relay = std::nullopt;
+};
+
 // Thread-safe like the agent, which outlives it.
 class AgentNamespace {
  public:
-  // kUnsupported for an agent with a base: its tree is a project's.
-  // Backends are opened here, and need not answer yet.
-  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, WorkingMemory where, Clock& clock,
-                                                      const std::vector<MountSpec>& mounts = {});
+  // With a base: in the file beside the agent file, which is made if it is missing.
+  // Backends are opened here, and need not answer yet. kNotFound: the relay has no agent of that name.
+  static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, const AgentNamespaceOptions& options, Clock& clock);
+
+  ~AgentNamespace();
+  AgentNamespace(const AgentNamespace&) = delete;
+  AgentNamespace& operator=(const AgentNamespace&) = delete;
 
   Namespace& operator*() { return *namespace_; }
   Namespace* operator->() { return namespace_.get(); }
@@ -47,7 +65,7 @@ class AgentNamespace {
   std::vector<MountHealth> check_mounts();
 
  private:
-  AgentNamespace() = default;
+  AgentNamespace();
   Result<FileSystem*> open_working(const std::string& agent_path, WorkingMemory where, Clock& clock);
 
   struct BlobMount {
@@ -59,13 +77,12 @@ class AgentNamespace {
 
   std::string agent_id_;
   std::vector<BlobMount> mounts_;
+  std::unique_ptr<HostFs> inbox_;  // of the relay
+  std::unique_ptr<HostFs> outbox_;
   std::unique_ptr<MemoryFs> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<SemanticIndex> semantic_;
   std::unique_ptr<Namespace> namespace_;  // destroyed first
 };
-
-// The id that an agent's file stands for: its name without ".db".
-std::string agent_id_of(std::string_view path);
 
 }  // namespace warren

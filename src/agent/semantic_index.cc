@@ -39,8 +39,7 @@ Result<std::string> read_node(FileSystem& fs, const Attributes& node) {
 
 }  // namespace
 
-SemanticIndex::SemanticIndex(Agent& agent)
-    : agent_(agent), fs_(agent.fs()), rows_(agent.store()), journal_(agent.store()) {}
+SemanticIndex::SemanticIndex(Store& store) : store_(store), fs_(store.fs()), rows_(store), journal_(store) {}
 
 // Doors.
 
@@ -159,10 +158,9 @@ std::size_t SemanticIndex::dimension() const {
 
 Status SemanticIndex::refresh() {
   auto changes = WARREN_TRY(journal_.read());
-  // The base of an overlay changes without a word in the journal.
   Status done = Ok{};
   bool is_done = false;
-  if (changes && root_ && !agent_.overlay()) {
+  if (changes && root_) {
     Result<bool> looked = look_at(*changes);
     if (looked.ok()) is_done = *looked;
     else done = std::move(looked).take_error();
@@ -251,7 +249,7 @@ Result<bool> SemanticIndex::look_at(const std::vector<Change>& changes) {
 
 // A file as it is now.
 Status SemanticIndex::take(const std::string& path, const Attributes& node, Trust trust) {
-  std::string stamp = stamp_of(node, agent_.store().clock().now().seconds);
+  std::string stamp = stamp_of(node, store_.clock().now().seconds);
   auto known = files_.find(path);
   bool is_same = trust == Trust::kStamp && known != files_.end() && known->second.inode == node.inode &&
                  !stamp.empty() && known->second.stamp == stamp;
@@ -292,7 +290,7 @@ void SemanticIndex::drop(const std::string& path) {
 
 // From the stored rows if the file is unchanged, otherwise from the file. A row is input like any other.
 Result<VectorRow> SemanticIndex::read_row(const std::string& path, const Attributes& node, Trust trust) {
-  std::string stamp = stamp_of(node, agent_.store().clock().now().seconds);
+  std::string stamp = stamp_of(node, store_.clock().now().seconds);
   bool is_trusted = trust == Trust::kStamp && !stamp.empty();
   auto fresh = fresh_.find(node.inode.value);
   if (is_trusted && fresh != fresh_.end() && fresh->second.stamp == stamp) return fresh->second;
@@ -334,7 +332,7 @@ Result<VectorRow> SemanticIndex::row_of(const File& file) {
 
 // What cannot be stored now stays in memory and costs the next process some time.
 void SemanticIndex::store_fresh() {
-  if (agent_.store().is_read_only()) return;
+  if (store_.is_read_only()) return;
   for (;;) {
     Result<bool> has_more = store_some();
     if (!has_more.ok() || !*has_more) return;
@@ -342,12 +340,11 @@ void SemanticIndex::store_fresh() {
 }
 
 Result<bool> SemanticIndex::store_some() {
-  Store& store = agent_.store();
   {
-    auto lock = store.database().lock();
+    auto lock = store_.database().lock();
     if (fresh_.empty() && gone_.empty()) return false;
   }
-  auto change = WARREN_TRY(store.begin_write());
+  auto change = WARREN_TRY(store_.begin_write());
   for (Inode node : gone_) {
     if (!by_inode_.contains(node.value)) WARREN_TRY(rows_.remove(node));
   }
@@ -358,7 +355,7 @@ Result<bool> SemanticIndex::store_some() {
     stored.push_back(inode);
   }
   // Otherwise other processes would take this for the change of an unknown program and drop their caches.
-  if (root_ && store.journal() != nullptr && !agent_.overlay()) store.journal()->note_attributes(*root_);
+  if (root_ && store_.journal() != nullptr) store_.journal()->note_attributes(*root_);
   WARREN_TRY(change.commit());
   gone_.clear();
   for (std::uint64_t inode : stored) fresh_.erase(inode);

@@ -19,11 +19,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/agent.h"
 #include "backends/vector/flat_vectors.h"
 #include "backends/vector/vector_index.h"
 #include "base/result.h"
 #include "store/journal_reader.h"
+#include "store/store.h"
 #include "store/vector_rows.h"
 
 namespace warren {
@@ -41,10 +41,10 @@ struct SemanticCheck {
   std::vector<Problem> problems;  // files that are not indexed, by path
 };
 
-// Thread-safe by the database's lock. The agent outlives it.
+// Thread-safe by the database's lock. The store outlives it.
 class SemanticIndex {
  public:
-  explicit SemanticIndex(Agent& agent);
+  explicit SemanticIndex(Store& store);  // in which the namespace is
 
   // Whether a path may be among the results.
   using MayRead = std::function<Result<bool>(const std::string& path)>;
@@ -81,7 +81,7 @@ class SemanticIndex {
   void store_fresh();
   Result<bool> store_some();  // whether there is more
 
-  Agent& agent_;
+  Store& store_;
   FileSystem& fs_;
   VectorRows rows_;
   JournalReader journal_;

@@ -58,9 +58,9 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
   return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }
 
-const std::string& Agent::path() const { return state_->agent->store().path(); }
+const std::string& Agent::path() const { return state_->agent->path(); }
 
-Status Agent::backup(const std::string& path) { return state_->agent->store().backup_to(path); }
+Status Agent::backup(const std::string& path) { return state_->agent->backup_to(path); }
 
 struct Unit::State {
   std::unique_ptr<warren::Unit> unit;

@@ -22,7 +22,7 @@ warren::Space to_internal(Space space) { return space == Space::kUser ? warren::
 Result<AgentState*> view_of(AgentState& state, Space space) {
   std::lock_guard lock(state.names_mutex);
   if (!state.names) {
-    state.names = WARREN_TRY(AgentNamespace::open(*state.agent, WorkingMemory::kProcess, state.clock));
+    state.names = WARREN_TRY(AgentNamespace::open(*state.agent, {}, state.clock));
   }
   std::unique_ptr<AgentState>& view = state.views[space == Space::kUser ? 0 : 1];
   if (!view) {

@@ -24,6 +24,11 @@ inline constexpr std::uint32_t kChunkBytesDefault = 4096;
 inline constexpr std::size_t kXattrNameBytes = 255;
 inline constexpr std::size_t kXattrValueBytes = 65536;
 
+// What /mem/working may hold in the memory of a process that hosts an agent, and what a node counts besides its
+// content.
+inline constexpr std::uint64_t kWorkingMemoryBytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kMemoryNodeBytes = 512;
+
 inline constexpr std::size_t kKeyBytes = 4096;
 inline constexpr std::size_t kValueBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kToolNameBytes = 255;

@@ -9,10 +9,15 @@
 namespace warren {
 
 Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock) {
-  auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = mode}, clock));
+  return open_overlay({.id_or_path = id, .mode = mode}, clock);
+}
+
+Result<OverlayAgent> open_overlay(const AgentOptions& options, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open(options, clock));
   std::optional<AgentOverlay> overlay = agent->overlay();
   if (!overlay) {
-    return Error(Code::kInvalid, fmt::format("{} has no base, so it has no changes to compare", quote(id)),
+    return Error(Code::kInvalid,
+                 fmt::format("{} has no base, so it has no changes to compare", quote(options.id_or_path)),
                  "`warren init --base DIR` and `warren run` create agents that have one");
   }
   return OverlayAgent{std::move(agent), *overlay};

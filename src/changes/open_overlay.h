@@ -20,6 +20,7 @@ struct OverlayAgent {
 };
 
 // kInvalid for an agent without a base. Does nothing about an interrupted apply (is_interrupted).
+Result<OverlayAgent> open_overlay(const AgentOptions& options, Clock& clock);
 Result<OverlayAgent> open_overlay(const std::string& id, OpenMode mode, Clock& clock);
 
 // For writing, after recovering from an interrupted apply.

@@ -20,8 +20,7 @@ namespace warren {
 namespace {
 
 constexpr std::uint64_t kHostBit = kBaseBit;
-constexpr int kOwnBits = 56;  // of a number that hold the host's own
-constexpr std::uint64_t kOwnMask = (std::uint64_t{1} << kOwnBits) - 1;
+constexpr int kOwnBitsToMount = 50;  // leaves bits 56 to 61 to a MountFs
 
 constexpr std::uint64_t kTags = 63;
 constexpr std::uint64_t kLaterTag = 1;  // for substitutes of numbers that are taken
@@ -42,7 +41,7 @@ std::uint64_t fold(std::uint64_t value) {
   return value ^ (value >> 33);
 }
 
-// A read-only host directory has no transactions, and nothing to keep atomic.
+// A host directory has no transactions.
 class NoUnit final : public Unit {
  public:
   Status commit() override { return Ok{}; }
@@ -94,6 +93,8 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
   for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
   fs->view_ = options.view;
+  fs->is_writable_ = options.is_writable;
+  if (options.is_writable) fs->own_bits_ = kOwnBitsToMount;
   if (fs->view_) fs->root_node_->rule = &fs->view_->root();
   return fs;
 }
@@ -169,20 +170,20 @@ Error HostFs::read_only() { return {Code::kReadOnly, "the base of an overlay is 
 
 // The host's number, if it fits and is not taken.
 Inode HostFs::number_of(std::uint64_t device, std::uint64_t host_inode) {
-  bool is_own = device == root_device_ && host_inode <= kOwnMask;
+  bool is_own = device == root_device_ && host_inode <= own_mask();
   if (is_own && folded_.empty()) return Inode{kHostBit | host_inode};
   auto known = folded_.find({device, host_inode});
   if (known != folded_.end()) return known->second;
   if (is_own) return Inode{kHostBit | host_inode};
   // One of 63 tags marks the number as not the host's own and keeps devices apart.
   std::uint64_t tag = tag_of(device);
-  std::uint64_t low = host_inode <= kOwnMask ? host_inode : fold(host_inode) & kOwnMask;
-  Inode number{kHostBit | (tag << kOwnBits) | low};
+  std::uint64_t low = host_inode <= own_mask() ? host_inode : fold(host_inode) & own_mask();
+  Inode number{kHostBit | (tag << own_bits_) | low};
   auto is_taken = [&](Inode candidate) {
     return std::any_of(folded_.begin(), folded_.end(), [&](const auto& one) { return one.second == candidate; });
   };
-  if (host_inode > kOwnMask) {
-    while (is_taken(number)) number.value = kHostBit | (tag << kOwnBits) | ((number.value + 1) & kOwnMask);
+  if (host_inode > own_mask()) {
+    while (is_taken(number)) number.value = kHostBit | (tag << own_bits_) | ((number.value + 1) & own_mask());
   }
   folded_[{device, host_inode}] = number;
   return number;
@@ -221,7 +222,7 @@ Inode HostFs::number_of(const HostStat& info) {
   if (info.generation == 0) return own;
   bool may_have_another = !reserved_numbers_.empty() || !shared_numbers_.empty();
   if (!may_have_another && !is_taken(own, info.generation)) return own;
-  Inode later{kHostBit | (kLaterTag << kOwnBits) | (fold(own.value ^ fold(info.generation)) & kOwnMask)};
+  Inode later{kHostBit | (kLaterTag << own_bits_) | (fold(own.value ^ fold(info.generation)) & own_mask())};
   bool has_another = nodes_.contains(later) || reserved_numbers_.contains(later);
   if (!has_another && !is_taken(own, info.generation)) return own;
   shared_numbers_.insert(own);
@@ -347,7 +348,7 @@ Attributes HostFs::shown(const NodePtr& node, const HostStat& info) const {
 }
 
 Result<std::unique_ptr<Unit>> HostFs::begin(UnitAccess access) {
-  if (access == UnitAccess::kWrite) return read_only();
+  if (access == UnitAccess::kWrite && !is_writable_) return read_only();
   return std::unique_ptr<Unit>(std::make_unique<NoUnit>());
 }
 
@@ -441,23 +442,5 @@ Status HostFs::listen(ChangeListener* listener) {
   }
   return Ok{};  // the old one is destroyed here, outside the lock its thread may be waiting for
 }
-
-Result<Attributes> HostFs::make_node(Inode, std::string_view, const NewNode&) { return read_only(); }
-Result<Attributes> HostFs::make_dir(Inode, std::string_view, const NewNode&) { return read_only(); }
-Result<Attributes> HostFs::make_symlink(Inode, std::string_view, std::string_view, Owner) { return read_only(); }
-Result<Attributes> HostFs::link(Inode, Inode, std::string_view) { return read_only(); }
-Status HostFs::unlink(Inode, std::string_view) { return read_only(); }
-Status HostFs::remove_dir(Inode, std::string_view) { return read_only(); }
-Status HostFs::rename(Inode, std::string_view, Inode, std::string_view, RenameMode) { return read_only(); }
-Result<Attributes> HostFs::set_attributes(Inode, const AttributeChanges&) { return read_only(); }
-Result<Attributes> HostFs::create(Inode, std::string_view, const NewNode&) { return read_only(); }
-Status HostFs::write(Inode, std::uint64_t, Bytes) { return read_only(); }
-Result<std::uint64_t> HostFs::append(Inode, Bytes) { return read_only(); }
-Status HostFs::allocate(Inode, AllocateMode, std::uint64_t, std::uint64_t) { return read_only(); }
-Result<std::uint64_t> HostFs::copy_range(Inode, std::uint64_t, Inode, std::uint64_t, std::uint64_t) {
-  return read_only();
-}
-Status HostFs::set_xattr(Inode, std::string_view, Bytes, XattrMode) { return read_only(); }
-Status HostFs::remove_xattr(Inode, std::string_view) { return read_only(); }
 
 }  // namespace warren

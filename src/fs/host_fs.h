@@ -1,4 +1,4 @@
-// A directory of the host as a read-only filesystem: the base of an overlay.
+// A directory of the host as a filesystem: read-only as the base of an overlay, writable as a folder of messages.
 //
 // Everything is reached from one open directory, one name at a time, without following links (openat, O_NOFOLLOW), and
 // each opened node is compared with the one that was looked up: no concurrent change of a path leads outside. Neither
@@ -7,12 +7,15 @@
 // Numbers: the host's inode number in the low 56 bits, with bit 62 set, so that they differ from those of an agent
 // file. They stay the same as long as the host's do. For another filesystem mounted below, and for numbers over 56
 // bits, the remaining bits are folded in. A node whose host number belonged to a removed node that is still in use or
-// reserved (reserve_number) gets another number.
+// reserved (reserve_number) gets another number. A writable one leaves bits 56 to 61 free, so that it can be mounted in
+// a MountFs.
 //
 // For a directory with a mount on it, a listing shows the number of the directory below, a lookup that of the mounted
 // one.
 //
-// Every call that would change something fails with kReadOnly. Thread-safe.
+// Unless it is writable, every call that would change something fails with kReadOnly. A writable one takes regular
+// files and directories only; there are no units, links and extended attributes to set, owners and the modes of
+// directories stay, and a file that the host moves away stays open but cannot be found again. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +48,7 @@ struct HostFsOptions {
   // What is shown at all; null: everything. Other names do not exist here: a lookup is kNotFound, so an overlay can
   // have a node of its own there.
   std::shared_ptr<const PathView> view;
+  bool is_writable = false;  // new files belong to the directory's owner, if we are root
 };
 
 class HostFs final : public FileSystem {
@@ -87,7 +91,7 @@ class HostFs final : public FileSystem {
   Result<Fd> open_backing(Inode node) override;
   void reserve_number(Inode node, std::uint64_t generation) override;
   Status flush(Inode) override { return Ok{}; }
-  Status sync(Inode) override { return Ok{}; }
+  Status sync(Inode node) override;
 
   Result<std::string> get_xattr(Inode node, std::string_view name) override;
   Result<std::vector<std::string>> list_xattrs(Inode node) override;
@@ -149,6 +153,8 @@ class HostFs final : public FileSystem {
   bool is_out_of_view(const Node& dir, std::string_view name) const;
   void freeze_if_filtered(Node& dir, int fd) const;
   static Error read_only();
+  Status give_to_owner(int fd) const;
+  Status remove_name(Inode parent, std::string_view name, int flags);
   static Error stale(Inode node);
 
   // Under mutex_.
@@ -163,6 +169,7 @@ class HostFs final : public FileSystem {
   Inode number_of(std::uint64_t device, std::uint64_t host_inode);  // of any generation
   bool is_taken(Inode number, std::uint64_t generation) const;
   std::uint64_t tag_of(std::uint64_t device);
+  std::uint64_t own_mask() const { return (std::uint64_t{1} << own_bits_) - 1; }
   void sweep();
   void watch(const NodePtr& dir);
 
@@ -171,6 +178,9 @@ class HostFs final : public FileSystem {
   Attributes shown(const NodePtr& node, const HostStat& info) const;
 
   Fd root_;
+  bool is_writable_ = false;
+  std::mutex append_mutex_;
+  int own_bits_ = 56;  // of a number that hold the host's own
   std::uint64_t root_device_;
   std::shared_ptr<const PathView> view_;                        // shared with the caller of open()
   std::vector<Identity> hidden_;                                // directories

@@ -37,9 +37,11 @@ Result<HostFs::FdPtr> HostFs::open_file(Inode node) {
     files_.drop(node);
   }
   FdPtr dir = WARREN_TRY(open_dir_fd(found->parent));
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  Fd fd(::openat(dir->get(), found->name.c_str(), kFlags | O_NOATIME));
-  if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags));
+  constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  Fd fd;
+  if (is_writable_) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags | O_RDWR));
+  if (!fd.is_open()) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags | O_RDONLY | O_NOATIME));
+  if (!fd.is_open() && errno == EPERM) fd = Fd(::openat(dir->get(), found->name.c_str(), kFlags | O_RDONLY));
   if (!fd.is_open()) {
     if (errno == ENOENT || errno == ELOOP) return stale(node);
     return system_error(errno, fmt::format("open {} in the base", quote(found->name)));

@@ -43,6 +43,8 @@ Result<std::uint32_t> node_type(std::uint32_t mode) {
   }
 }
 
+std::uint64_t bytes_of_name(std::string_view name) { return limits::kMemoryNodeBytes + name.size(); }
+
 }  // namespace
 
 class MemoryFs::Held final : public Unit {
@@ -83,7 +85,8 @@ class MemoryFs::Stream final : public DirStream {
   const Inode dir_;
 };
 
-MemoryFs::MemoryFs(Clock& clock, std::uint32_t chunk_bytes) : clock_(clock), chunk_bytes_(chunk_bytes) {
+MemoryFs::MemoryFs(Clock& clock, std::uint32_t chunk_bytes, std::uint64_t bytes_max)
+    : clock_(clock), chunk_bytes_(chunk_bytes), bytes_max_(bytes_max) {
   WARREN_CHECK(chunk_bytes > 0);
   Timestamp now = clock_.now();
   Attributes root{.inode = kRootInode, .mode = S_IFDIR | 0755, .nlink = 2, .atime = now, .mtime = now, .ctime = now};
@@ -144,11 +147,13 @@ void MemoryFs::add_entry(Node& dir, std::string_view name, Inode inode) {
   std::uint64_t cookie = next_cookie_++;
   dir.entries.emplace(name, Entry{.inode = inode, .cookie = cookie});
   dir.by_cookie.emplace(cookie, name);
+  used_bytes_ += bytes_of_name(name);
 }
 
 void MemoryFs::remove_entry(Node& dir, std::string_view name) {
   auto found = dir.entries.find(name);
   dir.by_cookie.erase(found->second.cookie);
+  used_bytes_ -= bytes_of_name(name);
   dir.entries.erase(found);
 }
 
@@ -159,10 +164,23 @@ void MemoryFs::drop_name(Node& node, Timestamp now) {
 }
 
 void MemoryFs::collect(Node& node) {
-  if (node.attributes.nlink == 0 && node.retained == 0) {
-    expiries_.erase(node.attributes.inode);
-    nodes_.erase(Inode(node.attributes.inode));
-  }
+  if (node.attributes.nlink != 0 || node.retained != 0) return;
+  clear_expiry(node);
+  used_bytes_ -= node.content.stored_bytes() + node.target.size();
+  for (const auto& [name, value] : node.xattrs) used_bytes_ -= name.size() + value.size();
+  nodes_.erase(Inode(node.attributes.inode));
+}
+
+Status MemoryFs::check_room(std::uint64_t more) const {
+  if (more <= bytes_max_ && used_bytes_ <= bytes_max_ - more) return Ok{};
+  return Error(Code::kNoSpace, fmt::format("there is room for {} bytes in this memory", bytes_max_));
+}
+
+template <class Change>
+void MemoryFs::change_content(Node& node, const Change& change) {
+  std::uint64_t before = node.content.stored_bytes();
+  change(node.content);
+  used_bytes_ = used_bytes_ - before + node.content.stored_bytes();
 }
 
 void MemoryFs::touch_content(Node& node) { node.attributes.mtime = node.attributes.ctime = clock_.now(); }
@@ -180,6 +198,7 @@ Result<MemoryFs::Node*> MemoryFs::add_node(Inode parent, std::string_view name, 
                                            const NewNode& node) {
   Node* dir = WARREN_TRY(get_linked_directory(parent));
   if (find_child(*dir, name) != nullptr) return name_exists(name);
+  WARREN_TRY(check_room(bytes_of_name(name)));
   Timestamp now = clock_.now();
   Attributes made{.inode = Inode{next_inode_++},
                   .mode = type | (node.mode & kPermissionBits),
@@ -223,8 +242,10 @@ Result<Attributes> MemoryFs::make_symlink(Inode parent, std::string_view name, s
   WARREN_TRY(check_link_target(target));
   Lock lock(mutex_);
   remove_expired();
+  WARREN_TRY(check_room(bytes_of_name(name) + target.size()));
   Node* made = WARREN_TRY(add_node(parent, name, S_IFLNK, {.mode = 0777, .owner = owner}));
   made->target = target;
+  used_bytes_ += target.size();
   made->attributes.size = target.size();
   return report(*made);
 }
@@ -250,6 +271,7 @@ Result<Attributes> MemoryFs::link(Inode node, Inode new_parent, std::string_view
     return Error(Code::kTooManyLinks, fmt::format("a file has at most {} names", limits::kLinks));
   }
   if (find_child(*dir, new_name) != nullptr) return name_exists(new_name);
+  WARREN_TRY(check_room(bytes_of_name(new_name)));
   Timestamp now = clock_.now();
   add_entry(*dir, new_name, node);
   dir->attributes.mtime = dir->attributes.ctime = now;
@@ -402,7 +424,7 @@ Result<Attributes> MemoryFs::set_attributes(Inode node, const AttributeChanges& 
   if (changes.uid) attributes.owner.uid = *changes.uid;
   if (changes.gid) attributes.owner.gid = *changes.gid;
   if (changes.size) {
-    found->content.resize(*changes.size);
+    change_content(*found, [&](SparseBytes& content) { content.resize(*changes.size); });
     if (*changes.size == 0) clear_expiry(*found);
     attributes.mtime = now;
   }
@@ -456,7 +478,8 @@ Status MemoryFs::write(Inode node, std::uint64_t offset, Bytes data) {
   Node* file = WARREN_TRY(get_file(node));
   if (data.empty()) return Ok{};
   WARREN_TRY(check_range(offset, data.size()));
-  file->content.write(offset, data);
+  WARREN_TRY(check_room(file->content.missing_bytes(offset, data.size())));
+  change_content(*file, [&](SparseBytes& content) { content.write(offset, data); });
   touch_content(*file);
   return Ok{};
 }
@@ -478,7 +501,9 @@ Status MemoryFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, s
   bool may_grow = mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange;
   bool grows = may_grow && offset + length > file->content.size();
   if (grows) file->content.resize(offset + length);
-  if (mode != AllocateMode::kAllocate) file->content.zero(offset, length);
+  if (mode != AllocateMode::kAllocate) {
+    change_content(*file, [&](SparseBytes& content) { content.zero(offset, length); });
+  }
   if (grows || mode != AllocateMode::kAllocate) touch_content(*file);
   return Ok{};
 }
@@ -510,11 +535,12 @@ Result<std::uint64_t> MemoryFs::copy_range(Inode from, std::uint64_t from_offset
   if (from == to && from_offset < to_offset + length && to_offset < from_offset + length) {
     return Error(Code::kInvalid, "the ranges overlap");
   }
+  WARREN_TRY(check_room(target->content.missing_bytes(to_offset, length)));
   std::vector<std::byte> buffer(std::min<std::uint64_t>(length, limits::kCopyBytes));
   for (std::uint64_t done = 0; done < length;) {
     MutableBytes step(buffer.data(), std::min<std::uint64_t>(buffer.size(), length - done));
     source->content.read(from_offset + done, step);
-    target->content.write(to_offset + done, step);
+    change_content(*target, [&](SparseBytes& content) { content.write(to_offset + done, step); });
     done += step.size();
   }
   touch_content(*target);
@@ -554,8 +580,15 @@ Status MemoryFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
   bool exists = found->xattrs.contains(name);
   if (mode == XattrMode::kCreate && exists) return name_exists(name);
   if (mode == XattrMode::kReplace && !exists) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  if (name == kExpiryXattr) WARREN_TRY(set_expiry(*found, value));
-  else found->xattrs.insert_or_assign(std::string(name), std::string(as_text(value)));
+  if (name == kExpiryXattr) {
+    WARREN_TRY(set_expiry(*found, value));  // too small to be counted
+  } else {
+    std::uint64_t before = exists ? name.size() + found->xattrs.find(name)->second.size() : 0;
+    std::uint64_t after = name.size() + value.size();
+    if (after > before) WARREN_TRY(check_room(after - before));
+    used_bytes_ = used_bytes_ - before + after;
+    found->xattrs.insert_or_assign(std::string(name), std::string(as_text(value)));
+  }
   found->attributes.ctime = clock_.now();
   return Ok{};
 }
@@ -566,8 +599,12 @@ Status MemoryFs::remove_xattr(Inode node, std::string_view name) {
   Node* found = WARREN_TRY(get_node(node));
   auto at = found->xattrs.find(name);
   if (at == found->xattrs.end()) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
-  if (name == kExpiryXattr) clear_expiry(*found);
-  else found->xattrs.erase(at);
+  if (name == kExpiryXattr) {
+    clear_expiry(*found);
+  } else {
+    used_bytes_ -= name.size() + at->second.size();
+    found->xattrs.erase(at);
+  }
   found->attributes.ctime = clock_.now();
   return Ok{};
 }
@@ -659,6 +696,12 @@ MemoryFs::~MemoryFs() { listen(nullptr).ignore("it only stops"); }
 Result<FileSystemStats> MemoryFs::stats(Inode) {
   Lock lock(mutex_);
   FileSystemStats stats{.block_bytes = chunk_bytes_, .used_inodes = nodes_.size()};
+  if (bytes_max_ != std::numeric_limits<std::uint64_t>::max()) {
+    stats.used_bytes = used_bytes_;
+    stats.capacity_bytes = bytes_max_;
+    stats.available_bytes = bytes_max_ - std::min(used_bytes_, bytes_max_);
+    return stats;
+  }
   for (const auto& [inode, node] : nodes_) stats.used_bytes += node.content.stored_bytes();
   return stats;
 }

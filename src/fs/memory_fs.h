@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -23,7 +24,9 @@ namespace warren {
 // cannot roll back. The clock outlives the filesystem.
 class MemoryFs final : public FileSystem {
  public:
-  explicit MemoryFs(Clock& clock, std::uint32_t chunk_bytes = limits::kChunkBytesDefault);
+  // At most `bytes_max` of content, attributes and names: kNoSpace. A name counts limits::kMemoryNodeBytes more.
+  explicit MemoryFs(Clock& clock, std::uint32_t chunk_bytes = limits::kChunkBytesDefault,
+                    std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max());
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
 
@@ -119,6 +122,10 @@ class MemoryFs final : public FileSystem {
   void exchange(const Side& from, const Side& to);
   void replace(const Side& from, const Side& to, Timestamp now);
   void touch_content(Node& node);
+  Status check_room(std::uint64_t more) const;
+  // Changes the content by `change`, and counts what it takes or frees.
+  template <class Change>
+  void change_content(Node& node, const Change& change);
   Status set_expiry(Node& node, Bytes value);
   void clear_expiry(Node& node);
   void remove_expired();
@@ -127,6 +134,8 @@ class MemoryFs final : public FileSystem {
   std::recursive_mutex mutex_;  // guards everything below
   Clock& clock_;
   const std::uint32_t chunk_bytes_;
+  const std::uint64_t bytes_max_;
+  std::uint64_t used_bytes_ = 0;
   std::map<Inode, Node> nodes_;
   std::uint64_t next_inode_ = 2;
   std::uint64_t next_cookie_ = 3;

@@ -4,6 +4,15 @@
 
 namespace warren {
 
+std::uint64_t SparseBytes::missing_bytes(std::uint64_t offset, std::uint64_t length) const {
+  if (length == 0) return 0;
+  std::uint64_t first = offset / chunk_bytes_;
+  std::uint64_t last = (offset + length - 1) / chunk_bytes_;
+  std::uint64_t missing = last - first + 1;
+  for (auto chunk = chunks_.lower_bound(first); chunk != chunks_.end() && chunk->first <= last; ++chunk) --missing;
+  return missing * chunk_bytes_;
+}
+
 std::size_t SparseBytes::read(std::uint64_t offset, MutableBytes out) const {
   if (offset >= size_) return 0;
   std::uint64_t length = std::min<std::uint64_t>(out.size(), size_ - offset);

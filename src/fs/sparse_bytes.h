@@ -21,6 +21,9 @@ class SparseBytes {
   std::uint64_t size() const { return size_; }
   std::uint64_t stored_bytes() const { return chunks_.size() * chunk_bytes_; }
 
+  // By how much a write there would increase stored_bytes().
+  std::uint64_t missing_bytes(std::uint64_t offset, std::uint64_t length) const;
+
   std::size_t read(std::uint64_t offset, MutableBytes out) const;
   void write(std::uint64_t offset, Bytes data);
   void zero(std::uint64_t offset, std::uint64_t length);  // clipped to the size

@@ -197,8 +197,9 @@ constexpr auto kLaunchers = std::to_array<std::string_view>(
 // Set by the shell or by us: not worth a word.
 constexpr auto kSilent = std::to_array<std::string_view>({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR"});
 
-constexpr auto kOurs = std::to_array<std::string_view>(
-    {"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX", "WARREN_SESSION", "WARREN_BASE"});
+constexpr auto kOurs =
+    std::to_array<std::string_view>({"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX",
+                                     "WARREN_SESSION", "WARREN_BASE", "WARREN_NAMESPACE"});
 
 // They name sockets that do not exist inside the sandbox.
 constexpr auto kSockets = std::to_array<std::string_view>(

@@ -83,7 +83,7 @@ void limit_watches() {
 
 Status Interior::prepare() {
   // Opened inside the user namespace: only with such a descriptor does the kernel allow the mount there.
-  for (int i = 0; i < (plan_.home ? 2 : 1); ++i) {
+  for (std::size_t i = 0; i < plan_.filesystems(); ++i) {
     fuse_.emplace_back(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
     if (!fuse_.back().is_open()) return no_device(errno);
   }
@@ -95,6 +95,7 @@ Status Interior::prepare() {
   WARREN_TRY(take_sources());
   note_hidden_nodes();
   WARREN_TRY(seal_host());
+  if (plan_.needs_own_root()) WARREN_TRY(make_root());
   WARREN_TRY(mount_proc());
   WARREN_TRY(mount_dev());
   if (!plan_.has_network) {
@@ -144,6 +145,17 @@ void Interior::note_hidden_nodes() {
 Status Interior::seal_host() {
   return mounts::set_attributes("/", kPlain | mounts::kReadOnly, Depth::kTree)
       .within("make the host's files read-only");
+}
+
+// A root directory of our own that shows what the host's does, because nothing can be made in that one.
+Status Interior::make_root() {
+  std::unique_ptr<ListedDir> root = WARREN_TRY(ListedDir::make("/", {}, nullptr).within("make a root directory"));
+  if (!root) {
+    return Error(Code::kUnsupported, "the root directory cannot be listed, so the namespace has no place",
+                 "--no-namespace runs the command without it");
+  }
+  covers_.push_back("/");
+  return mounts::make_target(*plan_.namespace_path, true);
 }
 
 Status Interior::mount_proc() {
@@ -327,7 +339,8 @@ Result<Fd> Interior::make_fuse(const Fd& device, const std::string& source) {
 
 Result<std::vector<Fd>> Interior::open_filesystems(const std::string& source) {
   base_ = WARREN_TRY(make_fuse(fuse_.front(), source));
-  if (plan_.home) home_ = WARREN_TRY(make_fuse(fuse_.back(), "warren-home"));
+  if (plan_.home) home_ = WARREN_TRY(make_fuse(fuse_[1], "warren-home"));
+  if (plan_.namespace_path) namespace_ = WARREN_TRY(make_fuse(fuse_.back(), "warren-namespace"));
   return std::move(fuse_);
 }
 
@@ -341,8 +354,10 @@ Status Interior::finish() {
   for (const Place& place : plan_.places) {
     if (plan_.is_served(place.path)) WARREN_TRY(add_place(place));
   }
+  if (plan_.namespace_path) WARREN_TRY(attach_served(namespace_, *plan_.namespace_path));
   base_ = Fd();
   home_ = Fd();
+  namespace_ = Fd();
   for (const std::string& cover : covers_) {
     WARREN_TRY(mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne));
   }
@@ -356,6 +371,7 @@ Status Interior::finish() {
 void Interior::unmount() {
   std::vector<std::string> served{plan_.base};  // the base may be in the home
   if (plan_.home) served.push_back(plan_.home->path);
+  if (plan_.namespace_path) served.push_back(*plan_.namespace_path);
   for (const std::string& path : served) {
     Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (root.is_open()) ::syncfs(root.get());

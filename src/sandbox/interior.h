@@ -26,11 +26,11 @@ class Interior {
  public:
   explicit Interior(const Plan& plan) : plan_(plan) {}
 
-  // Everything outside the base and the home.
+  // Everything outside the base, the home and the namespace.
   Status prepare();
 
-  // Makes the filesystems of the base and, if the plan has a layer for it, the home. Returns the descriptors for the
-  // kernel's requests to them, in this order.
+  // Makes the filesystems of the base and, if the plan has them, of the home's layer and the namespace. Returns the
+  // descriptors for the kernel's requests to them, in this order.
   Result<std::vector<Fd>> open_filesystems(const std::string& source);
 
   Status finish();
@@ -43,7 +43,7 @@ class Interior {
   int mounts_fd() const { return foreign_ ? foreign_->fd() : -1; }
   void follow_mounts();
 
-  // Writes back the kernel's dirty pages, and unmounts the base and the home.
+  // Writes back the kernel's dirty pages, and unmounts the base, the home and the namespace.
   void unmount();
 
  private:
@@ -55,6 +55,7 @@ class Interior {
   Status take_sources();
   void note_hidden_nodes();
   Status seal_host();
+  Status make_root();
   Status mount_proc();
   Status mount_dev();
   Status add_place(const Plan::Place& place);
@@ -67,9 +68,10 @@ class Interior {
   Status attach_served(const Fd& tree, const std::string& path);
 
   const Plan& plan_;
-  std::vector<Fd> fuse_;  // of the base, of the home
+  std::vector<Fd> fuse_;  // of the base, of the home, of the namespace
   Fd base_;               // filesystems that are not attached yet
   Fd home_;
+  Fd namespace_;
   std::vector<Source> devices_;
   std::vector<Source> sources_;
   std::vector<std::string> covers_;  // our covers that contain mounts

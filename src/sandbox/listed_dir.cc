@@ -50,6 +50,9 @@ Result<std::unique_ptr<ListedDir>> ListedDir::make(const std::string& path, Name
   if (::geteuid() == 0) options += fmt::format(",uid={},gid={}", info.st_uid, info.st_gid);
   Fd cover = WARREN_TRY(mounts::make_filesystem("tmpfs", options, mounts::kNoSuid | mounts::kNoDev));
   WARREN_TRY(mounts::attach(cover, path));
+  // Whoever enters the mount namespace begins at the topmost root; only this process is still in the one below.
+  bool is_root = path == "/";
+  if (is_root && (::fchdir(cover.get()) != 0 || ::chroot(".") != 0)) return system_error(errno, "enter a new root");
   Fd own = WARREN_TRY(mounts::clone_tree(path, Depth::kOne));
   std::unique_ptr<ListedDir> dir(new ListedDir(path, std::move(host).take_value(), std::move(own), std::move(names)));
   dir->watch_id_ = watch_id;

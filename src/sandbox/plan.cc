@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 8> kAgentFsAllows{".amp",   ".cache",  ".
                                                          ".codex", ".gemini", ".npm",    ".local"};
 
 constexpr std::array<std::string_view, 4> kScratch{"/tmp", "/var/tmp", "/dev/shm", "/run"};
+constexpr std::string_view kNamespaceRoot = "/agent";
 constexpr std::array<std::string_view, 3> kSystem{"/proc", "/sys", "/dev"};
 // A link to one of these, in the place of a secret, must not hide the system.
 constexpr std::array<std::string_view, 9> kNeverHidden{"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
@@ -90,6 +91,7 @@ class Planner {
     std::stable_sort(plan_.places.begin(), plan_.places.end(),
                      [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
     drop_readable_already();
+    WARREN_TRY(place_namespace());
     return std::move(plan_);
   }
 
@@ -413,6 +415,23 @@ class Planner {
     for (std::string& parent : parents) plan_.places.push_back({std::move(parent), Kind::kListed});
   }
 
+  Status place_namespace() {
+    if (options_.namespace_id.empty()) return Ok{};
+    std::string in_root = join_path(kNamespaceRoot, options_.namespace_id);
+    if (!WARREN_TRY(find_host_link(std::string(kNamespaceRoot)))) {
+      plan_.namespace_path = std::move(in_root);
+      return Ok{};
+    }
+    const Place* scratch = find("/run");
+    if (scratch == nullptr || scratch->kind != Kind::kScratch) {
+      return Error(Code::kUnsupported,
+                   fmt::format("the namespace has no place: the host has {}, and /run is not private", kNamespaceRoot),
+                   "--no-namespace runs the command without it");
+    }
+    plan_.namespace_path = "/run" + in_root;
+    return Ok{};
+  }
+
   const Place* nearest_around(const std::string& path) const {
     const Place* nearest = nullptr;
     for (const Place& place : plan_.places) {
@@ -471,6 +490,10 @@ bool Plan::is_in_home(const std::string& path) const {
 bool Plan::is_served(const std::string& path) const {
   return is_within(path, base) || (home && is_within(path, home->path));
 }
+
+std::size_t Plan::filesystems() const { return 1 + (home ? 1U : 0U) + (namespace_path ? 1U : 0U); }
+
+bool Plan::needs_own_root() const { return namespace_path && namespace_path->starts_with(kNamespaceRoot); }
 
 Result<Plan> make_plan(const PlanOptions& options) {
   Aliases aliases = WARREN_TRY(Aliases::read().within("find other names of hidden paths"));

@@ -31,6 +31,7 @@ struct PlanOptions {
   std::vector<std::string> homes;            // directories that hold a user's secrets; the first one is $HOME
   std::vector<std::string> homes_of_others;  // hidden
   std::vector<std::string> guarded;          // always hidden: directories of agent files
+  std::string namespace_id;                  // whose namespace is mounted; "": none
   bool has_network = true;
   bool is_root = false;  // hides /home, /root, and what only root can read
 };
@@ -65,12 +66,16 @@ struct Plan {
   std::vector<std::string> absent;  // hidden paths that do not exist yet: they never show in a listed directory
   bool has_network = true;
   bool has_proxy = false;  // without the network: programs inside reach a proxy outside
+  // Where the agent's namespace is mounted: "/agent/ID", or "/run/agent/ID" on a host that has an /agent of its own.
+  std::optional<std::string> namespace_path;
   std::optional<std::uint64_t> processes_max;
   std::optional<std::uint64_t> scratch_bytes;  // of each scratch directory
 
   std::vector<std::string> paths_of(Kind kind) const;
   bool is_in_home(const std::string& path) const;  // in the layer of the home, and not in the base
   bool is_served(const std::string& path) const;   // in the base or in the layer of the home
+  std::size_t filesystems() const;                 // how many are served: the base, the home's layer, the namespace
+  bool needs_own_root() const;                     // for a directory in "/" that the host does not have
 };
 
 // kInvalid, kNotFound, kNotDirectory: the message names the path and its option.

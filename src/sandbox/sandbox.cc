@@ -223,10 +223,13 @@ Sandbox::~Sandbox() {
 Result<Sandbox::Requests> Sandbox::take_requests() {
   Message mounted = WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
   limits_processes_ = mounted.fields.size() > 1 && mounted.fields[1] == "limited";
-  std::size_t count = (has_home_ ? 2U : 1U) + (has_proxy_ ? 1U : 0U);
+  std::size_t count = 1U + (has_home_ ? 1U : 0U) + (has_names_ ? 1U : 0U) + (has_proxy_ ? 1U : 0U);
   if (mounted.fds.size() <= count) return Error(Code::kIo, "the sandbox did not send its descriptors");
-  Requests requests{.base = std::move(mounted.fds[0]), .home = has_home_ ? std::move(mounted.fds[1]) : Fd()};
-  if (has_proxy_) proxy_ = std::move(mounted.fds[count - 1]);
+  auto next = mounted.fds.begin();
+  Requests requests{.base = std::move(*next++), .home = {}, .names = {}};
+  if (has_home_) requests.home = std::move(*next++);
+  if (has_names_) requests.names = std::move(*next++);
+  if (has_proxy_) proxy_ = std::move(*next++);
   mounted.fds.erase(mounted.fds.begin(), mounted.fds.begin() + static_cast<std::ptrdiff_t>(count));
   namespaces_ = std::move(mounted.fds);
   return requests;

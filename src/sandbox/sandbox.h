@@ -28,10 +28,11 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  // The descriptors for requests to the filesystems of the base and the home.
+  // The descriptors for requests to the filesystems; closed for those that the plan does not have.
   struct Requests {
     Fd base;
-    Fd home;  // closed if the plan has no layer for it
+    Fd home;
+    Fd names;  // of the agent's namespace
   };
 
   // Waits for the mounts. Call it once.
@@ -53,15 +54,20 @@ class Sandbox {
   // Readable when the first process has ended.
   int ended_fd() const { return control_.get(); }
 
-  // Ends everything inside, writes back dirty pages and unmounts the base and the home, which must still answer.
+  // Ends everything inside, writes back dirty pages and unmounts the filesystems, which must still answer.
   void end();
 
  private:
   Sandbox(pid_t first, Fd control, const Plan& plan)
-      : first_(first), has_home_(plan.home.has_value()), has_proxy_(plan.has_proxy), control_(std::move(control)) {}
+      : first_(first),
+        has_home_(plan.home.has_value()),
+        has_names_(plan.namespace_path.has_value()),
+        has_proxy_(plan.has_proxy),
+        control_(std::move(control)) {}
 
   pid_t first_;
   bool has_home_;
+  bool has_names_;
   bool has_proxy_;
   bool limits_processes_ = false;
   Fd control_;

@@ -156,16 +156,14 @@ Status HomeLayer::open_agent() {
   how.hidden = hidden_;
   how.view = plan_.home->shown.view;
   how.copy_whole_bytes = kHomeCopyBytes;
-  agent_ = WARREN_TRY(Agent::open(how, clock_));
-  std::optional<AgentOverlay> overlay = agent_->overlay();
-  bool is_of_home = overlay && overlay->base_path == plan_.home->path;
-  if (!is_of_home) {
+  OverlayAgent opened = WARREN_TRY(open_overlay(how, clock_));
+  opened_ = std::make_unique<OverlayAgent>(std::move(opened));
+  if (opened_->overlay.base_path != plan_.home->path) {
     return Error(Code::kInvalid,
-                 fmt::format("{} is the layer of another home, {}", quote(file_),
-                             quote(overlay ? overlay->base_path : std::string())),
+                 fmt::format("{} is the layer of another home, {}", quote(file_), quote(opened_->overlay.base_path)),
                  "move the file away to start with an empty layer");
   }
-  return refuse_interrupted(*agent_, file_);
+  return refuse_interrupted(*opened_->agent, file_);
 }
 
 // Earlier runs may have removed or replaced what lies on the way.
@@ -188,8 +186,7 @@ bool HomeLayer::is_only_user() {
 
 // The layer's own file of that name.
 std::optional<Attributes> HomeLayer::find_own(const std::string& name) {
-  std::optional<AgentOverlay> overlay = agent_->overlay();
-  Result<Attributes> own = lstat(overlay->upper.fs(), "/" + name);
+  Result<Attributes> own = lstat(opened_->overlay.upper.fs(), "/" + name);
   return own.ok() && own->is_file() ? std::optional(*own) : std::nullopt;
 }
 
@@ -250,16 +247,15 @@ Status HomeLayer::drop_sign_ins() {
     if (find_own(name) || is_removed(name)) own.push_back("/" + name);
   }
   if (own.empty()) return Ok{};
-  std::optional<AgentOverlay> overlay = agent_->overlay();
-  WARREN_TRY(discard_changes(*overlay, filter_of(own)));
+  WARREN_TRY(discard_changes(opened_->overlay, filter_of(own)));
   return Ok{};
 }
 
 Status HomeLayer::close() {
   write_sign_ins(WhenToWrite::kNow);
   if (is_only_user()) drop_sign_ins().ignore("the next run tries again");
-  Status closed = agent_->close();
-  agent_.reset();
+  Status closed = opened_->agent->close();
+  opened_.reset();
   lock_ = Fd();
   return closed;
 }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "changes/open_overlay.h"
 #include "os/fd.h"
 #include "sandbox/plan.h"
 
@@ -33,7 +33,7 @@ class HomeLayer {
   static Result<std::unique_ptr<HomeLayer>> open(const std::string& file, const Plan& plan,
                                                  const std::vector<std::string>& hidden, Clock& clock);
 
-  FileSystem& fs() { return agent_->fs(); }
+  FileSystem& fs() { return opened_->agent->fs(); }
 
   // Copies sign-in files that this run changed in the layer to the home itself; at rest: those that are as they were at
   // the last call. Cheap if nothing changed.
@@ -62,7 +62,7 @@ class HomeLayer {
   std::vector<std::string> hidden_;
   Clock& clock_;
   Fd lock_;  // shared among the runs that use the layer
-  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<OverlayAgent> opened_;
   std::map<std::string, Attributes> written_;  // sign-in files, as they were in the layer when they were written
   std::map<std::string, Attributes> seen_;     // as they were at the last look
 };

@@ -71,10 +71,19 @@ Status take_keys(const Json& table, RunPreferences& preferences) {
       preferences.home = WARREN_TRY(choice_for(key, value, {"tools", "all"}));
     } else if (key == "home-layer") {
       preferences.home_layer = WARREN_TRY(choice_for(key, value, {"shared", "project"}));
+    } else if (key == "relay") {
+      preferences.relay = WARREN_TRY(word_for(key, value));
+      if (!preferences.relay->starts_with('/')) return bad_key(key, "an absolute path");
+    } else if (key == "relay-as") {
+      preferences.relay_as = WARREN_TRY(word_for(key, value));
+    } else if (key == "namespace") {
+      if (!value.is_boolean()) return bad_key(key, "true or false");
+      preferences.has_namespace = value.get<bool>();
     } else {
-      return Error(
-          Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
-          "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, and tables [project.\"/path\"]");
+      return Error(Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
+                   "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, namespace, relay, "
+                   "relay-as, and tables "
+                   "[project.\"/path\"]");
     }
   }
   return Ok{};

@@ -22,6 +22,9 @@ struct RunPreferences {
   std::optional<std::string> disk;
   std::optional<std::string> home;
   std::optional<std::string> home_layer;
+  std::optional<bool> has_namespace;
+  std::optional<std::string> relay;  // the relay's directory, absolute
+  std::optional<std::string> relay_as;
 };
 
 // $XDG_CONFIG_HOME/warren/run.toml, or ~/.config/warren/run.toml.

@@ -17,8 +17,8 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/agent_namespace.h"
 #include "agent/base_note.h"
-#include "agent/quota.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -162,10 +162,9 @@ class RunServer {
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
-    if (options_.limits.disk_bytes) {
-      WARREN_TRY(change_quota(agent_->store(), {.bytes = options_.limits.disk_bytes, .inodes = {}}));
-    }
-    first_change_ = WARREN_TRY(agent_->store().journal()->last_seq());
+    if (plan_.namespace_path) WARREN_TRY(open_namespace());
+    if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
+    first_change_ = WARREN_TRY(agent_->change_mark());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     limits_.counts_in_namespace = sandbox_->limits_processes();
     if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
@@ -177,12 +176,19 @@ class RunServer {
     }
     shown.has_mounts = has_places_inside(plan_, plan_.base);
     mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests.base), plan_.base, shown));
+    if (view_) {
+      shown.has_mounts = false;
+      shown.passthrough = false;
+      mounted_names_ = WARREN_TRY(Mounted::adopt(*view_, std::move(requests.names), *plan_.namespace_path, shown));
+    }
     std::string problem = mounted_->passthrough_problem();
     if (!problem.empty()) options_.warn(passthrough_warning(problem));
     WARREN_TRY(sandbox_->open());
     listener_ = WARREN_TRY(listen_for_commands(session_));
     return Ok{};
   }
+
+  void give_up() { serving_ = Fd(); }
 
   // Returns when the last command has left, the sandbox or the mount has ended, or a signal asks us to end.
   void serve() {
@@ -236,6 +242,14 @@ class RunServer {
     limits_.cgroup = cgroup_->path();
   }
 
+  // As the agent may use it: with the rights of user space.
+  Status open_namespace() {
+    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = options_.relay}, clock_));
+    view_ =
+        (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
+    return Ok{};
+  }
+
   // SIGUSR1 is reserved for checkpoints.
   bool continues_after_signal() {
     signalfd_siginfo info{};
@@ -249,7 +263,9 @@ class RunServer {
     std::vector<std::string> allowed = plan_.paths_of(Plan::Kind::kAllowed);
     std::vector<std::string> scratch = plan_.paths_of(Plan::Kind::kScratch);
     if (plan_.home) scratch.push_back(plan_.home->path);
-    std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access))};
+    if (plan_.namespace_path) scratch.push_back(*plan_.namespace_path);
+    std::vector<std::string> fields{"joined", plan_.base, std::string(word_of(options_.network.access)),
+                                    plan_.namespace_path.value_or("")};
     std::vector<std::string> limits = limits_.fields();
     fields.insert(fields.end(), limits.begin(), limits.end());
     fields.push_back(std::to_string(allowed.size()));
@@ -274,7 +290,9 @@ class RunServer {
   }
 
   void acknowledge_leave(const Fd& command, const char* which) {
-    std::vector<std::string> fields{"left", which, has_changed() ? "changed" : "same"};
+    Changes changes = agent_ ? find_changes() : changes_;
+    std::vector<std::string> fields{"left", which, changes.files ? "changed" : "same",
+                                    changes.memory ? "remembered" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
       fields.insert(fields.end(), {error.message(), error.hint()});
@@ -282,11 +300,14 @@ class RunServer {
     send_message(command.get(), fields).ignore("the command may have been killed");
   }
 
-  bool has_changed() {
-    if (!agent_) return has_changed_;
-    if (!agent_->store().database().end_batch().ok()) return true;
-    Result<std::int64_t> now = agent_->store().journal()->last_seq();
-    return !now.ok() || *now != first_change_;
+  struct Changes {
+    bool files = true;
+    bool memory = false;
+  };
+  Changes find_changes() {
+    Result<Agent::ChangeMark> now = agent_->change_mark();
+    if (!now.ok()) return {.files = true, .memory = view_ != nullptr};
+    return {.files = now->files != first_change_.files, .memory = now->names != first_change_.names};
   }
 
   void close_home() {
@@ -306,8 +327,12 @@ class RunServer {
     leave_watches_to_exit();
     mounted_->unmount();
     if (mounted_home_) mounted_home_->unmount();
-    has_changed_ = has_changed();
+    if (mounted_names_) mounted_names_->unmount();
+    changes_ = find_changes();
+    view_.reset();
+    namespace_.reset();
     closed_ = with_losses(agent_->close(), mounted_->lost());
+    if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
     agent_.reset();
     if (home_) close_home();
     sandbox_.reset();
@@ -329,13 +354,16 @@ class RunServer {
   LimitsInForce limits_;
   std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<AgentNamespace> namespace_;
+  std::unique_ptr<GuardFs> view_;  // of the namespace, if the plan has one
+  std::unique_ptr<Mounted> mounted_names_;
   std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;
   Fd listener_;
   std::vector<Fd> commands_;
   Fd last_;
-  std::int64_t first_change_ = 0;
-  bool has_changed_ = false;
+  Agent::ChangeMark first_change_;
+  Changes changes_;
   Status closed_ = Ok{};
   bool should_end_ = false;
 };
@@ -350,6 +378,7 @@ Status start_run_server(const SessionDir& session, const Plan& plan, const Serve
   ::setsid();  // signals from the terminal no longer reach this process
   RunServer server(session, plan, options, clock);
   Status started = server.start();
+  if (!started.ok()) server.give_up();  // whoever hears of it removes a new session, which must not seem to run
   daemon.report(started);
   if (started.ok()) server.serve();
   ::_exit(started.ok() ? 0 : 1);
@@ -370,7 +399,7 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   Result<Message> answer = receive_message(socket.get());
   if (!answer.ok() && answer.error().code() == Code::kUnavailable) return std::optional<JoinedSession>();
   Message message = WARREN_TRY(std::move(answer));
-  constexpr std::size_t kCount = 3 + LimitsInForce::kFields;  // where the number of allowed paths is
+  constexpr std::size_t kCount = 4 + LimitsInForce::kFields;  // where the number of allowed paths is
   bool is_valid = message.verb() == "joined" && message.fields.size() > kCount && message.fds.size() >= 4;
   std::size_t allowed = is_valid ? parse_number<std::size_t>(message.fields[kCount]).value_or(0) : 0;
   std::optional<NetworkAccess> network = is_valid ? find_network_access(message.fields[2]) : std::nullopt;
@@ -384,7 +413,8 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   joined.writable_.push_back(joined.base_);
   joined.namespaces_ = std::move(message.fds);
   joined.network_ = *network;
-  joined.limits_ = LimitsInForce::from_fields(&message.fields[3]);
+  joined.namespace_path_ = message.fields[3];
+  joined.limits_ = LimitsInForce::from_fields(&message.fields[4]);
   return std::optional(std::move(joined));
 }
 
@@ -392,11 +422,14 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  bool has_failed = message.fields.size() == 5;
-  if (message.verb() != "left" || (message.fields.size() != 3 && !has_failed))
+  bool has_failed = message.fields.size() == 6;
+  if (message.verb() != "left" || (message.fields.size() != 4 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
-  Left left{.was_last = message.fields[1] == "last", .has_changed = message.fields[2] == "changed", .failure = {}};
-  if (has_failed) left.failure = Error(Code::kIo, message.fields[3], message.fields[4]);
+  Left left{.was_last = message.fields[1] == "last",
+            .has_changed = message.fields[2] == "changed" || message.fields[3] == "remembered",
+            .has_new_memory = message.fields[3] == "remembered",
+            .failure = {}};
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[4], message.fields[5]);
   return left;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_namespace.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -22,6 +23,7 @@ struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
   bool passthrough = false;
+  std::optional<RelayMailbox> relay;             // shown at /ipc of the namespace
   std::string home_layer;                        // the file of the home's layer, if the plan has one
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
@@ -44,12 +46,14 @@ class JoinedSession {
   // Everything that can be written to: allowed(), the base, scratch directories and the home, if it has a layer.
   const std::vector<std::string>& writable() const { return writable_; }
   NetworkAccess network() const { return network_; }
+  const std::string& namespace_path() const { return namespace_path_; }  // "" if it has none
   const LimitsInForce& limits() const { return limits_; }
   std::vector<Fd> take_namespaces() { return std::move(namespaces_); }
 
   struct Left {
     bool was_last = false;         // the server has ended, and the agent is a single file
-    bool has_changed = true;       // since the server started
+    bool has_changed = true;       // since the server started, the namespace included
+    bool has_new_memory = false;   // the namespace has changed
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();
@@ -63,6 +67,7 @@ class JoinedSession {
   std::vector<std::string> writable_;
   std::vector<Fd> namespaces_;
   NetworkAccess network_ = NetworkAccess::kAll;
+  std::string namespace_path_;
   LimitsInForce limits_;
 };
 

@@ -183,6 +183,7 @@ class Run {
     ServerOptions how{.network = options_.network,
                       .limits = limits(),
                       .passthrough = options_.passthrough,
+                      .relay = options_.relay,
                       .home_layer = home_layer_,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
@@ -209,8 +210,11 @@ class Run {
                       .homes = homes_of_user(home),
                       .homes_of_others = ::geteuid() == 0 ? homes_of_others() : std::vector<std::string>(),
                       .guarded = {agents, session_->path()},
+                      .namespace_id = options_.has_namespace ? session_->id() : "",
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
+    // The mail of the other agents there is not for this one.
+    if (options_.relay) asked.hide.push_back(options_.relay->root);
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
@@ -246,14 +250,13 @@ class Run {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
                           options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.passthrough;
+                          options_.passthrough || options_.has_asked_for_namespace;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits and "
-          "--passthrough");
+          "limits, --no-namespace, --relay-as and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -280,6 +283,8 @@ class Run {
             .allowed = joined_->allowed(),
             .network = joined_->network(),
             .limits = joined_->limits(),
+            .namespace_path = joined_->namespace_path(),
+            .relay = is_owner_ ? options_.relay : std::nullopt,
             .variables = names_of(environment_.variables),
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
@@ -297,6 +302,8 @@ class Run {
     };
     if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
     const std::string& id = session_->id();
+    bool has_namespace = !joined_->namespace_path().empty();
+    if (has_namespace) all.push_back("WARREN_NAMESPACE=" + joined_->namespace_path());
     for (std::string& variable : std::vector<std::string>{
              "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + id, "WARREN_SANDBOX=1",
              "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "PWD=" + dir}) {
@@ -339,7 +346,7 @@ class Run {
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
     bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed, .network = std::move(network)};
+    RunEnd end{.has_changed = left->has_changed, .has_new_memory = left->has_new_memory, .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
@@ -380,10 +387,8 @@ std::string shell_of_user() {
 }
 
 Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock) {
-  auto agent = WARREN_TRY(Agent::open({.id_or_path = session.file(), .mode = OpenMode::kReadOnly}, clock));
-  std::optional<AgentOverlay> overlay = agent->overlay();
-  if (!overlay) return ChangeSummary{};
-  std::vector<TreeChange> changes = WARREN_TRY(list_changes(*overlay));
+  OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   return summarise(changes);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_namespace.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -45,6 +46,9 @@ struct RunOptions {
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
   EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
+  bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
+  std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
+  bool has_asked_for_namespace = false;     // about these, by an option
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;
@@ -60,6 +64,8 @@ struct RunFacts {
   std::vector<std::string> allowed;
   NetworkAccess network = NetworkAccess::kAll;
   LimitsInForce limits;
+  std::string namespace_path;          // "" if it is not mounted
+  std::optional<RelayMailbox> relay;   // for the run that started the sandbox
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
@@ -75,8 +81,9 @@ struct RunEnd {
     kServerLost,  // its server died; the changes it had stored are kept
   };
   Fate fate = Fate::kKept;
-  bool has_changed = true;  // since the server started
-  NetworkSummary network;   // since this run started; empty unless hosts are allowed by name
+  bool has_changed = true;      // since the server started, the namespace included
+  bool has_new_memory = false;  // the namespace has changed
+  NetworkSummary network;       // since this run started; empty unless hosts are allowed by name
 };
 
 // Receives the events of a run. The caller decides how to show them.

@@ -96,14 +96,13 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   AgentOptions how{.id_or_path = options.agent_path,
                    .mode = options.read_only ? OpenMode::kReadOnly : OpenMode::kReadWrite,
                    .durability = options.sync ? Durability::kPower : Durability::kProcess,
-                   .commits = options.sync ? Commits::kEach : Commits::kGrouped};
+                   .commits = options.sync ? Commits::kEach : Commits::kGrouped,
+                   .layers = options.namespaces ? Layers::kOwn : Layers::kMerged};
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
-  if (std::optional<AgentOverlay> overlay = served->agent_->overlay()) {
-    WARREN_TRY(check_outside(options.dir, overlay->base_path));
-  }
+  bool shows_base = served->agent_->base() && !options.namespaces;
+  if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
   if (options.namespaces) {
-    served->namespace_ =
-        WARREN_TRY(AgentNamespace::open(*served->agent_, WorkingMemory::kProcess, clock, options.mounts));
+    served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, {.mounts = options.mounts}, clock));
     served->view_ =
         (*served->namespace_)
             ->view(

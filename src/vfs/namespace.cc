@@ -10,8 +10,11 @@
 namespace warren {
 namespace {
 
+// Slots never change: they are part of the numbers.
 constexpr int kWorkingSlot = 1;
 constexpr std::string_view kWorkingPath = "/mem/working";
+constexpr int kInboxSlot = MountFs::kSlotMax - 1;
+constexpr int kOutboxSlot = MountFs::kSlotMax;
 
 // Looks first, so that opening changes nothing when all of them exist.
 Status make_directories(FileSystem& own) {
@@ -48,6 +51,12 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
   for (NamespaceMount& mount : options.mounts) {
     mounts.push_back({.path = mount.path, .fs = mount.fs, .slot = ++slot});
     made->mounts_.push_back({.path = std::move(mount.path), .backend = std::move(mount.backend)});
+  }
+  if (options.inbox != nullptr && options.outbox != nullptr) {
+    mounts.push_back({.path = "/ipc/inbox", .fs = *options.inbox, .slot = kInboxSlot});
+    mounts.push_back({.path = "/ipc/outbox", .fs = *options.outbox, .slot = kOutboxSlot});
+    made->mounts_.push_back({.path = "/ipc/inbox", .backend = options.ipc_backend});
+    made->mounts_.push_back({.path = "/ipc/outbox", .backend = std::move(options.ipc_backend)});
   }
   made->tree_ = WARREN_TRY(MountFs::make(own, mounts, clock));
   return made;

@@ -31,6 +31,9 @@ struct NamespaceOptions {
   bool is_read_only = false;               // missing directories are not made
   std::string working_backend = "memory";  // what holds /mem/working, for people
   std::vector<NamespaceMount> mounts = {};
+  FileSystem* inbox = nullptr;  // what is shown at /ipc/inbox and /ipc/outbox; null: the agent's own
+  FileSystem* outbox = nullptr;
+  std::string ipc_backend;  // what holds these two, for people
 };
 
 // What `warren vfs mounts` lists.

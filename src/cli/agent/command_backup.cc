@@ -11,14 +11,14 @@ namespace {
 Result<Exit> run_backup(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   const std::string& file = args.get("FILE");
-  WARREN_TRY(agent->store().backup_to(file).within(fmt::format("backup to {}", quote(file))));
+  WARREN_TRY(agent->backup_to(file).within(fmt::format("backup to {}", quote(file))));
   if (args.has("json")) {
     Json json;
-    set_bytes(json, "path", agent->store().path());
+    set_bytes(json, "path", agent->path());
     set_bytes(json, "backup", file);
     context.out.json(json);
   } else {
-    context.out.print("{} is a copy of {}\n", context.out.name(file), context.out.name(agent->store().path()));
+    context.out.print("{} is a copy of {}\n", context.out.name(file), context.out.name(agent->path()));
   }
   return Exit::kOk;
 }
@@ -28,7 +28,9 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
 Command make_backup() {
   return {.name = "backup",
           .summary = "Copy an agent to a new file, even while it is in use",
-          .details = "",
+          .details =
+              "The namespace of an agent with a base is in a file of its own beside it, and so is its copy: "
+              "FILE without .db, with .namespace.db.",
           .positionals = {id_argument(),
                           {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
           .options = {json_option()},

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
+#include "agent/agent_state.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "store/info.h"
 
 namespace warren::cli {
 namespace {
@@ -38,7 +38,7 @@ Json info_json(const AgentInfo& info) {
 
 Result<Exit> run_info(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  AgentInfo info = WARREN_TRY(describe_agent(agent->store()));
+  AgentInfo info = WARREN_TRY(describe_agent(*agent));
   Output& out = context.out;
   if (args.has("json")) {
     out.json(info_json(info));

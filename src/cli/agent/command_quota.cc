@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "agent/quota.h"
+#include "agent/agent_state.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -17,8 +17,8 @@ Result<Exit> run_quota(Context& context, const Arguments& args) {
   if (auto text = args.find("inodes")) changes.inodes = WARREN_TRY(parse_size_or_none(*text));
   bool is_change = changes.bytes || changes.inodes;
   auto agent = WARREN_TRY(open_state(context, args, is_change ? Use::kWrite : Use::kRead));
-  if (is_change) WARREN_TRY(change_quota(agent->store(), changes));
-  QuotaReport report = WARREN_TRY(get_quota(agent->store()));
+  if (is_change) WARREN_TRY(change_quota(*agent, changes));
+  QuotaReport report = WARREN_TRY(get_quota(*agent));
   if (args.has("json")) {
     context.out.json({{"bytes", {{"used", report.used.bytes}, {"limit", number_or_null(report.quota.bytes)}}},
                       {"inodes", {{"used", report.used.inodes}, {"limit", number_or_null(report.quota.inodes)}}}});

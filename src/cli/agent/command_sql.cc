@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "agent/agent_state.h"
 #include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
-#include "store/query.h"
 
 namespace warren::cli {
 namespace {
@@ -128,8 +128,7 @@ Result<Exit> run_sql(Context& context, const Arguments& args) {
   Printer printer{.context = context, .format = args.has("json") ? "json" : args.get("format")};
   QueryReader reader{.columns = [&](const auto& names) { return printer.begin(names); },
                      .row = [&](const auto& row) { return printer.add(row); }};
-  std::int64_t changed =
-      WARREN_TRY(run_query(agent->store(), sql, writes ? QueryAccess::kWrite : QueryAccess::kRead, reader));
+  std::int64_t changed = WARREN_TRY(run_query(*agent, sql, writes ? QueryAccess::kWrite : QueryAccess::kRead, reader));
   printer.end(changed);
   return Exit::kOk;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/agent_state.h"
 #include "agent/create.h"
 #include "agent/locate.h"
 #include "agent/transfer.h"
@@ -54,7 +55,7 @@ Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, Ope
   WARREN_TRY(locate_for_agentfs(args.get("ID_OR_PATH")));
   auto agent =
       WARREN_TRY(Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = OpenMode::kReadOnly}, context.clock));
-  const Schema& schema = agent->store().schema();
+  const Schema& schema = schema_of(*agent);
   if (!schema.is_current()) {
     return Error(Code::kReadOnly,
                  fmt::format("schema version mismatch: database is version {}, expected 0.4", name_of(schema.version)));

@@ -40,6 +40,8 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.default_allows = DefaultAllows::kAgentFs;
     options.environment = EnvironmentBasis::kEverything;
   }
+  options.has_namespace = false;  // AgentFS has none
+  options.has_asked_for_namespace = true;
   WARREN_TRY(take_settings(args, options));
   options.at_end = AtEnd::kKeep;
   options.command = args.has("COMMAND") ? args.all("COMMAND") : std::vector<std::string>{"bash"};

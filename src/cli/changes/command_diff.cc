@@ -186,7 +186,7 @@ Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
   context.err.print("Using agent: {}\n", context.err.name(id));
   {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .mode = OpenMode::kReadOnly}, context.clock));
-    if (!agent->overlay()) {
+    if (!agent->base()) {
       context.out.line("No diff (non-overlay filesystem)");
       return Exit::kOk;
     }

@@ -29,6 +29,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
+  if (args.has("no-namespace")) {
+    options.has_namespace = false;
+    options.has_asked_for_namespace = true;
+  }
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
@@ -96,7 +100,8 @@ Command make_run() {
            {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
       .subcommands = {},
       .handler = run_run};
-  for (const std::vector<Option>& more : {environment_options(), network_options(), limit_options()}) {
+  for (const std::vector<Option>& more :
+       {environment_options(), network_options(), limit_options(), namespace_options()}) {
     run.options.insert(run.options.end(), more.begin(), more.end());
   }
   return run;

@@ -88,6 +88,7 @@ class RunReport final : public RunObserver {
       case RunEnd::Fate::kKept: break;
     }
     if (end.has_changed || err_.is_terminal()) print_summary(session);
+    if (end.has_new_memory) err_.line(fmt::format("  warren vfs session:{} tree  show its memory and messages", id));
   }
 
  private:
@@ -117,6 +118,10 @@ class RunReport final : public RunObserver {
       }
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
+    err_.line(fmt::format("memory and messages: {}", facts.namespace_path.empty() ? "no" : facts.namespace_path));
+    if (facts.relay) {
+      err_.line(fmt::format("messages: those of {} at the relay {}", facts.relay->name, printable(facts.relay->root)));
+    }
     bool has_own_network = facts.network != NetworkAccess::kAll;
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", has_own_network ? ", network" : ""));
     err_.line(fmt::format("network: {}", facts.network == NetworkAccess::kByName ? "hosts by name, through a proxy"

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/syntax/values.h"
 #include "os/host_files.h"
@@ -102,13 +103,40 @@ void add_variables(const RunPreferences& preferences, RunOptions& options) {
   options.variables.insert(options.variables.begin(), listed.begin(), listed.end());
 }
 
-Status take_preferences(RunOptions& options) {
+// The relay whose folders are shown at /ipc. Never without a name that the user gave: it is somebody's mail.
+Status take_relay(const Arguments& args, const RunPreferences& preferences, RunOptions& options) {
+  auto given = [&](std::string_view name) { return args.has(name) ? args.find(name) : std::nullopt; };
+  std::optional<std::string> name = given("relay-as");
+  if (given("relay") && !name && !preferences.relay_as) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
+  if (name && !options.has_namespace) {
+    return Error(Code::kInvalid, "--relay-as shows messages in the namespace, which this run does not have");
+  }
+  if (name || given("relay")) options.has_asked_for_namespace = true;
+  if (!name && options.has_namespace) name = preferences.relay_as;
+  if (!name) return Ok{};
+  std::optional<std::string> root = given("relay");
+  if (!root) root = preferences.relay;
+  const char* usual = std::getenv("WARREN_RELAY_ROOT");
+  if (!root && usual != nullptr && *usual != '\0') root = usual;
+  if (!root) {
+    std::string home = WARREN_TRY(home_directory());
+    root = home + "/.agent-relay";
+  }
+  Result<std::string> whole = canonical_host_path(*root);
+  if (!whole.ok()) return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)), "--relay DIR");
+  options.relay = RelayMailbox{.root = *whole, .name = *name};
+  return Ok{};
+}
+
+Status take_preferences(const Arguments& args, RunOptions& options) {
   std::error_code failed;
   std::string asked = options.base.value_or(std::filesystem::current_path(failed).string());
   Result<std::string> base = canonical_host_path(asked);
   if (!base.ok()) return Ok{};  // the run reports it
   RunPreferences preferences = WARREN_TRY(load_preferences(*base));
   add_variables(preferences, options);
+  if (preferences.has_namespace && !options.has_asked_for_namespace) options.has_namespace = *preferences.has_namespace;
+  WARREN_TRY(take_relay(args, preferences, options));
   choose_home(preferences.home, preferences.home_layer, options);
   std::string file = quote(WARREN_TRY(preferences_file()));
   if (preferences.net && !options.has_asked_for_network) {
@@ -130,7 +158,7 @@ Status take_settings(const Arguments& args, RunOptions& options) {
   options.has_asked_for_home = options.home_view || options.home_layer;
   WARREN_TRY(take_limits(args, options.limits));
   options.has_asked_for_limits = options.limits != RunLimits{};
-  return take_preferences(options);
+  return take_preferences(args, options);
 }
 
 std::vector<Option> environment_options() {
@@ -153,6 +181,17 @@ std::vector<Option> network_options() {
                "crates, github, debian); or all, or none",
        .is_list = true},
       {.name = "no-network", .help = "the same as --net none: no network except a private loopback"}};
+}
+
+std::vector<Option> namespace_options() {
+  return {{.name = "no-namespace", .help = "do not mount the session's namespace (memory, messages) at /agent/ID"},
+          {.name = "relay-as",
+           .value = "NAME",
+           .help = "show the inbox and outbox of this agent of a relay at /ipc of the namespace"},
+          {.name = "relay",
+           .value = "DIR",
+           .help = "the relay's directory [default: WARREN_RELAY_ROOT, or ~/.agent-relay]",
+           .suggest = Suggest::kHostDirs}};
 }
 
 std::vector<Option> limit_options() {

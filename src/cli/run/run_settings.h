@@ -14,5 +14,6 @@ Status take_settings(const Arguments& args, RunOptions& options);
 std::vector<Option> environment_options();
 std::vector<Option> network_options();
 std::vector<Option> limit_options();
+std::vector<Option> namespace_options();
 
 }  // namespace warren::cli

@@ -12,6 +12,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/vfs/view.h"
+#include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "os/child.h"
 #include "os/error.h"
@@ -80,9 +81,15 @@ Result<std::string> policy_text(Context& context, const Arguments& args) {
   return read_host_file(file, Policy::kBytesMax);
 }
 
+// kNotFound also for an agent with a base that has no namespace yet.
+Result<std::string> read_of_policy(Agent& agent, std::string_view path) {
+  FileSystem* own = WARREN_TRY(agent.namespace_tree());
+  return read_file(*own, path);
+}
+
 Result<Exit> run_policy_show(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  Result<std::string> text = read_file(agent->fs(), kActivePolicy);
+  Result<std::string> text = read_of_policy(*agent, kActivePolicy);
   if (!text.ok() && text.error().code() == Code::kNotFound) {
     context.err.line("warren: this agent has no policy; only the rights of the namespace hold");
     return Exit::kOk;
@@ -94,7 +101,7 @@ Result<Exit> run_policy_show(Context& context, const Arguments& args) {
 
 Result<Exit> run_policy_history(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  Result<std::string> text = read_file(agent->fs(), kPolicyHistory);
+  Result<std::string> text = read_of_policy(*agent, kPolicyHistory);
   if (!text.ok() && text.error().code() == Code::kNotFound) return Exit::kOk;
   std::string content = WARREN_TRY(std::move(text));
   context.out.text(content);
@@ -112,12 +119,12 @@ void warn_of_idle_rules(Context& context, const Policy& policy) {
 Result<Exit> run_policy_set(Context& context, const Arguments& args) {
   if (args.has("preset") && args.has("FILE")) return refuse(context, "give a FILE or '--preset', not both");
   std::string text = WARREN_TRY(policy_text(context, args));
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
-  if (agent->overlay()) return Error(Code::kUnsupported, "an agent with a base has no namespace, and so no policy");
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  FileSystem* own = WARREN_TRY(agent->namespace_tree());
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
   warn_of_idle_rules(context, policy);
-  WARREN_TRY(LivePolicy::replace(agent->fs(), text, context.environment("USER").value_or("unknown"), context.clock)
-                 .within("policy"));
+  WARREN_TRY(
+      LivePolicy::replace(*own, text, context.environment("USER").value_or("unknown"), context.clock).within("policy"));
   return Exit::kOk;
 }
 
@@ -158,7 +165,7 @@ Status run_editor(Context& context, const std::string& file) {
   return Ok{};
 }
 
-Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const std::string& draft) {
+Status put_edited_policy(Context& context, FileSystem& own, const std::string& before, const std::string& draft) {
   WARREN_TRY(run_editor(context, draft));
   std::string text = WARREN_TRY(read_host_file(draft, Policy::kBytesMax));
   if (text == before) {
@@ -167,17 +174,17 @@ Status put_edited_policy(Context& context, Agent& agent, const std::string& befo
   }
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
   warn_of_idle_rules(context, policy);
-  return LivePolicy::replace(agent.fs(), text, context.environment("USER").value_or("unknown"), context.clock, before)
+  return LivePolicy::replace(own, text, context.environment("USER").value_or("unknown"), context.clock, before)
       .within("policy");
 }
 
 Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
-  if (agent->overlay()) return Error(Code::kUnsupported, "an agent with a base has no namespace, and so no policy");
-  std::string before = WARREN_TRY(active_policy(agent->fs()));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  FileSystem* own = WARREN_TRY(agent->namespace_tree());
+  std::string before = WARREN_TRY(active_policy(*own));
   DraftFolder folder = WARREN_TRY(DraftFolder::make(context.environment("TMPDIR").value_or("/tmp")));
   WARREN_TRY(replace_host_file(folder.file(), before.empty() ? kPresets[0].text : std::string_view(before), 0600));
-  Status done = put_edited_policy(context, *agent, before, folder.file());
+  Status done = put_edited_policy(context, *own, before, folder.file());
   if (!done.ok()) {
     return Error(done.error().code(), done.error().message(),
                  fmt::format("the policy in force is as before; what you wrote is in {}: mend it and use "
@@ -197,6 +204,16 @@ Result<Exit> run_policy_check(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// Without a namespace only the default policy is in force.
+Result<LivePolicy::Current> current_policy(Agent& agent, Clock& clock) {
+  Result<FileSystem*> own = agent.namespace_tree();
+  bool is_missing = !own.ok() && own.error().code() == Code::kNotFound;
+  MemoryFs nothing(clock);
+  if (is_missing) own = &nothing;
+  FileSystem* tree = WARREN_TRY(std::move(own));
+  return LivePolicy(*tree).current();
+}
+
 std::string reason_of(const Policy& policy, const Verdict& verdict, const Caller& caller) {
   if (verdict.region) {
     return fmt::format("the namespace's own rights in {} for {} space", name_of(*verdict.region),
@@ -212,9 +229,8 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
   std::string path = WARREN_TRY(normalise_path(args.get("PATH")));
-  LivePolicy live(agent->fs());
-  LivePolicy::Current now = WARREN_TRY(live.current());
-  Caller caller{.agent = agent_id_of(agent->store().path()),
+  LivePolicy::Current now = WARREN_TRY(current_policy(*agent, context.clock));
+  Caller caller{.agent = agent->id(),
                 .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
                 .door = "policy",
                 .session = {}};

@@ -6,13 +6,14 @@ namespace warren::cli {
 
 Result<OpenView> open_view(Context& context, const Arguments& args) {
   OpenView view;
-  Result<std::unique_ptr<Agent>> agent = open_agent(context, args, Use::kWrite);
+  Result<std::unique_ptr<Agent>> agent = open_state(context, args, Use::kWrite);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
-    agent = open_agent(context, args, Use::kRead);
+    agent = open_state(context, args, Use::kRead);
   }
   view.agent = WARREN_TRY(std::move(agent));
   std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->store().path()));
-  view.names = WARREN_TRY(AgentNamespace::open(*view.agent, WorkingMemory::kRuntimeFolder, context.clock, mounts));
+  view.names = WARREN_TRY(
+      AgentNamespace::open(*view.agent, {.working = WorkingMemory::kRuntimeFolder, .mounts = mounts}, context.clock));
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,

@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""The namespace inside `warren run`: memory and messages as plain files, under the rules, for root and ordinary users.
+
+    WARREN=path/to/warren namespace.py [-v] [AsRoot.test_name]
+
+Needs root.
+"""
+import json
+import os
+import pathlib
+import sys
+import textwrap
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+
+class Namespaces:
+    uid = 0
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World(self.uid))
+        self.before = sandboxed.checksum(self.world.base)
+
+    def tearDown(self):
+        self.assertEqual(sandboxed.checksum(self.world.base), self.before, "the base has changed")
+
+    def sh(self, session, script, *options, status=0):
+        done = self.world.run("--session", session, *options, "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, status, f"{script}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def python(self, session, text, *options):
+        """Runs Python inside, which must succeed. `denied` is true if a call fails with one of these errors."""
+        head = textwrap.dedent("""
+            import errno, os, pathlib
+            root = pathlib.Path(os.environ["WARREN_NAMESPACE"])
+            def denied(call, *args, codes=("EACCES", "EPERM", "EROFS")):
+                try:
+                    call(*args)
+                except OSError as error:
+                    name = errno.errorcode[error.errno]
+                    assert name in codes, (call, args, name)
+                    return
+                raise AssertionError(f"{call} {args} was allowed")
+        """)
+        done = self.world.run("--session", session, *options, "--", sandboxed.PYTHON, "-c", head + textwrap.dedent(text))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def vfs(self, session, *args, status=0):
+        done = self.world.warren("vfs", f"session:{session}", *args)
+        self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    # What a program finds.
+
+    def test_it_is_a_directory_of_plain_files(self):
+        out = self.sh("s", 'echo $WARREN_NAMESPACE; ls /agent; ls $WARREN_NAMESPACE; ls $WARREN_NAMESPACE/mem')
+        self.assertEqual(out.split(), ["/agent/s", "s", "audit", "ipc", "mem", "policy", "state", "episodic",
+                                       "semantic", "working"])
+        self.assertEqual(self.world.sessions(), [], "looking at it counted as a change")
+
+    def test_memory_lasts_and_working_memory_does_not(self):
+        self.sh("s", """cd $WARREN_NAMESPACE && echo one >> mem/episodic/log && echo fact > mem/semantic/f &&
+                        echo now > mem/working/w && cat mem/working/w""")
+        self.assertEqual(self.world.sessions(), ["s"], "memory alone must keep a session")
+        out = self.sh("s", "cd $WARREN_NAMESPACE && echo two >> mem/episodic/log && cat mem/episodic/log mem/semantic/f"
+                           "&& ls mem/working")
+        self.assertEqual(out, "one\ntwo\nfact\n")
+        self.assertEqual(self.vfs("s", "read", "/mem/episodic/log"), "one\ntwo\n")
+        self.assertEqual(self.vfs("s", "read", "/agent/s/mem/semantic/f"), "fact\n")
+        done = self.world.run("--session", "s", "--", "sh", "-c", "echo 3 >> $WARREN_NAMESPACE/mem/episodic/log")
+        self.assertIn("warren vfs session:s tree", done.stderr)
+
+    def test_files_of_the_base_and_of_the_namespace_are_apart(self):
+        self.sh("s", "mkdir mem && echo base > mem/x && echo new > file && test ! -e $WARREN_NAMESPACE/file")
+        self.assertEqual(self.vfs("s", "ls", "/"), "audit/\nipc/\nmem/\npolicy/\nstate/\n")
+        diff = self.world.warren("diff", "session:s", "--stat").stdout
+        self.assertNotIn("episodic", diff)
+        self.world.warren("discard", "session:s", "--yes")
+        self.sh("s", "test ! -e mem")
+
+    def test_a_joiner_shares_it(self):
+        first = self.world.start("run", "--session", "s", "--", "sh", "-c",
+                                 "echo here > $WARREN_NAMESPACE/mem/working/w; touch $WARREN_NAMESPACE/mem/working/up; "
+                                 "while test -e $WARREN_NAMESPACE/mem/working/up; do sleep 0.05; done")
+        sandboxed.wait_for(lambda: self.world.server("s") is not None, "the server did not start")
+        out = self.sh("s", "cd $WARREN_NAMESPACE/mem/working; until test -e up; do sleep 0.05; done; cat w; rm up")
+        self.assertEqual(out, "here\n")
+        first.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+
+    def test_it_can_be_switched_off(self):
+        for options in (["--no-namespace"], []):
+            if not options:
+                file = self.world.home / ".config" / "warren" / "run.toml"
+                file.parent.mkdir(parents=True)
+                file.write_text("namespace = false\n")
+                for path in (file, file.parent, file.parent.parent):
+                    os.chown(path, self.uid, self.uid)
+            done = self.world.run("--walls", *options, "--", "sh", "-c", "echo ${WARREN_NAMESPACE-none}; ls -d /agent")
+            self.assertEqual(done.stdout, "none\n")
+            self.assertIn("memory and messages: no", done.stderr)
+        file.write_text("namespace = 1\n")
+        done = self.world.run("--", "true")
+        self.assertIn("'namespace' must be true or false", done.stderr)
+
+    def test_walls_list_it_and_agentfs_has_none(self):
+        self.assertIn("memory and messages: /agent/s", self.world.run("--session", "s", "--walls", "--", "true").stderr)
+        done = self.world.warren("run", "--session", "t", "sh", "-c", "echo ${WARREN_NAMESPACE-none}", name="agentfs")
+        self.assertIn("none", done.stdout)
+
+    def test_a_session_is_deleted_with_it(self):
+        self.sh("s", "echo x > $WARREN_NAMESPACE/mem/semantic/x")
+        names = sorted(p.name for p in self.world.session_dir("s").iterdir() if p.name.endswith(".db"))
+        self.assertEqual(names, ["delta.db", "delta.namespace.db"])
+        self.assertEqual(self.world.warren("sessions", "rename", "s", "t").returncode, 0)
+        self.assertEqual(self.vfs("t", "read", "/agent/t/mem/semantic/x"), "x\n")
+        self.assertEqual(self.world.warren("fsck", "session:t").stdout.count("clean"), 2)
+        self.assertEqual(self.world.warren("sessions", "delete", "--yes", "t").returncode, 0)
+        self.assertEqual(self.world.sessions(), [])
+        self.sh("u", "echo x > $WARREN_NAMESPACE/mem/semantic/x", "--discard")
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_the_local_queue_is_moved_by_kernel_space_alone(self):
+        self.sh("s", "echo hi > $WARREN_NAMESPACE/ipc/outbox/1")
+        self.vfs("s", "write", "/ipc/inbox/1", "hello")
+        self.python("s", """
+            assert (root / "ipc/inbox/1").read_text() == "hello"
+            denied((root / "ipc/inbox/2").write_text, "forged")
+            denied((root / "ipc/inbox/1").write_text, "changed")
+            denied((root / "ipc/outbox/1").read_text)
+            denied(os.unlink, root / "ipc/outbox/1")
+            os.unlink(root / "ipc/inbox/1")
+        """)
+        self.assertEqual(self.vfs("s", "read", "/ipc/outbox/1"), "hi\n")
+        self.vfs("s", "rm", "/ipc/outbox/1")
+        self.vfs("s", "exists", "/ipc/inbox/1", status=1)
+
+    # With a relay.
+
+    def relay(self, *args, status=0):
+        done = self.world.warren("relay", *args, "--root", str(self.root), cwd=self.world.root)
+        self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def start_relay(self):
+        self.root = self.world.home / "relay"
+        self.relay("up", "--daemon")
+        self.addCleanup(self.relay, "down")
+        for name in ("alice", "bob"):
+            self.relay("register", name)
+        return ["--relay-as", "alice", "--relay", str(self.root)]
+
+    def mail_of(self, name):
+        """The first message in the inbox of an agent of the relay, as soon as there is one."""
+        found = []
+
+        def look():
+            found[:] = [json.loads(line) for line in self.relay("inbox", name, "--take", "--json").splitlines() if line]
+            return found
+        sandboxed.wait_for(look, "no message came")
+        return found[0]
+
+    def test_a_file_in_the_outbox_becomes_a_message(self):
+        options = self.start_relay()
+        self.python("s", """
+            import time
+            def stem(digits):
+                return f"{time.time_ns()}-{digits}.msg"
+            # Slower than the relay would wait for a file that is written in place.
+            draft, name = root / "ipc/outbox/.pending" / stem("0123abcd"), stem("0123abcd")
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            for part in (b"TO: bob\\n\\n", b"first ", b"half, ", b"second half"):
+                os.write(fd, part)
+                time.sleep(0.2)
+            os.fsync(fd)
+            os.close(fd)
+            os.rename(draft, root / "ipc/outbox" / name)
+        """, *options)
+        mail = self.mail_of("bob")
+        self.assertEqual((mail["from"], mail["body"]), ("alice", "first half, second half"))
+        self.sh("s", """printf 'TO: bob\\n\\nin place' > $WARREN_NAMESPACE/ipc/outbox/$(date +%s%N)-89abcdef.msg""", *options)
+        self.assertEqual(self.mail_of("bob")["body"], "in place")
+
+    def test_the_inbox_is_the_relays(self):
+        options = self.start_relay()
+        first = self.relay("send", "alice", "hello", "--from", "bob", "--wait", "delivered").strip()
+        run = self.world.start("run", "--session", "s", *options, "--", "sh", "-c", """
+            cd $WARREN_NAMESPACE/ipc/inbox; ls; cat *.msg; rm *.msg; echo "--"
+            until test -n "$(ls)"; do sleep 0.05; done; cat *.msg""", text=True)
+        out = ""
+        while not out.endswith("--\n"):
+            line = run.stdout.readline()
+            self.assertTrue(line, out)
+            out += line
+        self.assertIn("FROM: bob", out)
+        self.assertIn("hello", out)
+        self.relay("send", "alice", "while it runs", "--from", "bob", "--wait", "delivered")
+        rest, _ = run.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertIn("while it runs", rest)
+        sandboxed.wait_for(lambda: "alice read" in self.relay("status", first), "removing the file did not count as reading")
+
+    def test_the_mail_of_others_is_out_of_reach(self):
+        options = self.start_relay()
+        self.relay("send", "alice", "for alice", "--from", "bob", "--wait", "delivered")
+        self.relay("send", "bob", "for bob", "--from", "alice", "--wait", "delivered")
+        self.python("s", f"""
+            inbox, outbox = root / "ipc/inbox", root / "ipc/outbox"
+            name = [n for n in os.listdir(inbox) if n.endswith(".msg")][0]
+            denied((inbox / "1-00000000.msg").write_text, "FROM: bob\\n\\nforged")
+            denied((inbox / name).write_text, "changed")
+            denied(os.rename, inbox / name, inbox / ".done" / name)
+            denied(os.mkdir, inbox / "dir")
+            denied(os.symlink, "{self.root}/agents/bob/inbox", outbox / "bob")
+            denied(os.link, inbox / name, outbox / name, codes=("EXDEV", "EPERM", "EACCES"))
+            denied(os.mkfifo, outbox / "pipe")
+            denied(os.listdir, "{self.root}/agents", codes=("ENOENT", "EACCES"))
+            denied(os.listdir, inbox / "../../../bob", codes=("ENOENT", "EACCES"))
+            os.unlink(inbox / name)
+        """, *options)
+        self.assertEqual(self.mail_of("bob")["body"], "for bob\n")
+
+    def test_a_relay_that_is_not_there_is_named(self):
+        options = self.start_relay()
+        cases = ((["--relay-as", "carol", "--relay", str(self.root)], "has no agent 'carol'"),
+                 (["--relay-as", "../bob", "--relay", str(self.root)], "not a valid agent id"),
+                 (["--relay-as", "alice", "--relay", str(self.world.root / "none")], "there is no relay at"),
+                 (["--relay-as", "alice"], "there is no relay at"),
+                 (["--relay", str(self.root)], "--relay needs --relay-as NAME"),
+                 ([*options, "--no-namespace"], "which this run does not have"))
+        for words, says in cases:
+            done = self.world.run(*words, "--", "true")
+            self.assertEqual(done.returncode, 125, words)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(self.world.sessions(), [])
+        self.assertIn(f"messages: those of alice at the relay {self.root}",
+                      self.world.run("--walls", *options, "--", "true").stderr)
+
+    # What must not work.
+
+    def test_the_policy_binds_a_run_and_is_out_of_its_reach(self):
+        self.sh("s", "echo x > $WARREN_NAMESPACE/mem/semantic/x")
+        policy = self.world.root / "policy.json"
+        policy.write_text(json.dumps({"version": 1, "rules": [
+            {"path": "/mem/semantic/**", "operation": "write", "effect": "deny", "reason": "frozen"}]}))
+        policy.chmod(0o644)
+        self.assertEqual(self.world.warren("policy", "session:s", "set", str(policy)).returncode, 0)
+        self.python("s", """
+            denied((root / "mem/semantic/y").write_text, "y")
+            assert "frozen" in (root / "policy/active.json").read_text()
+            for name in ("active.json", "history.json", "mine.json"):
+                denied((root / "policy" / name).write_text, "{}")
+            denied(os.unlink, root / "policy/active.json")
+            denied(os.rename, root / "policy", root / "old", codes=("EACCES", "EPERM", "EBUSY", "EXDEV"))
+            denied(os.mkdir, root / "policy/dir")
+            (root / "mine.json").write_text("{}")
+            denied(os.rename, root / "mine.json", root / "policy/active.json")
+            denied(os.link, root / "policy/active.json", root / "second", codes=("EXDEV", "EACCES", "EPERM"))
+            denied(os.truncate, root / "policy/active.json", 0)
+            denied(os.chmod, root / "policy/active.json", 0o777)
+        """)
+
+    def test_episodic_memory_cannot_be_rewritten(self):
+        self.python("s", """
+            log = root / "mem/episodic/log"
+            with open(log, "a") as file:
+                file.write("first\\n")
+            denied(open, log, "w")
+            denied(os.truncate, log, 0)
+            denied(os.unlink, log)
+            denied(os.rename, log, root / "mem/episodic/other")
+            (root / "mem/semantic/new").write_text("new")
+            denied(os.rename, root / "mem/semantic/new", log)
+            fd = os.open(log, os.O_RDWR)
+            denied(os.pwrite, fd, b"X", 0)
+            assert log.read_text() == "first\\n"
+        """)
+        self.assertEqual(self.vfs("s", "read", "/mem/episodic/log"), "first\n")
+
+    def test_other_sessions_are_out_of_reach(self):
+        self.sh("other", "echo secret > $WARREN_NAMESPACE/mem/semantic/x")
+        running = self.world.start("run", "--session", "third", "--", "sh", "-c",
+                                   "echo secret > $WARREN_NAMESPACE/mem/semantic/x; sleep 1000")
+        sandboxed.wait_for(lambda: self.world.server("third") is not None, "the server did not start")
+        self.sh("s", f"""
+            test "$(ls /agent)" = s && ! ls /agent/other /agent/third && ! mkdir /agent/other && ! mkdir /new &&
+            ! ls {self.world.session_dir("other")} && ! cat $WARREN_NAMESPACE/../other/mem/semantic/x &&
+            ! cat {self.world.session_dir("s")}/delta.namespace.db
+        """)
+        running.kill()
+        running.communicate()
+        self.assertFalse(pathlib.Path("/agent").exists(), "the host has got a directory")
+
+    def test_links_lead_nowhere_that_the_run_may_not_go(self):
+        self.python("s", f"""
+            (root / "link").symlink_to("{self.world.home}/.ssh/secret")
+            denied((root / "link").read_text, codes=("ENOENT", "EACCES"))
+            (root / "up").symlink_to("../../..{self.world.canary}/file")
+            denied((root / "up").write_text, "escaped")
+            (root / "policy-link").symlink_to("policy")
+            denied((root / "policy-link/active.json").write_text, "{{}}")
+            denied(os.link, "{self.world.base}/file", root / "linked", codes=("EXDEV", "EPERM"))
+        """)
+        self.assertEqual((self.world.canary / "file").read_text(), "canary\n")
+        self.assertEqual(self.vfs("s", "read", "/link", status=1), "", "the operator's command followed a link out")
+
+    def test_the_root_directory_shows_what_the_hosts_does(self):
+        host = sorted(os.listdir("/"))
+        out = self.sh("s", "ls -A1 /; mkdir /x 2>&1; touch /agent/x 2>&1; ls -d /usr/bin /etc/passwd; cat /proc/mounts")
+        lines = out.splitlines()
+        self.assertEqual(sorted(set(lines[:len(host) + 1])), sorted(set(host) | {"agent"}))
+        self.assertIn("/usr/bin", lines)
+        self.assertFalse(pathlib.Path("/x").exists())
+        root_lines = [line for line in lines if line.split()[1:2] == ["/"] and "tmpfs" in line]
+        self.assertEqual([line.split()[3].split(",")[0] for line in root_lines], ["ro"])
+
+    def test_it_has_the_limits_of_the_run(self):
+        self.python("s", """
+            import shutil
+            def fill(path, count):  # files of 8 MiB: one of 16 has another limit
+                path.mkdir()
+                for i in range(count):
+                    with open(path / str(i), "wb") as file:
+                        file.write(b"x" * (8 << 20))
+                        file.flush()
+                        os.fsync(file.fileno())
+            for place, count in (("mem/semantic", 4), ("mem/working", 40)):
+                denied(fill, root / place / "big", count, codes=("ENOSPC", "EDQUOT"))
+                shutil.rmtree(root / place / "big")
+                (root / place / "small").write_text("fits")
+        """, "--disk", "16M")
+        self.assertEqual(self.vfs("s", "read", "/mem/semantic/small"), "fits")
+
+    def test_it_survives_a_killed_server(self):
+        run = self.world.start("run", "--session", "s", "--", "sh", "-c", """
+            cd $WARREN_NAMESPACE/mem; echo kept > episodic/log; echo gone > working/w
+            sync episodic/log; echo ready; sleep 1000""", text=True)
+        self.assertEqual(run.stdout.readline(), "ready\n")
+        os.kill(self.world.server("s"), 9)
+        run.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.sh("s", "cd $WARREN_NAMESPACE/mem; cat episodic/log; ls working"), "kept\n")
+
+
+class AsRoot(Namespaces, unittest.TestCase):
+    pass
+
+
+class AsUser(Namespaces, unittest.TestCase):
+    uid = sandboxed.NOBODY
+
+
+class Agents(unittest.TestCase):
+    """An agent with a base, without a run."""
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World())
+
+    def warren(self, *args, status=0):
+        done = self.world.warren(*args, cwd=self.world.root)
+        self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def test_its_namespace_is_a_file_beside_it(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.assertIn("has no policy", self.warren("policy", "a", "show"))
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.assertEqual(self.warren("vfs", "a", "read", "/agent/a/mem/semantic/x"), "kept")
+        self.assertEqual(self.warren("fs", "a", "ls", "/").split()[0:2].count("mem"), 0)
+        self.assertEqual(self.warren("agents").count("\n"), 1)
+        self.warren("policy", "a", "set", "--preset", "read-only")
+        self.assertIn("denied by rule", self.warren("vfs", "a", "write", "--as-agent", "/mem/semantic/y", "1", status=1))
+        self.assertIn("clean", json.dumps(json.loads(self.warren("fsck", "a", "--json"))["namespace"]))
+
+    def test_backup_and_restore_take_it_along(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.warren("backup", "a", "copy.db")
+        self.assertTrue((self.world.root / "copy.namespace.db").exists())
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "changed")
+        self.warren("restore", "a", "copy.db", "--force")
+        self.assertEqual(self.warren("vfs", "a", "read", "/mem/semantic/x"), "kept")
+        self.warren("init", "a", "--base", self.world.base, "--force")
+        self.warren("vfs", "a", "read", "/mem/semantic/x", status=1)
+
+    def test_it_works_without_the_base(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.world.base.rename(self.world.root / "moved")
+        self.assertEqual(self.warren("vfs", "a", "read", "/mem/semantic/x"), "kept")
+        (self.world.root / "moved").rename(self.world.base)
+
+    def test_a_damaged_file_is_named(self):
+        self.warren("init", "a", "--base", self.world.base)
+        (self.world.root / ".agentfs" / "a.namespace.db").write_text("not a database")
+        out = self.warren("vfs", "a", "ls", "/", status=1)
+        self.assertIn("open the agent's namespace", out)
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()
