@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
+#include "store/sqlite_fs.h"
 
 namespace warren {
 namespace {

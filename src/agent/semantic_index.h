@@ -22,6 +22,7 @@
 #include "backends/vector/flat_vectors.h"
 #include "backends/vector/vector_index.h"
 #include "base/result.h"
+#include "fs/file_system.h"
 #include "store/journal_reader.h"
 #include "store/store.h"
 #include "store/vector_rows.h"

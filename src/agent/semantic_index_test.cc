@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "agent/agent.h"
 #include "backends/vector/vector_item.h"
 #include "base/path.h"
 #include "fs/expiry.h"
@@ -25,7 +26,7 @@ class SemanticIndexTest : public ::testing::Test {
     EXPECT_OK(made);
     made->reset();
     agent_ = open();
-    index_ = std::make_unique<SemanticIndex>(*agent_);
+    index_ = std::make_unique<SemanticIndex>(agent_->store());
   }
   std::string file() const { return dir_.path() + "/a.db"; }
   std::unique_ptr<Agent> open(OpenMode mode = OpenMode::kReadWrite) {
@@ -140,11 +141,11 @@ TEST_F(SemanticIndexTest, WR30_RowsAreDerivedAndNotBelieved) {
   Database& database = agent_->store().database();
   ASSERT_OK(database.execute("DELETE FROM wr_vector WHERE ino = (SELECT min(ino) FROM wr_vector)"));
   EXPECT_EQ(find({1, 0}), (Paths{"a.json", "b.json"}));
-  SemanticIndex next(*agent_);
+  SemanticIndex next(agent_->store());
   EXPECT_EQ(*ask(next, {1, 0}), (Paths{"a.json", "b.json"}));
   EXPECT_EQ(rows(), 2);
   ASSERT_OK(database.execute("UPDATE wr_vector SET embedding = x'0000c07f0000c07f'"));  // not a number
-  SemanticIndex third(*agent_);
+  SemanticIndex third(agent_->store());
   EXPECT_EQ(*ask(third, {1, 0}), (Paths{"a.json", "b.json"}));
 }
 
@@ -160,7 +161,7 @@ TEST_F(SemanticIndexTest, AnExpiredItemIsNotFound) {
 TEST_F(SemanticIndexTest, AReadOnlyAgentIsQueriedWithoutWriting) {
   put("a.json", {1, 0});
   std::unique_ptr<Agent> reader = open(OpenMode::kReadOnly);
-  SemanticIndex index(*reader);
+  SemanticIndex index(reader->store());
   EXPECT_EQ(*ask(index, {1, 0}), (Paths{"a.json"}));
   EXPECT_EQ(rows(), 0);
 }

@@ -12,7 +12,7 @@ QueryValue value_of(const Rows& rows, int column) {
     case ColumnType::kInteger: return rows.integer(column);
     case ColumnType::kReal: return rows.real(column);
     case ColumnType::kText: return std::string(rows.text(column));
-    case ColumnType::kBlob: return Blob{std::string(as_text(rows.blob(column)))};
+    case ColumnType::kBlob: return SqlBlob{std::string(as_text(rows.blob(column)))};
     case ColumnType::kNull: break;
   }
   return nullptr;

@@ -15,10 +15,10 @@ namespace warren {
 
 enum class QueryAccess { kRead, kWrite };
 
-struct Blob {
+struct SqlBlob {
   std::string bytes;
 };
-using QueryValue = std::variant<std::nullptr_t, std::int64_t, double, std::string, Blob>;
+using QueryValue = std::variant<std::nullptr_t, std::int64_t, double, std::string, SqlBlob>;
 
 // Called once with the column names and no row, then for each row.
 struct QueryReader {

@@ -20,7 +20,7 @@ std::string text_of(const QueryValue& value) {
     std::string operator()(std::int64_t number) const { return std::to_string(number); }
     std::string operator()(double number) const { return fmt::format("{}", number); }
     std::string operator()(const std::string& text) const { return text; }
-    std::string operator()(const Blob& blob) const { return "x'" + to_hex(blob.bytes) + "'"; }
+    std::string operator()(const SqlBlob& blob) const { return "x'" + to_hex(blob.bytes) + "'"; }
   };
   return std::visit(Writer{}, value);
 }
@@ -31,7 +31,7 @@ Json json_of(const QueryValue& value) {
     Json operator()(std::int64_t number) const { return number; }
     Json operator()(double number) const { return std::isfinite(number) ? Json(number) : Json(nullptr); }
     Json operator()(const std::string& text) const { return text; }
-    Json operator()(const Blob& blob) const { return Json{{"hex", to_hex(blob.bytes)}}; }
+    Json operator()(const SqlBlob& blob) const { return Json{{"hex", to_hex(blob.bytes)}}; }
   };
   return std::visit(Writer{}, value);
 }
