@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 
 #include "agent/locate.h"
+#include "agent/namespace_store.h"
 #include "agent/running.h"
 #include "backends/open_backend.h"
+#include "backends/vector/vector_blobs.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
@@ -20,6 +22,7 @@
 #include "os/host_files.h"
 #include "os/host_stat.h"
 #include "store/sqlite_fs.h"
+#include "vfs/vector_query.h"
 
 namespace warren {
 namespace {
@@ -52,6 +55,12 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
   return HostFs::open(fmt::format("/proc/self/fd/{}", at.get()), {.hidden = {}, .view = {}, .is_writable = true});
 }
 
+Status check_semantic_path(std::string_view path) {
+  if (path == kSemanticMemory || path.starts_with(std::string(kSemanticMemory) + "/")) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
+               fmt::format("queries search {}, and vector indexes where they are mounted", kSemanticMemory));
+}
+
 }  // namespace
 
 AgentNamespace::AgentNamespace() = default;
@@ -65,9 +74,9 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->semantic_ = std::make_unique<SemanticIndex>(*store);
   FileSystem* working =
       WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
-  WARREN_TRY(made->open_mounts(options.mounts, clock));
+  WARREN_TRY(made->open_mounts(options, clock));
   std::vector<NamespaceMount> mounted;
-  for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store->name()});
+  for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store.name()});
   if (options.relay) {
     made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
@@ -85,28 +94,76 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   return made;
 }
 
-Status AgentNamespace::open_mounts(const std::vector<MountSpec>& mounts, Clock& clock) {
-  WARREN_TRY(check_no_duplicates(mounts));
+Status AgentNamespace::open_mounts(const AgentNamespaceOptions& options, Clock& clock) {
+  std::vector<MountSpec> all = options.mounts;
+  for (const MountedStore& mount : options.stores) {
+    all.push_back({.path = mount.path, .backend = {}, .password_env = {}, .directory = {}});
+  }
+  WARREN_TRY(check_no_duplicates(all));
   auto variables = [](std::string_view name) -> std::optional<std::string> {
     const char* value = std::getenv(std::string(name).c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  for (const MountSpec& mount : mounts) {
+  for (const MountSpec& mount : options.mounts) {
     auto what = [&] { return "mount " + quote(mount.path); };
     std::string address = WARREN_TRY(expand_address(mount.backend, variables).within(what));
-    BackendOptions options{.clock = clock, .directory = mount.directory};
+    BackendOptions how{.clock = clock, .password = mount.password, .directory = mount.directory};
     if (!mount.password_env.empty()) {
-      options.password = variables(mount.password_env);
-      if (!options.password) {
+      how.password = variables(mount.password_env);
+      if (!how.password) {
         return Error(Code::kInvalid, fmt::format("mount {}: the environment variable {} is not set", quote(mount.path),
                                                  quote(mount.password_env)));
       }
     }
-    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, options).within(what));
-    auto fs = std::make_unique<BlobFs>(*store, clock, BlobFsOptions{.owner = {::geteuid(), ::getegid()}});
-    mounts_.push_back({.path = mount.path, .store = std::move(store), .fs = std::move(fs)});
+    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, how).within(what));
+    BlobStore& opened = *store;
+    add_mount(mount.path, opened, std::move(store), clock);
   }
+  for (const MountedStore& mount : options.stores) add_mount(mount.path, mount.store, nullptr, clock);
   return Ok{};
+}
+
+void AgentNamespace::add_mount(std::string path, BlobStore& store, std::unique_ptr<BlobStore> owned, Clock& clock) {
+  auto fs = std::make_unique<BlobFs>(store, clock, BlobFsOptions{.owner = {::geteuid(), ::getegid()}});
+  mounts_.push_back({.path = std::move(path), .owned = std::move(owned), .store = store, .fs = std::move(fs)});
+}
+
+const AgentNamespace::BlobMount* AgentNamespace::find_mount(std::string_view path) const {
+  const BlobMount* innermost = nullptr;
+  for (const BlobMount& mount : mounts_) {
+    bool is_in = path.starts_with(mount.path) && (path.size() == mount.path.size() || path[mount.path.size()] == '/');
+    if (is_in && (innermost == nullptr || mount.path.size() > innermost->path.size())) innermost = &mount;
+  }
+  return innermost;
+}
+
+Result<std::vector<VectorMatch>> AgentNamespace::query(const std::string& path, const VectorQuery& query,
+                                                       const SemanticIndex::MayRead& may_read) {
+  const BlobMount* mount = find_mount(path);
+  if (mount == nullptr) {
+    WARREN_TRY(check_semantic_path(path));
+    return semantic_->query(path, query, may_read);
+  }
+  auto* vectors = dynamic_cast<VectorBlobs*>(&mount->store);
+  if (vectors == nullptr) {
+    return Error(Code::kInvalid, fmt::format("{} cannot be queried: {} is mounted there, which is not a vector index",
+                                             quote(path), mount->store.name()));
+  }
+  return query_mounted(vectors->index(), mount->path, path, query, may_read);
+}
+
+Result<SemanticCheck> AgentNamespace::check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read) {
+  if (const BlobMount* mount = find_mount(path)) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} is on {}, which takes only what it can find again", quote(path), mount->store.name()),
+                 "only the files of /mem/semantic can be other than items");
+  }
+  WARREN_TRY(check_semantic_path(path));
+  return semantic_->check(path, may_read);
+}
+
+Status AgentNamespace::check_write(std::string_view path, std::string_view data) {
+  return find_mount(path) != nullptr ? Status(Ok{}) : semantic_->check_write(path, data);
 }
 
 Status AgentNamespace::sync_mounts() {
@@ -121,7 +178,7 @@ Status AgentNamespace::sync_mounts() {
 std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
   std::vector<MountHealth> all;
   for (BlobMount& mount : mounts_) {
-    Result<BlobPage> page = mount.store->list({.limit = 1});
+    Result<BlobPage> page = mount.store.list({.limit = 1});
     all.push_back({mount.path, page.ok() ? Status(Ok{}) : Status(std::move(page).take_error())});
   }
   return all;
@@ -133,13 +190,8 @@ Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, 
     return memory_.get();
   }
   std::string file = WARREN_TRY(working_file(agent_path));
-  StoreOptions options{.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = Commits::kEach};
-  Result<std::unique_ptr<Store>> store = Store::open(file, options, clock);
-  if (!store.ok() && store.error().code() == Code::kExists) {
-    options.mode = OpenMode::kReadWrite;
-    store = Store::open(file, options, clock);
-  }
-  store_ = WARREN_TRY(std::move(store));
+  StoreOptions options{.mode = OpenMode::kReadWrite, .durability = Durability::kProcess, .commits = Commits::kEach};
+  store_ = WARREN_TRY(open_or_make_store(file, options, clock));
   return &store_->fs();
 }
 

@@ -18,6 +18,9 @@ std::string namespace_file_of(std::string_view agent_path);
 // The path, if there is such a file.
 Result<std::optional<std::string>> find_namespace_file(const std::string& agent_path);
 
+// Makes the file if it is missing. Of several processes that do so at once, one makes it and all open it.
+Result<std::unique_ptr<Store>> open_or_make_store(const std::string& file, const StoreOptions& options, Clock& clock);
+
 // Makes the file if it is missing; kNotFound if it is missing and the mode is kReadOnly. An existing file is complete,
 // however many processes open it at once and whenever one is killed.
 Result<std::unique_ptr<Store>> open_namespace_store(const std::string& agent_path, const StoreOptions& options,
