@@ -47,6 +47,13 @@ Result<std::unique_ptr<Store>> open_namespace_store(const std::string& agent_pat
   return open_or_make_store(file, options, clock).within("open the agent's namespace");
 }
 
+void prepare_namespace_file(const std::string& agent_path, Clock& clock) {
+  Result<std::optional<std::string>> there = find_namespace_file(agent_path);
+  if (!there.ok() || *there) return;
+  StoreOptions options{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
+  Store::open(namespace_file_of(agent_path), options, clock).ignore("opening the namespace tries it again");
+}
+
 Status remove_namespace_file(const std::string& agent_path) { return remove_with_logs(namespace_file_of(agent_path)); }
 
 }  // namespace warren

@@ -26,6 +26,9 @@ Result<std::unique_ptr<Store>> open_or_make_store(const std::string& file, const
 Result<std::unique_ptr<Store>> open_namespace_store(const std::string& agent_path, const StoreOptions& options,
                                                     Clock& clock);
 
+// Makes the file if it is missing, for whoever has other work meanwhile. If it fails, opening the namespace says why.
+void prepare_namespace_file(const std::string& agent_path, Clock& clock);
+
 // With SQLite's files. Succeeds if there is none.
 Status remove_namespace_file(const std::string& agent_path);
 

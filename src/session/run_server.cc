@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <future>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "agent/base_note.h"
+#include "agent/namespace_store.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -153,6 +155,11 @@ class RunServer {
     }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
     set_limits();
+    // Making the namespace's file takes as long as the session's, mostly waiting for the disk: at the same time.
+    std::future<void> has_names;
+    if (plan_.namespace_path) {
+      has_names = std::async(std::launch::async, [this] { prepare_namespace_file(session_.file(), clock_); });
+    }
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
       WARREN_TRY(make_session_file(session_, plan_.base, clock_));
@@ -162,7 +169,10 @@ class RunServer {
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
-    if (plan_.namespace_path) WARREN_TRY(open_namespace());
+    if (has_names.valid()) {
+      has_names.wait();
+      WARREN_TRY(open_namespace());
+    }
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
