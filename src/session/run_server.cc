@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <future>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +19,6 @@
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "agent/base_note.h"
-#include "agent/namespace_store.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -155,11 +153,6 @@ class RunServer {
     }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
     set_limits();
-    // Making the namespace's file takes as long as the session's, mostly waiting for the disk: at the same time.
-    std::future<void> has_names;
-    if (plan_.namespace_path) {
-      has_names = std::async(std::launch::async, [this] { prepare_namespace_file(session_.file(), clock_); });
-    }
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
       WARREN_TRY(make_session_file(session_, plan_.base, clock_));
@@ -169,10 +162,7 @@ class RunServer {
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
-    if (has_names.valid()) {
-      has_names.wait();
-      WARREN_TRY(open_namespace());
-    }
+    if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
@@ -255,8 +245,9 @@ class RunServer {
 
   // As the agent may use it: with the rights of user space.
   Status open_namespace() {
-    namespace_ =
-        WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = options_.relay}, clock_));
+    std::optional<RelayMailbox> relay = options_.relay;
+    if (relay) relay->bytes_max = options_.limits.disk_bytes;
+    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = relay}, clock_));
     view_ =
         (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
     return Ok{};
@@ -303,7 +294,7 @@ class RunServer {
 
   void acknowledge_leave(const Fd& command, const char* which) {
     Changes changes = agent_ ? find_changes() : changes_;
-    std::vector<std::string> fields{"left", which, changes.files ? "changed" : "same",
+    std::vector<std::string> fields{"left", which, changes.anything ? "changed" : "same",
                                     changes.memory ? "remembered" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
@@ -313,13 +304,14 @@ class RunServer {
   }
 
   struct Changes {
-    bool files = true;
+    bool anything = true;
     bool memory = false;
   };
   Changes find_changes() {
     Result<Agent::ChangeMark> now = agent_->change_mark();
-    if (!now.ok()) return {.files = true, .memory = view_ != nullptr};
-    return {.files = now->files != first_change_.files, .memory = now->names != first_change_.names};
+    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr};
+    bool has_changed = now->everything != first_change_.everything;
+    return {.anything = has_changed, .memory = has_changed && now->names != first_change_.names};
   }
 
   void close_home() {
@@ -441,7 +433,7 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   if (message.verb() != "left" || (message.fields.size() != 4 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
-            .has_changed = message.fields[2] == "changed" || message.fields[3] == "remembered",
+            .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
             .failure = {}};
   if (has_failed) left.failure = Error(Code::kIo, message.fields[4], message.fields[5]);

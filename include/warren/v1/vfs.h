@@ -69,8 +69,9 @@ struct VfsMatch {
   std::string metadata;  // a JSON object
 };
 
-// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe. The first call of any view opens the
-// mounts and makes the standard directories.
+// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe. The first call of any view opens
+// the mounts and makes the standard directories. The namespace of an agent with a base is apart from its files, in the
+// same agent file; it is made outside a unit (kBusy), and from then on a unit holds changes of both together.
 class Vfs {
  public:
   Result<std::string> read(std::string_view path);
