@@ -109,13 +109,22 @@ class RunReport final : public RunObserver {
                           shows_all ? "" : ", --home all shows all but secrets"));
   }
 
+  void print_sign_ins(const Plan::Home& home) {
+    std::string path = printable(home.path);
+    for (const Plan::Home::SignIn& one : home.sign_ins) {
+      std::string target = one.outside == one.inside ? "" : fmt::format(", to {}/{}", path, printable(one.outside));
+      err_.line(fmt::format("written through: {}/{}{}", path, printable(one.inside), target));
+    }
+    for (const Plan::Home::KeptSignIn& one : home.kept_sign_ins) {
+      err_.line(fmt::format("not written through: {}/{}: {}", path, one.name, printable(one.why)));
+    }
+  }
+
   void print_walls(const RunFacts& facts) {
     err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
     if (facts.home) {
       err_.line(fmt::format("copy-on-write: {}, in {}", printable(facts.home->path), printable(facts.home_layer)));
-      for (const std::string& name : facts.home->sign_ins) {
-        err_.line(fmt::format("written through: {}/{}", printable(facts.home->path), name));
-      }
+      print_sign_ins(*facts.home);
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
     err_.line(fmt::format("memory and messages: {}", facts.namespace_path.empty() ? "no" : facts.namespace_path));
