@@ -381,15 +381,21 @@ Database::CheckpointMark Database::read_checkpoint_mark() const {
       .salt = {word_at(kSaltAt), word_at(kSaltAt + 4)}, .done = word_at(kDoneAt), .attempted = word_at(kAttemptedAt)};
 }
 
-// A checkpoint notes what it attempts before it writes, and what it has done after that: a write that is explained by
-// one comes with another mark, or while the two differ.
-void Database::note_writes(Writes writes) {
+// A checkpoint notes what it attempts before it writes, and what it has done after that. So if it explains the writes,
+// the mark differs from the one before the last look, or says that a checkpoint is under way: at the beginning of this
+// look or, for writes since then, at its end.
+void Database::look_for_writes(const std::function<bool()>& was_written) {
   if (log_index_ == nullptr) return;
   std::lock_guard guard(checkpoint_mark_mutex_);
-  CheckpointMark now = read_checkpoint_mark();
-  bool is_explained = !checkpoint_mark_ || now != *checkpoint_mark_ || now.attempted != now.done;
-  checkpoint_mark_ = now;
-  if (writes == Writes::kNone || is_explained || is_overwritten_) return;
+  CheckpointMark first = read_checkpoint_mark();
+  bool has_writes = was_written();
+  CheckpointMark last = read_checkpoint_mark();
+  auto explains = [this](const CheckpointMark& mark) {
+    return !checkpoint_mark_ || mark != *checkpoint_mark_ || mark.attempted != mark.done;
+  };
+  bool is_explained = explains(first) || explains(last);
+  checkpoint_mark_ = first;
+  if (!has_writes || is_explained || is_overwritten_) return;
   is_overwritten_ = true;
   remove_log_names();
 }
@@ -568,7 +574,7 @@ std::uint32_t Database::find_seat_after(std::uint32_t seat) {
 
 Result<std::uint32_t> Database::checkpoint() {
   auto guard = lock();
-  if (look_for_writes_) look_for_writes_();
+  if (before_checkpoint_) before_checkpoint_();
   if (is_overwritten_) return overwritten();
   int pages = 0;
   int moved = 0;

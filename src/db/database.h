@@ -147,16 +147,15 @@ class Database {
   // Only the disk's part of sync(), for commits made so far. Needs no lock.
   Status sync_log();
 
-  // Whether the file was overwritten in place, as by `cp other.db agent.db`. SQLite does not notice: it would read and
-  // checkpoint a mixture of both. Who watches the file calls note_writes() often, at least after each batch and with
-  // what has been written to the file since the last call; writes that no checkpoint of any program explains are such
-  // an overwriting. From then on every transaction and check_name() fail with kStale, nothing is written to the file
-  // any more, and the log loses its name. Thread-safe.
-  enum class Writes { kNone, kSome };
-  void note_writes(Writes writes);
+  // Looks whether the file was overwritten in place, as by `cp other.db agent.db`. SQLite does not notice: it would
+  // read and checkpoint a mixture of both. `was_written` returns whether the file was written to since its last call.
+  // Writes that no checkpoint of any program explains are such an overwriting: from then on every transaction and
+  // check_name() fail with kStale, nothing is written to the file any more, and the log loses its name. Call it often,
+  // at least after each batch. Thread-safe.
+  void look_for_writes(const std::function<bool()>& was_written);
   bool is_overwritten() const { return is_overwritten_; }
-  // Called before each checkpoint of this connection, to look for such writes.
-  void before_checkpoint(std::function<void()> look) { look_for_writes_ = std::move(look); }
+  // Called before each checkpoint of this connection: it calls look_for_writes().
+  void before_checkpoint(std::function<void()> look) { before_checkpoint_ = std::move(look); }
 
   // kStale if the path no longer leads to the open file, because the file was deleted, moved or
   // replaced. Everything still works, and backup_to() can save it. If the file has no name any more, its log loses its
@@ -287,8 +286,8 @@ class Database {
   std::atomic<bool> log_is_nameless_ = false;
   std::atomic<bool> is_overwritten_ = false;
   std::mutex checkpoint_mark_mutex_;
-  std::optional<CheckpointMark> checkpoint_mark_;  // when note_writes() was last called
-  std::function<void()> look_for_writes_;
+  std::optional<CheckpointMark> checkpoint_mark_;  // before the last look
+  std::function<void()> before_checkpoint_;
   Batch batch_;
   std::chrono::milliseconds busy_wait_ = limits::kBusyWait;
   std::int64_t page_bytes_ = 4096;

@@ -55,7 +55,7 @@ Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journ
                                               std::function<Result<bool>()> work) {
   FileWatch watch = WARREN_TRY(FileWatch::open(database.wal_path()));
   WARREN_TRY(watch.add_touches_of(database.path(), FileWatch::Writes::kNoticed));
-  database.note_writes(Database::Writes::kNone);
+  database.look_for_writes([&] { return watch.take().other_written; });
   database.listen_for_commits();
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error(errno, "eventfd");
@@ -137,8 +137,11 @@ void Keeper::look_at_file() {
 // Returns whether there is something for keep() to handle.
 bool Keeper::take_events() {
   std::lock_guard guard(watch_mutex_);
-  FileWatch::Happened now = watch_.take();
-  database_.note_writes(now.other_written ? Database::Writes::kSome : Database::Writes::kNone);
+  FileWatch::Happened now;
+  database_.look_for_writes([&] {
+    now = watch_.take();
+    return now.other_written;
+  });
   unread_.written = unread_.written || now.written;
   unread_.touched = unread_.touched || now.touched;
   return unread_.written || unread_.touched;
@@ -163,7 +166,7 @@ void Keeper::batch_ended() {
   // The log restarts only if all of it is checkpointed while nobody writes: now. A checkpoint in the background must
   // end first, because two cannot run at once.
   checkpoint_ended_.wait(lock, [this] { return !checkpoint_runs_; });
-  database_.checkpoint().ignore("the log keeps growing, and the next batch tries again");
+  checkpoint_unwatched(database_).ignore("the log keeps growing, and the next batch tries again");
 }
 
 void Keeper::make_room() {
@@ -348,17 +351,22 @@ void Keeper::checkpoint_when_asked() {
 
 // On a connection of its own, so that nobody waits for it.
 Status Keeper::checkpoint() {
-  look_at_file();
   bool is_first = !checkpointer_;
-  if (is_first || database_.is_overwritten())
-    WARREN_TRY(database_.check_name());  // the log must not go to another file
+  if (is_first) WARREN_TRY(database_.check_name());  // another file has the path: the log must not go there
   if (is_first) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
-  notice_writes(FileWatch::Writes::kIgnored);  // they would wake keep() for each page
-  Result<std::uint32_t> moved = checkpointer_->checkpoint();
+  moved_pages_ = WARREN_TRY(checkpoint_unwatched(*checkpointer_));
+  return Ok{};
+}
+
+// Its own writes are not watched: each page would wake keep().
+Result<std::uint32_t> Keeper::checkpoint_unwatched(Database& database) {
+  look_at_file();
+  if (database_.is_overwritten()) WARREN_TRY(database_.check_name());
+  notice_writes(FileWatch::Writes::kIgnored);
+  Result<std::uint32_t> moved = database.checkpoint();
   notice_writes(FileWatch::Writes::kNoticed);
   look_at_file();
-  moved_pages_ = WARREN_TRY(std::move(moved));
-  return Ok{};
+  return moved;
 }
 
 void Keeper::notice_writes(FileWatch::Writes writes) {

@@ -45,7 +45,7 @@ class Keeper {
   // There is work to do after `delay`; what is planned earlier stays.
   void has_work(std::chrono::milliseconds delay = {});
 
-  // Looks whether the file was overwritten (Database::note_writes); also after stop().
+  // Looks whether the file was overwritten (Database::look_for_writes); also after stop().
   void look_at_file();
 
   // See FileSystem::listen.
@@ -71,6 +71,7 @@ class Keeper {
   FileWatch::Happened take_unread();
   void notice_writes(FileWatch::Writes writes);  // to the file
 
+  Result<std::uint32_t> checkpoint_unwatched(Database& database);
   void checkpoint_when_asked();
   void ask_for(bool& what);
   Status checkpoint();
