@@ -47,7 +47,8 @@ class PlanTest : public ::testing::Test {
   // "INSIDE", or "INSIDE>OUTSIDE" where they differ.
   std::vector<std::string> sign_ins() {
     std::vector<std::string> all;
-    for (const Plan::Home::SignIn& one : plan().home->sign_ins) {
+    const Plan made = plan();
+    for (const Plan::Home::SignIn& one : made.home->sign_ins) {
       all.push_back(one.inside == one.outside ? one.inside : one.inside + ">" + one.outside);
     }
     return all;
