@@ -244,7 +244,9 @@ class RunServer {
 
   // As the agent may use it: with the rights of user space.
   Status open_namespace() {
-    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = options_.relay}, clock_));
+    std::optional<RelayMailbox> relay = options_.relay;
+    if (relay) relay->bytes_max = options_.limits.disk_bytes;
+    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = relay}, clock_));
     view_ =
         (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
     return Ok{};

@@ -13,7 +13,6 @@
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "db/log_owner.h"
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -22,6 +21,7 @@
 #include "store/sqlite_fs.h"
 #include "store/tool_calls.h"
 #include "store/usage.h"
+#include "store/vacant.h"
 
 namespace warren {
 namespace {
@@ -68,7 +68,7 @@ Status check_encoding(Database& database) {
 // All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  Status vacant = check_no_log(path);
+  Status vacant = check_vacant(path);
   if (!vacant.ok()) {
     // It is the log of a file that exists, perhaps since a moment ago.
     if (WARREN_TRY(find_host_file(path))) return Error(Code::kExists, fmt::format("{} already exists", quote(path)));

@@ -225,6 +225,68 @@ class Namespaces:
         """, *options)
         self.assertEqual(self.mail_of("bob")["body"], "for bob\n")
 
+    ATTACH = """
+            import hashlib, time
+            def send(header):
+                stem = f"{time.time_ns()}-0123abcd.msg"
+                (root / "ipc/outbox/.pending" / stem).write_text(f"TO: bob\\nATTACHMENT: {header}\\n\\nsee there")
+                os.rename(root / "ipc/outbox/.pending" / stem, root / "ipc/outbox" / stem)
+            """
+
+    def test_attachments_are_handed_over_in_the_folders(self):
+        options = self.start_relay()
+        self.python("s", self.ATTACH + """
+            content = b"of the sandbox " * 10_000
+            digest = hashlib.sha256(content).hexdigest()
+            (root / "ipc/outbox/.attachments/.draft").write_bytes(content)
+            os.rename(root / "ipc/outbox/.attachments/.draft", root / f"ipc/outbox/.attachments/{digest}")
+            send(f"sha256:{digest} file")
+        """, *options)
+        self.assertIn("see there", self.mail_of("bob")["body"])
+        secret = self.world.root / "file"
+        secret.write_bytes(b"for alice alone")
+        self.relay("send", "alice", "take it", "--from", "bob", "--attach", str(secret), "--wait", "delivered")
+        self.python("s", """
+            (name,) = [n for n in os.listdir(root / "ipc/inbox/.attachments") if not n.startswith(".")]
+            assert (root / "ipc/inbox/.attachments" / name).read_bytes() == b"for alice alone"
+        """, *options)
+
+    def test_a_sandbox_cannot_send_what_it_does_not_have(self):
+        options = self.start_relay()
+        secret = self.world.root / "secret"
+        secret.write_bytes(b"of bob alone")
+        self.relay("send", "bob", "note to self", "--from", "bob", "--attach", str(secret), "--wait", "delivered")
+        self.mail_of("bob")
+        self.python("s", self.ATTACH + """
+            send("sha256:" + hashlib.sha256(b"of bob alone").hexdigest())
+        """, *options)
+        sandboxed.wait_for(lambda: "has no file for" in self.relay("inbox", "alice"), "no nack came")
+        self.assertEqual(self.relay("inbox", "bob", "--json"), "")
+        # The same name outside of a sandbox is treated alike.
+        self.relay("send", "bob", "from outside", "--from", "alice", "--attach", str(secret), "--wait", "delivered")
+
+    def test_the_outbox_cannot_fill_the_disk(self):
+        options = self.start_relay()
+        self.python("s", """
+            written = 0
+            try:
+                for number in range(100):
+                    (root / f"ipc/outbox/.pending/{number}").write_bytes(bytes(1 << 20))
+                    written += 1
+            except OSError as error:
+                assert errno.errorcode[error.errno] == "ENOSPC", error
+            assert 5 < written < 16, written
+        """, *options, "--disk", "16M")
+
+    def test_a_relay_that_is_asked_for_needs_a_namespace(self):
+        options = self.start_relay()
+        settings = self.world.home / ".config/warren/run.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text("namespace = false\n")
+        self.assertEqual(self.world.run("--", "sh", "-c", "test -z $WARREN_NAMESPACE").returncode, 0)
+        done = self.world.run(*options, "--", "sh", "-c", "ls -a $WARREN_NAMESPACE/ipc/inbox")
+        self.assertEqual((done.returncode, ".done" in done.stdout), (0, True), done.stderr)
+
     def test_a_relay_that_is_not_there_is_named(self):
         options = self.start_relay()
         cases = ((["--relay-as", "carol", "--relay", str(self.root)], "has no agent 'carol'"),
