@@ -80,8 +80,8 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
                                                              Clock& clock) {
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
   made->agent_id_ = agent.id();
-  Store* store = WARREN_TRY(agent.namespace_store());
-  made->semantic_ = std::make_unique<SemanticIndex>(*store);
+  FileSystem* own = WARREN_TRY(agent.namespace_tree());
+  made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
   FileSystem* working =
       WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
   WARREN_TRY(made->open_mounts(options.mounts, clock));
@@ -92,7 +92,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
   }
   made->namespace_ =
-      WARREN_TRY(Namespace::open(store->fs(), *working,
+      WARREN_TRY(Namespace::open(*own, *working,
                                  {.agent = made->agent_id_,
                                   .is_read_only = agent.is_read_only(),
                                   .working_backend = made->memory_ ? "memory" : "runtime folder",

@@ -2,6 +2,7 @@
 // processes, and sync and checkpoint while nobody waits for it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "os/fd.h"
 #include "os/watch.h"
 #include "store/journal.h"
+#include "store/tree.h"
 
 namespace warren {
 
@@ -45,8 +47,8 @@ class Keeper {
   // There is work to do after `delay`; what is planned earlier stays.
   void has_work(std::chrono::milliseconds delay = {});
 
-  // See FileSystem::listen.
-  void listen(ChangeListener* listener);
+  // See FileSystem::listen; each tree has one listener. Every listener gets the changes of both trees.
+  void listen(Tree tree, ChangeListener* listener);
 
  private:
   Keeper(Database& database, Journal& journal, std::function<Result<bool>()> work, FileWatch watch, Fd wake);
@@ -61,6 +63,7 @@ class Keeper {
     bool is_everything = false;
   };
   Result<News> read_news();
+  static void report(ChangeListener& listener, const News& news, bool everything);
   Status report_changes();
   void wake();
 
@@ -83,8 +86,8 @@ class Keeper {
   std::mutex changed_here_mutex_;
   std::vector<Change> changed_here_;
 
-  std::mutex listener_mutex_;  // held while the listener is called, so that it can be removed safely
-  ChangeListener* listener_ = nullptr;
+  std::mutex listener_mutex_;  // held while a listener is called, so that it can be removed safely
+  std::array<ChangeListener*, kTrees> listeners_{};
 
   // Used by keep()'s thread only.
   std::uint64_t seen_epoch_ = 0;

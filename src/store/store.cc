@@ -327,9 +327,9 @@ void Store::change_undone() {
   fs_->after_undo();
 }
 
-Status Store::listen(ChangeListener* listener) {
+Status Store::listen(Tree tree, ChangeListener* listener) {
   if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
-  keeper_->listen(listener);
+  keeper_->listen(tree, listener);
   return Ok{};
 }
 
