@@ -47,6 +47,9 @@ class Keeper {
   // There is work to do after `delay`; what is planned earlier stays.
   void has_work(std::chrono::milliseconds delay = {});
 
+  // Looks whether the file was overwritten (Database::look_for_writes); also after stop().
+  void look_at_file();
+
   // See FileSystem::listen; each tree has one listener. Every listener gets the changes of both trees.
   void listen(Tree tree, ChangeListener* listener);
 
@@ -67,6 +70,11 @@ class Keeper {
   Status report_changes();
   void wake();
 
+  bool take_events();
+  FileWatch::Happened take_unread();
+  void notice_writes(FileWatch::Writes writes);  // to the file
+
+  Result<std::uint32_t> checkpoint_unwatched(Database& database);
   void checkpoint_when_asked();
   void ask_for(bool& what);
   Status checkpoint();
@@ -74,7 +82,9 @@ class Keeper {
   Database& database_;
   Journal& journal_;
   std::function<Result<bool>()> work_;
-  FileWatch watch_;
+  std::mutex watch_mutex_;
+  FileWatch watch_;             // under watch_mutex_, like the following
+  FileWatch::Happened unread_;  // taken from it, and not yet handled by keep()
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
