@@ -40,10 +40,12 @@ Result<std::string> working_file(const std::string& agent_path) {
   return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
 }
 
-// Tells the relay that this agent sees nothing but its own mail (Root::is_confined). It stays: what the agent has sent
-// may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
-void mark_confined(int agent_dir) {
+// Marks this agent for the relay: it sees nothing but its own mail (Root::is_confined). It stays: what the agent has
+// sent may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
+Status mark_confined(int agent_dir, const std::string& name) {
   Fd mark(::openat(agent_dir, ".confined", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (mark.is_open() || errno == EACCES || errno == EPERM) return Ok{};
+  return system_error(errno, fmt::format("mark {} as confined at the relay", quote(name)));
 }
 
 // Follows no link below the relay's directory: an agent may put one into its own.
@@ -60,7 +62,7 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
     if (!next.is_open()) {
       return system_error(errno, fmt::format("open the {} of {} at the relay", folder, quote(relay.name)));
     }
-    if (step == folder) mark_confined(at.get());
+    if (step == folder) WARREN_TRY(mark_confined(at.get(), relay.name));
     at = std::move(next);
   }
   std::uint64_t bytes_max = std::min(relay.bytes_max.value_or(kMailBytes), kMailBytes);

@@ -104,7 +104,7 @@ Result<bool> OwnBlobs::remove(std::string_view key) {
 Result<std::vector<warren::BlobInfo>> OwnBlobs::list_keys(const std::string& prefix, const std::string& after,
                                                           std::size_t limit) {
   std::vector<warren::BlobInfo> found;
-  std::string from = after.empty() ? prefix : std::max(after + '\0', prefix);  // the first key behind `after`
+  std::string from = after.empty() ? prefix : std::max(after + '\0', prefix);  // the first key after `after`
   while (found.size() < limit) {
     std::size_t wanted = std::min(limit - found.size(), kOwnListKeys);
     std::vector<BlobInfo> page = WARREN_TRY(guarded([&] { return store_->list(prefix, from, wanted); }));

@@ -187,6 +187,13 @@ class Namespaces:
         self.sh("s", """printf 'TO: bob\\n\\nin place' > $WARREN_NAMESPACE/ipc/outbox/$(date +%s%N)-89abcdef.msg""", *options)
         self.assertEqual(self.mail_of("bob")["body"], "in place")
 
+    def test_a_run_that_cannot_be_marked_as_confined_does_not_start(self):
+        options = self.start_relay()
+        (self.root / "agents" / "alice" / ".confined").symlink_to("nowhere")
+        done = self.world.run("--session", "s", *options, "--", "true")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("mark 'alice' as confined at the relay", done.stderr)
+
     def test_the_inbox_is_the_relays(self):
         options = self.start_relay()
         first = self.relay("send", "alice", "hello", "--from", "bob", "--wait", "delivered").strip()
