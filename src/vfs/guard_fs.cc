@@ -7,6 +7,7 @@
 
 #include "base/no_wait.h"
 #include "base/path.h"
+#include "vfs/grants.h"
 
 namespace warren {
 namespace {
@@ -15,6 +16,9 @@ std::string_view name_of(Space space) { return space == Space::kUser ? "the agen
 
 // The two files that only the policy commands write: each change is checked as a whole.
 bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
+
+// To another agent, what is refused and what is missing are the same.
+Error not_there(std::string_view path) { return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path))); }
 
 }  // namespace
 
@@ -81,7 +85,20 @@ Status GuardFs::check(Inode node, Rights::Operation operation) {
   LivePolicy::Current now = WARREN_TRY(policy_.current());
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  if (caller_.grants) return not_there(paths.front());
   return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
+}
+
+Status GuardFs::check_shown(std::string_view path) {
+  if (!caller_.grants || path == "/" || caller_.grants->leads_through(path)) return Ok{};
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  if (!now.policy->rights(caller_, path).is_empty()) return Ok{};
+  return not_there(path);
+}
+
+Result<bool> GuardFs::has_rights(Inode node) {
+  Rights rights = WARREN_TRY(rights_of(node));
+  return !rights.is_empty();
 }
 
 Status GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation operation) {
@@ -93,7 +110,8 @@ Status GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation ope
 Result<bool> GuardFs::may_read(std::string_view path) {
   Status checked = check_path(path, Rights::kRead);
   if (checked.ok()) return true;
-  if (checked.error().code() == Code::kDenied) return false;
+  Code code = checked.error().code();
+  if (code == Code::kDenied || (caller_.grants && code == Code::kNotFound)) return false;
   return std::move(checked).take_error();
 }
 
@@ -104,6 +122,10 @@ Status GuardFs::check_path(std::string_view path, Rights::Operation operation) {
 
 // Ok if it is allowed.
 Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const {
+  if (caller_.grants) {
+    if (policy.judge(caller_, operation, path).effect == Effect::kAllow) return Ok{};
+    return not_there(path);
+  }
   std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
   if (operation != Rights::kRead && is_checked_file(path)) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
@@ -186,6 +208,10 @@ Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::
 // Names.
 
 Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
+  if (caller_.grants) {
+    std::string path = WARREN_TRY(table_.path_in(parent, name));
+    WARREN_TRY(check_shown(path));
+  }
   return learned(inner().lookup(parent, name), parent, name);
 }
 
@@ -284,20 +310,35 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
 // Entries that come with a number can be used without a lookup.
 class GuardFs::Stream final : public DirStream {
  public:
-  Stream(PathTable& table, Inode dir, std::unique_ptr<DirStream> inner)
-      : table_(table), dir_(dir), inner_(std::move(inner)) {}
+  Stream(GuardFs& fs, Inode dir, std::unique_ptr<DirStream> inner) : fs_(fs), dir_(dir), inner_(std::move(inner)) {}
 
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
+    while (fs_.caller_.grants && !page.empty()) {
+      std::uint64_t next = page.back().cookie;
+      WARREN_TRY(drop_hidden(page));
+      if (!page.empty()) break;  // an empty page would mean the end
+      page = WARREN_TRY(inner_->read(next, max, detail));
+    }
     for (const DirEntry& entry : page) {
-      if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
-      else if (entry.inode.value != 0) table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
+      if (entry.attributes) fs_.table_.learn(*entry.attributes, dir_, entry.name);
+      else if (entry.inode.value != 0) fs_.table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
     }
     return page;
   }
 
  private:
-  PathTable& table_;
+  Status drop_hidden(std::vector<DirEntry>& page) {
+    std::vector<DirEntry> shown;
+    for (DirEntry& entry : page) {
+      std::string path = WARREN_TRY(fs_.table_.path_in(dir_, entry.name));
+      if (fs_.check_shown(path).ok()) shown.push_back(std::move(entry));
+    }
+    page = std::move(shown);
+    return Ok{};
+  }
+
+  GuardFs& fs_;
   Inode dir_;
   std::unique_ptr<DirStream> inner_;
 };
@@ -305,10 +346,18 @@ class GuardFs::Stream final : public DirStream {
 Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
   WARREN_TRY(check(dir, Rights::kList));
   std::unique_ptr<DirStream> stream = WARREN_TRY(inner().open_dir(dir));
-  return std::unique_ptr<DirStream>(new Stream(table_, dir, std::move(stream)));
+  return std::unique_ptr<DirStream>(new Stream(*this, dir, std::move(stream)));
 }
 
 // Nodes.
+
+Result<Attributes> GuardFs::get_attributes(Inode node) {
+  if (caller_.grants) {
+    std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+    for (const std::string& path : paths) WARREN_TRY(check_shown(path));
+  }
+  return inner().get_attributes(node);
+}
 
 Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
   WARREN_TRY(check(node, Rights::kOverwrite));

@@ -7,6 +7,9 @@
 // that exists: not truncation, renaming over it, removing it, clearing a range, or copying into it.
 // A directory moves only to where the same rules hold for what is in it (kCrossDevice otherwise, so that mv copies file
 // by file and each is judged). A file gets a second name only where the same rights hold.
+//
+// For another agent (Caller::grants) whatever it may not use does not exist: refusals are kNotFound, names that it has
+// no right to are neither found nor listed, and directories on the way to what it was granted are only walked through.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,8 @@ class GuardFs final : public ForwardingFs {
   const Caller& caller() const { return caller_; }
   // For what returns content without reading the file here, as a query does.
   Result<bool> may_read(std::string_view path);
+  // Whether the caller has any right to this node, rather than only walking through it.
+  Result<bool> has_rights(Inode node);
 
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
   Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
@@ -45,6 +50,7 @@ class GuardFs final : public ForwardingFs {
                 RenameMode mode) override;
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
 
+  Result<Attributes> get_attributes(Inode node) override;
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
   Result<std::string> read_link(Inode node) override;
   Status retain(Inode node) override;
@@ -86,6 +92,7 @@ class GuardFs final : public ForwardingFs {
   Status check_size(std::uint64_t size);
   Status check_moved_tree(std::string_view from, std::string_view to);
   Status check_file_moved(std::string_view from, std::string_view to);
+  Status check_shown(std::string_view path);  // kNotFound if it does not exist for this caller
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
 
   LivePolicy& policy_;

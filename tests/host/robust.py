@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""A host and clients that misbehave, crashes, and its end.
+
+    WARREN=path/to/warren robust.py [-v] [Class.test_name]
+"""
+import json
+import os
+import pathlib
+import resource
+import struct
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from hosted import PATIENCE_SECONDS, Client, Closed, Refused, World, wait_for
+
+BODY_MAX = 64 << 20
+
+
+class Robust(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(World())
+        self.world.agent("a", scopes=["data:read"])
+        self.world.agent("b")
+        self.host = self.world.up()
+
+    def client(self, agent):
+        return self.enterContext(Client(self.world, agent))
+
+    def refused_with(self, client):
+        """The error that the host sends before it closes."""
+        answer, _ = client.receive()
+        self.assertFalse(answer["ok"])
+        self.assertRaises(Closed, client.receive)
+        return answer["error"]["code"]
+
+    def assert_serves(self):
+        with Client(self.world, "b") as other:
+            other.write("/mem/working/probe", b"here")
+            self.assertEqual(other.read("/mem/working/probe"), b"here")
+        self.assertIsNone(self.host.poll())
+
+    def test_messages_that_are_not_messages(self):
+        for raw in (struct.pack(">II", 1 << 31, 0), struct.pack(">II", (64 << 10) + 1, 0),
+                    struct.pack(">II", 2, BODY_MAX + 1) + b"{}", struct.pack(">II", 0, 0),
+                    struct.pack(">II", 5, 0) + b"hello", struct.pack(">II", 2, 0) + b"[]",
+                    struct.pack(">II", 3, 0) + b'"\xff"', struct.pack(">II", 60000, 0) + b"[" * 60000):
+            with Client(self.world, "a") as client:
+                client.socket.sendall(raw)
+                self.assertIn(self.refused_with(client), ("too_large", "invalid"))
+        with Client(self.world) as client:  # before it is known who it is, only small ones
+            client.socket.sendall(struct.pack(">II", 5000, 0))
+            self.assertEqual(self.refused_with(client), "too_large")
+        self.assert_serves()
+
+    def test_requests_that_are_wrong_are_answered_and_the_connection_goes_on(self):
+        client = self.client("a")
+        for head in ({}, {"op": 5}, {"op": "fly", "path": "/"}, {"op": "read"}, {"op": "read", "path": 5},
+                     {"op": "read", "path": "/x", "path64": "AA=="}, {"op": "read", "path64": "not base64"},
+                     {"op": "read", "path": "/\0"}, {"op": "read", "path": "/x", "offset": -1},
+                     {"op": "read", "path": "/x", "length": BODY_MAX + 1}, {"op": "read", "path": "/x", "surprise": 1},
+                     {"op": "write", "path": "/x", "as_is": "yes"}, {"op": "write", "path": "/x", "ttl_ms": 1 << 60},
+                     {"op": "write", "path": "/mem/episodic/x", "ttl_ms": 5},
+                     {"op": "query", "path": "/mem/semantic"}, {"op": "query", "path": "/mem/semantic", "top_k": "all"}):
+            client.send(head)
+            answer, _ = client.receive()
+            self.assertEqual((answer["ok"], answer["error"]["code"]), (False, "invalid"), head)
+        for path, code in (("/" + "x" * 256, "name_too_long"), ("/x" * 2100, "name_too_long")):
+            client.send({"op": "read", "path": path})
+            self.assertEqual(client.receive()[0]["error"]["code"], code)
+        client.send({"op": "write", "path64": "L/8="}, b"b")
+        self.assertTrue(client.receive()[0]["ok"])  # a name that is not UTF-8
+        self.assertIn("/w==", [entry.get("name64") for entry in json.loads(client.call("list", "/")[1])])
+
+    def test_a_client_that_stops_within_a_message_holds_up_itself_only(self):
+        stopped = [Client(self.world, "a") for _ in range(20)]
+        for number, client in enumerate(stopped):
+            raw = struct.pack(">II", 40, 1 << 20) + b'{"op": "write", "path": "/mem/working/x"}'
+            client.socket.sendall(raw[:1 + number * 2])
+        begin = time.monotonic()
+        self.assert_serves()
+        self.assertLess(time.monotonic() - begin, PATIENCE_SECONDS / 2)
+        for client in stopped:
+            client.close()
+        with Client(self.world, "a") as client:
+            self.assertFalse(client.exists("/mem/working/x"))
+
+    def test_a_client_that_does_not_read_holds_up_itself_only(self):
+        client = self.client("a")
+        client.write("/mem/working/large", b"x" * (8 << 20))
+        client.socket.setblocking(False)
+        request = json.dumps({"op": "read", "path": "/mem/working/large"}).encode()
+        sent = 0
+        try:
+            for _ in range(200):
+                client.socket.send(struct.pack(">II", len(request), 0) + request)
+                sent += 1
+        except BlockingIOError:
+            pass
+        self.assertGreater(sent, 0)
+        self.assert_serves()
+        with Client(self.world, "a") as other:
+            self.assertEqual(len(other.read("/mem/working/large")), 8 << 20)
+        # It does not grow by what was asked for: one answer at a time.
+        memory = int(pathlib.Path(f"/proc/{self.host.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+        self.assertLess(memory, 400 << 20)
+
+    def test_large_values_come_whole_or_not_at_all(self):
+        client = self.client("a")
+        value = os.urandom(BODY_MAX)
+        client.write("/mem/working/large", value)
+        self.assertEqual(client.read("/mem/working/large"), value)
+        client.call("append", "/mem/working/large", b"one more")
+        with self.assertRaises(Refused) as caught:
+            client.read("/mem/working/large")
+        self.assertEqual(caught.exception.code, "too_large")
+        self.assertEqual(client.call("read", "/mem/working/large", offset=BODY_MAX)[1], b"one more")
+        # One agent's bytes in flight are bounded, together.
+        first, second = self.client("a"), self.client("a")
+        head = json.dumps({"op": "write", "path": "/mem/working/y"}).encode()
+        first.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
+        time.sleep(0.2)
+        second.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
+        self.assertEqual(self.refused_with(second), "busy")
+        self.assert_serves()
+
+    def test_a_thousand_connections(self):
+        count = 1000
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < count + 100:
+            self.skipTest(f"only {hard} descriptors are allowed here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 100), hard))
+        clients = []
+        for _ in range(count):
+            clients.append(Client(self.world, "a"))
+        status = json.loads(self.world.warren("host", "status", "--json"))[0]
+        self.assertGreaterEqual(status["identified"], count)
+        for number in range(0, count, 50):
+            clients[number].write(f"/mem/working/{number}", str(number).encode())
+        for number in range(0, count, 50):
+            self.assertEqual(clients[-1 - number].read(f"/mem/working/{number}"), str(number).encode())
+        self.assert_serves()
+        for client in clients:
+            client.close()
+        wait_for(lambda: json.loads(self.world.warren("host", "status", "--json"))[0]["connections"] < 10,
+                 "closed connections are removed")
+
+    def test_requests_at_once(self):
+        failures = []
+
+        def work(number):
+            try:
+                with Client(self.world, "a") as client:
+                    for turn in range(20):
+                        client.write(f"/mem/semantic/{number}-{turn}", str(turn).encode())
+                        client.call("append", "/mem/episodic/log", f"{number} {turn}\n".encode())
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        with Client(self.world, "a") as client:
+            self.assertEqual(len(client.list("/mem/semantic")), 160)
+            self.assertEqual(len(client.read("/mem/episodic/log").splitlines()), 160)
+
+    def test_it_ends_with_its_answers_given(self):
+        client = self.client("a")
+        idle = self.client("b")
+        half = self.client("b")
+        half.socket.sendall(b"\0\0")
+        client.write("/mem/semantic/x", b"kept")
+        self.assertEqual(self.world.warren("host", "down"), b"")
+        self.assertEqual(self.host.wait(PATIENCE_SECONDS), 0)
+        self.assertRaises(Closed, idle.receive)
+        self.assertFalse(self.world.socket.exists())
+        self.assertEqual(self.world.run("host", "status").returncode, 3)
+        self.assertIn(b"no host is running", self.world.run("host", "down").stderr)
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/semantic/x"), b"kept")
+        self.assertEqual(list((self.world.dir / ".agentfs").glob("*-wal")), [])  # closed cleanly
+        self.host = self.world.up()
+        with Client(self.world, "a") as again:
+            self.assertEqual(again.read("/mem/semantic/x"), b"kept")
+            self.assertEqual(again.list("/mem/working"), [])
+
+    def test_kill_9_loses_nothing_that_was_answered(self):
+        client = self.client("a")
+        done = []
+
+        def write():
+            try:
+                for number in range(100_000):
+                    client.write(f"/mem/semantic/{number:06}", str(number).encode())
+                    done.append(number)
+            except (Closed, OSError):
+                pass
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        wait_for(lambda: len(done) > 20, "some answers")
+        self.host.kill()
+        self.host.wait()
+        thread.join()
+        self.assertTrue(self.world.socket.exists())  # what it left is no obstacle
+        self.host = self.world.up()
+        with Client(self.world, "a") as again:
+            for number in done:
+                self.assertEqual(again.read(f"/mem/semantic/{number:06}"), str(number).encode())
+        self.world.warren("fsck", "a")
+        self.assertEqual(len(json.loads(self.world.warren("host", "status", "--json"))), 1)
+
+    def test_one_host_for_a_socket(self):
+        done = self.world.run("host", "up", "--socket", self.world.socket)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"a host is running at", done.stderr)
+        self.assert_serves()
+        for words, message in [(("--socket", "x" * 200), b"has more than 107 bytes"),
+                               (("--socket", "nowhere/s"), b"--socket 'nowhere/s'"),
+                               (("--socket", "operator.key"), b"exists and is not a socket"),
+                               (("--dir", "nowhere"), b"no agents at 'nowhere/.agentfs'"),
+                               (("--threshold", "11"), b"within 1 and 10"), (("--threshold", "0"), b"within 1 and 10"),
+                               (("--user", "nobody-of-this-name"), b"--user"), (("../a",), b"not a valid agent id")]:
+            done = self.world.run("host", "up", *words)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(message, done.stderr)
+        self.assertIn(b"PRIVATE KEY", (self.world.dir / "operator.key").read_bytes())
+
+    def test_in_the_background(self):
+        other = self.world.dir / "other"
+        self.world.warren("host", "up", "--daemon", "--socket", other)
+        try:
+            status = json.loads(self.world.warren("host", "status", "--json", "--socket", other))
+            self.assertEqual([one["socket"] for one in status], [str(other)])
+            self.assertIn(b"hosts are running", self.world.run("host", "down").stderr)
+            out = self.world.warren("vfs", "a", "ls", "/mem", "--host", other, "--key", "a.key")
+            self.assertEqual(out, b"episodic/\nsemantic/\nworking/\n")
+        finally:
+            self.world.warren("host", "down", "--socket", other)
+        self.assertFalse(other.exists())
+        self.assert_serves()
+
+    def test_a_damaged_list_of_trust_lets_nobody_in(self):
+        client = self.client("a")
+        trust = self.world.dir / "home/.config/warren/trust/trust.json"
+        good = trust.read_bytes()
+        trust.write_bytes(good[:-20])
+        with self.assertRaises(Refused):
+            client.read("/mem")
+        with self.assertRaises(Refused):
+            Client(self.world, "a")
+        self.assertIn(b"nobody is served", self.world.warren("host", "status"))
+        trust.write_bytes(good)
+        self.assert_serves()
+
+    def test_other_users_are_refused_unless_they_were_named(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        self.world.dir.chmod(0o755)
+        self.world.socket.chmod(0o666)
+
+        def greeting(path):
+            """What a client of the user nobody gets first."""
+            code = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(60)\n"
+                    f"s.connect({str(path)!r})\nsys.stdout.buffer.write(s.recv(4096))")
+            return subprocess.run([sys.executable, "-c", code], user=65534, group=65534, capture_output=True, check=True,
+                                  cwd="/").stdout
+
+        self.assertIn(b"does not serve your user", greeting(self.world.socket))
+        self.world.end(self.host)
+        self.host = self.world.up("--user", "65534")
+        self.assertIn(b"challenge", greeting(self.world.socket))
+
+    def test_a_client_does_not_trust_a_host_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        place = self.world.dir / "place"
+        place.mkdir()
+        os.chown(place, 65534, 65534)
+        self.world.dir.chmod(0o755)
+        code = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\n" f"s.bind({str(place / 's')!r})\ns.listen()\n"
+                "print('ready', flush=True)\nc, _ = s.accept()\nprint(len(c.recv(10)), flush=True)")
+        server = subprocess.Popen([sys.executable, "-c", code], user=65534, group=65534, stdout=subprocess.PIPE, cwd="/")
+        try:
+            self.assertEqual(server.stdout.readline(), b"ready\n")
+            done = self.world.run("vfs", "a", "read", "/x", "--host", place / "s", "--key", "a.key")
+            self.assertIn(b"is run by the user 65534, whom you did not name", done.stderr)
+            self.assertEqual(server.stdout.readline(), b"0\n")  # nothing was sent to it
+        finally:
+            server.kill()
+            server.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()
