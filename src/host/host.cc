@@ -33,6 +33,25 @@ constexpr std::chrono::milliseconds kTellTime{2'000};
 
 std::string lock_path(const std::string& socket) { return socket + ".lock"; }
 
+// kBusy if another process has it. The holder removes the file when it ends, so what was locked may be gone by then.
+Result<Fd> take_lock(const std::string& socket) {
+  std::string path = lock_path(socket);
+  for (;;) {
+    Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!lock.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return system_error(errno, fmt::format("lock {}", quote(path)));
+      return Error(Code::kBusy, fmt::format("a host is running at {}", quote(socket)),
+                   "`warren host down` ends it; `--socket PATH` chooses another place");
+    }
+    struct stat locked {};
+    struct stat there {};
+    bool is_same = ::fstat(lock.get(), &locked) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                   locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
+    if (is_same) return lock;
+  }
+}
+
 Result<std::string> new_challenge() {
   std::string bytes(kChallengeBytes, '\0');
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
@@ -72,35 +91,58 @@ void HostUse::remove_connection(const std::string& agent) {
   if (--agents_[agent].connections == 0) agents_.erase(agent);
 }
 
-Status HostUse::add_bytes(const std::string& agent, std::size_t bytes) {
+Status HostUse::add_sent(const std::string& agent, std::size_t bytes) {
   std::lock_guard lock(mutex_);
   Used& used = agents_[agent];
-  if (used.bytes + bytes > limits_.agent_bytes || bytes_ + bytes > limits_.all_bytes) {
-    return Error(Code::kBusy, fmt::format("an agent has at most {} bytes on their way at once", limits_.agent_bytes),
+  if (used.sent + bytes > limits_.sent_bytes || bytes_ + bytes > limits_.all_bytes) {
+    return Error(Code::kBusy, fmt::format("an agent has at most {} bytes on their way at once", limits_.sent_bytes),
                  "wait for the answers to other requests");
   }
-  used.bytes += bytes;
+  used.sent += bytes;
   bytes_ += bytes;
   return Ok{};
 }
 
-void HostUse::remove_bytes(const std::string& agent, std::size_t bytes) {
+void HostUse::remove_sent(const std::string& agent, std::size_t bytes) {
   std::lock_guard lock(mutex_);
-  agents_[agent].bytes -= bytes;
+  agents_[agent].sent -= bytes;
   bytes_ -= bytes;
+}
+
+Status HostUse::add_answer(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes_ + bytes > limits_.all_bytes)
+    return Error(Code::kBusy, "the host is busy with large messages", "try again");
+  bytes_ += bytes;
+  return Ok{};
+}
+
+void HostUse::remove_answer(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  bytes_ -= bytes;
+}
+
+Status HostUse::begin_request(const std::string& agent) {
+  std::unique_lock lock(mutex_);
+  Used& used = agents_[agent];  // it stays: this connection is one of its
+  auto is_free = [&] { return used.requests < limits_.requests_of_agent; };
+  if (!request_ended_.wait_for(lock, limits_.message, is_free)) {
+    return Error(Code::kBusy, fmt::format("{} requests of this agent are being answered", limits_.requests_of_agent),
+                 "take their answers, and try again");
+  }
+  ++used.requests;
+  return Ok{};
+}
+
+void HostUse::end_request(const std::string& agent) {
+  std::lock_guard lock(mutex_);
+  --agents_[agent].requests;
+  request_ended_.notify_all();
 }
 
 Result<std::string> host_control_path(std::int64_t pid) {
   std::string folder = WARREN_TRY(runtime_folder());
   return fmt::format("{}/host-{}.sock", folder, pid);
-}
-
-Result<bool> is_host_running(const std::string& socket) {
-  std::string path = lock_path(socket);
-  Fd lock(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!lock.is_open() && errno == ENOENT) return false;
-  if (!lock.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
-  return ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // released with the descriptor
 }
 
 Host::Host(HostOptions options, Clock& clock)
@@ -122,15 +164,7 @@ Result<std::unique_ptr<Host>> Host::open(HostOptions options, Clock& clock) {
 
 // Whoever has the lock may replace the socket: it was left by a host that was killed.
 Status Host::take_socket() {
-  std::string path = lock_path(options_.socket);
-  lock_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock_.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return system_error(errno, fmt::format("lock {}", quote(path)));
-    lock_ = Fd();
-    return Error(Code::kBusy, fmt::format("a host is running at {}", quote(options_.socket)),
-                 "`warren host down` ends it; `--socket PATH` chooses another place");
-  }
+  lock_ = WARREN_TRY(take_lock(options_.socket));
   listener_ = WARREN_TRY(listen_unix(options_.socket, options_.users.empty() ? 0600 : 0666, kBacklog));
   control_path_ = WARREN_TRY(host_control_path(::getpid()));
   control_ = WARREN_TRY(listen_unix(control_path_, 0600, kControlBacklog));
@@ -142,7 +176,7 @@ Host::~Host() {
   if (!lock_.is_open()) return;
   if (listener_.is_open()) ::unlink(options_.socket.c_str());
   if (control_.is_open()) ::unlink(control_path_.c_str());
-  // The lock file stays: another host may have opened it already, to wait for nobody but its holder.
+  ::unlink(lock_path(options_.socket).c_str());
 }
 
 Status Host::serve(int stop_fd) {
@@ -292,7 +326,7 @@ Status Host::serve_requests(Connection& connection, const HostClientIdentity& cl
     FrameSocket::ReadLimits limits{.rest = options_.limits.message};
     limits.admit = [&](std::size_t bytes) -> Status {
       WARREN_TRY(requests_.check_standing(client));
-      WARREN_TRY(use_.add_bytes(client.agent, bytes));
+      WARREN_TRY(use_.add_sent(client.agent, bytes));
       admitted = bytes;
       return Ok{};
     };
@@ -300,7 +334,7 @@ Status Host::serve_requests(Connection& connection, const HostClientIdentity& cl
     Status answered = Ok{};
     if (!frame.ok()) answered = std::move(frame).take_error();
     else if (*frame) answered = answer_one(connection, client, **frame);
-    use_.remove_bytes(client.agent, admitted);
+    use_.remove_sent(client.agent, admitted);
     WARREN_TRY(std::move(answered));
     if (!*frame) return Ok{};
   }
@@ -308,13 +342,22 @@ Status Host::serve_requests(Connection& connection, const HostClientIdentity& cl
 
 // An error ends the connection; one of the request alone is an answer.
 Status Host::answer_one(Connection& connection, const HostClientIdentity& client, const Frame& request) {
-  WARREN_TRY(requests_.check_standing(client));
-  Result<Frame> answer = requests_.run(client, request);
+  Status begun = use_.begin_request(client.agent);
+  if (!begun.ok()) return connection.socket.write(error_head(begun.error()), {}, options_.limits.message);
+  Status answered = requests_.check_standing(client);
+  if (answered.ok()) answered = send_answer(connection, requests_.run(client, request));
+  use_.end_request(client.agent);
+  return answered;
+}
+
+Status Host::send_answer(Connection& connection, const Result<Frame>& answer) {
   ++served_requests_;
-  if (!answer.ok()) return connection.socket.write(error_head(answer.error()), {}, options_.limits.message);
-  WARREN_TRY(use_.add_bytes(client.agent, answer->body.size()));
-  Status sent = connection.socket.write(answer->head, answer->body, options_.limits.message);
-  use_.remove_bytes(client.agent, answer->body.size());
+  auto time = options_.limits.message;
+  if (!answer.ok()) return connection.socket.write(error_head(answer.error()), {}, time);
+  Status admitted = use_.add_answer(answer->body.size());
+  if (!admitted.ok()) return connection.socket.write(error_head(admitted.error()), {}, time);
+  Status sent = connection.socket.write(answer->head, answer->body, time);
+  use_.remove_answer(answer->body.size());
   return sent;
 }
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -37,8 +38,9 @@ struct HostLimits {
   std::size_t connections = 4096;
   std::size_t connections_of_agent = 1024;
   std::size_t unidentified = 1024;               // that have not proven yet who they are
-  std::size_t agent_bytes = kFrameBodyBytes;     // of bodies that one agent has in flight
-  std::size_t all_bytes = std::size_t{1} << 30;  // and all of them
+  std::size_t requests_of_agent = 4;             // that are being answered; others wait
+  std::size_t sent_bytes = kFrameBodyBytes;      // of bodies that one agent has on their way to the host
+  std::size_t all_bytes = std::size_t{1} << 30;  // of bodies of all agents, in both directions
   std::chrono::milliseconds identify{10'000};    // for a client to prove who it is
   std::chrono::milliseconds message{30'000};     // for a message to come, or to be taken, whole
   std::chrono::milliseconds grace{5'000};        // for answers on their way when the host ends
@@ -55,24 +57,33 @@ struct HostOptions {
   HostLimits limits{};
 };
 
-// What a client and its agent have in use.
+// What agents have in use. Thread-safe.
 class HostUse {
  public:
   explicit HostUse(const HostLimits& limits) : limits_(limits) {}
 
   Status add_connection(const std::string& agent);  // kLimit
   void remove_connection(const std::string& agent);
-  Status add_bytes(const std::string& agent, std::size_t bytes);  // kBusy
-  void remove_bytes(const std::string& agent, std::size_t bytes);
+  // Bytes on their way to the host. kBusy.
+  Status add_sent(const std::string& agent, std::size_t bytes);
+  void remove_sent(const std::string& agent, std::size_t bytes);
+  // Bytes of an answer. kBusy.
+  Status add_answer(std::size_t bytes);
+  void remove_answer(std::size_t bytes);
+  // Waits until one more request of the agent may be answered; kBusy if that takes too long.
+  Status begin_request(const std::string& agent);
+  void end_request(const std::string& agent);
 
  private:
   struct Used {
     std::size_t connections = 0;
-    std::size_t bytes = 0;
+    std::size_t sent = 0;
+    std::size_t requests = 0;
   };
   const HostLimits& limits_;
   std::mutex mutex_;
-  std::map<std::string, Used> agents_;
+  std::condition_variable request_ended_;
+  std::map<std::string, Used> agents_;  // that have connections
   std::size_t bytes_ = 0;
 };
 
@@ -110,6 +121,7 @@ class Host {
   Status greet(Connection& connection, HostClientIdentity& client);
   Status serve_requests(Connection& connection, const HostClientIdentity& client);
   Status answer_one(Connection& connection, const HostClientIdentity& client, const Frame& request);
+  Status send_answer(Connection& connection, const Result<Frame>& answer);
 
   HostOptions options_;
   Clock& clock_;
@@ -129,7 +141,5 @@ class Host {
 
 // The socket by which the operator asks a host's process how it is: in the operator's private folder, so no agent can.
 Result<std::string> host_control_path(std::int64_t pid);
-// Whether a process has this socket's host running, from the lock beside it.
-Result<bool> is_host_running(const std::string& socket);
 
 }  // namespace warren

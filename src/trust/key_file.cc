@@ -45,8 +45,10 @@ Result<Ed25519Private> read_key_file(const std::string& path) {
 
 Status write_key_files(const std::string& path, const Ed25519Private& key) {
   std::string open_path = path + ".pub";
-  std::optional<struct stat> there = WARREN_TRY(find_host_link(open_path));
-  if (there) return Error(Code::kExists, fmt::format("{} exists already", quote(open_path)));
+  for (const std::string& one : {path, open_path}) {
+    std::optional<struct stat> there = WARREN_TRY(find_host_link(one));
+    if (there) return Error(Code::kExists, fmt::format("{} exists already", quote(one)));
+  }
   std::string secret = key.pem();
   Status written = write_new_file(path, secret, 0600);
   std::fill(secret.begin(), secret.end(), '\0');

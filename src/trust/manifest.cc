@@ -43,7 +43,8 @@ Result<std::string> text_member(const Json& object, const char* name) {
 
 Result<std::uint64_t> number_member(const Json& object, const char* name) {
   const Json* value = WARREN_TRY(member(object, name));
-  if (!value->is_number_unsigned()) return wrong(fmt::format("{} must be a whole number, 0 or more", quote(name)));
+  bool is_count = value->is_number_unsigned() || (value->is_number_integer() && value->get<std::int64_t>() >= 0);
+  if (!is_count) return wrong(fmt::format("{} must be a whole number, 0 or more", quote(name)));
   return value->get<std::uint64_t>();
 }
 

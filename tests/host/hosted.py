@@ -113,8 +113,13 @@ class Client:
         self.socket.settimeout(PATIENCE_SECONDS)
         self.socket.connect(str(world.socket))
         self.hello, _ = self.receive()
-        if agent is not None:
+        if agent is None:
+            return
+        try:
             self.identify(agent, key or world.key_of(agent))
+        except Refused:
+            self.close()
+            raise
 
     def identify(self, agent, key_file):
         text = f"warren host 1\n{self.hello['challenge']}\n{agent}".encode()
@@ -192,6 +197,7 @@ class World:
             if host.poll() is None:
                 host.kill()
             host.wait()
+            host.stderr.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def run(self, *args, **options):

@@ -3,12 +3,13 @@
 
     WARREN=path/to/warren robust.py [-v] [Class.test_name]
 """
+import contextlib
 import json
 import os
 import pathlib
 import resource
+import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -179,7 +180,7 @@ class Robust(unittest.TestCase):
         self.assertEqual(self.world.warren("host", "down"), b"")
         self.assertEqual(self.host.wait(PATIENCE_SECONDS), 0)
         self.assertRaises(Closed, idle.receive)
-        self.assertFalse(self.world.socket.exists())
+        self.assertEqual([path.name for path in self.world.dir.glob("s*")], [])
         self.assertEqual(self.world.run("host", "status").returncode, 3)
         self.assertIn(b"no host is running", self.world.run("host", "down").stderr)
         self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/semantic/x"), b"kept")
@@ -264,17 +265,18 @@ class Robust(unittest.TestCase):
         self.world.dir.chmod(0o755)
         self.world.socket.chmod(0o666)
 
-        def greeting(path):
-            """What a client of the user nobody gets first."""
-            code = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(60)\n"
-                    f"s.connect({str(path)!r})\nsys.stdout.buffer.write(s.recv(4096))")
-            return subprocess.run([sys.executable, "-c", code], user=65534, group=65534, capture_output=True, check=True,
-                                  cwd="/").stdout
+        def greeting():
+            client = socket.socket(socket.AF_UNIX)
+            client.settimeout(PATIENCE_SECONDS)
+            client.connect(str(self.world.socket))
+            return client.recv(4096)
 
-        self.assertIn(b"does not serve your user", greeting(self.world.socket))
+        with self.as_nobody(greeting) as (_, pipe):
+            self.assertIn(b"does not serve your user", pipe.read())
         self.world.end(self.host)
         self.host = self.world.up("--user", "65534")
-        self.assertIn(b"challenge", greeting(self.world.socket))
+        with self.as_nobody(greeting) as (_, pipe):
+            self.assertIn(b"challenge", pipe.read())
 
     def test_a_client_does_not_trust_a_host_of_another_user(self):
         if os.geteuid() != 0:
@@ -283,17 +285,41 @@ class Robust(unittest.TestCase):
         place.mkdir()
         os.chown(place, 65534, 65534)
         self.world.dir.chmod(0o755)
-        code = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\n" f"s.bind({str(place / 's')!r})\ns.listen()\n"
-                "print('ready', flush=True)\nc, _ = s.accept()\nprint(len(c.recv(10)), flush=True)")
-        server = subprocess.Popen([sys.executable, "-c", code], user=65534, group=65534, stdout=subprocess.PIPE, cwd="/")
-        try:
-            self.assertEqual(server.stdout.readline(), b"ready\n")
+
+        def serve():
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(str(place / "s"))
+            server.listen()
+            (place / "ready").touch()
+            return str(len(server.accept()[0].recv(10))).encode()
+
+        with self.as_nobody(serve) as (pid, pipe):
+            wait_for((place / "ready").exists, "the other user's server")
             done = self.world.run("vfs", "a", "read", "/x", "--host", place / "s", "--key", "a.key")
             self.assertIn(b"is run by the user 65534, whom you did not name", done.stderr)
-            self.assertEqual(server.stdout.readline(), b"0\n")  # nothing was sent to it
+            self.assertEqual(pipe.read(), b"0")  # nothing was sent to it
+
+    @contextlib.contextmanager
+    def as_nobody(self, function):
+        """A child of the user nobody: its pid, and a pipe with what the function returns."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                os.write(writer, function())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        try:
+            with open(reader, "rb") as pipe:
+                yield pid, pipe
         finally:
-            server.kill()
-            server.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+            os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":
