@@ -26,6 +26,7 @@ using testing::error_of;
 class HostedVfsTest : public ::testing::Test {
  protected:
   HostedVfsTest() {
+    if (const char* given = std::getenv("XDG_RUNTIME_DIR")) runtime_before_ = given;
     ::setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1);
     EXPECT_OK(make_host_dirs(dir_.file("agents"), 0700));
     EXPECT_OK(TrustFile(dir_.file("trust")).change([&](TrustState& state) {
@@ -58,6 +59,9 @@ class HostedVfsTest : public ::testing::Test {
   ~HostedVfsTest() override {
     ::eventfd_write(stop_.get(), 1);
     thread_.join();
+    host_.reset();
+    if (runtime_before_) ::setenv("XDG_RUNTIME_DIR", runtime_before_->c_str(), 1);
+    else ::unsetenv("XDG_RUNTIME_DIR");
   }
 
   Result<std::unique_ptr<v1::HostedVfs>> connect(const std::string& agent, const std::string& key) {
@@ -65,6 +69,7 @@ class HostedVfsTest : public ::testing::Test {
   }
 
   testing::TempDir dir_;
+  std::optional<std::string> runtime_before_;
   SystemClock clock_;
   Ed25519Private issuer_ = Ed25519Private::generate();
   Fd stop_{::eventfd(0, EFD_CLOEXEC)};
