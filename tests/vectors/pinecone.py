@@ -198,6 +198,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.serve(work)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go away
+            super().handle_error(request, client_address)
+
+
 if __name__ == "__main__":
     KEY = sys.argv[2]
-    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

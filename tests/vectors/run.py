@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the suite of vector indexes against one of them, with a server of its own.
 
-    run.py memory|pinecone|chroma SUITE DEPS
+    run.py memory|pinecone|chroma|weaviate|weaviate_stand_in SUITE DEPS
 """
 import os
 import pathlib
@@ -13,6 +13,10 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "backends"))
+import go_program  # noqa: E402
+
+WEAVIATE = "v1.35.2"
 CHROMA = "chromadb==1.5.9"  # as .deps/chroma has it; only ./check --full installs it
 
 
@@ -29,8 +33,10 @@ def wait_for(url, server):
         try:
             urllib.request.urlopen(url, timeout=5).read()
             return
-        except urllib.error.HTTPError:
-            return
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                return
+            time.sleep(0.1)
         except OSError:
             time.sleep(0.1)
     sys.exit("run.py: the server did not start")
@@ -48,6 +54,22 @@ def chroma_program(deps):
     return program
 
 
+def start_weaviate(scratch, port):
+    program = go_program.find_or_build("WARREN_WEAVIATE", "github.com/weaviate/weaviate/cmd/weaviate-server", WEAVIATE,
+                                       (1, 25), scratch)
+    settings = {"PERSISTENCE_DATA_PATH": f"{scratch}/data", "DISABLE_TELEMETRY": "true", "GO_PROFILING_DISABLE": "true",
+                "CLUSTER_HOSTNAME": "node1", "CLUSTER_IN_LOCALHOST": "true", "CLUSTER_ADVERTISE_ADDR": "127.0.0.1",
+                "RAFT_BOOTSTRAP_EXPECT": "1", "DISK_USE_READONLY_PERCENTAGE": "100", "LOG_LEVEL": "error",
+                "AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED": "false", "AUTHENTICATION_APIKEY_ENABLED": "true",
+                "AUTHENTICATION_APIKEY_ALLOWED_KEYS": "s3cret", "AUTHENTICATION_APIKEY_USERS": "tester",
+                "AUTHORIZATION_ADMINLIST_ENABLED": "true", "AUTHORIZATION_ADMINLIST_USERS": "tester"}
+    for name in ("CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT", "RAFT_PORT", "RAFT_INTERNAL_RPC_PORT", "GRPC_PORT"):
+        settings[name] = str(free_port())
+    with open(f"{scratch}/log", "w") as log:
+        return subprocess.Popen([program, "--scheme", "http", "--host", "127.0.0.1", "--port", str(port)], cwd=scratch,
+                                env=os.environ | settings, stdout=log, stderr=log)
+
+
 def main():
     kind, suite, deps = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     variables = dict(os.environ)
@@ -61,12 +83,25 @@ def main():
             wait_for(f"http://127.0.0.1:{port}/api/v2/heartbeat", server)
             form = "chroma://:s3cret@127.0.0.1:{}/{}"
             variables |= {"VECTOR_INDEX": form.format(port, "suite-{}"), "SECRET": "s3cret",
+                          "PROXIED": form.format("{port}", "suite-{}"), "SERVER_PORT": str(port),
                           "DEAD": form.format(dead, "abc"), "HANGS": form.format(hang, "abc")}
+        elif kind in ("weaviate", "weaviate_stand_in"):
+            if kind == "weaviate":
+                server = start_weaviate(scratch, port)
+            else:
+                server = subprocess.Popen([sys.executable, HERE / "weaviate.py", str(port), "s3cret"])
+            wait_for(f"http://127.0.0.1:{port}/v1/.well-known/ready", server)
+            form = "weaviate://:{}@127.0.0.1:{}/{}"
+            variables |= {"VECTOR_INDEX": form.format("s3cret", port, "Suite_{}"), "SECRET": "s3cret",
+                          "PROXIED": form.format("s3cret", "{port}", "Suite_{}"), "SERVER_PORT": str(port),
+                          "DEAD": form.format("s3cret", dead, "X"), "HANGS": form.format("s3cret", hang, "X"),
+                          "WRONG": form.format("wrong", port, "X")}
         elif kind == "pinecone":
             server = subprocess.Popen([sys.executable, HERE / "pinecone.py", str(port), "s3cret"])
             wait_for(f"http://127.0.0.1:{port}/", server)
             form = "pinecone://:{}@127.0.0.1:{}/{}?tls=no"
             variables |= {"VECTOR_INDEX": form.format("s3cret", port, "suite-{}"), "SECRET": "s3cret",
+                          "PROXIED": form.format("s3cret", "{port}", "suite-{}"), "SERVER_PORT": str(port),
                           "DEAD": form.format("s3cret", dead, "x"), "HANGS": form.format("s3cret", hang, "x"),
                           "WRONG": form.format("wrong", port, "x")}
         try:

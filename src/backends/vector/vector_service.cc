@@ -94,6 +94,21 @@ Result<Json> JsonService::call(std::string_view method, const std::string& path,
   return value;
 }
 
+Json member_at(const Json& answer, const std::string& pointer) {
+  Json::json_pointer at(pointer);
+  return answer.contains(at) ? Json(answer.at(at)) : Json();
+}
+
+Json list_at(const Json& answer, const std::string& pointer) {
+  Json list = member_at(answer, pointer);
+  return list.is_array() ? list : Json(Json::array());
+}
+
+std::string text_at(const Json& answer, const std::string& pointer) {
+  Json text = member_at(answer, pointer);
+  return text.is_string() ? text.get<std::string>() : std::string();
+}
+
 Result<std::string> http_base(const Url& url, std::uint16_t default_port, Tls fallback) {
   if (url.hosts.size() != 1) return Error(Code::kInvalid, "the address must name one host");
   HostPort place = WARREN_TRY(parse_host_port(url.hosts[0], default_port));
