@@ -16,6 +16,7 @@
 #include "vfs/blob_fs.h"
 #include "vfs/mount_spec.h"
 #include "vfs/namespace.h"
+#include "vfs/values.h"
 
 namespace warren {
 
@@ -68,8 +69,11 @@ class AgentNamespace {
                                          const SemanticIndex::MayRead& may_read);
   // What of /mem/semantic is not found by queries. kInvalid for any other path, also for one that is mounted.
   Result<SemanticCheck> check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read);
-  // As SemanticIndex::check_write; a mounted index checks for itself what it takes.
-  Status check_write(std::string_view path, std::string_view data);
+
+  // As write_value, for the caller of `view`, a view of this namespace; the path is resolved. A .json file below
+  // /mem/semantic must be an item that queries can find (SemanticIndex::check_write), unless it is stored as it is.
+  Status write(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is,
+               std::optional<std::int64_t> expires_at_ms);
 
   // What was written to backends is stored, or why not.
   Status sync_mounts();
