@@ -164,7 +164,7 @@ TEST_F(VectorIndexTest, FiltersMeanTheSameEverywhere) {
 
 TEST_F(VectorIndexTest, AMemberMayHaveAnyNameAndEveryItemItsOwnTypeOfIt) {
   put("text", {1, 0.1F}, {{"k", "5"}, {"a b-\xc3\xa4.$", "x"}});
-  put("number", {1, 0.2F}, {{"k", 5}, {"empty", ""}});
+  put("number", {1, 0.2F}, {{"k", 5}, {"empty", ""}, {"K", "capital"}});
   put("truth", {1, 0.3F}, {{"k", true}, {"spaces", " x "}});
   put("word", {1, 0.4F}, {{"k", "true"}, {"long", std::string(3000, 'l')}});
   auto ids = [&](std::string_view filter) { return find({1, 0}, filter); };
@@ -174,6 +174,7 @@ TEST_F(VectorIndexTest, AMemberMayHaveAnyNameAndEveryItemItsOwnTypeOfIt) {
   EXPECT_EQ(ids(R"({"k": "true"})"), (Ids{"word"}));
   EXPECT_EQ(ids(R"({"k": {"$in": [5, "true"]}})"), (Ids{"number", "word"}));
   EXPECT_EQ(ids(R"({"k": {"$ne": 5}})"), (Ids{"text", "truth", "word"}));
+  EXPECT_EQ(ids(R"({"K": "capital"})"), (Ids{"number"}));
   EXPECT_EQ(ids("{\"a b-\xc3\xa4.$\": \"x\"}"), (Ids{"text"}));
   EXPECT_EQ(ids(R"({"empty": ""})"), (Ids{"number"}));
   EXPECT_EQ(ids(R"({"spaces": " x "})"), (Ids{"truth"}));

@@ -55,10 +55,12 @@ std::string uuid_of(std::string_view id) {
 }
 
 // The property that has a member of the metadata when its value is of the type of `value`: numbers as numbers; strings
-// and booleans as JSON text, which keeps empty strings and spaces at the ends, and "true" apart from true.
+// and booleans as JSON text, which keeps empty strings and spaces at the ends, and "true" apart from true. Weaviate
+// refuses names that differ only in case.
 std::string property_of(std::string_view key, const Json& value) {
   std::string_view kind = value.is_number() ? "number" : "text";
-  bool is_name = key.size() <= kWeaviatePropertyBytes && std::all_of(key.begin(), key.end(), is_name_character);
+  auto is_plain = [](char c) { return is_name_character(c) && (c < 'A' || c > 'Z'); };
+  bool is_name = key.size() <= kWeaviatePropertyBytes && std::all_of(key.begin(), key.end(), is_plain);
   if (is_name) return fmt::format("{}_{}", kind, key);
   return fmt::format("{}x_{}", kind, sha256_hex(as_bytes(key)));
 }
@@ -409,7 +411,10 @@ Result<std::optional<VectorItem>> WeaviateVectors::get(std::string_view id) {
   return std::optional(std::move(item));
 }
 
+// Removing what does not exist succeeds there.
 Result<bool> WeaviateVectors::remove(std::string_view id) {
+  std::optional<Json> object = WARREN_TRY(call_object(id, "GET"));
+  if (!object) return false;
   std::optional<Json> removed = WARREN_TRY(call_object(id, "DELETE"));
   return removed.has_value();
 }
