@@ -62,6 +62,7 @@ def chroma_command(deps, scratch):
         python = next((one for one in (sys.executable, shutil.which("python3")) if has_venv(one)), None)
         if not python:
             sys.exit("run.py: Python has no venv to install Chroma with; install the package python3-venv")
+        shutil.rmtree(f"{folder}.new", ignore_errors=True)  # of a test that was interrupted
         subprocess.run([python, "-m", "venv", f"{scratch}/venv"], check=True)
         subprocess.run([f"{scratch}/venv/bin/pip", "install", "-q", "--no-deps", "--no-compile", "--disable-pip-version-check",
                         "--target", f"{folder}.new", CHROMA], check=True)
