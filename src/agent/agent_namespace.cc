@@ -126,6 +126,13 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   return made;
 }
 
+Status AgentNamespace::open_once(std::unique_ptr<AgentNamespace>& opened, Agent& agent,
+                                 const AgentNamespaceOptions& options, Clock& clock) {
+  auto lock = agent.store().database().lock();
+  if (!opened) opened = WARREN_TRY(open(agent, options, clock));
+  return Ok{};
+}
+
 Status AgentNamespace::open_mounts(const AgentNamespaceOptions& options, Clock& clock) {
   std::vector<MountSpec> all = options.mounts;
   for (const MountedStore& mount : options.stores) {

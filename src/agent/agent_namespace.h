@@ -54,6 +54,10 @@ class AgentNamespace {
   // With a base: in the file beside the agent file, which is made if it is missing.
   // Backends are opened here, and need not answer yet. kNotFound: the relay has no agent of that name.
   static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, const AgentNamespaceOptions& options, Clock& clock);
+  // Opens it if `opened` is null, for callers on several threads. Holds the lock of the agent's units, and no other, so
+  // that a thread inside a unit and one beside it do not wait for each other (docs/design/fs.md, lock order).
+  static Status open_once(std::unique_ptr<AgentNamespace>& opened, Agent& agent, const AgentNamespaceOptions& options,
+                          Clock& clock);
 
   ~AgentNamespace();
   AgentNamespace(const AgentNamespace&) = delete;

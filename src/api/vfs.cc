@@ -19,23 +19,18 @@ struct OpenPath {
 
 warren::Space to_internal(Space space) { return space == Space::kUser ? warren::Space::kUser : warren::Space::kKernel; }
 
-// The view's state, opened by the first call. Opening needs the database's lock, which a unit of this thread may hold,
-// so that one comes first, and names_mutex is never held meanwhile (docs/design/fs.md, lock order).
+// The view's state, opened by the first call; names_mutex is not held meanwhile, since a thread may come from a unit.
 Result<AgentState*> view_of(AgentState& state, Space space) {
   std::unique_ptr<AgentState>& view = state.views[space == Space::kUser ? 0 : 1];
   {
     std::lock_guard lock(state.names_mutex);
     if (view) return view.get();
   }
-  auto only_one = state.agent->store().database().lock();
-  if (!state.names) {
-    state.names = WARREN_TRY(
-        AgentNamespace::open(*state.agent, {.mounts = state.mounts, .stores = state.mounted_stores}, state.clock));
-  }
+  AgentNamespaceOptions options{.mounts = state.mounts, .stores = state.mounted_stores};
+  WARREN_TRY(AgentNamespace::open_once(state.names, *state.agent, options, state.clock));
+  Caller caller{.agent = state.names->agent_id(), .space = to_internal(space), .door = "library", .session = {}};
   auto opened = std::make_unique<AgentState>();
-  opened->shown =
-      (*state.names)
-          ->view({.agent = state.names->agent_id(), .space = to_internal(space), .door = "library", .session = {}});
+  opened->shown = (*state.names)->view(std::move(caller));
   std::lock_guard lock(state.names_mutex);
   if (!view) view = std::move(opened);
   return view.get();
