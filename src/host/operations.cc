@@ -93,10 +93,11 @@ Result<Frame> do_write(const std::string& path, const Frame& request, const Oper
     if (*ttl > kLongest) return wrong_member("ttl_ms", "less than 2^53");
     expires_at_ms = WARREN_TRY(expiry_after(place.clock, std::chrono::milliseconds(*ttl)));
   }
-  // Whether the value fits is nobody's business who may not write there.
+  AsIs how = as_is ? AsIs::kYes : AsIs::kNo;
+  // Whether the value fits among the items that are there is not for others to know.
   bool is_own = place.view.caller().grants == nullptr;
-  if (!as_is && is_own) WARREN_TRY(place.names.check_write(path, request.body));
-  WARREN_TRY(write_value(place.view, path, request.body, as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms));
+  if (is_own) WARREN_TRY(place.names.write(place.view, path, request.body, how, expires_at_ms));
+  else WARREN_TRY(write_value(place.view, path, request.body, how, expires_at_ms));
   return Frame{.head = {{"ok", true}}, .body = {}};
 }
 
