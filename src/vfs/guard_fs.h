@@ -6,7 +6,9 @@
 // Where a caller may only append, write() is allowed exactly at the end of the file, and nothing else changes content
 // that exists: not truncation, renaming over it, removing it, clearing a range, or copying into it.
 // A directory moves only to where the same rules hold for what is in it (kCrossDevice otherwise, so that mv copies file
-// by file and each is judged). A file gets a second name only where the same rights hold.
+// by file and each is judged). A file does not move from where it cannot be read to where it can (kCrossDevice), and
+// gets a second name only where the same rights hold. A time to live deletes, so whoever sets one must be allowed to.
+// The standard directories and the files of the policy are never symbolic links: none is made there, or followed.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +88,9 @@ class GuardFs final : public ForwardingFs {
   Status check_size(std::uint64_t size);
   Status check_moved_tree(std::string_view from, std::string_view to);
   Status check_file_moved(std::string_view from, std::string_view to);
+  Status check_expiry_moved(const Attributes& node, std::string_view to);
+  Error refused(Inode node, Rights::Operation operation);
+  static Error refuse_link(std::string_view path);
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
 
   LivePolicy& policy_;

@@ -444,6 +444,21 @@ class Namespaces:
 
     # What must not work.
 
+    def test_the_first_process_does_not_show_how_the_run_was_started(self):
+        out = self.sh("s", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done",
+                      "--mount", "/mem/x=exec:sh -c 'echo {\\\"warren\\\":1}; exec cat > /dev/null; : hidden-address'")
+        self.assertIn("warren-init", out)
+        self.assertNotIn("hidden-address", out)
+        self.assertNotIn("--mount", out)
+
+    def test_passwords_in_options_of_an_address_are_refused(self):
+        for address in ("postgres://u@127.0.0.1:1/db?password=secret",
+                        "redis+sentinel://127.0.0.1:1/name?sentinel_password=secret"):
+            done = self.world.run("--mount", f"/mem/p={address}", "--", "true")
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("has a password in it, where others can see it", done.stderr)
+            self.assertNotIn("secret", done.stderr)
+
     def test_the_policy_binds_a_run_and_is_out_of_its_reach(self):
         self.sh("s", "echo x > $WARREN_NAMESPACE/mem/semantic/x")
         policy = self.world.root / "policy.json"
