@@ -206,7 +206,8 @@ Status GuardFs::check_file_moved(std::string_view from, std::string_view to) {
 
 // A file that expires is deleted later, so it belongs only where this caller may delete.
 Status GuardFs::check_expiry_moved(const Attributes& node, std::string_view to) {
-  if (!node.is_file()) return Ok{};
+  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  if (!node.is_file() || now.policy->rights(caller_, to).has(Rights::kDelete)) return Ok{};
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry(inner(), node.inode));
   if (!expiry) return Ok{};
   return check_path(to, Rights::kDelete).within("it has a time to live");

@@ -210,7 +210,7 @@ TEST_F(GuardTest, ATimeToLiveNeedsTheRightToDelete) {
     EXPECT_EQ(code(user_->set_xattr(node, kExpiryXattr, as_bytes("1"), XattrMode::kAny)), Code::kDenied) << path;
     EXPECT_TRUE(user_->set_xattr(node, "user.other", as_bytes("1"), XattrMode::kAny).ok());
     EXPECT_EQ(code(write_file(*user_, path, as_bytes("gone"), {.expires_at_ms = 4'000'000'000'000})), Code::kDenied);
-    EXPECT_EQ(read_file(own_, path).value(), "message");
+    EXPECT_EQ(find_expiry(own_, node).value(), std::nullopt);
     ASSERT_TRUE(write_file(*user_, "/state/soon", as_bytes("x"), {.expires_at_ms = 4'000'000'000'000}).ok());
     EXPECT_EQ(code(rename(*user_, "/state/soon", path)), Code::kDenied);
     EXPECT_EQ(code(rename(*user_, "/state/soon", std::string(path) + "2")), Code::kDenied);
@@ -231,7 +231,7 @@ TEST_F(GuardTest, CopyingToTheEndIsAppending) {
 TEST_F(GuardTest, APolicyHoldsForADirectoryThatIsOpen) {
   ASSERT_TRUE(write_file(own_, "/shut/file", as_bytes("x")).ok());
   std::unique_ptr<DirStream> stream = user_->open_dir(stat(*user_, "/shut")->inode).value();
-  ASSERT_EQ(stream->read(0, 10, DirDetail::kNames)->size(), 1U);
+  ASSERT_TRUE(stream->read(0, 10, DirDetail::kNames).ok());
   set_policy(R"({"version": 1, "rules": [{"path": "/shut", "operation": "list", "effect": "deny"}]})");
   EXPECT_EQ(code(stream->read(0, 10, DirDetail::kNames)), Code::kDenied);
 }

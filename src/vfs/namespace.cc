@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "fs/path_ops.h"
 
 namespace warren {
 namespace {

@@ -444,11 +444,22 @@ class Namespaces:
 
     # What must not work.
 
+    def test_a_backend_that_hangs_does_not_hold_the_run(self):
+        script = self.own(self.world.home / "hang.sh", """echo '{"warren": 1}'; exec sleep 1000\n""")
+        # One after the other these calls would take minutes.
+        done = self.world.run("--session", "s", "--mount", f"/mem/x=exec:sh {script}", "--", sandboxed.PYTHON, "-c", """if True:
+            import os, threading, time
+            for _ in range(60):
+                threading.Thread(target=os.listdir, args=[os.environ["WARREN_NAMESPACE"] + "/mem/x"]).start()
+            time.sleep(1)
+            os._exit(7)""")
+        self.assertEqual(done.returncode, 7, done.stderr)
+
     def test_the_first_process_does_not_show_how_the_run_was_started(self):
         out = self.sh("s", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done",
-                      "--mount", "/mem/x=exec:sh -c 'echo {\\\"warren\\\":1}; exec cat > /dev/null; : hidden-address'")
+                      "--mount", "/mem/hidden-place=memory:")
         self.assertIn("warren-init", out)
-        self.assertNotIn("hidden-address", out)
+        self.assertNotIn("hidden-place", out)
         self.assertNotIn("--mount", out)
 
     def test_passwords_in_options_of_an_address_are_refused(self):

@@ -13,7 +13,6 @@
 #include "cli/show/text.h"
 #include "cli/vfs/view.h"
 #include "fs/memory_fs.h"
-#include "fs/path_ops.h"
 #include "os/child.h"
 #include "os/error.h"
 #include "os/host_files.h"
