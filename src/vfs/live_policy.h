@@ -1,9 +1,11 @@
 // The policy in force: /policy/active.json of the agent's own tree, as it is now.
 //
 // Every use looks whether the file changed, so a policy takes effect at once in every process that has the agent open.
+// That costs nothing while nobody has changed the agent's tree (FileSystem::change_mark).
 // It is never reached through a symbolic link, and counts only as a file with one name: whoever can write another name
-// or the target of a link could write the policy. A file that is not a valid policy does not take effect: the one
-// before stays, and if there was none, nothing is allowed until the operator has mended it.
+// or the target of a link could write the policy. Otherwise nothing is allowed until the operator has mended it. A file
+// that is not a valid policy does not take effect: the one before stays, and if there was none, nothing is allowed
+// until the operator has mended it.
 #pragma once
 
 #include <cstdint>
@@ -47,18 +49,19 @@ class LivePolicy {
  private:
   struct Stamp {
     Inode inode;
-    std::uint32_t nlink = 1;
     std::uint64_t size = 0;
     Timestamp mtime;
     Timestamp ctime;
     bool operator==(const Stamp&) const = default;
   };
   Result<std::optional<Stamp>> look();
-  Status load(const std::optional<Stamp>& stamp);
+  bool is_known(const std::optional<Stamp>& stamp);
+  void take(const std::optional<Stamp>& stamp, Result<Policy> parsed);  // under the lock
 
   FileSystem& own_;
   std::mutex mutex_;
   bool is_loaded_ = false;
+  std::optional<std::uint64_t> mark_;  // the change mark of own_ for which current_ is known to be in force
   std::optional<Stamp> stamp_;
   std::optional<Error> problem_;
   Current current_;
