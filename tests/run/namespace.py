@@ -8,6 +8,7 @@ Needs root.
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import textwrap
 import unittest
@@ -211,6 +212,28 @@ class Namespaces:
         rest, _ = run.communicate(timeout=sandboxed.PATIENCE_SECONDS)
         self.assertIn("while it runs", rest)
         sandboxed.wait_for(lambda: "alice read" in self.relay("status", first), "removing the file did not count as reading")
+
+    def test_a_directory_opened_before_a_message_came_leaves_no_old_list(self):
+        options = self.start_relay()
+        run = self.world.start("run", "--session", "s", *options, "--", "python3", "-c", """if True:
+            import os, sys, time
+            os.chdir(os.environ["WARREN_NAMESPACE"] + "/ipc/inbox")
+            fd = os.open(".", os.O_RDONLY)
+            print("open", flush=True)
+            name = sys.stdin.readline().strip()
+            while not os.path.exists(name):
+                time.sleep(0.01)
+            os.listdir(fd)  # the kernel keeps this list
+            os.close(fd)
+            while name not in os.listdir("."):
+                time.sleep(0.01)
+            print("seen", flush=True)""", stdin=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        self.assertEqual(run.stdout.readline(), "open\n")
+        self.relay("send", "alice", "hello", "--from", "bob", "--wait", "delivered")
+        (name,) = [path.name for path in (self.root / "agents/alice/inbox").glob("*.msg")]
+        out, _ = run.communicate(name + "\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(out, "seen\n")
 
     def test_the_mail_of_others_is_out_of_reach(self):
         options = self.start_relay()
