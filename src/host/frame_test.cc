@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "testing/matchers.h"
+#include "testing/mutations.h"
 
 namespace warren {
 namespace {
@@ -72,6 +73,28 @@ TEST(Frame, AnInterruptedReadEndsAndAnAnswerIsStillSent) {
   pair.left->interrupt();
   reader.join();
   EXPECT_TRUE(pair.right->read({})->has_value());
+}
+
+TEST(Frame, AMutatedStreamEndsInFramesOrAnError) {
+  const std::string head = R"({"op": "write", "path": "/mem/working/x", "ttl_ms": 5})";
+  std::string frame("\0\0\0\0\0\0\0\5", 8);
+  frame[3] = static_cast<char>(head.size());
+  frame += head + "bytes";
+  testing::Mutations mutations(3);
+  for (int i = 0; i < 5'000; ++i) {
+    std::string sent = mutations.of(frame + frame);
+    Pair pair;
+    ASSERT_EQ(::send(pair.left->fd(), sent.data(), sent.size(), MSG_NOSIGNAL), static_cast<ssize_t>(sent.size()));
+    pair.left->close_both();
+    std::size_t received = 0;
+    for (;;) {
+      Result<std::optional<Frame>> read = pair.right->read({.rest = Milliseconds(60'000)});
+      if (!read.ok() || !*read) break;
+      EXPECT_TRUE((*read)->head.is_object());
+      received += (*read)->body.size();
+    }
+    EXPECT_LE(received, sent.size());
+  }
 }
 
 TEST(Frame, NamesAreBytes) {

@@ -20,6 +20,7 @@
 #include "base/base64.h"
 #include "base/path.h"
 #include "os/error.h"
+#include "os/host_files.h"
 #include "os/unix_socket.h"
 
 namespace warren {
@@ -32,6 +33,20 @@ constexpr int kControlBacklog = 8;
 constexpr std::chrono::milliseconds kTellTime{2'000};
 
 std::string lock_path(const std::string& socket) { return socket + ".lock"; }
+
+// Whoever can rename in the folder can put another socket in the place of ours.
+Status check_socket_folder(const std::string& socket) {
+  std::string folder(directory_of(socket));
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(folder));
+  if (!there) return Error(Code::kNotFound, fmt::format("there is no folder {} for the socket", quote(folder)));
+  bool is_ours = there->st_uid == ::geteuid() || there->st_uid == 0;
+  bool is_open = (there->st_mode & S_IWOTH) != 0 && (there->st_mode & S_ISVTX) == 0;
+  if (is_ours && !is_open) return Ok{};
+  return Error(Code::kDenied,
+               fmt::format("others could replace a socket in {}: {}", quote(folder),
+                           is_ours ? "everybody can write there" : "it belongs to another user"),
+               "choose a folder of yours with --socket PATH");
+}
 
 // kBusy if another process has it. The holder removes the file when it ends, so what was locked may be gone by then.
 Result<Fd> take_lock(const std::string& socket) {
@@ -149,7 +164,7 @@ Host::Host(HostOptions options, Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       trust_(TrustFile(options_.trust_folder)),
-      agents_(options_.folder, options_.only, options_.mounts, clock),
+      agents_(options_.folder, options_.only, options_.namespace_of, clock),
       requests_(agents_, trust_, options_.threshold, clock),
       use_(options_.limits) {}
 
@@ -164,6 +179,7 @@ Result<std::unique_ptr<Host>> Host::open(HostOptions options, Clock& clock) {
 
 // Whoever has the lock may replace the socket: it was left by a host that was killed.
 Status Host::take_socket() {
+  WARREN_TRY(check_socket_folder(options_.socket));
   lock_ = WARREN_TRY(take_lock(options_.socket));
   listener_ = WARREN_TRY(listen_unix(options_.socket, options_.users.empty() ? 0600 : 0666, kBacklog));
   control_path_ = WARREN_TRY(host_control_path(::getpid()));

@@ -53,7 +53,7 @@ struct HostOptions {
   std::string trust_folder;         // the operator's decisions (trust/trust_file.h)
   int threshold = kTrustThreshold;  // the score that an agent needs to reach others
   std::vector<uid_t> users{};       // besides this process's user and root
-  MountsOf mounts{};
+  NamespaceOf namespace_of{};       // null: without mounts and relay
   HostLimits limits{};
 };
 

@@ -108,8 +108,16 @@ Result<Frame> do_append(const std::string& path, const Frame& request, const Ope
   return Frame{.head = {{"ok", true}}, .body = {}};
 }
 
+// The number of a node, its other names, the directories in it and when somebody read it tell of what is not shared.
+Attributes shown_to_peers(Attributes node) {
+  node.inode = Inode{0};
+  node.nlink = 1;
+  node.atime = node.mtime;
+  return node;
+}
+
 Result<Json> entry_to_wire(std::string_view name, const Attributes& node, const OperationPlace& place) {
-  Json json = attributes_to_wire(node);
+  Json json = attributes_to_wire(place.view.caller().grants ? shown_to_peers(node) : node);
   if (!name.empty()) set_frame_bytes(json, "name", name);
   if (!node.is_file()) return json;
   Result<std::optional<std::int64_t>> expires = find_expiry(place.view, node.inode);

@@ -37,13 +37,13 @@ Rights rights_for(Scope::Verb verb) {
   return {};
 }
 
+}  // namespace
+
 Grants grants_of(const std::vector<Scope>& scopes) {
   Grants grants;
   for (const Scope& scope : scopes) grants.add(scope.path, rights_for(scope.verb));
   return grants;
 }
-
-}  // namespace
 
 std::string challenge_bytes(std::string_view challenge, std::string_view agent) {
   return fmt::format("warren host 1\n{}\n{}", challenge, agent);

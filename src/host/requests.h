@@ -14,6 +14,7 @@
 #include "host/frame.h"
 #include "host/served_agents.h"
 #include "trust/trust_file.h"
+#include "vfs/grants.h"
 
 namespace warren {
 
@@ -53,6 +54,9 @@ class Requests {
   const int threshold_;
   Clock& clock_;
 };
+
+// The rights that scopes give.
+Grants grants_of(const std::vector<Scope>& scopes);
 
 // What a client signs to prove that it is an agent.
 std::string challenge_bytes(std::string_view challenge, std::string_view agent);

@@ -15,17 +15,17 @@ constexpr std::string_view kHostDoor = "host";
 
 }  // namespace
 
-Result<std::unique_ptr<ServedAgent>> ServedAgent::open(const std::string& path, const std::vector<MountSpec>& mounts,
+Result<std::unique_ptr<ServedAgent>> ServedAgent::open(const std::string& path, const AgentNamespaceOptions& options,
                                                        Clock& clock) {
   std::unique_ptr<ServedAgent> made(new ServedAgent);
-  AgentOptions options{.id_or_path = path, .layers = Layers::kOwn};
-  Result<std::unique_ptr<Agent>> agent = Agent::open(options, clock);
+  AgentOptions file{.id_or_path = path, .layers = Layers::kOwn};
+  Result<std::unique_ptr<Agent>> agent = Agent::open(file, clock);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
-    options.mode = OpenMode::kReadOnly;
-    agent = Agent::open(options, clock);
+    file.mode = OpenMode::kReadOnly;
+    agent = Agent::open(file, clock);
   }
   made->agent_ = WARREN_TRY(std::move(agent));
-  made->names_ = WARREN_TRY(AgentNamespace::open(*made->agent_, {.mounts = mounts}, clock));
+  made->names_ = WARREN_TRY(AgentNamespace::open(*made->agent_, options, clock));
   return made;
 }
 
@@ -53,34 +53,50 @@ std::shared_ptr<GuardFs> ServedAgent::peer_view(const std::string& peer, std::ui
   return view.fs;
 }
 
-ServedAgents::ServedAgents(std::string folder, std::vector<std::string> only, MountsOf mounts, Clock& clock)
-    : folder_(std::move(folder)), only_(std::move(only)), mounts_(std::move(mounts)), clock_(clock) {}
+ServedAgents::ServedAgents(std::string folder, std::vector<std::string> only, NamespaceOf namespace_of, Clock& clock)
+    : folder_(std::move(folder)), only_(std::move(only)), namespace_of_(std::move(namespace_of)), clock_(clock) {}
 
 std::string ServedAgents::path_of(std::string_view id) const { return fmt::format("{}/{}.db", folder_, id); }
 
-bool ServedAgents::is_served(std::string_view id) const {
-  if (!is_agent_id(id)) return false;
-  if (!only_.empty() && std::ranges::find(only_, id) == only_.end()) return false;
+std::optional<ServedAgents::FileIdentity> ServedAgents::find_file(std::string_view id) const {
+  if (!is_agent_id(id)) return std::nullopt;
+  if (!only_.empty() && std::ranges::find(only_, id) == only_.end()) return std::nullopt;
   Result<std::optional<struct stat>> there = find_host_file(path_of(id));
-  return there.ok() && *there && S_ISREG((*there)->st_mode);
+  if (!there.ok() || !*there || !S_ISREG((*there)->st_mode)) return std::nullopt;
+  return FileIdentity{.device = (*there)->st_dev, .inode = (*there)->st_ino};
+}
+
+std::shared_ptr<ServedAgents::Slot> ServedAgents::slot_of(std::string_view id) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Slot>& found = slots_[std::string(id)];
+  if (!found) found = std::make_shared<Slot>();
+  return found;
+}
+
+std::shared_ptr<ServedAgents::Slot> ServedAgents::take_slot(std::string_view id) {
+  std::lock_guard lock(mutex_);
+  auto found = slots_.find(id);
+  if (found == slots_.end()) return nullptr;
+  std::shared_ptr<Slot> slot = std::move(found->second);
+  slots_.erase(found);
+  return slot;
 }
 
 Result<std::shared_ptr<ServedAgent>> ServedAgents::get(std::string_view id) {
-  if (!is_served(id)) return Error(Code::kNotFound, fmt::format("this host has no agent {}", quote(id)));
-  std::shared_ptr<Slot> slot;
-  {
-    std::lock_guard lock(mutex_);
-    std::shared_ptr<Slot>& found = slots_[std::string(id)];
-    if (!found) found = std::make_shared<Slot>();
-    slot = found;
+  std::optional<FileIdentity> file = find_file(id);
+  if (!file) {
+    take_slot(id);
+    return Error(Code::kNotFound, fmt::format("this host has no agent {}", quote(id)));
   }
+  std::shared_ptr<Slot> slot = slot_of(id);
   std::lock_guard lock(slot->mutex);
+  if (slot->agent && slot->file != *file) slot->agent.reset();
   if (!slot->agent) {
     std::string path = path_of(id);
-    std::vector<MountSpec> mounts;
-    if (mounts_) mounts = WARREN_TRY(mounts_(path));
-    std::unique_ptr<ServedAgent> opened = WARREN_TRY(ServedAgent::open(path, mounts, clock_));
-    slot->agent = std::move(opened);
+    AgentNamespaceOptions options;
+    if (namespace_of_) options = WARREN_TRY(namespace_of_(path));
+    slot->agent = WARREN_TRY(ServedAgent::open(path, options, clock_));
+    slot->file = *file;
   }
   return slot->agent;
 }

@@ -7,9 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
@@ -17,14 +20,13 @@
 #include "base/result.h"
 #include "vfs/grants.h"
 #include "vfs/guard_fs.h"
-#include "vfs/mount_spec.h"
 
 namespace warren {
 
 // An agent and the views of everybody who uses it. Thread-safe.
 class ServedAgent {
  public:
-  static Result<std::unique_ptr<ServedAgent>> open(const std::string& path, const std::vector<MountSpec>& mounts,
+  static Result<std::unique_ptr<ServedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
                                                    Clock& clock);
   AgentNamespace& names() { return *names_; }
 
@@ -47,30 +49,41 @@ class ServedAgent {
   std::map<std::string, View> peers_;
 };
 
-using MountsOf = std::function<Result<std::vector<MountSpec>>(const std::string& agent_path)>;
+// What an agent's namespace is put together from.
+using NamespaceOf = std::function<Result<AgentNamespaceOptions>(const std::string& agent_path)>;
 
 // Thread-safe. The clock outlives it.
 class ServedAgents {
  public:
   // `folder` has a file <id>.db for each agent. `only`: these; empty: all, also those made later.
-  ServedAgents(std::string folder, std::vector<std::string> only, MountsOf mounts, Clock& clock);
+  ServedAgents(std::string folder, std::vector<std::string> only, NamespaceOf namespace_of, Clock& clock);
 
   // kNotFound: the host does not serve it. kUnavailable: it cannot be opened; the next call tries again.
+  // An agent whose file was replaced is opened again: what is written to a file without a name is lost.
   Result<std::shared_ptr<ServedAgent>> get(std::string_view id);
-  bool is_served(std::string_view id) const;  // whether there is such a file
+  bool is_served(std::string_view id) const { return find_file(id).has_value(); }
   std::size_t open_count() const;
 
  private:
+  struct FileIdentity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const FileIdentity&) const = default;
+  };
   // One thread opens an agent, others that want the same one wait, and nobody else does.
   struct Slot {
     std::mutex mutex;
     std::shared_ptr<ServedAgent> agent;  // shared with the requests that are using it
+    FileIdentity file;
   };
   std::string path_of(std::string_view id) const;
+  std::optional<FileIdentity> find_file(std::string_view id) const;
+  std::shared_ptr<Slot> slot_of(std::string_view id);
+  std::shared_ptr<Slot> take_slot(std::string_view id);  // out of the map; null if there is none
 
   std::string folder_;
   std::vector<std::string> only_;
-  MountsOf mounts_;
+  NamespaceOf namespace_of_;
   Clock& clock_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Slot>, std::less<>> slots_;  // of agents that were used

@@ -32,13 +32,20 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   return address;
 }
 
-Result<Fd> unix_socket() {
-  Fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Result<Fd> unix_socket(int flags = 0) {
+  Fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   if (!made.is_open()) return system_error(errno, "make a socket");
   return made;
 }
 
 const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
+
+// Whether a program has this socket, rather than only having left it. Does not wait: a full queue is an answer.
+Result<bool> is_in_use(const sockaddr_un& address) {
+  Fd socket = WARREN_TRY(unix_socket(SOCK_NONBLOCK));
+  if (::connect(socket.get(), generic(address), sizeof address) == 0) return true;
+  return errno != ECONNREFUSED && errno != ENOENT;
+}
 
 }  // namespace
 
@@ -47,6 +54,9 @@ Result<Fd> listen_unix(const std::string& path, mode_t mode, int backlog) {
   std::optional<struct stat> there = WARREN_TRY(find_host_link(path));
   if (there && !S_ISSOCK(there->st_mode)) {
     return Error(Code::kExists, fmt::format("{} exists and is not a socket", quote(path)));
+  }
+  if (there && WARREN_TRY(is_in_use(address))) {
+    return Error(Code::kBusy, fmt::format("another program uses the socket {}", quote(path)));
   }
   if (there && ::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return system_error(errno, fmt::format("remove the old socket {}", quote(path)));

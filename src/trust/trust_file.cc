@@ -17,6 +17,10 @@ namespace {
 
 // Whoever can write there decides who is trusted.
 Status check_ours(const std::string& path, const struct stat& info) {
+  if (S_ISLNK(info.st_mode)) {
+    return Error(Code::kDenied, fmt::format("{} is a symbolic link, and decides who is trusted", quote(path)),
+                 "put the file itself there: others may be able to replace what a link names");
+  }
   bool is_ours = info.st_uid == ::geteuid() || info.st_uid == 0;
   if (is_ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return Ok{};
   return Error(Code::kDenied, fmt::format("{} can be written by others, and decides who is trusted", quote(path)),
@@ -37,7 +41,7 @@ Result<Fd> lock_folder(const std::string& folder) {
 
 Result<TrustState> TrustFile::read() const {
   std::string file = path();
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(file));
   if (!there) return TrustState();
   WARREN_TRY(check_ours(file, *there));
   std::optional<struct stat> dir = WARREN_TRY(find_host_file(folder_));
@@ -63,7 +67,7 @@ bool LiveTrust::Stamp::operator==(const Stamp& other) const {
 }
 
 Result<std::optional<LiveTrust::Stamp>> LiveTrust::look() const {
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(file_.path()));
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(file_.path()));
   if (!there) return std::optional<Stamp>();
   return std::optional(
       Stamp{.inode = there->st_ino, .size = there->st_size, .mtime = there->st_mtim, .ctime = there->st_ctim});

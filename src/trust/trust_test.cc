@@ -6,6 +6,7 @@
 
 #include "os/host_files.h"
 #include "testing/matchers.h"
+#include "testing/mutations.h"
 #include "testing/temp_dir.h"
 #include "trust/manifest.h"
 #include "trust/trust_file.h"
@@ -98,6 +99,21 @@ TEST(ManifestText, EveryMemberIsCoveredByTheSignature) {
     Result<Manifest> bent = Manifest::from_json(json);
     ASSERT_OK(bent) << name;
     EXPECT_FALSE(bent->has_good_signature()) << name;
+  }
+}
+
+TEST(ManifestText, NoMutationOfASignedManifestKeepsItsSignature) {
+  Manifest manifest = plain_manifest("alice", Ed25519Private::generate());
+  manifest.sign(Ed25519Private::generate());
+  const std::string text = manifest.text();
+  testing::Mutations mutations(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bent = mutations.of(text);
+    Result<Manifest> parsed = Manifest::parse(bent);
+    if (!parsed.ok()) continue;
+    EXPECT_OK(parsed->check()) << bent;
+    EXPECT_EQ(*Manifest::parse(parsed->text()), *parsed) << bent;
+    EXPECT_EQ(parsed->has_good_signature(), *parsed == manifest) << bent;
   }
 }
 
@@ -371,6 +387,29 @@ TEST_F(Trust, AChangeByAnotherProcessIsSeenAtOnce) {
   ASSERT_OK(file.change([&](TrustState& state) { return state.add_key(issuer_.public_key(), {}); }));
   EXPECT_NE(live.current()->generation, before);
   EXPECT_EQ(live.current()->state->keys.size(), 1U);
+}
+
+TEST_F(Trust, AMutatedStateIsRefusedOrSaysWhatItContains) {
+  ASSERT_OK(state_.add_key(issuer_.public_key(), {.name = "me", .added_at = kNow}));
+  ASSERT_OK(state_.accept(manifest_of("alice", 3), kNow));
+  ASSERT_OK(state_.accept(manifest_of("bob", 4), kNow));
+  ASSERT_OK(state_.revoke_identity("bob", std::nullopt));
+  ASSERT_OK(state_.revoke_key(Ed25519Private::generate().public_key()));
+  const std::string text = state_.text();
+  testing::Mutations mutations(2);
+  for (int i = 0; i < 5'000; ++i) {
+    std::string bent = mutations.of(text);
+    Result<TrustState> parsed = TrustState::parse(bent);
+    if (!parsed.ok()) {
+      EXPECT_EQ(error_of(parsed), Code::kCorrupt) << bent;
+      continue;
+    }
+    Result<TrustState> again = TrustState::parse(parsed->text());
+    ASSERT_OK(again) << bent;
+    EXPECT_EQ(*again, *parsed) << bent;
+    // A manifest is one that was signed, whatever happened to the file.
+    for (const auto& [identity, manifest] : parsed->manifests) EXPECT_TRUE(manifest.has_good_signature()) << bent;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import resource
+import select
 import socket
 import struct
 import sys
@@ -122,10 +123,10 @@ class Robust(unittest.TestCase):
         # One agent's bytes in flight are bounded, together.
         first, second = self.client("a"), self.client("a")
         head = json.dumps({"op": "write", "path": "/mem/working/y"}).encode()
-        first.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
-        time.sleep(0.2)
-        second.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
-        self.assertEqual(self.refused_with(second), "busy")
+        for one in (first, second):
+            one.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
+        refused = wait_for(lambda: select.select([first.socket, second.socket], [], [], 1)[0], "one is refused")
+        self.assertEqual(self.refused_with(first if refused == [first.socket] else second), "busy")
         self.assert_serves()
 
     def test_a_thousand_connections(self):
@@ -232,6 +233,81 @@ class Robust(unittest.TestCase):
             self.assertIn(message, done.stderr)
         self.assertIn(b"PRIVATE KEY", (self.world.dir / "operator.key").read_bytes())
 
+    def test_an_agent_file_that_was_replaced_is_opened_again(self):
+        client, other = self.client("a"), self.client("b")
+        client.write("/mem/semantic/x", b"old")
+        self.assertEqual(other.read("/agent/a/mem/semantic/x"), b"old")
+        for path in (self.world.dir / ".agentfs").glob("a.db*"):
+            path.unlink()
+        for refused in (lambda: client.write("/mem/semantic/x", b"lost"), lambda: other.read("/agent/a/mem/semantic/x")):
+            with self.assertRaises(Refused) as caught:
+                refused()
+            self.assertEqual(caught.exception.code, "not_found")
+        self.world.warren("init", "a")
+        self.assertFalse(client.exists("/mem/semantic/x"))
+        client.write("/mem/semantic/y", b"new")
+        self.assertEqual(other.read("/agent/a/mem/semantic/y"), b"new")
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/semantic/y"), b"new")
+        # Replaced at once, as by a restored copy.
+        (self.world.dir / "copy").mkdir()
+        self.world.warren("backup", "a", "copy/a.db")
+        client.write("/mem/semantic/y", b"newer")
+        for path in (self.world.dir / ".agentfs").glob("a.db-*"):
+            path.unlink()
+        (self.world.dir / "copy/a.db").rename(self.world.dir / ".agentfs/a.db")
+        self.assertEqual(client.read("/mem/semantic/y"), b"new")
+        client.write("/mem/semantic/z", b"kept")
+        self.assertEqual(self.world.end(self.host), 0)
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/mem/semantic/z"), b"kept")
+        self.world.warren("fsck", "a")
+
+    def test_the_socket_is_where_nobody_else_can_replace_it(self):
+        place = self.world.dir / "place"
+        place.mkdir()
+        place.chmod(0o777)
+        done = self.world.run("host", "up", "--socket", place / "s")
+        self.assertIn(b"others could replace a socket in", done.stderr)
+        self.assertIn(b"everybody can write there", done.stderr)
+        self.assertEqual(list(place.iterdir()), [])
+        if os.geteuid() == 0:
+            place.chmod(0o755)
+            os.chown(place, 65534, 65534)
+            self.assertIn(b"it belongs to another user", self.world.run("host", "up", "--socket", place / "s").stderr)
+            os.chown(place, 0, 0)
+        place.chmod(0o1777)  # as /tmp
+        self.world.warren("host", "up", "--daemon", "--socket", place / "s")
+        self.world.warren("host", "down", "--socket", place / "s")
+        # A socket that another program uses, until it only left it; a link; a directory.
+        with socket.socket(socket.AF_UNIX) as taken:
+            taken.bind(str(place / "taken"))
+            taken.listen()
+            done = self.world.run("host", "up", "--socket", place / "taken")
+            self.assertIn(b"another program uses the socket", done.stderr)
+        self.world.warren("host", "up", "--daemon", "--socket", place / "taken")
+        self.world.warren("host", "down", "--socket", place / "taken")
+        (place / "link").symlink_to(place / "nowhere")
+        (place / "dir").mkdir()
+        for name in ("link", "dir"):
+            done = self.world.run("host", "up", "--socket", place / name)
+            self.assertIn(b"exists and is not a socket", done.stderr, name)
+        self.assertTrue((place / "link").is_symlink())
+
+    def test_announced_bytes_take_no_memory(self):
+        def peak_bytes():
+            status = pathlib.Path(f"/proc/{self.host.pid}/status").read_text()
+            return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) << 10
+
+        self.assert_serves()
+        before = peak_bytes()
+        head = json.dumps({"op": "write", "path": "/mem/working/y"}).encode()
+        client = self.client("a")
+        client.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head + b"some")
+        # The second one is refused because of the first one's bytes, so they were admitted.
+        with self.client("a") as second:
+            second.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
+            select.select([client.socket, second.socket], [], [], PATIENCE_SECONDS)
+        self.assertLess(peak_bytes() - before, 16 << 20)
+
     def test_in_the_background(self):
         other = self.world.dir / "other"
         self.world.warren("host", "up", "--daemon", "--socket", other)
@@ -257,6 +333,15 @@ class Robust(unittest.TestCase):
             Client(self.world, "a")
         self.assertIn(b"nobody is served", self.world.warren("host", "status"))
         trust.write_bytes(good)
+        self.assert_serves()
+        # Nor does one that is elsewhere: others may be able to replace it there.
+        elsewhere = self.world.dir / "trust.json"
+        trust.rename(elsewhere)
+        trust.symlink_to(elsewhere)
+        with self.assertRaises(Refused):
+            Client(self.world, "a")
+        self.assertIn(b"is a symbolic link, and decides who is trusted", self.world.run("trust", "show").stderr)
+        elsewhere.rename(trust)
         self.assert_serves()
 
     def test_other_users_are_refused_unless_they_were_named(self):

@@ -43,6 +43,16 @@ Result<std::string> absolute_socket(const Arguments& args) {
   return join_path(folder, base_name(*given));
 }
 
+// The directory of the relay whose folders the agents have at /ipc, if there is to be one.
+Result<std::optional<std::string>> find_host_relay(const Arguments& args) {
+  std::optional<std::string> given = args.find("relay");
+  if (!given) return given;
+  Result<std::string> whole = canonical_host_path(*given);
+  if (whole.ok()) return std::optional(std::move(whole).take_value());
+  return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*given)),
+               fmt::format("`warren relay up --root {}` starts one", *given));
+}
+
 Result<HostOptions> host_options(Context& context, const Arguments& args) {
   HostOptions options;
   options.socket = WARREN_TRY(absolute_socket(args));
@@ -69,8 +79,12 @@ Result<HostOptions> host_options(Context& context, const Arguments& args) {
     HostUser found = WARREN_TRY(find_host_user(user).within("--user"));
     options.users.push_back(found.uid);
   }
-  options.mounts = [](const std::string& agent_path) {
-    return load_mounts({.agent = agent_id_of(agent_path), .arguments = {}, .file = {}});
+  std::optional<std::string> relay = WARREN_TRY(find_host_relay(args));
+  options.namespace_of = [relay](const std::string& agent_path) -> Result<AgentNamespaceOptions> {
+    AgentNamespaceOptions made;
+    made.mounts = WARREN_TRY(load_mounts({.agent = agent_id_of(agent_path), .arguments = {}, .file = {}}));
+    if (relay) made.relay = RelayMailbox{.root = *relay, .name = agent_id_of(agent_path)};
+    return made;
   };
   return options;
 }
@@ -228,6 +242,10 @@ Command make_host() {
                           .value = "USER",
                           .help = "another user of this machine whose agents may connect; repeatable",
                           .is_list = true},
+                         {.name = "relay",
+                          .value = "DIR",
+                          .help = "show each agent its folders of this relay at /ipc; its id is its name there",
+                          .suggest = Suggest::kHostDirs},
                          {.name = "daemon", .letter = 'd', .help = "continue in the background once it is ready"}},
              .subcommands = {},
              .handler = run_host_up};

@@ -190,6 +190,11 @@ Result<Exit> run_trust_show(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// Writing includes appending.
+bool gives(Scope::Verb scope, std::optional<Scope::Verb> asked) {
+  return scope == asked || (scope == Scope::Verb::kWrite && asked == Scope::Verb::kAppend);
+}
+
 struct Checked {
   std::optional<Manifest> manifest;
   Standing standing;
@@ -234,7 +239,7 @@ Result<Exit> run_trust_check(Context& context, const Arguments& args) {
     if (known.standing.is_good()) {
       for (const std::string& one : known.manifest->scopes) {
         Result<Scope> scope = parse_scope(one);
-        if (scope.ok() && scope->verb == verb && covers(*scope, path)) granting.push_back(one);
+        if (scope.ok() && gives(scope->verb, verb) && covers(*scope, path)) granting.push_back(one);
       }
     }
     bool is_shared = !granting.empty();
@@ -337,7 +342,7 @@ Command make_trust_check() {
           .summary = "Say what a manifest is worth; exit with 1 if the agent is not trusted",
           .details =
               "With --of and --path: also whether that agent's manifest shares the path. The policy of that agent "
-              "decides last: `warren policy ID explain`.",
+              "decides last: `warren policy ID explain OPERATION PATH --peer AGENT` shows all three.",
           .positionals = {{.name = "WHAT", .help = "an agent whose manifest was accepted, or the file of a manifest"}},
           .options = {{.name = "of", .value = "AGENT", .help = "the agent that shares"},
                       {.name = "path", .value = "PATH", .help = "a path of its namespace"},
