@@ -10,8 +10,8 @@
 
 namespace warren {
 
-// Replaces a socket that a program has left there; kBusy if one uses it. Two callers at the same path exclude each other
-// by other means. kExists for any other file, kNameTooLong beyond 107 bytes.
+// Replaces a socket that a program has left there; kBusy if one uses it. Two callers at the same path exclude each
+// other by other means. kExists for any other file, kNameTooLong beyond 107 bytes.
 Result<Fd> listen_unix(const std::string& path, mode_t mode, int backlog);
 // kNotFound, or kUnavailable if nobody listens there.
 Result<Fd> connect_unix(const std::string& path);

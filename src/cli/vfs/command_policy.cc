@@ -232,7 +232,7 @@ Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
 // Who asks; for another agent (--peer) by the operator's decisions about trust, like at a host.
 struct Asker {
   Caller caller;
-  std::string owner;            // whose namespace it is
+  std::string owner;             // whose namespace it is
   std::string untrusted_reason;  // why another agent reaches nothing here; "" otherwise
 };
 
@@ -262,8 +262,7 @@ Result<Asker> find_asker(Context& context, const Arguments& args, const Agent& a
   std::int64_t now = context.clock.now().seconds;
   auto threshold = static_cast<int>(args.integer("threshold"));
   asker.caller.agent = *peer;
-  asker.caller.grants =
-      std::make_shared<const Grants>(grants_of(state.shared(agent.id(), *peer, threshold, now)));
+  asker.caller.grants = std::make_shared<const Grants>(grants_of(state.shared(agent.id(), *peer, threshold, now)));
   asker.untrusted_reason = untrusted_reason(state, agent.id(), *peer, threshold, now);
   return asker;
 }
@@ -347,16 +346,15 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_policy() {
-  std::vector<Option> explain_options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
-                                         {.name = "peer",
-                                          .value = "AGENT",
-                                          .help = "for another agent at a host, by what you decided about trust"},
-                                         {.name = "threshold",
-                                          .value = "N",
-                                          .help = "with --peer: the score that the host asks for",
-                                          .kind = ValueKind::kCount,
-                                          .fallback = "7"},
-                                         json_option()};
+  std::vector<Option> explain_options = {
+      {.name = "as-operator", .help = "for kernel space instead of the agent"},
+      {.name = "peer", .value = "AGENT", .help = "for another agent at a host, by what you decided about trust"},
+      {.name = "threshold",
+       .value = "N",
+       .help = "with --peer: the score that the host asks for",
+       .kind = ValueKind::kCount,
+       .fallback = "7"},
+      json_option()};
   for (Option& one : mount_options()) explain_options.push_back(std::move(one));
   Positional file{.name = "FILE",
                   .help = "the policy; `-` or nothing: from standard input",
