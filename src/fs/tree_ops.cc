@@ -66,6 +66,7 @@ class TreeRemover {
  private:
   // Small, because each level keeps a page of directories on the stack.
   static constexpr std::size_t kPage = 128;
+  static constexpr int kAttempts = 10;
 
   Result<std::vector<DirEntry>> first_page(Inode dir) {
     Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
@@ -79,7 +80,7 @@ class TreeRemover {
       if (entry.type == S_IFDIR) {
         stack_.push_back({.parent = dir, .name = entry.name, .inode = entry.inode});
       } else {
-        WARREN_TRY(removed(fs_.unlink(dir, entry.name)));
+        WARREN_TRY(removed(fs_.unlink(dir, entry.name), dir, entry.name));
       }
     }
     return Ok{};
@@ -89,15 +90,28 @@ class TreeRemover {
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
-    if (!status.ok() && status.error().code() == Code::kNotEmpty) {  // something was added meanwhile
-      stack_.push_back(std::move(top));
-      return Ok{};
-    }
-    return removed(std::move(status));
+    bool is_left = !status.ok() && (status.error().code() == Code::kNotEmpty || is_still_there(status, top));
+    if (!is_left) return removed(std::move(status), top.parent, top.name);
+    stack_.push_back(std::move(top));
+    return left(std::move(status));
   }
 
-  Status removed(Status status) {
+  // Whether "gone" is not true. It may have been made again; or a view that hides refusals (vfs/guard_fs.h) says so.
+  bool is_still_there(const Status& status, const Doomed& what) {
+    return is_gone(status.error()) && fs_.lookup(what.parent, what.name).ok();
+  }
+
+  // What was added meanwhile is removed in the next round. What is only hidden stays, so it is not tried for ever.
+  Status left(Status status) {
+    if (++left_count_ < kAttempts) return Ok{};
+    return std::move(status).within(doing("remove", path_));
+  }
+
+  Status removed(Status status, Inode parent, const std::string& name) {
+    if (!status.ok() && is_still_there(status, {.parent = parent, .name = name, .inode = {}}))
+      return left(std::move(status));
     if (!status.ok() && !is_gone(status.error())) return std::move(status).within(doing("remove", path_));
+    left_count_ = 0;
     if (++count_ % limits::kRemoveUnit != 0) return Ok{};
     WARREN_TRY(unit_->commit().within(doing("remove", path_)));
     unit_.reset();  // let other writers in
@@ -110,6 +124,7 @@ class TreeRemover {
   std::unique_ptr<Unit> unit_;
   std::vector<Doomed> stack_;
   std::size_t count_ = 0;
+  int left_count_ = 0;  // names in a row that could not be removed
 };
 
 }  // namespace

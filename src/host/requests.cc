@@ -19,11 +19,11 @@ Error refused_identity() {
 Error not_shared() { return Error(Code::kNotFound, "it does not exist, or it is not shared with you"); }
 
 // Errors that only whoever was granted the path can meet. Everything else is "not shared", also what would tell
-// a missing name from a hidden one.
+// a missing name from a hidden one: a directory that is not empty, though nothing in it is shown.
 bool may_be_told(Code code) {
-  constexpr std::array kTold{Code::kInvalid, Code::kExists,   Code::kIsDirectory, Code::kNotEmpty,
-                             Code::kNoSpace, Code::kTooLarge, Code::kReadOnly,    Code::kBusy,
-                             Code::kLimit,   Code::kTimeout,  Code::kNameTooLong, Code::kUnavailable};
+  constexpr std::array kTold{Code::kInvalid,  Code::kExists,      Code::kIsDirectory, Code::kNoSpace,
+                             Code::kTooLarge, Code::kReadOnly,    Code::kBusy,        Code::kLimit,
+                             Code::kTimeout,  Code::kNameTooLong, Code::kUnavailable};
   return std::ranges::find(kTold, code) != kTold.end();
 }
 

@@ -4,6 +4,7 @@
 
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
+#include "fs/tree_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "vfs/grants.h"
@@ -103,6 +104,22 @@ TEST_F(PeerTest, S6_1_ThePolicyNarrowsWhatWasGranted) {
   auto owner = space_->view({.agent = "owner", .space = Space::kUser, .door = "test", .session = {}});
   EXPECT_OK(write_file(*owner, "/mem/semantic/public/one", as_bytes("y")));
   EXPECT_OK(read_file(*owner, "/mem/semantic/secret"));
+}
+
+TEST_F(PeerTest, S6_1_RemovingATreeEndsWhereSomethingIsRefusedOrHidden) {
+  constexpr RemoveOptions kWhole{.recursive = Recursive::kYes};
+  auto reader = peer({{"/mem/semantic/public", kReading}});
+  EXPECT_EQ(error_of(remove(*reader, "/mem/semantic/public", kWhole)), Code::kNotFound);
+  auto writer = peer({{"/mem/semantic/public", Rights::kAppend | Rights::kCreate}});
+  EXPECT_EQ(error_of(remove(*writer, "/mem/semantic/public", kWhole)), Code::kNotFound);
+  EXPECT_THAT(*read_dir(own_, "/mem/semantic/public"), ElementsAre("one", "two"));
+  clock_.advance_ns(1'000);
+  ASSERT_OK(LivePolicy::replace(own_, R"({"version": 1, "rules": [
+      {"space": "peer", "path": "/mem/semantic/public/two", "effect": "deny"}]})",
+                                "test", clock_));
+  auto remover = peer({{"/mem/semantic/public", kReading | Rights(Rights::kDelete)}});
+  EXPECT_EQ(error_of(remove(*remover, "/mem/semantic/public", kWhole)), Code::kNotEmpty);
+  EXPECT_TRUE(*exists(own_, "/mem/semantic/public/two"));
 }
 
 TEST_F(PeerTest, S6_1_RulesForTheAgentHoldForOthersToo) {

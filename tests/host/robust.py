@@ -292,6 +292,14 @@ class Robust(unittest.TestCase):
             self.assertIn(b"exists and is not a socket", done.stderr, name)
         self.assertTrue((place / "link").is_symlink())
 
+    def test_removing_a_tree_that_one_may_only_read_ends(self):
+        client, other = self.client("a"), self.client("b")
+        client.write("/mem/semantic/dir/x", b"x")
+        with self.assertRaises(Refused) as caught:
+            other.call("remove", "/agent/a/mem/semantic", recursive=True)
+        self.assertEqual(caught.exception.code, "not_found")
+        self.assertEqual(client.read("/mem/semantic/dir/x"), b"x")
+
     def test_announced_bytes_take_no_memory(self):
         def peak_bytes():
             status = pathlib.Path(f"/proc/{self.host.pid}/status").read_text()
