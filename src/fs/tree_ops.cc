@@ -66,7 +66,7 @@ class TreeRemover {
  private:
   // Small, because each level keeps a page of directories on the stack.
   static constexpr std::size_t kPage = 128;
-  static constexpr int kAttempts = 10;
+  static constexpr int kFailuresInARow = 1000;
 
   Result<std::vector<DirEntry>> first_page(Inode dir) {
     Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
@@ -80,7 +80,7 @@ class TreeRemover {
       if (entry.type == S_IFDIR) {
         stack_.push_back({.parent = dir, .name = entry.name, .inode = entry.inode});
       } else {
-        WARREN_TRY(removed(fs_.unlink(dir, entry.name), dir, entry.name));
+        WARREN_TRY(removed(fs_.unlink(dir, entry.name)));
       }
     }
     return Ok{};
@@ -90,28 +90,19 @@ class TreeRemover {
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
-    bool is_left = !status.ok() && (status.error().code() == Code::kNotEmpty || is_still_there(status, top));
-    if (!is_left) return removed(std::move(status), top.parent, top.name);
-    stack_.push_back(std::move(top));
-    return left(std::move(status));
+    // Something may have been added meanwhile; or it is not gone, and only the right to remove it is missing.
+    bool is_left = !status.ok() && (status.error().code() == Code::kNotEmpty ||
+                                    (is_gone(status.error()) && fs_.lookup(top.parent, top.name).ok()));
+    if (is_left) stack_.push_back(std::move(top));
+    return removed(std::move(status));
   }
 
-  // Whether "gone" is not true. It may have been made again; or a view that hides refusals (vfs/guard_fs.h) says so.
-  bool is_still_there(const Status& status, const Doomed& what) {
-    return is_gone(status.error()) && fs_.lookup(what.parent, what.name).ok();
-  }
-
-  // What was added meanwhile is removed in the next round. What is only hidden stays, so it is not tried for ever.
-  Status left(Status status) {
-    if (++left_count_ < kAttempts) return Ok{};
-    return std::move(status).within(doing("remove", path_));
-  }
-
-  Status removed(Status status, Inode parent, const std::string& name) {
-    if (!status.ok() && is_still_there(status, {.parent = parent, .name = name, .inode = {}}))
-      return left(std::move(status));
-    if (!status.ok() && !is_gone(status.error())) return std::move(status).within(doing("remove", path_));
-    left_count_ = 0;
+  // What another has removed, or added, is no failure; but it must come to an end. A view can list what it refuses to
+  // remove as not found, or refuse a directory for what it does not list.
+  Status removed(Status status) {
+    failures_ = status.ok() ? 0 : failures_ + 1;
+    bool may_go_on = status.ok() || is_gone(status.error()) || status.error().code() == Code::kNotEmpty;
+    if (!may_go_on || failures_ > kFailuresInARow) return std::move(status).within(doing("remove", path_));
     if (++count_ % limits::kRemoveUnit != 0) return Ok{};
     WARREN_TRY(unit_->commit().within(doing("remove", path_)));
     unit_.reset();  // let other writers in
@@ -124,7 +115,7 @@ class TreeRemover {
   std::unique_ptr<Unit> unit_;
   std::vector<Doomed> stack_;
   std::size_t count_ = 0;
-  int left_count_ = 0;  // names in a row that could not be removed
+  int failures_ = 0;  // since something could be removed
 };
 
 }  // namespace
