@@ -71,7 +71,7 @@ TEST_F(RequestsTest, NoMutationOfARequestReadsOrChangesWhatIsNotShared) {
       R"({"op": "remove", "path": "/agent/owner/mem/semantic/public", "recursive": true})",
       R"({"op": "query", "path": "/agent/owner/mem/semantic", "top_k": 5, "filter": {"tags": "a"}})"};
   testing::Mutations mutations(4);
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 5'000; ++i) {
     std::string text = mutations.of(valid[mutations.below(valid.size())]);
     Result<Json> head = parse_json(text);
     if (!head.ok() || !head->is_object()) continue;
