@@ -103,7 +103,7 @@ Result<Frame> Requests::run(const HostClientIdentity& client, const Frame& reque
 }
 
 Result<Frame> Requests::run_own(const std::string& op, const Target& target, const Frame& request) {
-  std::shared_ptr<ServedAgent> agent = WARREN_TRY(agents_.get(target.agent));
+  std::shared_ptr<HostedAgent> agent = WARREN_TRY(agents_.get(target.agent));
   return run_operation(op, target.path, request, {agent->names(), *agent->own_view(), clock_});
 }
 
@@ -114,11 +114,11 @@ Result<Frame> Requests::run_as_peer(const HostClientIdentity& client, const std:
   // By the text alone, before anything is opened. A link cannot lead from here to what is granted: its own name would
   // have to be.
   if (grants.at(target.path).is_empty()) return not_shared();
-  Result<std::shared_ptr<ServedAgent>> agent = agents_.get(target.agent);
+  Result<std::shared_ptr<HostedAgent>> agent = agents_.get(target.agent);
   if (!agent.ok() && agent.error().code() != Code::kNotFound) {
     return Error(Code::kUnavailable, "the agent cannot be opened now");  // the reason is not for others
   }
-  std::shared_ptr<ServedAgent> served = WARREN_TRY(std::move(agent));
+  std::shared_ptr<HostedAgent> served = WARREN_TRY(std::move(agent));
   std::shared_ptr<GuardFs> view = served->peer_view(client.agent, trust.generation, grants);
   return run_operation(op, target.path, request, {served->names(), *view, clock_});
 }

@@ -24,9 +24,9 @@
 namespace warren {
 
 // An agent and the views of everybody who uses it. Thread-safe.
-class ServedAgent {
+class HostedAgent {
  public:
-  static Result<std::unique_ptr<ServedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
+  static Result<std::unique_ptr<HostedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
                                                    Clock& clock);
   AgentNamespace& names() { return *names_; }
 
@@ -36,7 +36,7 @@ class ServedAgent {
   std::shared_ptr<GuardFs> peer_view(const std::string& peer, std::uint64_t generation, const Grants& grants);
 
  private:
-  ServedAgent() = default;
+  HostedAgent() = default;
   struct View {
     std::uint64_t generation = 0;
     std::shared_ptr<GuardFs> fs;  // shared with the requests that are using it
@@ -60,7 +60,7 @@ class ServedAgents {
 
   // kNotFound: the host does not serve it. kUnavailable: it cannot be opened; the next call tries again.
   // An agent whose file was replaced is opened again: what is written to a file without a name is lost.
-  Result<std::shared_ptr<ServedAgent>> get(std::string_view id);
+  Result<std::shared_ptr<HostedAgent>> get(std::string_view id);
   bool is_served(std::string_view id) const { return find_file(id).has_value(); }
   std::size_t open_count() const;
 
@@ -73,7 +73,7 @@ class ServedAgents {
   // One thread opens an agent, others that want the same one wait, and nobody else does.
   struct Slot {
     std::mutex mutex;
-    std::shared_ptr<ServedAgent> agent;  // shared with the requests that are using it
+    std::shared_ptr<HostedAgent> agent;  // shared with the requests that are using it
     FileIdentity file;
   };
   std::string path_of(std::string_view id) const;
