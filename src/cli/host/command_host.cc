@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -113,6 +114,7 @@ Result<ServingHost> start_host(HostOptions options, Clock& clock) {
 Status serve_host(ServingHost serving) {
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   Fd ended(::eventfd(0, EFD_CLOEXEC));
+  if (!stop.is_open() || !ended.is_open()) return system_error(errno, "make an event");
   std::thread listener([&] {
     serving.signals.wait(ended.get()).ignore("then the host stops as if signalled");
     ::eventfd_write(stop.get(), 1);

@@ -1,10 +1,16 @@
 #include "cli/vfs/view.h"
 
+#include <fmt/format.h>
+
 #include "session/mount_config.h"
 
 namespace warren::cli {
 
 Result<OpenView> open_view(Context& context, const Arguments& args) {
+  for (std::string_view option : {"key", "host-user"}) {
+    if (args.has(option))
+      return Error(Code::kInvalid, fmt::format("--{} is for --host SOCKET, which is missing", option));
+  }
   OpenView view;
   Result<std::unique_ptr<Agent>> agent = open_state(context, args, Use::kWrite);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
