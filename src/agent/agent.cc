@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_key.h"
+#include "agent/audit_note.h"
 #include "agent/locate.h"
 #include "agent/namespace_store.h"
 #include "agent/quota.h"
@@ -62,6 +64,9 @@ Agent::Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& c
       namespace_options_{.mode = options.mode, .durability = options.durability, .commits = options.commits},
       id_(agent_id_of(store_->path())) {}
 Agent::~Agent() {
+  audited_.reset();
+  if (store_) note_trail(*store_);
+  if (namespace_store_) note_trail(*namespace_store_);
   if (overlay_ && !store_->is_read_only()) {
     store_->fs().leave().ignore("the next open of the agent collects what is left");
   }
@@ -69,6 +74,7 @@ Agent::~Agent() {
 
 // Nodes without a name are collected while the overlay's rows are open, because some of them have rows there.
 Status Agent::close() {
+  audited_.reset();
   Status closed = store_->close();
   overlay_.reset();
   Status names = namespace_store_ ? namespace_store_->close() : Status(Ok{});
@@ -89,7 +95,42 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   std::unique_ptr<Agent> agent(new Agent(std::move(store), options, clock));
   agent->base_ = WARREN_TRY(find_overlay_base(*agent->store_));
   if (agent->base_ && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*agent->base_, options));
+  WARREN_TRY(agent->start_audit(options).within("start the audit trail"));
   return agent;
+}
+
+// What is open read-only cannot be recorded in, and what is in memory is nobody's record.
+bool Agent::can_record(const Store& store) const { return !store.is_read_only() && store.path() != kMemoryAgent; }
+
+// `run` records by default, the other plain doors where the switch says so.
+Status Agent::start_audit(const AgentOptions& options) {
+  audit_level_ = WARREN_TRY(store_->audit().level());
+  bool is_on = audit_level_ == AuditLevel::kOn || audit_level_ == AuditLevel::kReads ||
+               (audit_level_ == AuditLevel::kDefault && options.caller.door == "run");
+  if (!is_on || options.caller.door.empty() || !can_record(*store_)) return Ok{};
+  WARREN_TRY(store_->audit().enable([] { return load_audit_keys(); }));
+  Caller caller = options.caller;
+  caller.agent = id_;
+  records_reads_ = audit_level_ == AuditLevel::kReads;
+  AuditReads reads = records_reads_ ? options.audit_reads : AuditReads::kNone;
+  audited_ = std::make_unique<AuditFs>(fs(), store_->audit(), std::move(caller), reads, clock_);
+  return Ok{};
+}
+
+Result<AuditLog*> Agent::namespace_audit() {
+  Store* store = WARREN_TRY(namespace_store());
+  if (audit_level_ == AuditLevel::kOff || !can_record(*store)) return static_cast<AuditLog*>(nullptr);
+  if (!store->audit().is_enabled()) WARREN_TRY(store->audit().enable([] { return load_audit_keys(); }));
+  return &store->audit();
+}
+
+// After the last change. A note that is ahead of the file would accuse somebody after a power cut, so the file first.
+void Agent::note_trail(Store& store) {
+  store.audit().flush().ignore("close() has returned it");
+  if (!store.audit().has_appended()) return;
+  bool is_durable = namespace_options_.durability == Durability::kPower && !store.database().is_grouped();
+  Status stored = is_durable ? Status(Ok{}) : store.database().sync();
+  if (stored.ok()) note_audit_head(store.audit(), store.path()).ignore("verify then lacks one of its means");
 }
 
 Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {
@@ -120,6 +161,7 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
 }
 
 FileSystem& Agent::fs() {
+  if (audited_) return *audited_;
   if (overlay_) return *overlay_->merged;
   return store_->fs();
 }
@@ -140,10 +182,10 @@ Result<FileSystem*> Agent::namespace_tree() {
 Result<Agent::ChangeMark> Agent::change_mark() {
   ChangeMark mark;
   WARREN_TRY(store_->database().end_batch());
-  if (store_->journal() != nullptr) mark.files = WARREN_TRY(store_->journal()->last_seq());
+  if (store_->journal() != nullptr) mark.files = WARREN_TRY(store_->journal()->last_change_seq());
   if (!namespace_store_ || namespace_store_->journal() == nullptr) return mark;
   WARREN_TRY(namespace_store_->database().end_batch());
-  mark.names = WARREN_TRY(namespace_store_->journal()->last_seq());
+  mark.names = WARREN_TRY(namespace_store_->journal()->last_change_seq());
   return mark;
 }
 

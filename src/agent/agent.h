@@ -18,6 +18,8 @@
 #include "store/kv.h"
 #include "store/store.h"
 #include "store/tool_calls.h"
+#include "vfs/audit_fs.h"
+#include "vfs/caller.h"
 
 namespace warren {
 
@@ -34,6 +36,9 @@ struct AgentOptions {
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
   std::shared_ptr<const PathView> view;                      // what is shown of the base; null: everything
   std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
+  // Who uses fs(), for the audit trail. Without a door nothing is recorded there. The agent's id is filled in.
+  Caller caller = {};
+  AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
 };
 
 // The parts of an agent with a base.
@@ -66,7 +71,7 @@ class Agent {
   bool is_read_only() const { return store_->is_read_only(); }
   const std::optional<std::string>& base() const { return base_; }  // its path; also with Layers::kOwn
 
-  FileSystem& fs();                       // the merged tree, if the agent has a base
+  FileSystem& fs();                       // the merged tree, if the agent has a base; on the record
   std::optional<AgentOverlay> overlay();  // nullopt if it has no base
   KeyValue& kv() { return store_->kv(); }
   ToolCalls& tools() { return store_->tools(); }
@@ -76,6 +81,11 @@ class Agent {
   // (agent/namespace_store.h), which the first call opens. For one thread.
   Result<Store*> namespace_store();
   Result<FileSystem*> namespace_tree();
+
+  AuditLevel audit_level() const { return audit_level_; }
+  bool records_reads() const { return records_reads_; }  // of fs()
+  // Makes the store's trail ready if this agent's namespace is to be recorded; null if it is not.
+  Result<AuditLog*> namespace_audit();
 
   // How often the files, and those of the namespace if it is open, have been changed. Equal: nothing was between.
   struct ChangeMark {
@@ -96,6 +106,9 @@ class Agent {
   Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock);
   static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, const AgentOptions& options);
+  Status start_audit(const AgentOptions& options);
+  bool can_record(const Store& store) const;
+  void note_trail(Store& store);
 
   std::unique_ptr<Store> store_;
   Clock& clock_;
@@ -104,6 +117,9 @@ class Agent {
   std::optional<std::string> base_;
   std::unique_ptr<Store> namespace_store_;  // only with a base, once it was asked for
   std::unique_ptr<Overlay> overlay_;        // destroyed before the store
+  AuditLevel audit_level_ = AuditLevel::kDefault;
+  bool records_reads_ = false;
+  std::unique_ptr<AuditFs> audited_;  // what fs() returns, if it is recorded
 };
 
 // The id that an agent's file stands for: the session's, or the file's name without ".db".

@@ -55,7 +55,9 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
 }  // namespace
 
 AgentNamespace::AgentNamespace() = default;
-AgentNamespace::~AgentNamespace() = default;
+AgentNamespace::~AgentNamespace() {
+  if (announces_ != nullptr) announces_->when_audited({});
+}
 
 Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const AgentNamespaceOptions& options,
                                                              Clock& clock) {
@@ -72,15 +74,24 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
     made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
   }
+  AuditLog* audit = WARREN_TRY(agent.namespace_audit().within("start the audit trail"));
+  FileSystem* own = &store->fs();
+  if (audit != nullptr) {
+    made->audit_file_ = std::make_unique<AuditFileFs>(*own, *audit, clock);
+    made->announces_ = store;
+    store->when_audited([file = made->audit_file_.get()] { file->announce(); });
+    own = made->audit_file_.get();
+  }
   made->namespace_ =
-      WARREN_TRY(Namespace::open(store->fs(), *working,
+      WARREN_TRY(Namespace::open(*own, *working,
                                  {.agent = made->agent_id_,
                                   .is_read_only = agent.is_read_only(),
                                   .working_backend = made->memory_ ? "memory" : "runtime folder",
                                   .mounts = std::move(mounted),
                                   .inbox = made->inbox_.get(),
                                   .outbox = made->outbox_.get(),
-                                  .ipc_backend = options.relay ? fmt::format("relay {}", options.relay->root) : ""},
+                                  .ipc_backend = options.relay ? fmt::format("relay {}", options.relay->root) : "",
+                                  .audit = audit},
                                  clock));
   return made;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "agent/base_note.h"
 #include "agent/locate.h"
 #include "agent/namespace_store.h"
@@ -53,6 +54,7 @@ Result<std::string> check_base(const std::string& base) {
 Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
   auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
   if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
+  if (options.audit) WARREN_TRY(switch_audit(*store, agent.id, AuditLevel::kOn, "init", clock));
   return store->database().empty_log();  // the log has the draft's name
 }
 

@@ -8,7 +8,7 @@
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "base/clock.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren::v1 {
 
@@ -20,7 +20,7 @@ struct AgentState {
   std::mutex names_mutex;                            // guards opening the two below
   std::unique_ptr<AgentNamespace> names;             // opened when it is first used
   std::array<std::unique_ptr<AgentState>, 2> views;  // of the namespace: user and kernel space
-  std::unique_ptr<GuardFs> shown;                    // what Files works on, in a view
+  std::unique_ptr<NamespaceView> shown;              // what Files works on, in a view
 };
 
 }  // namespace warren::v1

@@ -6,7 +6,17 @@ namespace warren::cli {
 
 Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use) {
   OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
-  return Agent::open({.id_or_path = args.get("ID"), .mode = mode}, context.clock);
+  AgentOptions options{.id_or_path = args.get("ID"), .mode = mode};
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "fs", .session = {}, .trace = trace_of(context)};
+  Result<std::unique_ptr<Agent>> agent = Agent::open(options, context.clock);
+  bool records_reads = agent.ok() && (*agent)->audit_level() == AuditLevel::kReads;
+  if (use == Use::kWrite || !records_reads) return agent;
+  // To read it is to change its trail. A file that cannot be changed is shown as it is.
+  options.mode = OpenMode::kReadWrite;
+  Result<std::unique_ptr<Agent>> on_record = Agent::open(options, context.clock);
+  bool is_fixed =
+      !on_record.ok() && (on_record.error().code() == Code::kReadOnly || on_record.error().code() == Code::kDenied);
+  return is_fixed ? std::move(agent) : std::move(on_record);
 }
 
 Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use) {
@@ -29,6 +39,8 @@ Result<std::string> read_input(Context& context, std::size_t size_bytes_max) {
     if (count < kStep) return text;
   }
 }
+
+std::string trace_of(Context& context) { return context.environment("WARREN_TRACE_ID").value_or(""); }
 
 Exit refuse(Context& context, std::string_view message) {
   context.err.line(fmt::format("warren: {}", message));

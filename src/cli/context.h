@@ -28,6 +28,9 @@ Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& arg
 // Opens that agent without its base, for commands that do not read files: they work even if the base is gone.
 Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use);
 
+// The trace that the command belongs to, for the audit trail: WARREN_TRACE_ID. Empty if none is set.
+std::string trace_of(Context& context);
+
 // Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 

@@ -159,6 +159,8 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    how.caller = {.agent = {}, .space = Space::kUser, .door = "run", .session = session_.id()};
+    how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
@@ -175,10 +177,12 @@ class RunServer {
       mounted_home_ = WARREN_TRY(Mounted::adopt(home_->fs(), std::move(requests.home), plan_.home->path, shown));
     }
     shown.has_mounts = has_places_inside(plan_, plan_.base);
+    shown.opens = agent_->records_reads();
     mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests.base), plan_.base, shown));
     if (view_) {
       shown.has_mounts = false;
       shown.passthrough = false;
+      shown.opens = view_->is_recorded();
       mounted_names_ = WARREN_TRY(Mounted::adopt(*view_, std::move(requests.names), *plan_.namespace_path, shown));
     }
     std::string problem = mounted_->passthrough_problem();
@@ -245,8 +249,9 @@ class RunServer {
   // As the agent may use it: with the rights of user space.
   Status open_namespace() {
     namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = options_.relay}, clock_));
-    view_ =
-        (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
+    view_ = (*namespace_)
+                ->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()},
+                       AuditReads::kByOpening);
     return Ok{};
   }
 
@@ -355,7 +360,7 @@ class RunServer {
   std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
-  std::unique_ptr<GuardFs> view_;  // of the namespace, if the plan has one
+  std::unique_ptr<NamespaceView> view_;  // of the namespace, if the plan has one
   std::unique_ptr<Mounted> mounted_names_;
   std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;

@@ -98,6 +98,8 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                    .durability = options.sync ? Durability::kPower : Durability::kProcess,
                    .commits = options.sync ? Commits::kEach : Commits::kGrouped,
                    .layers = options.namespaces ? Layers::kOwn : Layers::kMerged};
+  if (!options.namespaces) how.caller = {.agent = {}, .space = Space::kUser, .door = options.kind, .session = {}};
+  how.audit_reads = AuditReads::kByOpening;
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
   bool shows_base = served->agent_->base() && !options.namespaces;
   if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
@@ -106,10 +108,12 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
     served->view_ =
         (*served->namespace_)
             ->view(
-                {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}});
+                {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}},
+                AuditReads::kByOpening);
   }
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();
+  session.opens = served->view_ ? served->view_->is_recorded() : served->agent_->records_reads();
   session.when_lost = [it = served.get()](const std::vector<std::string>& lost) { it->show_lost(lost); };
   FileSystem& shown = served->view_ ? static_cast<FileSystem&>(*served->view_) : served->agent_->fs();
   served->mounted_ = WARREN_TRY(Mounted::mount(shown, options.dir,

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "fuse/mounted.h"
 #include "fuse/session.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 
@@ -66,7 +66,7 @@ class ServedAgent {
   std::string lost_;                       // under running_mutex_
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
-  std::unique_ptr<GuardFs> view_;
+  std::unique_ptr<NamespaceView> view_;
   std::unique_ptr<Mounted> mounted_;
 };
 

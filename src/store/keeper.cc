@@ -221,7 +221,9 @@ void Keeper::work_when_due() {
 
 void Keeper::look_when_due(const FileWatch::Happened& happened) {
   bool is_due = look_at_ != 0 && now_milliseconds() >= look_at_;
-  if (!happened.written && !happened.touched && !everything_changed_ && !has_changed_here_ && !is_due) return;
+  if (!happened.written && !happened.touched && !everything_changed_ && !has_changed_here_ && !has_audited_here_ &&
+      !is_due)
+    return;
   bool is_done = report_changes().ok();
   if (happened.written) look_interval_ = kFirstLookMilliseconds;
   else if (is_due) look_interval_ = look_interval_ < kLastLookMilliseconds ? look_interval_ * 2 : 0;
@@ -276,7 +278,10 @@ Status Keeper::report_changes() {
     std::move(changed_here_.begin(), changed_here_.end(), std::back_inserter(news->changes));
     changed_here_.clear();
   }
+  bool is_audited = has_audited_here_.exchange(false) || everything;
+  for (const Change& change : news->changes) is_audited = is_audited || change.kind == ChangeKind::kAudit;
   std::lock_guard guard(listener_mutex_);
+  if (is_audited && when_audited_) when_audited_();
   if (listener_ == nullptr) return Ok{};
   for (const Change& change : news->changes) {
     if (change.kind == ChangeKind::kEverything) everything = true;
@@ -287,6 +292,17 @@ Status Keeper::report_changes() {
   }
   if (everything) listener_->everything_changed();
   return Ok{};
+}
+
+void Keeper::audited_here() {
+  if (!wants_audit_ || has_audited_here_.exchange(true)) return;
+  wake();
+}
+
+void Keeper::when_audited(std::function<void()> call) {
+  std::lock_guard guard(listener_mutex_);
+  wants_audit_ = static_cast<bool>(call);
+  when_audited_ = std::move(call);
 }
 
 void Keeper::ask_for(bool& what) {

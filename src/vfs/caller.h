@@ -11,8 +11,9 @@ enum class Space { kUser, kKernel };
 struct Caller {
   std::string agent;  // its id
   Space space = Space::kUser;
-  std::string door;     // "vfs", "mount", "run", "mcp", "library"
-  std::string session;  // may be empty
+  std::string door;        // "vfs", "mount", "run", "mcp", "library"
+  std::string session;     // may be empty
+  std::string trace = {};  // of what it does, unless a TraceScope says another; may be empty
 };
 
 }  // namespace warren

@@ -39,8 +39,8 @@ class GuardTest : public ::testing::Test {
   MemoryFs own_{clock_};
   MemoryFs working_{clock_};
   std::unique_ptr<Namespace> space_;
-  std::unique_ptr<GuardFs> user_;
-  std::unique_ptr<GuardFs> kernel_;
+  std::unique_ptr<NamespaceView> user_;
+  std::unique_ptr<NamespaceView> kernel_;
 };
 
 // One row of the specification's table, for one space.

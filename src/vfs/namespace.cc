@@ -39,6 +39,7 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
                                                    Clock& clock) {
   if (!options.is_read_only) WARREN_TRY(make_directories(own).within("make the namespace's directories"));
   std::unique_ptr<Namespace> made(new Namespace(own, std::move(options.agent), clock));
+  made->audit_ = options.audit;
   std::vector<Mount> mounts;
   made->mounts_ = {{.path = "/", .backend = "agent file"}};
   bool has_working =
@@ -62,8 +63,22 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
   return made;
 }
 
-std::unique_ptr<GuardFs> Namespace::view(Caller caller) {
-  return std::make_unique<GuardFs>(*tree_, policy_, std::move(caller), clock_);
+NamespaceView::NamespaceView(std::unique_ptr<GuardFs> guard, std::unique_ptr<AuditFs> audit)
+    : ForwardingFs(audit ? static_cast<FileSystem&>(*audit) : *guard),
+      guard_(std::move(guard)),
+      audit_(std::move(audit)) {}
+
+Status NamespaceView::record(std::string_view op, std::string_view path, const Status& outcome) {
+  return audit_ ? audit_->record(op, path, outcome) : Status(Ok{});
+}
+
+Status NamespaceView::check_recorded() { return audit_ ? audit_->check_recorded() : Status(Ok{}); }
+
+std::unique_ptr<NamespaceView> Namespace::view(Caller caller, AuditReads reads) {
+  auto guard = std::make_unique<GuardFs>(*tree_, policy_, caller, clock_);
+  std::unique_ptr<AuditFs> audit;
+  if (audit_ != nullptr) audit = std::make_unique<AuditFs>(*guard, *audit_, std::move(caller), reads, clock_);
+  return std::make_unique<NamespaceView>(std::move(guard), std::move(audit));
 }
 
 Result<std::string> Namespace::resolve(std::string_view path) const {

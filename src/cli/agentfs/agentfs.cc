@@ -62,7 +62,9 @@ Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, Ope
   }
   if (mode == OpenMode::kReadOnly) return agent;
   agent.reset();
-  return Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = mode}, context.clock);
+  AgentOptions options{.id_or_path = args.get("ID_OR_PATH"), .mode = mode};
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "agentfs", .session = {}, .trace = trace_of(context)};
+  return Agent::open(options, context.clock);
 }
 
 Status refuse_other_features(const Arguments& args) {

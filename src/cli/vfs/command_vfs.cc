@@ -22,6 +22,7 @@ Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
+  WARREN_TRY(view.fs->check_recorded());
   context.out.text(content);
   return Exit::kOk;
 }
@@ -54,6 +55,7 @@ Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(*view.fs, path));
+  WARREN_TRY(view.fs->check_recorded());
   Json list = Json::array();
   for (const NamedAttributes& entry : entries) {
     if (args.has("json")) {

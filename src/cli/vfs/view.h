@@ -8,14 +8,14 @@
 #include "agent/agent_namespace.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren::cli {
 
 struct OpenView {
   std::unique_ptr<Agent> agent;
   std::unique_ptr<AgentNamespace> names;
-  std::unique_ptr<GuardFs> fs;
+  std::unique_ptr<NamespaceView> fs;
 
   Result<std::string> path(const Arguments& args) const { return (*names)->resolve(args.get("PATH")); }
 };
