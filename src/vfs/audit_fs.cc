@@ -57,17 +57,16 @@ class AuditFs::AuditUnit final : public Unit {
   Status commit() override {
     is_done_ = true;
     if (AuditUnit* outer = fs_.unit_around(*this)) {
-      WARREN_TRY(inner_->commit());
+      Status done = inner_->commit();
+      if (!done.ok()) fail_all(done.error());
       outer->add_all(std::move(events_));
-      return Ok{};
+      return done;
     }
     AuditLog::Scope scope(fs_.log_, events_);
     Status done = inner_->commit();
     inner_.reset();  // rolls back what was not committed
     if (done.ok()) return scope.is_taken() ? Status(Ok{}) : store();
-    for (AuditEvent& event : events_) {
-      if (event.ok) fail(event, audit_error_name(done.error().code()));
-    }
+    fail_all(done.error());
     if (!will_be_repeated(done.error())) store().ignore("the unit has failed already");
     return done;
   }
@@ -94,6 +93,12 @@ class AuditFs::AuditUnit final : public Unit {
     if (is_data && was_data) known.size_bytes = known.size_bytes.value_or(0) + next.size_bytes.value_or(0);
     else if (is_data) known.size_bytes = next.size_bytes;
     if (is_data && !was_data) known.op = next.op;
+  }
+
+  void fail_all(const Error& error) {
+    for (AuditEvent& event : events_) {
+      if (event.ok && !is_read_op(event.op)) fail(event, audit_error_name(error.code()));
+    }
   }
 
   void add_all(std::vector<AuditEvent> events) {
@@ -413,6 +418,8 @@ Result<std::uint64_t> AuditFs::copy_range(Inode from, std::uint64_t from_offset,
 }
 
 Result<std::string> AuditFs::get_xattr(Inode node, std::string_view name) {
+  // A kernel asks for these by itself when a program writes.
+  if (name.starts_with("security.") || name.starts_with("system.")) return inner().get_xattr(node, name);
   return refusable("read", node, [&] { return inner().get_xattr(node, name); });
 }
 

@@ -6,10 +6,12 @@
 Needs root.
 """
 import errno
+import hmac
 import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -128,10 +130,39 @@ class Audited(unittest.TestCase):
             process.wait()
         for reader in readers:
             reader.join()
+        for process in seen:
+            process.stdout.close()
         numbers = [event["seq"] for event in seen[tail]]
         self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
         self.world.umount(mount)
         self.verify()
+
+    def test_anybody_with_the_key_can_check_the_hashes(self):
+        """As docs/format.md says, without a line of ours."""
+        self.world.warren("vfs", self.world.id, "write", "/state/x.json", "[1]", env=os.environ | {"WARREN_TRACE_ID": "t"})
+        self.world.run("vfs", self.world.id, "write", "--as-agent", "/policy/x", "y")
+        self.world.warren("vfs", self.world.id, "read", "/state/x.json")
+        keys = {}
+        for line in (self.world.root / ".config/warren/audit.key").read_text().split():
+            key = bytes.fromhex(line)
+            keys[hmac.new(key, b"warren audit key id", "sha256").hexdigest()[:16]] = key
+
+        def netstring(value):
+            if value is None:
+                return b"-,"
+            value = value if isinstance(value, bytes) else str(value).encode()
+            return b"%d:%s," % (len(value), value)
+
+        with sqlite3.connect(self.world.file) as database:
+            rows = database.execute("SELECT prev, seq, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, "
+                                    "door, space, session, end_bytes, key_id, hash FROM wr_audit ORDER BY seq").fetchall()
+        self.assertEqual(len(rows), 3)
+        before = bytes(32)
+        for *fields, digest in rows:
+            message = b"".join(map(netstring, ["warren-audit-1", *fields]))
+            self.assertEqual(hmac.new(keys[fields[15]], message, "sha256").digest(), digest)
+            self.assertEqual(fields[0], before)
+            before = digest
 
     def test_after_a_kill_events_and_changes_fit(self):
         self.world.warren("audit", self.world.id, "on")

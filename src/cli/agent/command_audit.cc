@@ -138,11 +138,14 @@ Result<Exit> run_audit_verify(Context& context, const Arguments& args) {
     else print_verdict(context, one);
   }
   if (args.has("json")) context.out.json(list);
+  WARREN_TRY(context.out.finish());  // the verdict comes before what to do about it
   if (args.has("accept")) {
     WARREN_TRY(accept_audit(*agent));
     context.err.line("warren: noted the end of the trail as it is now");
   } else if (!is_sound) {
-    context.err.line("hint: after `warren restore`, or if you know why: `warren audit ID verify --accept`");
+    context.err.line(
+        "hint: after `warren restore` a missing end is expected; `warren audit ID verify --accept` takes the trail as "
+        "it is");
   }
   return is_sound ? Exit::kOk : Exit::kFailed;
 }
