@@ -42,10 +42,11 @@ std::optional<std::string_view> or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
 }
 
-// Writes to one file that follow each other are one event with the sum of their sizes.
+bool is_content(std::string_view op) { return op == "write" || op == "append"; }
+
+// Writes to one file that follow each other, and its creation before them, are one event with the sum of their sizes.
 bool continues(const AuditEvent& before, const AuditEvent& next) {
-  if (before.op != next.op || (next.op != "write" && next.op != "append") || !before.ok || !next.ok) return false;
-  if (!before.size_bytes || !next.size_bytes) return false;
+  if (!is_content(next.op) || (before.op != next.op && before.op != "create") || !before.ok || !next.ok) return false;
   return before.path == next.path && before.agent == next.agent && before.door == next.door &&
          before.space == next.space && before.session == next.session && before.trace == next.trace;
 }
@@ -227,7 +228,9 @@ Status AuditLog::check() {
 
 void AuditLog::add_pending(AuditEvent event) {
   if (!pending_.empty() && continues(pending_.back(), event)) {
-    *pending_.back().size_bytes += *event.size_bytes;
+    AuditEvent& before = pending_.back();
+    before.size_bytes = before.size_bytes.value_or(0) + event.size_bytes.value_or(0);
+    before.op = std::move(event.op);
     return;
   }
   pending_.push_back(std::move(event));
@@ -318,7 +321,7 @@ Status AuditLog::write_row(AuditHead& head, AuditEvent event, const AuditKey& ke
   if (head.seq == INT64_MAX) return Error(Code::kCorrupt, "the audit trail has a row with the largest number");
   AuditRow row{
       .event = std::move(event), .seq = head.seq + 1, .end_bytes = 0, .key = key.id, .prev = head.hash, .hash = {}};
-  row.end_bytes = head.end_bytes + audit_line(row).size();
+  row.end_bytes = head.end_bytes + audit_line_bytes(row);
   row.hash = hash_audit_row(row, hmac_of(key));
   const AuditEvent& stored = row.event;
   insert_.bind(1, row.seq)

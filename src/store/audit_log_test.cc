@@ -273,6 +273,11 @@ TEST_F(AuditLogTest, ALineShowsBytesThatAreNotText) {
   std::string line = audit_line(row);
   EXPECT_THAT(line, HasSubstr("\"path\":\"/a\\\"\xef\xbf\xbd\\u000a\""));
   EXPECT_THAT(line, HasSubstr("\"path_hex\":\"2f6122ff0a\""));
+  for (std::int64_t at_us : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, INT64_MAX}) {
+    row.event.at_us = at_us;
+    EXPECT_EQ(audit_line_bytes(row), audit_line(row).size());
+  }
+  row.event.at_us = 1'700'000'000'000'000;
   EXPECT_THAT(line, HasSubstr("{\"ts\":\"2023-11-14T22:13:20.000000Z\""));
 }
 

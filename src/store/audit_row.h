@@ -58,6 +58,7 @@ AuditKey make_audit_key(std::string bytes);
 // The event as one line of JSON with its line end: /audit/events.jsonl and `warren audit export`. Its length does not
 // depend on the two hashes.
 std::string audit_line(const AuditRow& row);
+std::size_t audit_line_bytes(const AuditRow& row);  // its length, without making it
 
 // The hash of the row, from all of its fields but `hash`.
 AuditHash hash_audit_row(const AuditRow& row, HmacSha256& hmac);
