@@ -5,13 +5,13 @@
 #include "agent/audit_key.h"
 #include "agent/audit_note.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "agent/quota.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
 #include "fs/overlay_fs.h"
 #include "os/host_files.h"
+#include "store/namespace_tree.h"
 #include "store/overlay_rows.h"
 #include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
@@ -58,15 +58,11 @@ std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vect
   return inside;
 }
 
-Agent::Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock)
-    : store_(std::move(store)),
-      clock_(clock),
-      namespace_options_{.mode = options.mode, .durability = options.durability, .commits = options.commits},
-      id_(agent_id_of(store_->path())) {}
+Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)), id_(agent_id_of(store_->path())) {}
+
 Agent::~Agent() {
   audited_.reset();
-  if (store_) note_trail(*store_);
-  if (namespace_store_) note_trail(*namespace_store_);
+  note_trail();
   if (overlay_ && !store_->is_read_only()) {
     store_->fs().leave().ignore("the next open of the agent collects what is left");
   }
@@ -77,8 +73,7 @@ Status Agent::close() {
   audited_.reset();
   Status closed = store_->close();
   overlay_.reset();
-  Status names = namespace_store_ ? namespace_store_->close() : Status(Ok{});
-  return closed.ok() ? std::move(names).within("store the namespace") : closed;
+  return closed;
 }
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
@@ -92,45 +87,44 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
         fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
         fmt::format("`warren migrate {}` upgrades it", options.id_or_path));
   }
-  std::unique_ptr<Agent> agent(new Agent(std::move(store), options, clock));
+  std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   agent->base_ = WARREN_TRY(find_overlay_base(*agent->store_));
   if (agent->base_ && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*agent->base_, options));
+  agent->is_durable_ = options.durability == Durability::kPower && options.commits == Commits::kEach;
   WARREN_TRY(agent->start_audit(options).within("start the audit trail"));
   return agent;
 }
 
 // What is open read-only cannot be recorded in, and what is in memory is nobody's record.
-bool Agent::can_record(const Store& store) const { return !store.is_read_only() && store.path() != kMemoryAgent; }
+bool Agent::can_record() const { return !store_->is_read_only() && store_->path() != kMemoryAgent; }
 
 // `run` records by default, the other plain doors where the switch says so.
 Status Agent::start_audit(const AgentOptions& options) {
   audit_level_ = WARREN_TRY(store_->audit().level());
   bool is_on = audit_level_ == AuditLevel::kOn || audit_level_ == AuditLevel::kReads ||
                (audit_level_ == AuditLevel::kDefault && options.caller.door == "run");
-  if (!is_on || options.caller.door.empty() || !can_record(*store_)) return Ok{};
+  if (!is_on || options.caller.door.empty() || !can_record()) return Ok{};
   WARREN_TRY(store_->audit().enable([] { return load_audit_keys(); }));
   Caller caller = options.caller;
   caller.agent = id_;
   records_reads_ = audit_level_ == AuditLevel::kReads;
   AuditReads reads = records_reads_ ? options.audit_reads : AuditReads::kNone;
-  audited_ = std::make_unique<AuditFs>(fs(), store_->audit(), std::move(caller), reads, clock_);
+  audited_ = std::make_unique<AuditFs>(fs(), store_->audit(), std::move(caller), reads, store_->clock());
   return Ok{};
 }
 
 Result<AuditLog*> Agent::namespace_audit() {
-  Store* store = WARREN_TRY(namespace_store());
-  if (audit_level_ == AuditLevel::kOff || !can_record(*store)) return static_cast<AuditLog*>(nullptr);
-  if (!store->audit().is_enabled()) WARREN_TRY(store->audit().enable([] { return load_audit_keys(); }));
-  return &store->audit();
+  if (audit_level_ == AuditLevel::kOff || !can_record()) return static_cast<AuditLog*>(nullptr);
+  if (!store_->audit().is_enabled()) WARREN_TRY(store_->audit().enable([] { return load_audit_keys(); }));
+  return &store_->audit();
 }
 
 // After the last change. A note that is ahead of the file would accuse somebody after a power cut, so the file first.
-void Agent::note_trail(Store& store) {
-  store.audit().flush().ignore("close() has returned it");
-  if (!store.audit().has_appended()) return;
-  bool is_durable = namespace_options_.durability == Durability::kPower && !store.database().is_grouped();
-  Status stored = is_durable ? Status(Ok{}) : store.database().sync();
-  if (stored.ok()) note_audit_head(store.audit(), store.path()).ignore("verify then lacks one of its means");
+void Agent::note_trail() {
+  store_->audit().flush().ignore("close() has returned it");
+  if (!store_->audit().has_appended()) return;
+  Status stored = is_durable_ ? Status(Ok{}) : store_->database().sync();
+  if (stored.ok()) note_audit_head(store_->audit(), store_->path()).ignore("verify then lacks one of its means");
 }
 
 Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {
@@ -166,48 +160,22 @@ FileSystem& Agent::fs() {
   return store_->fs();
 }
 
-Result<Store*> Agent::namespace_store() {
-  if (!base_) return store_.get();
-  if (!namespace_store_) {
-    namespace_store_ = WARREN_TRY(open_namespace_store(store_->path(), namespace_options_, clock_));
-  }
-  return namespace_store_.get();
-}
-
 Result<FileSystem*> Agent::namespace_tree() {
-  Store* store = WARREN_TRY(namespace_store());
-  return &store->fs();
+  if (!base_) return &store_->fs();
+  if (!names_) names_ = WARREN_TRY(NamespaceTree::open_in(*store_));
+  return names_.get();
 }
 
 Result<Agent::ChangeMark> Agent::change_mark() {
   ChangeMark mark;
   WARREN_TRY(store_->database().end_batch());
-  if (store_->journal() != nullptr) mark.files = WARREN_TRY(store_->journal()->last_change_seq());
-  if (!namespace_store_ || namespace_store_->journal() == nullptr) return mark;
-  WARREN_TRY(namespace_store_->database().end_batch());
-  mark.names = WARREN_TRY(namespace_store_->journal()->last_change_seq());
+  if (store_->journal() != nullptr) mark.everything = WARREN_TRY(store_->journal()->last_change_seq());
+  if (names_) mark.names = names_->changes();
   return mark;
 }
 
-Status Agent::backup_to(const std::string& file) {
-  WARREN_TRY(store_->backup_to(file));
-  if (!base_) return Ok{};
-  auto copy_names = [&]() -> Status {
-    if (namespace_store_) return namespace_store_->backup_to(namespace_file_of(file));
-    if (!WARREN_TRY(find_namespace_file(store_->path()))) return Ok{};
-    auto names = WARREN_TRY(open_namespace_store(store_->path(), {.mode = OpenMode::kReadOnly}, clock_));
-    return names->backup_to(namespace_file_of(file));
-  };
-  Status copied = copy_names();
-  if (!copied.ok()) remove_host_file(file).ignore("the first error is the one to report");
-  return copied;
-}
-
 Status Agent::limit_space(std::uint64_t bytes) {
-  QuotaChanges changes{.bytes = std::optional(bytes), .inodes = {}};
-  WARREN_TRY(change_quota(*store_, changes));
-  if (namespace_store_) WARREN_TRY(change_quota(*namespace_store_, changes));
-  return Ok{};
+  return change_quota(*store_, {.bytes = std::optional(bytes), .inodes = {}});
 }
 
 std::string agent_id_of(std::string_view path) {

@@ -12,7 +12,6 @@
 #include "agent/audit_key.h"
 #include "agent/audit_note.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "backends/open_backend.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -29,50 +28,19 @@ constexpr std::size_t kAnchorBytesMax = std::size_t{64} << 20;
 constexpr std::string_view kAnchorFile = "/audit/anchors.jsonl";
 constexpr int kAnchorAttempts = 5;
 
-// One trail, a page at a time.
-class TrailCursor {
- public:
-  TrailCursor(const AgentTrail& trail, std::int64_t after) : trail_(trail), after_(after) {}
-
-  // The next row that matches; null at the end.
-  Result<const AuditRow*> peek(const AuditFilter& filter) {
-    for (;;) {
-      for (; at_ < page_.size(); ++at_) {
-        if (matches(page_[at_].row.event, filter)) return &page_[at_].row;
-      }
-      page_ = WARREN_TRY(trail_.log->read_after(after_, kTrailPage));
-      at_ = 0;
-      if (page_.empty()) return static_cast<const AuditRow*>(nullptr);
-      after_ = page_.back().row.seq;
+// Rows after `seq`, up to `end`, a page at a time.
+Status read_rows(AuditLog& log, std::int64_t seq, std::int64_t end, const AuditFilter& filter,
+                 const TrailReader& reader) {
+  while (seq < end) {
+    std::vector<StoredAuditRow> page = WARREN_TRY(log.read_after(seq, kTrailPage));
+    if (page.empty()) return Ok{};
+    for (const StoredAuditRow& stored : page) {
+      if (stored.row.seq > end) return Ok{};
+      if (matches(stored.row.event, filter)) WARREN_TRY(reader(stored.row));
     }
+    seq = page.back().row.seq;
   }
-  void step() { ++at_; }
-  const std::string& name() const { return trail_.name; }
-
- private:
-  const AgentTrail& trail_;
-  std::int64_t after_;
-  std::vector<StoredAuditRow> page_;
-  std::size_t at_ = 0;
-};
-
-Status read_from(const std::vector<AgentTrail>& trails, const std::vector<std::int64_t>& after,
-                 const AuditFilter& filter, const TrailReader& reader) {
-  std::vector<TrailCursor> cursors;
-  for (std::size_t i = 0; i < trails.size(); ++i) cursors.emplace_back(trails[i], after[i]);
-  for (;;) {
-    TrailCursor* next = nullptr;
-    const AuditRow* row = nullptr;
-    for (TrailCursor& cursor : cursors) {
-      const AuditRow* one = WARREN_TRY(cursor.peek(filter));
-      if (one == nullptr || (row != nullptr && row->event.at_us <= one->event.at_us)) continue;
-      row = one;
-      next = &cursor;
-    }
-    if (next == nullptr) return Ok{};
-    WARREN_TRY(reader({.trail = next->name(), .row = *row}));
-    next->step();
-  }
+  return Ok{};
 }
 
 AuditEvent operators_event(const std::string& agent, std::string_view op, std::string_view what, std::string_view door,
@@ -89,10 +57,9 @@ AuditEvent operators_event(const std::string& agent, std::string_view op, std::s
 
 // Anchors.
 
-std::string anchor_line(const std::string& agent, const AgentTrail& trail, const AuditHead& head, Clock& clock) {
+std::string anchor_line(const std::string& agent, const AuditHead& head, Clock& clock) {
   Json line{
       {"agent", agent}, {"seq", head.seq}, {"hash", hex_of(head.hash)}, {"ts", format_audit_time(clock.now_us())}};
-  if (!trail.name.empty()) line["trail"] = trail.name;
   return dump_json(line) + "\n";
 }
 
@@ -181,8 +148,8 @@ std::optional<AuditHash> parse_hash(const Json& text) {
   return hash;
 }
 
-// The points in an anchor that are about this trail.
-Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::string& agent, const std::string& trail,
+// The points in an anchor that are about this agent.
+Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::string& agent,
                                              const std::string& address) {
   std::vector<AuditPoint> points;
   int number = 0;
@@ -195,7 +162,7 @@ Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::s
       return Error(Code::kCorrupt, fmt::format("line {} of the anchor {} is not an anchor", number, quote(address)));
     };
     if (!line.ok() || !line->is_object() || !line->contains("agent") || !line->contains("seq")) return bad();
-    if ((*line)["agent"] != agent || line->value("trail", Json("")) != trail) continue;
+    if ((*line)["agent"] != agent) continue;
     std::optional<AuditHash> hash = line->contains("hash") ? parse_hash((*line)["hash"]) : std::nullopt;
     if (!hash || !(*line)["seq"].is_number_integer()) return bad();
     std::string when = line->contains("ts") && (*line)["ts"].is_string() ? (*line)["ts"].get<std::string>() : "";
@@ -207,16 +174,6 @@ Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::s
 }
 
 }  // namespace
-
-Result<std::vector<AgentTrail>> trails_of(Agent& agent) {
-  std::vector<AgentTrail> trails;
-  trails.push_back({.name = agent.base() ? "files" : "", .log = &agent.store().audit(), .path = agent.path()});
-  if (!agent.base() || agent.path() == kMemoryAgent) return trails;
-  if (!WARREN_TRY(find_namespace_file(agent.path()))) return trails;
-  Store* names = WARREN_TRY(agent.namespace_store());
-  trails.push_back({.name = "namespace", .log = &names->audit(), .path = names->path()});
-  return trails;
-}
 
 bool matches(const AuditEvent& event, const AuditFilter& filter) {
   if (filter.since_us && event.at_us < *filter.since_us) return false;
@@ -233,14 +190,14 @@ bool matches(const AuditEvent& event, const AuditFilter& filter) {
   return is_at_or_below(event.path) || (event.to && is_at_or_below(*event.to));
 }
 
-Status read_trails(const std::vector<AgentTrail>& trails, const AuditFilter& filter, std::optional<std::size_t> last,
-                   const TrailReader& reader) {
-  std::vector<std::int64_t> after(trails.size(), 0);
-  if (!last) return read_from(trails, after, filter, reader);
+Status read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader) {
+  AuditLog& log = agent.store().audit();
+  AuditHead head = WARREN_TRY(log.head());
+  if (!last) return read_rows(log, INT64_MIN, head.seq, filter, reader);
   // Backwards would need the rows in reverse; a window of the newest matches is enough, and bounded.
-  std::vector<TrailRow> window;
+  std::vector<AuditRow> window;
   std::size_t next = 0;
-  WARREN_TRY(read_from(trails, after, filter, [&](const TrailRow& row) -> Status {
+  WARREN_TRY(read_rows(log, INT64_MIN, head.seq, filter, [&](const AuditRow& row) -> Status {
     if (*last == 0) return Ok{};
     if (window.size() < *last) window.push_back(row);
     else window[next++ % *last] = row;
@@ -251,33 +208,16 @@ Status read_trails(const std::vector<AgentTrail>& trails, const AuditFilter& fil
   return Ok{};
 }
 
-Result<TrailFollower> TrailFollower::begin(std::vector<AgentTrail> trails) {
-  TrailFollower follower;
-  for (const AgentTrail& trail : trails) {
-    AuditHead head = WARREN_TRY(trail.log->head());
-    follower.seen_.push_back(head.seq);
-  }
-  follower.trails_ = std::move(trails);
-  return follower;
+Result<std::int64_t> last_audit_row(Agent& agent) {
+  AuditHead head = WARREN_TRY(agent.store().audit().head());
+  return head.seq;
 }
 
-Status TrailFollower::read_new(const AuditFilter& filter, const TrailReader& reader) {
-  std::vector<std::int64_t> now;
-  for (const AgentTrail& trail : trails_) {
-    AuditHead head = WARREN_TRY(trail.log->head());
-    now.push_back(head.seq);
-  }
-  if (now == seen_) return Ok{};
-  std::vector<std::int64_t> after = seen_;
-  // What is appended meanwhile is read again by the next call.
-  WARREN_TRY(read_from(trails_, after, filter, [&](const TrailRow& row) -> Status {
-    for (std::size_t i = 0; i < trails_.size(); ++i) {
-      if (trails_[i].name == row.trail && row.row.seq > now[i]) return Ok{};
-    }
-    return reader(row);
-  }));
-  seen_ = std::move(now);
-  return Ok{};
+Result<std::int64_t> read_trail_after(Agent& agent, std::int64_t seq, const AuditFilter& filter,
+                                      const TrailReader& reader) {
+  std::int64_t end = WARREN_TRY(last_audit_row(agent));
+  WARREN_TRY(read_rows(agent.store().audit(), seq, end, filter, reader));
+  return end;
 }
 
 Status switch_audit(Store& store, const std::string& agent, AuditLevel level, std::string_view door, Clock& clock) {
@@ -290,61 +230,38 @@ Status switch_audit(Agent& agent, AuditLevel level, std::string_view door, Clock
 }
 
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock) {
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(agent));
-  for (const AgentTrail& trail : trails) {
-    WARREN_TRY(trail.log->enable([] { return load_audit_keys(); }));
-    WARREN_TRY(trail.log->append({operators_event(agent.id(), "rotate", "", door, clock)}));
-  }
-  return Ok{};
+  AuditLog& log = agent.store().audit();
+  WARREN_TRY(log.enable([] { return load_audit_keys(); }));
+  return log.append({operators_event(agent.id(), "rotate", "", door, clock)});
 }
 
-Result<std::vector<TrailVerdict>> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock) {
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(agent));
-  std::vector<std::string> texts;
+Result<TrailVerdict> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock) {
+  AuditLog& log = agent.store().audit();
+  TrailVerdict found;
+  std::vector<AuditPoint> points;
+  if (agent.path() != kMemoryAgent) points = WARREN_TRY(find_audit_notes(log, agent.path()));
+  found.has_note = !points.empty();
   for (const std::string& address : anchors) {
-    texts.push_back(WARREN_TRY(read_anchor(agent.id(), address, clock).within("read the anchor " + quote(address))));
+    std::string text = WARREN_TRY(read_anchor(agent.id(), address, clock).within("read the anchor " + quote(address)));
+    std::vector<AuditPoint> more = WARREN_TRY(parse_anchor(text, agent.id(), address));
+    found.anchors += more.size();
+    points.insert(points.end(), more.begin(), more.end());
   }
-  AuditLevel level = WARREN_TRY(agent.store().audit().level());
+  AuditLevel level = WARREN_TRY(log.level());
+  AuditHead head = WARREN_TRY(log.head());
   Result<AuditKeys> keys = load_audit_keys(MissingKey::kReport);
-  std::vector<TrailVerdict> verdicts;
-  for (const AgentTrail& trail : trails) {
-    TrailVerdict verdict{.trail = trail.name, .verdict = {}, .anchors = 0, .has_note = false};
-    std::vector<AuditPoint> points;
-    if (trail.path != kMemoryAgent) points = WARREN_TRY(find_audit_notes(*trail.log, trail.path));
-    verdict.has_note = !points.empty();
-    for (std::size_t i = 0; i < anchors.size(); ++i) {
-      std::vector<AuditPoint> more = WARREN_TRY(parse_anchor(texts[i], agent.id(), trail.name, anchors[i]));
-      verdict.anchors += more.size();
-      points.insert(points.end(), more.begin(), more.end());
-    }
-    AuditHead head = WARREN_TRY(trail.log->head());
-    if (!keys.ok() && head.seq > 0) return std::move(keys).take_error();
-    // The switch is in the agent file, and so are the events about it.
-    AuditLevel expected = trail.name == "namespace" ? AuditLevel::kDefault : level;
-    verdict.verdict = WARREN_TRY(check_audit(*trail.log, keys.ok() ? *keys : AuditKeys(), points, expected));
-    verdicts.push_back(std::move(verdict));
-  }
-  return verdicts;
+  if (!keys.ok() && head.seq > 0) return std::move(keys).take_error();
+  found.verdict = WARREN_TRY(check_audit(log, keys.ok() ? *keys : AuditKeys(), points, level));
+  return found;
 }
 
-Status accept_audit(Agent& agent) {
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(agent));
-  for (const AgentTrail& trail : trails) WARREN_TRY(accept_audit_head(*trail.log, trail.path));
-  return Ok{};
-}
+Status accept_audit(Agent& agent) { return accept_audit_head(agent.store().audit(), agent.path()); }
 
-Result<std::size_t> put_anchor(Agent& agent, const std::string& address, Clock& clock) {
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(agent));
-  std::string text;
-  std::size_t count = 0;
-  for (const AgentTrail& trail : trails) {
-    AuditHead head = WARREN_TRY(trail.log->head());
-    if (head.seq == 0) continue;
-    if (trail.path != kMemoryAgent) WARREN_TRY(sync_log_of(trail.path));
-    text += anchor_line(agent.id(), trail, head, clock);
-    ++count;
-  }
-  if (count == 0) return count;
+Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock) {
+  AuditHead head = WARREN_TRY(agent.store().audit().head());
+  if (head.seq == 0) return false;
+  if (agent.path() != kMemoryAgent) WARREN_TRY(sync_log_of(agent.path()));
+  std::string text = anchor_line(agent.id(), head, clock);
   auto put = [&]() -> Status {
     if (address.starts_with("agent:")) {
       OtherAgent other = WARREN_TRY(open_other(address, clock));
@@ -358,7 +275,7 @@ Result<std::size_t> put_anchor(Agent& agent, const std::string& address, Clock& 
     return append_to_blob(*store, anchor_key(agent.id()), text);
   };
   WARREN_TRY(put().within("anchor " + quote(address)));
-  return count;
+  return true;
 }
 
 }  // namespace warren

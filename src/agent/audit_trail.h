@@ -1,7 +1,4 @@
-// The audit trails of an open agent, for doors: reading, checking, switching and anchoring them.
-//
-// An agent file has one trail. An agent with a base has two files (agent/namespace_store.h), and a trail in each:
-// "files" for its files, "namespace" for its namespace.
+// The audit trail of an open agent, for doors: reading, checking, switching and anchoring it.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +17,6 @@
 
 namespace warren {
 
-struct AgentTrail {
-  std::string name;  // "files" or "namespace"; "" if there is only one
-  AuditLog* log = nullptr;
-  std::string path;  // of the file
-};
-// A namespace that does not exist yet has no trail.
-Result<std::vector<AgentTrail>> trails_of(Agent& agent);
-
 struct AuditFilter {
   std::optional<std::int64_t> since_us;
   std::optional<std::int64_t> until_us;  // not including it
@@ -38,44 +27,32 @@ struct AuditFilter {
 };
 bool matches(const AuditEvent& event, const AuditFilter& filter);
 
-struct TrailRow {
-  std::string trail;
-  AuditRow row;
-};
-using TrailReader = std::function<Status(const TrailRow& row)>;
-// All rows that match, in the order of their times. With `last`, only so many, the newest.
-Status read_trails(const std::vector<AgentTrail>& trails, const AuditFilter& filter, std::optional<std::size_t> last,
-                   const TrailReader& reader);
+using TrailReader = std::function<Status(const AuditRow& row)>;
+// All rows that match, in order. With `last`, only so many, the newest.
+Status read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader);
 
-// What is new since the last call; the first call begins at the end of the trails.
-class TrailFollower {
- public:
-  static Result<TrailFollower> begin(std::vector<AgentTrail> trails);
-  Status read_new(const AuditFilter& filter, const TrailReader& reader);
-
- private:
-  std::vector<AgentTrail> trails_;
-  std::vector<std::int64_t> seen_;
-};
+// For those who follow a trail: the number of its last row, and the rows after one; returns the last that was read.
+Result<std::int64_t> last_audit_row(Agent& agent);
+Result<std::int64_t> read_trail_after(Agent& agent, std::int64_t seq, const AuditFilter& filter,
+                                      const TrailReader& reader);
 
 // Sets the agent's switch, which is an event itself.
 Status switch_audit(Agent& agent, AuditLevel level, std::string_view door, Clock& clock);
 Status switch_audit(Store& store, const std::string& agent, AuditLevel level, std::string_view door, Clock& clock);
 
 struct TrailVerdict {
-  std::string trail;
   AuditVerdict verdict;
   std::size_t anchors = 0;  // that it was compared with
   bool has_note = false;    // and whether with a note of ours
 };
 // `anchors` are addresses; see put_anchor.
-Result<std::vector<TrailVerdict>> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock);
+Result<TrailVerdict> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock);
 Status accept_audit(Agent& agent);
 
-// Adds the ends of the agent's trails to an anchor: a place that whoever writes to the agent file cannot change. The
+// Adds the end of the agent's trail to an anchor: a place that whoever writes to the agent file cannot change. The
 // address is a path of the host or "file:PATH", "agent:ID" (in /audit/anchors.jsonl of its namespace), or a backend
-// ("s3://…", docs/backends.md), in which it is the value "<agent>.audit.jsonl". Returns how many ends were added.
-Result<std::size_t> put_anchor(Agent& agent, const std::string& address, Clock& clock);
+// ("s3://…", docs/backends.md), in which it is the value "<agent>.audit.jsonl". Returns whether there is one.
+Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock);
 
 // Takes over a new key (agent/audit_key.h) and records that.
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock);

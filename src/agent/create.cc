@@ -12,7 +12,6 @@
 #include "agent/audit_trail.h"
 #include "agent/base_note.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -24,7 +23,7 @@
 namespace warren {
 namespace {
 
-// Removes the files that belong to an agent file: SQLite's, our index, its namespace.
+// Removes the files that belong to an agent file: SQLite's and our index.
 Status remove_companions(const std::string& path) {
   for (std::string_view suffix : {"-wal", "-shm"}) {
     WARREN_TRY(remove_host_file(path + std::string(suffix)));
@@ -32,7 +31,7 @@ Status remove_companions(const std::string& path) {
   std::string_view stem(path);
   if (stem.ends_with(".db")) stem.remove_suffix(3);
   WARREN_TRY(remove_host_file(std::string(stem) + ".index.db"));
-  return remove_namespace_file(path);
+  return Ok{};
 }
 
 Status check_chunk_bytes(std::uint32_t bytes) {
@@ -97,11 +96,6 @@ Status check_backup(const std::string& file, Clock& clock) {
                fmt::format("`warren fsck {} --repair` may help", file));
 }
 
-Status copy_file_of_agent(const std::string& from, const std::string& to, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(from, {.mode = OpenMode::kReadOnly}, clock));
-  return store->backup_to(to);
-}
-
 Status move_into_place(const std::string& draft, const std::string& path, Replace replace) {
   if (replace == Replace::kYes) WARREN_TRY(remove_companions(path));
   unsigned flags = replace == Replace::kYes ? 0U : static_cast<unsigned>(RENAME_NOREPLACE);
@@ -158,8 +152,6 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock) {
   WARREN_TRY(check_backup(file, clock));
-  std::optional<std::string> names = WARREN_TRY(find_namespace_file(file));
-  if (names) WARREN_TRY(check_backup(*names, clock));
   Result<std::string> there = locate_agent(id_or_path);
   bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
   if (is_unclear) return there;
@@ -181,15 +173,11 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   if (there.ok()) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
   std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
-  std::string names_draft = namespace_file_of(path) + fmt::format(".restore-{}", ::getpid());
   Status done = backup->backup_to(draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
-  if (done.ok() && names && base) done = copy_file_of_agent(*names, names_draft, clock);
   if (done.ok()) done = move_into_place(draft, path, replace);
-  if (done.ok() && names && base) done = move_into_place(names_draft, namespace_file_of(path), Replace::kNo);
   if (!done.ok()) {
-    for (const std::string& left : {draft, names_draft})
-      remove_host_file(left).ignore("the first error is the one to report");
+    remove_host_file(draft).ignore("the first error is the one to report");
     return std::move(done).take_error();
   }
   return path;

@@ -107,9 +107,8 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
     served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, {.mounts = options.mounts}, clock));
     served->view_ =
         (*served->namespace_)
-            ->view(
-                {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}},
-                AuditReads::kByOpening);
+            ->view({.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = "namespace", .session = {}},
+                   AuditReads::kByOpening);
   }
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();

@@ -105,9 +105,9 @@ void Keeper::has_work(std::chrono::milliseconds delay) {
 
 void Keeper::wake() { ::eventfd_write(wake_.get(), 1); }
 
-void Keeper::listen(ChangeListener* listener) {
+void Keeper::listen(Tree tree, ChangeListener* listener) {
   std::lock_guard guard(listener_mutex_);
-  listener_ = listener;
+  listeners_.at(static_cast<std::size_t>(tree)) = listener;
 }
 
 void Keeper::everything_changed() {
@@ -282,16 +282,21 @@ Status Keeper::report_changes() {
   for (const Change& change : news->changes) is_audited = is_audited || change.kind == ChangeKind::kAudit;
   std::lock_guard guard(listener_mutex_);
   if (is_audited && when_audited_) when_audited_();
-  if (listener_ == nullptr) return Ok{};
-  for (const Change& change : news->changes) {
+  for (ChangeListener* listener : listeners_) {
+    if (listener != nullptr) report(*listener, *news, everything);
+  }
+  return Ok{};
+}
+
+void Keeper::report(ChangeListener& listener, const News& news, bool everything) {
+  for (const Change& change : news.changes) {
     if (change.kind == ChangeKind::kEverything) everything = true;
-    if (change.kind == ChangeKind::kEntry) listener_->entry_changed(Inode{change.id}, change.name);
+    if (change.kind == ChangeKind::kEntry) listener.entry_changed(Inode{change.id}, change.name);
     if (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes) {
-      listener_->node_changed(Inode{change.id});
+      listener.node_changed(Inode{change.id});
     }
   }
-  if (everything) listener_->everything_changed();
-  return Ok{};
+  if (everything) listener.everything_changed();
 }
 
 void Keeper::audited_here() {

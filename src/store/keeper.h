@@ -2,6 +2,7 @@
 // processes, and sync and checkpoint while nobody waits for it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "os/fd.h"
 #include "os/watch.h"
 #include "store/journal.h"
+#include "store/tree.h"
 
 namespace warren {
 
@@ -48,8 +50,8 @@ class Keeper {
   void audited_here();                            // rows were added to the audit trail by this process
   void when_audited(std::function<void()> call);  // see Store::when_audited
 
-  // See FileSystem::listen.
-  void listen(ChangeListener* listener);
+  // See FileSystem::listen; each tree has one listener. Every listener gets the changes of both trees.
+  void listen(Tree tree, ChangeListener* listener);
 
  private:
   Keeper(Database& database, Journal& journal, std::function<Result<bool>()> work, FileWatch watch, Fd wake);
@@ -64,6 +66,7 @@ class Keeper {
     bool is_everything = false;
   };
   Result<News> read_news();
+  static void report(ChangeListener& listener, const News& news, bool everything);
   Status report_changes();
   void wake();
 
@@ -86,8 +89,8 @@ class Keeper {
   std::mutex changed_here_mutex_;
   std::vector<Change> changed_here_;
 
-  std::mutex listener_mutex_;  // held while the listener is called, so that it can be removed safely
-  ChangeListener* listener_ = nullptr;
+  std::mutex listener_mutex_;  // held while a listener is called, so that it can be removed safely
+  std::array<ChangeListener*, kTrees> listeners_{};
   std::function<void()> when_audited_;
   std::atomic<bool> wants_audit_ = false;  // there is one
   std::atomic<bool> has_audited_here_ = false;

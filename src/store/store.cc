@@ -13,7 +13,6 @@
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "db/log_owner.h"
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -23,6 +22,7 @@
 #include "store/sqlite_fs.h"
 #include "store/tool_calls.h"
 #include "store/usage.h"
+#include "store/vacant.h"
 
 namespace warren {
 namespace {
@@ -69,7 +69,7 @@ Status check_encoding(Database& database) {
 // All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  Status vacant = check_no_log(path);
+  Status vacant = check_vacant(path);
   if (!vacant.ok()) {
     // It is the log of a file that exists, perhaps since a moment ago.
     if (WARREN_TRY(find_host_file(path))) return Error(Code::kExists, fmt::format("{} already exists", quote(path)));
@@ -344,9 +344,9 @@ void Store::when_audited(std::function<void()> call) {
   if (keeper_) keeper_->when_audited(std::move(call));
 }
 
-Status Store::listen(ChangeListener* listener) {
+Status Store::listen(Tree tree, ChangeListener* listener) {
   if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
-  keeper_->listen(listener);
+  keeper_->listen(tree, listener);
   return Ok{};
 }
 

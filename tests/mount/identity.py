@@ -90,10 +90,10 @@ class InUse(Identity):
         mount = self.world.mount()
         self.put(mount, "one")
         os.rename(self.file, self.moved)
-        self.refused("init", "a", said=("still has the file open",))
+        self.refused("init", "a", said=("a process still has the previous",))
         self.assertFalse(self.file.exists())
         os.rename(self.file.with_name("other.db"), self.file)
-        self.refused("fs", "a", "ls", "/", said=("a process still has it open",))
+        self.refused("fs", "a", "ls", "/", said=("a process still has the previous",))
         self.world.run("umount", mount)
         self.assertEqual(self.world.warren("fs", "a", "cat", "/o"), b"other")
         self.check("b", "one")
@@ -115,6 +115,16 @@ class InUse(Identity):
         other.execute("SELECT count(*) FROM fs_inode").fetchone()
         self.world.warren("fs", "a", "write", "/x", "y")
         self.assertEqual(self.world.warren("fs", "a", "cat", "/x"), b"y")
+
+    def test_a_program_that_shares_no_log_has_not_moved_the_file(self):
+        for is_written in (False, True):
+            with self.subTest(is_written), contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as other:
+                other.execute("PRAGMA locking_mode = EXCLUSIVE")
+                other.execute("SELECT count(*) FROM fs_inode").fetchone()
+                if is_written:
+                    other.execute("PRAGMA user_version = 0")
+                said = self.refused("fs", "a", "ls", "/", said=(f"is open in process {os.getpid()}", "try again"))
+                self.assertNotIn(b"was moved while it was in use", said)
 
     def test_many_that_open_it_at_once_are_not_refused(self):
         commands = [subprocess.Popen([mounted.program(), "fs", "a", "write", f"/f{number}", "x"], cwd=self.world.home,
@@ -145,6 +155,25 @@ class Names(Identity):
         self.refused("fs", "b", "ls", "/", said=("is not complete", self.log))
         self.check("a", "one")
         self.check("b", "one")
+
+
+class Strange(Identity):
+    """What somebody else has put in the place of a log, for example in an archive."""
+
+    def test_a_pipe_is_refused_at_once(self):
+        for suffix in ("-wal", "-shm"):
+            with self.subTest(suffix):
+                pipe = self.file.with_name("a.db" + suffix)
+                os.mkfifo(pipe)
+                said = (pipe.name, "is not a regular file")
+                for command in (("fs", "a", "ls", "/"), ("fs", "a", "write", "/x", "y"), ("info", "a")):
+                    self.refused(*command, said=said)
+                new = self.file.with_name("new.db" + suffix)
+                os.mkfifo(new)
+                self.refused("init", "new", said=(new.name, "is not a regular file"))
+                os.unlink(pipe)
+                os.unlink(new)
+                self.world.warren("fs", "a", "ls", "/")
 
 
 class LeftLog(Identity):

@@ -33,13 +33,13 @@ class Audit(unittest.TestCase):
                           "cat old > /dev/null; echo new > made; rm old; cd $WARREN_NAMESPACE; echo note >> mem/episodic/log;"
                           "cat mem/episodic/log > /dev/null; echo x > policy/x; true")
         events = self.events("s")
-        done = [(event["trail"], event["op"], event["path"], event["ok"]) for event in events]
-        for wanted in (("files", "write", "/made", True), ("files", "delete", "/old", True),
+        done = [(event["door"], event["op"], event["path"], event["ok"]) for event in events]
+        for wanted in (("run", "write", "/made", True), ("run", "delete", "/old", True),
                        ("namespace", "append", "/mem/episodic/log", True), ("namespace", "read", "/mem/episodic/log", True),
                        ("namespace", "create", "/policy/x", False)):
             self.assertIn(wanted, done)
-        self.assertFalse([event for event in events if event["op"] == "read" and event["trail"] == "files"])
-        self.assertEqual({(event["door"], event["session"], event["space"]) for event in events}, {("run", "s", "user")})
+        self.assertFalse([event for event in events if event["op"] == "read" and event["door"] == "run"])
+        self.assertEqual({(event["session"], event["space"]) for event in events}, {("s", "user")})
         self.verify("s")
 
     def test_a_run_that_only_reads_has_changed_nothing(self):

@@ -519,10 +519,9 @@ class Commands:
         self.ok("--discard", "--session", "thrown", "--", "sh", "-c", "echo x > f")
         self.assertEqual(sorted(self.world.sessions()), sorted([session, "kept"]))
 
-    def test_an_ended_session_is_one_file_and_one_for_its_namespace(self):
+    def test_an_ended_session_is_one_file(self):
         self.ok("--session", "s", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i > f$i; done")
-        self.assertEqual(sorted(os.listdir(self.world.session_dir("s"))),
-                         ["base_path", "delta.db", "delta.namespace.db", "lock"])
+        self.assertEqual(sorted(os.listdir(self.world.session_dir("s"))), ["base_path", "delta.db", "lock"])
         self.assertEqual(os.stat(self.world.session_dir("s")).st_mode & 0o777, 0o700)
         self.assertEqual((self.world.session_dir("s") / "base_path").read_text(), str(self.world.base))
         self.assertEqual(self.world.processes(), [])
@@ -574,8 +573,7 @@ class Commands:
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
         file = self.world.session_dir("s") / "delta.db"
-        self.assertEqual([(s["id"], s["size_bytes"]) for s in listed],
-                         [("s", sum(f.stat().st_size for f in (file, file.with_suffix(".namespace.db"))))])
+        self.assertEqual([(s["id"], s["size_bytes"]) for s in listed], [("s", file.stat().st_size)])
         process, _ = self.begin("s", "echo on; read line")
         done = self.world.run("--session", "s", "--discard", "--", "true")
         process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)

@@ -29,25 +29,19 @@ Result<AuditFilter> audit_filter(const Arguments& args) {
   return filter;
 }
 
-Result<Json> row_json(const TrailRow& row) {
-  Json json = WARREN_TRY(parse_json(audit_line(row.row)));
-  if (!row.trail.empty()) json["trail"] = row.trail;
-  return json;
-}
-
-void print_row(Output& out, const TrailRow& row) {
-  const AuditEvent& event = row.row.event;
+void print_row(Output& out, const AuditRow& row) {
+  const AuditEvent& event = row.event;
   std::string outcome = event.ok ? "ok" : event.err.empty() ? "failed" : event.err;
   std::string path = out.name(event.path);
   if (event.to) path += fmt::format(" -> {}", out.name(*event.to));
-  out.print("{} {:<10} {} {:>10}  {:<8} {}\n", format_audit_time(event.at_us).substr(0, 23) + "Z", out.name(event.op),
+  out.print("{} {:<10} {} {:>10}  {:<9} {}\n", format_audit_time(event.at_us).substr(0, 23) + "Z", out.name(event.op),
             out.paint(event.ok ? Ink::kPlain : Ink::kRed, fmt::format("{:<17}", out.name(outcome))),
             event.size_bytes ? std::to_string(*event.size_bytes) : "-", out.name(event.door), path);
 }
 
-Status print_trail_row(Context& context, const Arguments& args, const TrailRow& row) {
+Status print_trail_row(Context& context, const Arguments& args, const AuditRow& row) {
   if (args.has("json")) {
-    Json json = WARREN_TRY(row_json(row));
+    Json json = WARREN_TRY(parse_json(audit_line(row)));
     context.out.json_line(json);
   } else {
     print_row(context.out, row);
@@ -58,25 +52,23 @@ Status print_trail_row(Context& context, const Arguments& args, const TrailRow& 
 Result<Exit> run_audit_show(Context& context, const Arguments& args) {
   AuditFilter filter = WARREN_TRY(audit_filter(args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(*agent));
   std::optional<std::size_t> last;
   if (!args.has("all")) last = static_cast<std::size_t>(args.integer("limit"));
   WARREN_TRY(
-      read_trails(trails, filter, last, [&](const TrailRow& row) { return print_trail_row(context, args, row); }));
+      read_trail(*agent, filter, last, [&](const AuditRow& row) { return print_trail_row(context, args, row); }));
   return Exit::kOk;
 }
 
 Result<Exit> run_audit_tail(Context& context, const Arguments& args) {
   AuditFilter filter = WARREN_TRY(audit_filter(args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(*agent));
-  TrailFollower follower = WARREN_TRY(TrailFollower::begin(trails));
-  auto print = [&](const TrailRow& row) { return print_trail_row(context, args, row); };
-  WARREN_TRY(read_trails(trails, filter, static_cast<std::size_t>(args.integer("lines")), print));
+  std::int64_t seen = WARREN_TRY(last_audit_row(*agent));
+  auto print = [&](const AuditRow& row) { return print_trail_row(context, args, row); };
+  WARREN_TRY(read_trail(*agent, filter, static_cast<std::size_t>(args.integer("lines")), print));
   while (args.has("follow") && !context.out.reader_is_gone()) {
     WARREN_TRY(context.out.finish());
     std::this_thread::sleep_for(kFollowPause);
-    WARREN_TRY(follower.read_new(filter, print));
+    seen = WARREN_TRY(read_trail_after(*agent, seen, filter, print));
   }
   return Exit::kOk;
 }
@@ -84,14 +76,8 @@ Result<Exit> run_audit_tail(Context& context, const Arguments& args) {
 Result<Exit> run_audit_export(Context& context, const Arguments& args) {
   AuditFilter filter = WARREN_TRY(audit_filter(args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(*agent));
-  if (auto name = args.find("trail"))
-    std::erase_if(trails, [&](const AgentTrail& trail) { return trail.name != *name; });
-  if (trails.size() > 1) {
-    return refuse(context, "this agent has two trails; choose one with '--trail files' or '--trail namespace'");
-  }
-  WARREN_TRY(read_trails(trails, filter, std::nullopt, [&](const TrailRow& row) -> Status {
-    context.out.raw(audit_line(row.row));
+  WARREN_TRY(read_trail(*agent, filter, std::nullopt, [&](const AuditRow& row) -> Status {
+    context.out.raw(audit_line(row));
     return context.out.status();
   }));
   return Exit::kOk;
@@ -104,40 +90,32 @@ Json verdict_json(const TrailVerdict& one) {
             {"head", {{"seq", verdict.head.seq}, {"hash", hex_of(verdict.head.hash)}}},
             {"anchors", one.anchors},
             {"note", one.has_note}};
-  if (!one.trail.empty()) json["trail"] = one.trail;
   if (verdict.fault) json["fault"] = {{"seq", verdict.fault->seq}, {"why", verdict.fault->why}};
   return json;
 }
 
 void print_verdict(Context& context, const TrailVerdict& one) {
   const AuditVerdict& verdict = one.verdict;
-  std::string trail = one.trail.empty() ? "" : fmt::format("{}: ", one.trail);
   if (verdict.fault) {
-    context.out.print("{}row {}: {}\n", trail, verdict.fault->seq, context.out.name(verdict.fault->why));
-    context.out.print("{}the {} rows before it are in order\n", trail, verdict.rows);
+    context.out.print("row {}: {}\n", verdict.fault->seq, context.out.name(verdict.fault->why));
+    context.out.print("the {} rows before it are in order\n", verdict.rows);
     return;
   }
-  context.out.print("{}{} rows in order", trail, verdict.rows);
+  context.out.print("{} rows in order", verdict.rows);
   if (verdict.rows > 0) context.out.print(", the last with the hash {}", hex_of(verdict.head.hash).substr(0, 16));
   context.out.print("\n");
-  if (one.anchors > 0)
-    context.out.print("{}compared with {} anchor{}\n", trail, one.anchors, one.anchors == 1 ? "" : "s");
+  if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
   if (verdict.rows > 0 && one.anchors == 0 && !one.has_note) {
-    context.out.print("{}there is no anchor and no note of this trail: a missing end could not be noticed\n", trail);
+    context.out.line("there is no anchor and no note of this trail: a missing end could not be noticed");
   }
 }
 
 Result<Exit> run_audit_verify(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::vector<TrailVerdict> verdicts = WARREN_TRY(verify_audit(*agent, args.all("anchor"), context.clock));
-  bool is_sound = true;
-  Json list = Json::array();
-  for (const TrailVerdict& one : verdicts) {
-    is_sound = is_sound && !one.verdict.fault;
-    if (args.has("json")) list.push_back(verdict_json(one));
-    else print_verdict(context, one);
-  }
-  if (args.has("json")) context.out.json(list);
+  TrailVerdict verdict = WARREN_TRY(verify_audit(*agent, args.all("anchor"), context.clock));
+  bool is_sound = !verdict.verdict.fault;
+  if (args.has("json")) context.out.json(verdict_json(verdict));
+  else print_verdict(context, verdict);
   WARREN_TRY(context.out.finish());  // the verdict comes before what to do about it
   if (args.has("accept")) {
     WARREN_TRY(accept_audit(*agent));
@@ -150,39 +128,33 @@ Result<Exit> run_audit_verify(Context& context, const Arguments& args) {
   return is_sound ? Exit::kOk : Exit::kFailed;
 }
 
-Status put_one_anchor(Context& context, const Arguments& args) {
+// It is opened anew each time, so that nobody waits for us in between.
+Result<std::int64_t> end_of_trail(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::size_t count = WARREN_TRY(put_anchor(*agent, args.get("WHERE"), context.clock));
-  if (count == 0) context.err.line("warren: the trail is empty; there is nothing to anchor");
-  return Ok{};
+  return last_audit_row(*agent);
 }
 
-// The rows that an anchor would note; it is opened anew each time, so that nobody waits for us in between.
-Result<std::vector<std::int64_t>> ends_of_trails(Context& context, const Arguments& args) {
+Status put_one_anchor(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::vector<AgentTrail> trails = WARREN_TRY(trails_of(*agent));
-  std::vector<std::int64_t> ends;
-  for (const AgentTrail& trail : trails) {
-    AuditHead head = WARREN_TRY(trail.log->head());
-    ends.push_back(head.seq);
-  }
-  return ends;
+  bool is_there = WARREN_TRY(put_anchor(*agent, args.get("WHERE"), context.clock));
+  if (!is_there) context.err.line("warren: the trail is empty; there is nothing to anchor");
+  return Ok{};
 }
 
 // An anchor that cannot be reached now is tried again: a record of it that stops is worse than one with a gap.
 Result<Exit> run_audit_anchor(Context& context, const Arguments& args) {
-  std::vector<std::int64_t> anchored = WARREN_TRY(ends_of_trails(context, args));
+  std::int64_t anchored = WARREN_TRY(end_of_trail(context, args));
   WARREN_TRY(put_one_anchor(context, args));
   if (!args.has("every")) return Exit::kOk;
   std::chrono::milliseconds interval = WARREN_TRY(parse_duration(args.get("every")));
   for (;;) {
     std::this_thread::sleep_for(interval);
-    Result<std::vector<std::int64_t>> now = ends_of_trails(context, args);
+    Result<std::int64_t> now = end_of_trail(context, args);
     Status put = Ok{};
-    if (!now.ok()) put = std::move(now).take_error();
+    if (!now.ok()) put = now.error();
     else if (*now != anchored) put = put_one_anchor(context, args);
-    if (put.ok() && now.ok()) anchored = *std::move(now);
-    if (!put.ok()) context.err.line(fmt::format("warren: {}", put.error().message()));
+    if (put.ok()) anchored = *now;
+    else context.err.line(fmt::format("warren: {}", put.error().message()));
   }
 }
 
@@ -279,10 +251,7 @@ Command make_audit_export() {
           .summary = "Print the trail as lines of JSON",
           .details = "",
           .positionals = {},
-          .options = filter_options({{.name = "trail",
-                                      .value = "NAME",
-                                      .help = "of an agent with a base: which of its two trails",
-                                      .choices = {"files", "namespace"}}}),
+          .options = filter_options({}),
           .subcommands = {},
           .handler = run_audit_export};
 }

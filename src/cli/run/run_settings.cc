@@ -108,9 +108,10 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   auto given = [&](std::string_view name) { return args.has(name) ? args.find(name) : std::nullopt; };
   std::optional<std::string> name = given("relay-as");
   if (given("relay") && !name && !preferences.relay_as) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
-  if (name && !options.has_namespace) {
+  if (name && args.has("no-namespace")) {
     return Error(Code::kInvalid, "--relay-as shows messages in the namespace, which this run does not have");
   }
+  if (name) options.has_namespace = true;  // whatever the settings say
   if (name || given("relay")) options.has_asked_for_namespace = true;
   if (!name && options.has_namespace) name = preferences.relay_as;
   if (!name) return Ok{};
@@ -123,7 +124,9 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
     root = home + "/.agent-relay";
   }
   Result<std::string> whole = canonical_host_path(*root);
-  if (!whole.ok()) return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)), "--relay DIR");
+  if (!whole.ok())
+    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)),
+                 "`warren relay up` starts one, and --relay DIR says where it is");
   options.relay = RelayMailbox{.root = *whole, .name = *name};
   return Ok{};
 }
