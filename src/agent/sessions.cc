@@ -129,16 +129,20 @@ Error is_busy(const std::string& id) {
 }  // namespace
 
 Result<std::string> home_directory() {
+  auto without_last_slash = [](std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path;
+  };
   const char* given = std::getenv("HOME");
-  if (given != nullptr && *given == '/') return std::string(given);
+  if (given != nullptr && *given == '/') return without_last_slash(given);
   const passwd* user = ::getpwuid(::geteuid());
-  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') return std::string(user->pw_dir);
+  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') return without_last_slash(user->pw_dir);
   return Error(Code::kNotFound, "cannot determine your home directory", "set HOME");
 }
 
 Result<std::string> agents_home() {
   std::string home = WARREN_TRY(home_directory());
-  return fmt::format("{}/{}", home, kAgentsDir);
+  return join_path(home, kAgentsDir);
 }
 
 Result<std::string> path_of_session(std::string_view id) {

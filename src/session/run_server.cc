@@ -149,7 +149,7 @@ class RunServer {
     serving_ = WARREN_TRY(session_.lock_serving());
     WARREN_TRY(take_signals());
     if (options_.network.access == NetworkAccess::kByName) {
-      proxy_ = WARREN_TRY(ProxyProcess::start(options_.network.hosts, network_record(session_.path())));
+      proxy_ = WARREN_TRY(ProxyProcess::start(options_.network, network_record(session_.path())));
     }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
     set_limits();

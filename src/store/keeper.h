@@ -50,6 +50,9 @@ class Keeper {
   void audited_here();                            // rows were added to the audit trail by this process
   void when_audited(std::function<void()> call);  // see Store::when_audited
 
+  // Looks whether the file was overwritten (Database::look_for_writes); also after stop().
+  void look_at_file();
+
   // See FileSystem::listen; each tree has one listener. Every listener gets the changes of both trees.
   void listen(Tree tree, ChangeListener* listener);
 
@@ -70,6 +73,11 @@ class Keeper {
   Status report_changes();
   void wake();
 
+  bool take_events();
+  FileWatch::Happened take_unread();
+  void notice_writes(FileWatch::Writes writes);  // to the file
+
+  Result<std::uint32_t> checkpoint_unwatched(Database& database);
   void checkpoint_when_asked();
   void ask_for(bool& what);
   Status checkpoint();
@@ -77,7 +85,9 @@ class Keeper {
   Database& database_;
   Journal& journal_;
   std::function<Result<bool>()> work_;
-  FileWatch watch_;
+  std::mutex watch_mutex_;
+  FileWatch watch_;             // under watch_mutex_, like the following
+  FileWatch::Happened unread_;  // taken from it, and not yet handled by keep()
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;

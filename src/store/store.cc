@@ -135,6 +135,11 @@ Store::~Store() {
 Status Store::close() {
   if (is_read_only() || std::exchange(is_closed_, true)) return Ok{};
   if (keeper_) keeper_->stop();
+  if (keeper_) keeper_->look_at_file();
+  if (database_->is_overwritten()) {
+    database_->abandon_batch();
+    return database_->check_name();
+  }
   fs_->leave().ignore("the next open of the agent collects what is left");
   Status recorded = audit_->flush();
   Status stored = database_->end_batch();

@@ -121,7 +121,7 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   if (!root && usual != nullptr && *usual != '\0') root = usual;
   if (!root) {
     std::string home = WARREN_TRY(home_directory());
-    root = home + "/.agent-relay";
+    root = join_path(home, ".agent-relay");
   }
   Result<std::string> whole = canonical_host_path(*root);
   if (!whole.ok())
@@ -161,7 +161,13 @@ Status take_settings(const Arguments& args, RunOptions& options) {
   options.has_asked_for_home = options.home_view || options.home_layer;
   WARREN_TRY(take_limits(args, options.limits));
   options.has_asked_for_limits = options.limits != RunLimits{};
-  return take_preferences(args, options);
+  WARREN_TRY(take_preferences(args, options));
+  if (options.network.access != NetworkAccess::kByName) return Ok{};
+  options.network.upstreams = WARREN_TRY(net::Upstreams::from_environment([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  }));
+  return Ok{};
 }
 
 std::vector<Option> environment_options() {
