@@ -98,7 +98,7 @@ class Namespaces:
         for options in (["--no-namespace"], []):
             if not options:
                 file = self.world.home / ".config" / "warren" / "run.toml"
-                file.parent.mkdir(parents=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("namespace = false\n")
                 for path in (file, file.parent, file.parent.parent):
                     os.chown(path, self.uid, self.uid)
