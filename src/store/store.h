@@ -83,7 +83,7 @@ class Store final : private TransactionObserver {
   void expiry_changed();
   void expired(Inode parent, std::string_view name);
 
-  // Tells the listener that a node's content has changed, though a caller of ours has changed it.
+  // Reports a changed node to the listener although a caller of ours changed it.
   void announce(Inode node);
 
   // Calls `call` from a thread of its own after rows were added to the audit trail, by whomever; an empty one stops
