@@ -40,6 +40,9 @@ struct AgentOptions {
   std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
   // Who uses fs(), for the audit trail. Without a door nothing is recorded there. The agent's id is filled in.
   Caller caller = {};
+  // With kReadOnly: where reading is to be recorded, the file is opened for writing all the same, and the caller changes
+  // nothing through it. Otherwise such an agent is refused (kReadOnly).
+  bool may_record = false;
   AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
 };
 
@@ -86,7 +89,12 @@ class Agent {
   AuditLevel audit_level() const { return audit_level_; }
   bool records_reads() const { return records_reads_; }  // of fs()
   // Makes the trail ready if this agent's namespace is to be recorded; null if it is not.
+  // kReadOnly if the operator has asked for that and the agent is open read-only.
   Result<AuditLog*> namespace_audit();
+  // The same for what operators do with an agent as a whole, such as applying its changes: wherever there is a trail.
+  Result<AuditLog*> operators_audit();
+  // Stores the events of what was read so far: before it is handed out.
+  Status check_recorded();
 
   // What has changed in between, if two of them differ.
   struct ChangeMark {

@@ -1,7 +1,11 @@
 #include "agent/audit_key.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +15,8 @@
 #include "base/path.h"
 #include "crypto/hmac.h"
 #include "os/capture.h"
+#include "os/error.h"
+#include "os/fd.h"
 #include "os/host_files.h"
 
 namespace warren {
@@ -68,9 +74,19 @@ Result<std::string> run_key_command(const std::string& command) {
   return std::move(ran.output);
 }
 
-Status check_private(const std::string& path, const struct stat& there) {
+// Opened first: what is checked is what is read.
+Result<std::string> read_private(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
+  struct stat there {};
+  if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
   bool is_ours = there.st_uid == ::geteuid() || there.st_uid == 0;
-  if (is_ours && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0) return Ok{};
+  if (is_ours && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+    std::string text(kKeyFileBytes, '\0');
+    std::size_t count = WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
+    text.resize(count);
+    return text;
+  }
   return Error(
       Code::kDenied, fmt::format("{} can be read by others, and is the key of audit trails", quote(path)),
       fmt::format("if nobody has read it: chmod 600 {}; otherwise also change the key with `warren audit ID rotate`",
@@ -80,7 +96,8 @@ Status check_private(const std::string& path, const struct stat& there) {
 // Several processes may need the first key at once: one of them makes it.
 Status make_key_file(const std::string& path) {
   WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
-  std::string draft = fmt::format("{}.new-{}", path, ::getpid());
+  static std::atomic<int> count = 0;
+  std::string draft = fmt::format("{}.new-{}-{}", path, ::getpid(), ++count);
   WARREN_TRY(replace_host_file(draft, new_key() + "\n", 0600));
   Status made = publish_host_file(draft, path);
   if (made.ok()) return Ok{};
@@ -97,10 +114,8 @@ Result<std::string> read_key_file(const std::string& path, MissingKey missing) {
   }
   if (!there) {
     WARREN_TRY(make_key_file(path).within("make a key for audit trails"));
-    there = WARREN_TRY(find_host_file(path));
   }
-  if (there) WARREN_TRY(check_private(path, *there));
-  return read_host_file(path, kKeyFileBytes);
+  return read_private(path);
 }
 
 }  // namespace
@@ -136,6 +151,18 @@ Result<AuditKeys> load_audit_keys(MissingKey missing) {
   return parse_audit_keys(text, quote(path));
 }
 
+Result<std::string> audit_key_directory() {
+  std::string path = WARREN_TRY(key_file());
+  return std::string(directory_of(path));
+}
+
+Status enable_audit(AuditLog& log, const std::string& agent) {
+  AuditHead head = WARREN_TRY(log.head());
+  // A new key beside rows of another one would only hide that the other is missing.
+  MissingKey missing = head.seq > 0 ? MissingKey::kReport : MissingKey::kMake;
+  return log.enable([missing] { return load_audit_keys(missing); }, agent);
+}
+
 Result<std::string> rotate_audit_key() {
   for (const char* name : {kKeyVariable, kKeyCommandVariable}) {
     if (!variable(name)) continue;
@@ -143,6 +170,13 @@ Result<std::string> rotate_audit_key() {
                  "change it there: put the new key first, and the old one after it");
   }
   std::string path = WARREN_TRY(key_file());
+  WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
+  // Two that read the same keys would each drop the other's new one, and what was made with it could not be checked.
+  std::string lock_path = path + ".lock";
+  Fd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) {
+    return system_error(errno, fmt::format("lock {}", quote(lock_path)));
+  }
   std::string text = WARREN_TRY(read_key_file(path, MissingKey::kMake));
   WARREN_TRY(parse_audit_keys(text, quote(path)));
   std::string key = new_key();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "store/audit_log.h"
 #include "store/audit_row.h"
 
 namespace warren {
@@ -21,6 +22,12 @@ Result<AuditKeys> load_audit_keys(MissingKey missing = MissingKey::kMake);
 
 // Puts a new key in front of those in the file and returns its id. kUnsupported if the keys come from elsewhere.
 Result<std::string> rotate_audit_key();
+
+// The directory of the key file, which no run may reach.
+Result<std::string> audit_key_directory();
+
+// Makes the trail ready, with the operator's keys. A key is made only for a trail without rows.
+Status enable_audit(AuditLog& log, const std::string& agent);
 
 // Parses keys as above; `where` names their source in errors.
 Result<AuditKeys> parse_audit_keys(std::string_view text, std::string_view where);

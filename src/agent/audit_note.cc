@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,10 +60,18 @@ std::optional<AuditNote> decode_note(std::string_view text) {
   return AuditNote{.first = words[1], .seq = *seq, .hash = words[3]};
 }
 
-// A note that cannot be read, or was lost half-way in a power cut, says nothing.
-std::optional<AuditNote> read_note(const std::string& path) {
-  Result<std::string> text = read_host_file(path, kAuditNoteBytesMax);
-  return text.ok() ? decode_note(*text) : std::nullopt;
+// nullopt if there is none. One that was lost half-way in a power cut is empty, and says nothing; kCorrupt for others
+// that are not notes.
+Result<std::optional<AuditNote>> read_note(const std::string& path) {
+  if (!WARREN_TRY(find_host_file(path))) return std::optional<AuditNote>();
+  std::string text = WARREN_TRY(read_host_file(path, kAuditNoteBytesMax));
+  if (text.empty()) return std::optional<AuditNote>();
+  std::optional<AuditNote> note = decode_note(text);
+  if (!note) {
+    return Error(Code::kCorrupt, fmt::format("Warren's note about the audit trail, {}, is damaged", quote(path)),
+                 "`warren audit ID verify --accept` replaces it");
+  }
+  return note;
 }
 
 // Not synced: a command that writes one value must not wait for three disks' writes.
@@ -108,6 +117,22 @@ Status make_notes_dir() {
   return make_host_dirs(home + "/audit", 0700);
 }
 
+Result<Fd> lock_notes() {
+  std::string home = WARREN_TRY(agents_home());
+  std::string path = home + "/audit/.lock";
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) return system_error(errno, fmt::format("lock {}", quote(path)));
+  return lock;
+}
+
+// Replaces the note unless the trail lacks the row that it has. Two processes that close the agent at once take turns.
+Status update_note(AuditLog& log, const std::string& path, const AuditNote& now) {
+  std::optional<AuditNote> known = WARREN_TRY(read_note(path));
+  if (known && known->seq >= now.seq) return Ok{};
+  if (!WARREN_TRY(contains(log, known))) return Ok{};
+  return write_note(path, now);
+}
+
 }  // namespace
 
 Status note_audit_head(AuditLog& log, const std::string& agent_path) {
@@ -115,27 +140,30 @@ Status note_audit_head(AuditLog& log, const std::string& agent_path) {
   AuditNote now = WARREN_TRY(note_of(log));
   if (now.seq == 0) return Ok{};
   WARREN_TRY(make_notes_dir());
-  if (WARREN_TRY(contains(log, read_note(paths.by_file)))) WARREN_TRY(write_note(paths.by_file, now));
-  std::optional<AuditNote> at_path = read_note(paths.by_path);
-  bool is_other_agent = at_path && at_path->first != now.first;
-  if (is_other_agent || WARREN_TRY(contains(log, at_path))) WARREN_TRY(write_note(paths.by_path, now));
-  return Ok{};
+  Fd lock = WARREN_TRY(lock_notes());
+  WARREN_TRY(update_note(log, paths.by_file, now));
+  return update_note(log, paths.by_path, now);
 }
 
-Result<std::vector<AuditPoint>> find_audit_notes(AuditLog& log, const std::string& agent_path) {
+Result<std::vector<AuditPoint>> find_audit_notes(const std::string& agent_path) {
   std::vector<AuditPoint> points;
   if (!agents_home().ok()) return points;
   NotePaths paths = WARREN_TRY(paths_of_notes(agent_path));
-  AuditNote now = WARREN_TRY(note_of(log));
-  if (std::optional<AuditNote> note = read_note(paths.by_file)) {
-    points.push_back({.seq = note->seq, .hash = hash_of_hex(note->hash), .where = "Warren's own note about this file"});
-  }
-  std::optional<AuditNote> at_path = read_note(paths.by_path);
-  if (at_path && at_path->first == now.first) {
-    points.push_back(
-        {.seq = at_path->seq, .hash = hash_of_hex(at_path->hash), .where = "Warren's own note about this path"});
-  }
+  std::optional<AuditNote> about_file = WARREN_TRY(read_note(paths.by_file));
+  std::optional<AuditNote> about_path = WARREN_TRY(read_note(paths.by_path));
+  auto add = [&](const AuditNote& note, std::string_view where) {
+    points.push_back({.seq = note.seq, .hash = hash_of_hex(note.hash), .where = std::string(where)});
+    points.push_back({.seq = 1, .hash = hash_of_hex(note.first), .where = std::string(where)});
+  };
+  if (about_file) add(*about_file, "Warren's own note about this file");
+  if (about_path) add(*about_path, "Warren's own note about this path");
   return points;
+}
+
+Status forget_audit_notes(const std::string& agent_path) {
+  NotePaths paths = WARREN_TRY(paths_of_notes(agent_path));
+  for (const std::string& path : {paths.by_file, paths.by_path}) WARREN_TRY(remove_host_file(path));
+  return Ok{};
 }
 
 Status accept_audit_head(AuditLog& log, const std::string& agent_path) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "backends/open_backend.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "fs/path_ops.h"
 #include "os/error.h"
 #include "os/fd.h"
@@ -24,7 +26,7 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kTrailPage = 512;
-constexpr std::size_t kAnchorBytesMax = std::size_t{64} << 20;
+constexpr std::size_t kAnchorBytesMax = std::size_t{1} << 20;  // that are read of one, from its end
 constexpr std::string_view kAnchorFile = "/audit/anchors.jsonl";
 constexpr int kAnchorAttempts = 5;
 
@@ -74,11 +76,35 @@ std::string host_path_of(std::string_view address) {
 }
 
 Status append_to_host_file(const std::string& path, std::string_view text) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  Fd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
-  WARREN_TRY(write_all(fd.get(), as_bytes(text)).within(fmt::format("write {}", quote(path))));
+  // A line that an interrupted call left half written must not take this one with it.
+  struct stat there {};
+  if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
+  char last = '\n';
+  if (there.st_size > 0 && ::pread(fd.get(), &last, 1, there.st_size - 1) != 1) last = '\0';
+  std::string whole = last == '\n' ? std::string(text) : fmt::format("\n{}", text);
+  WARREN_TRY(write_all(fd.get(), as_bytes(whole)).within(fmt::format("write {}", quote(path))));
   if (::fsync(fd.get()) != 0) return system_error(errno, fmt::format("sync {}", quote(path)));
-  return Ok{};
+  if (there.st_size > 0) return Ok{};
+  std::string dir(directory_of(path));
+  return sync_host_dir(dir.empty() ? "." : dir);
+}
+
+// The newest lines are enough: each of them has seen all rows before.
+Result<std::string> read_end_of_host_file(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
+  struct stat there {};
+  if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
+  if (!S_ISREG(there.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)));
+  auto size = static_cast<std::size_t>(there.st_size);
+  std::size_t skipped = size > kAnchorBytesMax ? size - kAnchorBytesMax : 0;
+  std::string text(size - skipped, '\0');
+  ssize_t count = ::pread(fd.get(), text.data(), text.size(), static_cast<off_t>(skipped));
+  if (count < 0) return system_error(errno, fmt::format("read {}", quote(path)));
+  text.resize(static_cast<std::size_t>(count));
+  return skipped > 0 ? text.substr(std::min(text.find('\n'), text.size())) : text;
 }
 
 // What an anchor has seen must not be lost in a power cut: a mount syncs its log up to seconds later.
@@ -96,6 +122,8 @@ Status append_to_blob(BlobStore& store, const std::string& key, std::string_view
   for (int attempt = 1;; ++attempt) {
     std::optional<Blob> known = WARREN_TRY(store.get(key));
     std::string content = known ? known->content : std::string();
+    if (content.size() > kAnchorBytesMax / 2) content.erase(0, content.find('\n', content.size() - kAnchorBytesMax / 4) + 1);
+    if (!content.empty() && content.back() != '\n') content += '\n';
     content += text;
     PutOptions options;
     if (store.abilities().conditional_puts) {
@@ -125,12 +153,19 @@ Result<OtherAgent> open_other(std::string_view address, Clock& clock) {
   return other;
 }
 
+Status check_not_itself(Agent& agent, Agent& other) {
+  Result<std::string> one = canonical_host_path(agent.path());
+  Result<std::string> two = canonical_host_path(other.path());
+  if (!one.ok() || !two.ok() || *one != *two) return Ok{};
+  return Error(Code::kInvalid, "an agent cannot be the anchor of its own trail");
+}
+
 Result<std::string> read_anchor(const std::string& agent, const std::string& address, Clock& clock) {
   if (address.starts_with("agent:")) {
     OtherAgent other = WARREN_TRY(open_other(address, clock));
     return read_file(*other.view, kAnchorFile);
   }
-  if (is_host_path(address)) return read_host_file(host_path_of(address), kAnchorBytesMax);
+  if (is_host_path(address)) return read_end_of_host_file(host_path_of(address));
   std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, {.clock = clock}));
   std::optional<Blob> found = WARREN_TRY(store->get(anchor_key(agent)));
   if (!found) return Error(Code::kNotFound, fmt::format("{} has no anchor of this agent", store->name()));
@@ -148,32 +183,42 @@ std::optional<AuditHash> parse_hash(const Json& text) {
   return hash;
 }
 
-// The points in an anchor that are about this agent.
+// A line that is not an anchor, as one that was written half, says nothing.
+std::optional<AuditPoint> parse_point(std::string_view text, const std::string& agent, const std::string& address) {
+  Result<Json> line = parse_json(text);
+  if (!line.ok() || !line->is_object()) return std::nullopt;
+  for (const char* name : {"agent", "seq", "hash"}) {
+    if (!line->contains(name)) return std::nullopt;
+  }
+  std::optional<AuditHash> hash = parse_hash((*line)["hash"]);
+  bool is_about_it = (*line)["agent"] == agent && (*line)["seq"].is_number_integer() && hash;
+  if (!is_about_it || (*line)["seq"].get<std::int64_t>() < 1) return std::nullopt;
+  std::string when = line->contains("ts") && (*line)["ts"].is_string() ? (*line)["ts"].get<std::string>() : "";
+  return AuditPoint{.seq = (*line)["seq"].get<std::int64_t>(),
+                    .hash = *hash,
+                    .where = fmt::format("the anchor {} of {}", quote(address), printable(when))};
+}
+
+// The points in an anchor that are about this agent. kNotFound without any: nothing would be compared.
 Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::string& agent,
                                              const std::string& address) {
   std::vector<AuditPoint> points;
-  int number = 0;
   while (!text.empty()) {
-    ++number;
     std::size_t end = std::min(text.find('\n'), text.size());
-    Result<Json> line = parse_json(text.substr(0, end));
+    std::optional<AuditPoint> point = parse_point(text.substr(0, end), agent, address);
+    if (point) points.push_back(*std::move(point));
     text.remove_prefix(std::min(end + 1, text.size()));
-    auto bad = [&] {
-      return Error(Code::kCorrupt, fmt::format("line {} of the anchor {} is not an anchor", number, quote(address)));
-    };
-    if (!line.ok() || !line->is_object() || !line->contains("agent") || !line->contains("seq")) return bad();
-    if ((*line)["agent"] != agent) continue;
-    std::optional<AuditHash> hash = line->contains("hash") ? parse_hash((*line)["hash"]) : std::nullopt;
-    if (!hash || !(*line)["seq"].is_number_integer()) return bad();
-    std::string when = line->contains("ts") && (*line)["ts"].is_string() ? (*line)["ts"].get<std::string>() : "";
-    points.push_back({.seq = (*line)["seq"].get<std::int64_t>(),
-                      .hash = *hash,
-                      .where = fmt::format("the anchor {} of {}", quote(address), when)});
   }
-  return points;
+  if (!points.empty()) return points;
+  return Error(Code::kNotFound, fmt::format("the anchor {} says nothing about agent {}", quote(address), quote(agent)),
+               "an anchor knows an agent by its id");
 }
 
 }  // namespace
+
+bool is_everything(const AuditFilter& filter) {
+  return !filter.since_us && !filter.until_us && filter.ops.empty() && !filter.path && !filter.ok && !filter.door;
+}
 
 bool matches(const AuditEvent& event, const AuditFilter& filter) {
   if (filter.since_us && event.at_us < *filter.since_us) return false;
@@ -190,22 +235,25 @@ bool matches(const AuditEvent& event, const AuditFilter& filter) {
   return is_at_or_below(event.path) || (event.to && is_at_or_below(*event.to));
 }
 
-Status read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader) {
+Result<std::int64_t> read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last,
+                                const TrailReader& reader) {
   AuditLog& log = agent.store().audit();
   AuditHead head = WARREN_TRY(log.head());
-  if (!last) return read_rows(log, INT64_MIN, head.seq, filter, reader);
+  if (!last || is_everything(filter)) {
+    std::int64_t count = last ? static_cast<std::int64_t>(std::min<std::size_t>(*last, INT32_MAX)) : 0;
+    std::int64_t after = last ? std::max<std::int64_t>(head.seq - count, 0) : INT64_MIN;
+    WARREN_TRY(read_rows(log, after, head.seq, filter, reader));
+    return head.seq;
+  }
   // Backwards would need the rows in reverse; a window of the newest matches is enough, and bounded.
-  std::vector<AuditRow> window;
-  std::size_t next = 0;
+  std::deque<AuditRow> window;
   WARREN_TRY(read_rows(log, INT64_MIN, head.seq, filter, [&](const AuditRow& row) -> Status {
-    if (*last == 0) return Ok{};
-    if (window.size() < *last) window.push_back(row);
-    else window[next++ % *last] = row;
+    window.push_back(row);
+    if (window.size() > *last) window.pop_front();
     return Ok{};
   }));
-  std::size_t begin = window.size() == *last && *last > 0 ? next % *last : 0;
-  for (std::size_t i = 0; i < window.size(); ++i) WARREN_TRY(reader(window[(begin + i) % window.size()]));
-  return Ok{};
+  for (const AuditRow& row : window) WARREN_TRY(reader(row));
+  return head.seq;
 }
 
 Result<std::int64_t> last_audit_row(Agent& agent) {
@@ -221,7 +269,7 @@ Result<std::int64_t> read_trail_after(Agent& agent, std::int64_t seq, const Audi
 }
 
 Status switch_audit(Store& store, const std::string& agent, AuditLevel level, std::string_view door, Clock& clock) {
-  WARREN_TRY(store.audit().enable([] { return load_audit_keys(); }));
+  WARREN_TRY(enable_audit(store.audit(), agent));
   return store.audit().set_level(level, operators_event(agent, "audit", name_of(level), door, clock));
 }
 
@@ -229,33 +277,66 @@ Status switch_audit(Agent& agent, AuditLevel level, std::string_view door, Clock
   return switch_audit(agent.store(), agent.id(), level, door, clock);
 }
 
+std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op,
+                                         const std::vector<std::string>& paths) {
+  std::vector<AuditEvent> events;
+  for (const std::string& path : paths) {
+    events.push_back(operators_event(agent.id(), op, path, op, agent.store().clock()));
+  }
+  return events;
+}
+
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock) {
   AuditLog& log = agent.store().audit();
-  WARREN_TRY(log.enable([] { return load_audit_keys(); }));
+  WARREN_TRY(enable_audit(log, agent.id()));
   return log.append({operators_event(agent.id(), "rotate", "", door, clock)});
 }
 
-Result<TrailVerdict> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock) {
+Result<TrailVerdict> verify_audit(Agent& agent, const VerifyOptions& options, Clock& clock) {
   AuditLog& log = agent.store().audit();
   TrailVerdict found;
   std::vector<AuditPoint> points;
-  if (agent.path() != kMemoryAgent) points = WARREN_TRY(find_audit_notes(log, agent.path()));
+  if (agent.path() != kMemoryAgent) points = WARREN_TRY(find_audit_notes(agent.path()));
   found.has_note = !points.empty();
-  for (const std::string& address : anchors) {
+  for (const std::string& address : options.anchors) {
     std::string text = WARREN_TRY(read_anchor(agent.id(), address, clock).within("read the anchor " + quote(address)));
     std::vector<AuditPoint> more = WARREN_TRY(parse_anchor(text, agent.id(), address));
     found.anchors += more.size();
     points.insert(points.end(), more.begin(), more.end());
   }
-  AuditLevel level = WARREN_TRY(log.level());
   AuditHead head = WARREN_TRY(log.head());
   Result<AuditKeys> keys = load_audit_keys(MissingKey::kReport);
   if (!keys.ok() && head.seq > 0) return std::move(keys).take_error();
-  found.verdict = WARREN_TRY(check_audit(log, keys.ok() ? *keys : AuditKeys(), points, level));
+  found.verdict = WARREN_TRY(check_audit(log, keys.ok() ? *keys : AuditKeys(), points, options.from));
+  Status table = log.check_table();
+  if (!table.ok() && !found.verdict.fault) {
+    found.verdict.fault = AuditFault{.seq = found.verdict.head.seq, .why = table.error().message()};
+  }
   return found;
 }
 
 Status accept_audit(Agent& agent) { return accept_audit_head(agent.store().audit(), agent.path()); }
+
+std::optional<std::string> host_path_of_anchor(const std::string& address) {
+  if (address.starts_with("agent:") || !is_host_path(address)) return std::nullopt;
+  return host_path_of(address);
+}
+
+Status check_anchor(Agent& agent, const std::string& address, Clock& clock) {
+  auto check = [&]() -> Status {
+    if (address.starts_with("agent:")) {
+      OtherAgent other = WARREN_TRY(open_other(address, clock));
+      return check_not_itself(agent, *other.agent);
+    }
+    if (std::optional<std::string> path = host_path_of_anchor(address)) {
+      Fd fd(::open(path->c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      return fd.is_open() ? Status(Ok{}) : system_error(errno, fmt::format("open {}", quote(*path)));
+    }
+    WARREN_TRY(open_blob_store(address, {.clock = clock}));
+    return Ok{};
+  };
+  return check().within("anchor " + quote(address));
+}
 
 Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock) {
   AuditHead head = WARREN_TRY(agent.store().audit().head());
@@ -265,9 +346,7 @@ Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock) 
   auto put = [&]() -> Status {
     if (address.starts_with("agent:")) {
       OtherAgent other = WARREN_TRY(open_other(address, clock));
-      if (other.agent->path() == agent.path()) {
-        return Error(Code::kInvalid, "an agent cannot be the anchor of its own trail");
-      }
+      WARREN_TRY(check_not_itself(agent, *other.agent));
       return append_file(*other.view, kAnchorFile, as_bytes(text));
     }
     if (is_host_path(address)) return append_to_host_file(host_path_of(address), text);

@@ -28,8 +28,8 @@ struct AuditFilter {
 bool matches(const AuditEvent& event, const AuditFilter& filter);
 
 using TrailReader = std::function<Status(const AuditRow& row)>;
-// All rows that match, in order. With `last`, only so many, the newest.
-Status read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader);
+// All rows that match, in order. With `last`, only so many, the newest. Returns the number of the last row of all.
+Result<std::int64_t> read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader);
 
 // For those who follow a trail: the number of its last row, and the rows after one; returns the last that was read.
 Result<std::int64_t> last_audit_row(Agent& agent);
@@ -45,14 +45,26 @@ struct TrailVerdict {
   std::size_t anchors = 0;  // that it was compared with
   bool has_note = false;    // and whether with a note of ours
 };
-// `anchors` are addresses; see put_anchor.
-Result<TrailVerdict> verify_audit(Agent& agent, const std::vector<std::string>& anchors, Clock& clock);
+struct VerifyOptions {
+  std::vector<std::string> anchors;  // addresses; see put_anchor
+  std::int64_t from = 1;             // the first row to check
+};
+// kNotFound if an anchor says nothing about this agent.
+Result<TrailVerdict> verify_audit(Agent& agent, const VerifyOptions& options, Clock& clock);
 Status accept_audit(Agent& agent);
 
 // Adds the end of the agent's trail to an anchor: a place that whoever writes to the agent file cannot change. The
 // address is a path of the host or "file:PATH", "agent:ID" (in /audit/anchors.jsonl of its namespace), or a backend
 // ("s3://…", docs/backends.md), in which it is the value "<agent>.audit.jsonl". Returns whether there is one.
 Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock);
+
+// Whether an anchor of this agent could be put there, as far as that is known without writing: the address is valid, a
+// file's directory exists, another agent can be opened.
+Status check_anchor(Agent& agent, const std::string& address, Clock& clock);
+std::optional<std::string> host_path_of_anchor(const std::string& address);  // nullopt: it is somewhere else
+
+// Events of what the operator does with an agent as a whole, through the command `op`: one for each path.
+std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op, const std::vector<std::string>& paths);
 
 // Takes over a new key (agent/audit_key.h) and records that.
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock);

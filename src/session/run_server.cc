@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "base/ascii.h"
 #include "base/path.h"
@@ -73,8 +74,11 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
-  if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
-  return system_error(errno, fmt::format("make {}", quote(session.file())));
+  if (::rename(draft.c_str(), session.file().c_str()) != 0) {
+    return system_error(errno, fmt::format("make {}", quote(session.file())));
+  }
+  forget_audit_notes(session.file()).ignore("verify then says that another file was here");
+  return Ok{};
 }
 
 // Only the same user and root may join a session, and only their server may hand us namespaces to enter.
@@ -165,6 +169,7 @@ class RunServer {
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
+    if (options_.anchor) anchorer_ = WARREN_TRY(Anchorer::start(*agent_, *options_.anchor, clock_));
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
@@ -253,7 +258,7 @@ class RunServer {
     if (relay) relay->bytes_max = options_.limits.disk_bytes;
     namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = relay}, clock_));
     view_ = (*namespace_)
-                ->view({.agent = session_.id(), .space = Space::kUser, .door = "namespace", .session = session_.id()},
+                ->view({.agent = session_.id(), .space = Space::kUser, .door = std::string(kNamespaceDoor), .session = session_.id()},
                        AuditReads::kByOpening);
     return Ok{};
   }
@@ -341,8 +346,11 @@ class RunServer {
     view_.reset();
     Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
     namespace_.reset();
+    Status anchored = anchorer_ ? anchorer_->stop() : Status(Ok{});
+    anchorer_.reset();
     closed_ = agent_->close();
     if (closed_.ok()) closed_ = std::move(stored);
+    if (closed_.ok()) closed_ = std::move(anchored);
     closed_ = with_losses(std::move(closed_), mounted_->lost());
     if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
     agent_.reset();
@@ -368,6 +376,7 @@ class RunServer {
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
   std::unique_ptr<NamespaceView> view_;  // of the namespace, if the plan has one
+  std::unique_ptr<Anchorer> anchorer_;
   std::unique_ptr<Mounted> mounted_names_;
   std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -25,6 +26,7 @@ struct ServerOptions {
   bool passthrough = false;
   std::optional<RelayMailbox> relay;             // shown at /ipc of the namespace
   std::vector<MountSpec> mounts;                 // in the namespace
+  std::optional<AnchorOptions> anchor;           // of the audit trail
   std::string home_layer;                        // the file of the home's layer, if the plan has one
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };

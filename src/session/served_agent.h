@@ -9,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "agent/running.h"
 #include "base/clock.h"
 #include "fuse/mounted.h"
@@ -29,6 +30,7 @@ struct ServeOptions {
   bool auto_unmount = false;
   bool namespaces = false;        // the agent's namespace as the agent may use it, instead of its own tree
   std::vector<MountSpec> mounts;  // of the namespace
+  std::optional<AnchorOptions> anchor;  // of the audit trail
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
 };
@@ -67,6 +69,7 @@ class ServedAgent {
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
   std::unique_ptr<NamespaceView> view_;
+  std::unique_ptr<Anchorer> anchorer_;
   std::unique_ptr<Mounted> mounted_;
 };
 

@@ -21,6 +21,8 @@ struct AuditPoint {
 struct AuditFault {
   std::int64_t seq = 0;  // the first row that is not as it should be
   std::string why;
+  // It is a row that Warren has written, or there is none; but a point has seen another there.
+  bool is_replacement = false;
 };
 
 struct AuditVerdict {
@@ -30,9 +32,9 @@ struct AuditVerdict {
   std::optional<AuditFault> fault;
 };
 
-// One pass, a page at a time. `level` is what the agent's switch says now: it must be what the last event about it
-// says.
+// One pass, a page at a time. The agent's switch must be as the last event about it says. With `from`, the rows before
+// that one are taken for granted; kNotFound if there is none before it.
 Result<AuditVerdict> check_audit(AuditLog& log, const AuditKeys& keys, const std::vector<AuditPoint>& points,
-                                 AuditLevel level);
+                                 std::int64_t from = 1);
 
 }  // namespace warren

@@ -1,7 +1,9 @@
 #include "store/audit_log.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
@@ -10,10 +12,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/side_change.h"
 #include "fs/path_ops.h"
 #include "store/audit_check.h"
+#include "store/kv.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
+#include "store/tool_calls.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -58,7 +63,7 @@ class AuditLogTest : public ::testing::Test {
     }
   }
   AuditVerdict check(AuditKeys keys = {test_key('k')}, const std::vector<AuditPoint>& points = {}) {
-    return check_audit(store_->audit(), keys, points, store_->audit().level().take_value()).take_value();
+    return check_audit(store_->audit(), keys, points).take_value();
   }
   std::string fault(AuditKeys keys = {test_key('k')}, const std::vector<AuditPoint>& points = {}) {
     AuditVerdict verdict = check(std::move(keys), points);
@@ -104,10 +109,10 @@ TEST_F(AuditLogTest, WR41_TheHashCoversEveryField) {
   for (const char* change :
        {"at_us = at_us + 1", "agent_id = 'b'", "op = 'read'", "path = '/other'", "to_path = '/t'", "size_bytes = 11",
         "size_bytes = NULL", "ok = 0", "err = 'x'", "trace_id = 't'", "door = 'run'", "space = 'kernel'",
-        "session = 's'", "end_bytes = end_bytes + 1", "prev = zeroblob(32)", "hash = zeroblob(32)"}) {
+        "session = 's'", "key_id = 'other'", "err = ''", "trace_id = ''", "session = ''", "end_bytes = end_bytes + 1", "prev = zeroblob(32)", "hash = zeroblob(32)"}) {
     forge("CREATE TABLE kept AS SELECT * FROM wr_audit");
     forge(std::string("UPDATE wr_audit SET ") + change + " WHERE seq = 2");
-    EXPECT_THAT(fault(), HasSubstr("2: it was changed")) << change;
+    EXPECT_THAT(fault(), ::testing::StartsWith("2: it ")) << change;
     forge("DELETE FROM wr_audit; INSERT INTO wr_audit SELECT * FROM kept; DROP TABLE kept");
     EXPECT_EQ(fault(), "") << change;
   }
@@ -116,10 +121,20 @@ TEST_F(AuditLogTest, WR41_TheHashCoversEveryField) {
 TEST_F(AuditLogTest, ForgedTrailsAreFound) {
   append(5);
   forge("UPDATE wr_audit SET ok = 1 - ok WHERE seq = 3");
-  EXPECT_EQ(fault(), "3: it was changed: its hash does not fit");
+  EXPECT_EQ(fault(), "3: it was changed: its hash does not match");
   forge("UPDATE wr_audit SET ok = 1 - ok WHERE seq = 3");
   forge("UPDATE wr_audit SET hash = x'' WHERE seq = 3");
   EXPECT_EQ(fault(), "3: its hash does not have 32 bytes");
+}
+
+TEST_F(AuditLogTest, AHashThatWasNulledIsFound) {
+  append(3);
+  forge(
+      "CREATE TABLE other AS SELECT * FROM wr_audit; DROP TABLE wr_audit; ALTER TABLE other RENAME TO wr_audit;"
+      "UPDATE wr_audit SET hash = NULL WHERE seq = 2");
+  store_.reset();
+  store_ = Store::open(path_, {.mode = OpenMode::kReadOnly}, clock_).take_value();
+  EXPECT_EQ(fault(), "2: its hash is missing");
 }
 
 TEST_F(AuditLogTest, ARowThatWasHashedAgainWithoutTheKeyIsFound) {
@@ -129,7 +144,7 @@ TEST_F(AuditLogTest, ARowThatWasHashedAgainWithoutTheKeyIsFound) {
   HmacSha256 guess(as_bytes(std::string(32, 'x')));
   row.hash = hash_audit_row(row, guess);
   forge("UPDATE wr_audit SET path = '/innocent', hash = x'" + hex_of(row.hash) + "' WHERE seq = 2");
-  EXPECT_EQ(fault(), "2: it was changed: its hash does not fit");
+  EXPECT_EQ(fault(), "2: it was changed: its hash does not match");
   // With a key of the forger's own, named as such.
   row.key = test_key('x').id;
   row.hash = hash_audit_row(row, guess);
@@ -137,7 +152,7 @@ TEST_F(AuditLogTest, ARowThatWasHashedAgainWithoutTheKeyIsFound) {
   EXPECT_THAT(fault(), HasSubstr("2: it was made with the key"));
 }
 
-TEST_F(AuditLogTest, RemovedAndExchangedRowsAreFound) {
+TEST_F(AuditLogTest, RemovedAndRenumberedRowsAreFound) {
   append(5);
   forge("DELETE FROM wr_audit WHERE seq = 2");
   EXPECT_THAT(fault(), HasSubstr("2: row 2 is missing"));
@@ -145,7 +160,7 @@ TEST_F(AuditLogTest, RemovedAndExchangedRowsAreFound) {
   EXPECT_THAT(fault(), HasSubstr("2: it was changed"));
 }
 
-TEST_F(AuditLogTest, ExchangedRowsAreFound) {
+TEST_F(AuditLogTest, SwappedRowsAreFound) {
   append(4);
   forge(
       "UPDATE wr_audit SET seq = -2 WHERE seq = 2; UPDATE wr_audit SET seq = 2 WHERE seq = 3;"
@@ -222,18 +237,185 @@ TEST_F(AuditLogTest, AnEventAndItsChangeAreCommittedTogether) {
 
 TEST_F(AuditLogTest, InABatchEventsAreWrittenWithIt) {
   store_ = open(OpenMode::kReadWrite, {test_key('k')}, Commits::kGrouped);
+  Inode file = store_->fs().make_node(kRootInode, "f", {.mode = S_IFREG | 0644}).take_value().inode;
   for (int i = 0; i < 10; ++i) {
     AuditEvent one = event("write", "/f");
     one.size_bytes = 5;
     AuditLog::Scope scope(store_->audit(), {one});
-    ASSERT_OK(write_file(store_->fs(), "/f" + std::to_string(i), as_bytes("hello")));
+    ASSERT_OK(store_->fs().write(file, 0, as_bytes("hello")));
+    EXPECT_TRUE(scope.is_taken());
+  }
+  {
+    auto guard = store_->database().lock();
+    EXPECT_TRUE(store_->database().batch().is_open());
+    EXPECT_TRUE(ops().empty());
   }
   ASSERT_OK(store_->database().sync());
   EXPECT_EQ(fault(), "");
   std::vector<StoredAuditRow> rows = store_->audit().read_after(0, 100).take_value();
-  std::uint64_t sum = 0;
-  for (const StoredAuditRow& row : rows) sum += *row.row.event.size_bytes;
-  EXPECT_EQ(sum, 50U);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].row.event.size_bytes, 50U);
+}
+
+TEST_F(AuditLogTest, RefusalsSurviveALostBatchAndItsChangesDoNot) {
+  store_ = open(OpenMode::kReadWrite, {test_key('k')}, Commits::kGrouped);
+  AuditEvent refused = event("read", "/policy/x");
+  refused.ok = false;
+  refused.err = "permission_denied";
+  {
+    auto guard = store_->database().lock();
+    {
+      AuditLog::Scope scope(store_->audit(), {event("create", "/f")});
+      ASSERT_OK(store_->fs().make_node(kRootInode, "f", {.mode = S_IFREG | 0644}));
+    }
+    ASSERT_OK(store_->audit().append({refused}));
+    ASSERT_OK(store_->audit().append({refused}));  // the same one again is not another event
+    ASSERT_TRUE(store_->database().batch().is_open());
+    store_->audit().after_rollback();
+    store_->database().abandon_batch();
+  }
+  append(1);
+  ASSERT_OK(store_->database().sync());
+  EXPECT_THAT(ops(), ::testing::ElementsAre("read /policy/x", "write /f1"));
+  EXPECT_EQ(fault(), "");
+}
+
+TEST_F(AuditLogTest, WhatOnlyPreparesAnOperationDoesNotTakeItsEvent) {
+  AuditLog::Scope scope(store_->audit(), {event("delete", "/d")});
+  {
+    SideChange prepares;
+    ASSERT_OK(make_dir(store_->fs(), "/d"));
+  }
+  EXPECT_FALSE(scope.is_taken());
+  EXPECT_TRUE(ops().empty());
+}
+
+TEST_F(AuditLogTest, AKeyThatWasReplacedIsNotAcceptedAgain) {
+  append(1);
+  store_ = open(OpenMode::kReadWrite, {test_key('m'), test_key('k')});
+  append(1);
+  AuditKeys both{test_key('m'), test_key('k')};
+  EXPECT_EQ(fault(both), "");
+  // Whoever has found out the old key adds a row.
+  store_ = open(OpenMode::kReadWrite, {test_key('k'), test_key('m')});
+  append(1);
+  EXPECT_THAT(fault(both), HasSubstr("5: it was made with the key '" + test_key('k').id + "', which was replaced"));
+}
+
+TEST_F(AuditLogTest, AnotherKeyWithoutAnEventAboutItIsFound) {
+  append(1);
+  AuditRow row = store_->audit().read_after(0, 1).take_value().at(0).row;
+  row.seq = 2;
+  row.prev = row.hash;
+  row.end_bytes *= 2;
+  row.key = test_key('m').id;
+  HmacSha256 other(as_bytes(std::string(32, 'm')));
+  row.hash = hash_audit_row(row, other);
+  forge("INSERT INTO wr_audit SELECT 2, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, door, space,"
+        " session, end_bytes * 2, '" + row.key + "', hash, x'" + hex_of(row.hash) + "' FROM wr_audit");
+  EXPECT_THAT(fault({test_key('m'), test_key('k')}), HasSubstr("2: its key '" + row.key + "' is another than before"));
+}
+
+TEST_F(AuditLogTest, TheRowsBeforeOneCanBeTakenForGranted) {
+  append(1);
+  store_ = open(OpenMode::kReadWrite, {test_key('m')});
+  append(2);
+  EXPECT_THAT(fault({test_key('m')}), HasSubstr("1: it was made with the key"));
+  AuditVerdict rest = check_audit(store_->audit(), {test_key('m')}, {}, 2).take_value();
+  EXPECT_FALSE(rest.fault) << rest.fault->why;
+  EXPECT_EQ(rest.rows, 3);
+  EXPECT_EQ(error_of(check_audit(store_->audit(), {test_key('m')}, {}, 9)), Code::kNotFound);
+}
+
+TEST_F(AuditLogTest, AnUnknownValueOfTheSwitchRecordsEverythingAndIsAFault) {
+  forge("INSERT OR REPLACE INTO wr_meta (key, value) VALUES ('audit', 9)");
+  EXPECT_EQ(store_->audit().level().take_value(), AuditLevel::kReads);
+  EXPECT_THAT(fault(), HasSubstr("the switch says"));
+  ASSERT_OK(store_->audit().set_level(AuditLevel::kReads, event("audit", "reads")));
+  forge("UPDATE wr_meta SET value = 9 WHERE key = 'audit'");
+  EXPECT_THAT(fault(), HasSubstr("a value that Warren does not know"));
+}
+
+TEST_F(AuditLogTest, ATableThatIsNotOursIsRefusedBeforeAnythingIsDone) {
+  append(1);
+  store_.reset();
+  auto enabled = [&] {
+    auto store = Store::open(path_, {.durability = Durability::kProcess}, clock_).take_value();
+    return error_of(store->audit().enable(with_keys({test_key('k')})));
+  };
+  forge("INSERT INTO wr_audit SELECT 9223372036854775807, at_us, agent_id, op, path, to_path, size_bytes, ok, err,"
+        " trace_id, door, space, session, end_bytes, key_id, prev, hash FROM wr_audit");
+  EXPECT_EQ(enabled(), Code::kCorrupt);
+  forge("DELETE FROM wr_audit WHERE seq > 1");
+  {
+    auto database = Database::open(path_, {.mode = OpenMode::kReadWrite}).take_value();
+    ASSERT_OK(database->execute("CREATE TRIGGER t BEFORE INSERT ON wr_audit BEGIN SELECT RAISE(IGNORE); END"));
+  }
+  EXPECT_EQ(enabled(), Code::kCorrupt);
+  forge("DROP TRIGGER t; CREATE UNIQUE INDEX i ON wr_audit(op)");
+  EXPECT_EQ(enabled(), Code::kCorrupt);
+  forge("DROP INDEX i; DROP TABLE wr_audit; CREATE VIEW wr_audit AS SELECT 1");
+  EXPECT_EQ(enabled(), Code::kCorrupt);
+  forge("DROP VIEW wr_audit; CREATE TABLE WR_AUDIT (seq INTEGER)");
+  EXPECT_EQ(enabled(), Code::kCorrupt);
+}
+
+TEST_F(AuditLogTest, ATableThatSomebodyDropsMeanwhileCostsNoChange) {
+  store_ = open(OpenMode::kReadWrite, {test_key('k')}, Commits::kGrouped);
+  append(2);
+  ASSERT_OK(store_->database().sync());
+  forge("DROP TABLE wr_audit");
+  {
+    AuditLog::Scope scope(store_->audit(), {event("mkdir", "/d")});
+    ASSERT_OK(store_->fs().make_dir(kRootInode, "d", {.mode = S_IFDIR | 0755}));
+  }
+  ASSERT_OK(store_->database().sync());
+  EXPECT_THAT(ops(), ::testing::ElementsAre("mkdir /d"));
+  ASSERT_OK(lstat(store_->fs(), "/d"));
+}
+
+TEST_F(AuditLogTest, KeysAndToolCallsAreRecordedForTheirUser) {
+  ASSERT_OK(store_->kv().set("before", "1"));
+  EXPECT_TRUE(ops().empty());
+  store_->audit().set_source({.agent = "a", .door = "kv", .space = "kernel", .session = {}, .trace = {}});
+  ASSERT_OK(store_->kv().set("k", "[1]"));
+  ASSERT_OK(store_->kv().get("k"));  // reads are not recorded
+  EXPECT_EQ(error_of(store_->kv().compare_and_set("k", "2", "3")), Code::kConflict);
+  EXPECT_EQ(error_of(store_->kv().set("k", "not json")), Code::kInvalid);
+  ASSERT_OK(store_->kv().remove("k"));
+  ASSERT_OK(store_->kv().set("soon", "1", std::chrono::milliseconds(10)));
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(store_->kv().purge_expired());
+  std::int64_t call = store_->tools().start("search", std::nullopt).take_value();
+  ASSERT_OK(store_->tools().fail(call, "no network"));
+  ASSERT_OK(store_->tools().record({.name = "read_file", .parameters = {}, .result = {}, .error = {}, .duration_ns = {},
+                                    .details = {}}));
+  EXPECT_THAT(ops(), ::testing::ElementsAre("kv_set k", "kv_set k", "kv_set k", "kv_delete k", "kv_set soon",
+                                            "kv_expire soon", "tool_start search", "tool_end search",
+                                            "tool_end read_file"));
+  std::vector<StoredAuditRow> rows = store_->audit().read_after(0, 100).take_value();
+  EXPECT_EQ(rows[0].row.event.size_bytes, 3U);
+  EXPECT_EQ(rows[1].row.event.err, "conflict");
+  EXPECT_EQ(rows[2].row.event.err, "invalid");
+  EXPECT_EQ(rows[7].row.event.err, "tool_failed");
+  EXPECT_EQ(fault(), "");
+}
+
+TEST_F(AuditLogTest, ReadsOfKeysAndToolCallsAreRecordedWhereTheyAreToBe) {
+  ASSERT_OK(store_->kv().set("k", "1"));
+  store_->audit().set_source(
+      {.agent = "a", .door = "kv", .space = "kernel", .session = {}, .trace = {}, .records_reads = true});
+  ASSERT_OK(store_->kv().get("k"));
+  ASSERT_OK(store_->kv().list({.prefix = "k", .after = {}}));
+  ASSERT_OK(store_->tools().list());
+  ASSERT_OK(store_->audit().flush());
+  EXPECT_THAT(ops(), ::testing::ElementsAre("kv_get k", "kv_list k", "tool_list "));
+}
+
+TEST_F(AuditLogTest, WhatIsDeferredIsStoredWithoutAnotherCall) {
+  ASSERT_OK(store_->audit().defer({event("read", "/r")}));
+  for (int i = 0; i < 600 && ops().empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_THAT(ops(), ::testing::ElementsAre("read /r"));
 }
 
 TEST_F(AuditLogTest, DeferredEventsComeWithTheNextChangeAndSurviveItsFailure) {

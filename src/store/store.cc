@@ -333,6 +333,7 @@ void Store::change_done() {
 
 void Store::change_refused() {
   undo_.end();  // at most, rows were written back that earlier changes had kept
+  audit_->change_undone();
   journal_->undo_change();
   usage_->undo_change();
 }
@@ -342,6 +343,7 @@ void Store::change_undone() {
   undo_.undo();
   journal_->undo_change();
   usage_->undo_change();
+  audit_->change_undone();
   fs_->after_undo();
 }
 

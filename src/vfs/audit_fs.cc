@@ -10,6 +10,7 @@ namespace warren {
 namespace {
 
 thread_local TraceScope* innermost_trace = nullptr;
+constexpr std::size_t kComparedEvents = 16;
 constexpr std::size_t kReadFilesMax = 65'536;  // remembered as read without having been opened
 
 bool is_read_op(std::string_view op) { return op == "read" || op == "list" || op == "query"; }
@@ -21,6 +22,8 @@ bool is_content_op(std::string_view op) {
 
 // Another thread repeats the call: nothing was done.
 bool will_be_repeated(const Error& error) { return error.code() == Code::kBusy && NoWait::is_hit(); }
+
+bool is_refusal(const Error& error) { return error.code() == Code::kDenied || error.code() == Code::kNotPermitted; }
 
 void fail(AuditEvent& event, std::string_view err) {
   event.ok = false;
@@ -62,21 +65,29 @@ class AuditFs::AuditUnit final : public Unit {
       outer->add_all(std::move(events_));
       return done;
     }
-    AuditLog::Scope scope(fs_.log_, events_);
-    Status done = inner_->commit();
+    bool is_taken = false;
+    Status done = Ok{};
+    {
+      AuditLog::Scope scope(fs_.log_, events_);
+      done = inner_->commit();
+      is_taken = scope.is_taken();
+    }
     inner_.reset();  // rolls back what was not committed
-    if (done.ok()) return scope.is_taken() ? Status(Ok{}) : store();
+    if (done.ok()) return is_taken ? Status(Ok{}) : store();
     fail_all(done.error());
     if (!will_be_repeated(done.error())) store().ignore("the unit has failed already");
     return done;
   }
 
-  // What concerns the content of one file in a unit is one event.
+  // What concerns the content of one file in a unit is one event. Only the last few are compared, and none before names
+  // were moved or removed.
   void add(AuditEvent event) {
-    auto known =
-        std::find_if(events_.rbegin(), events_.rend(), [&](const AuditEvent& one) { return one.path == event.path; });
-    if (known != events_.rend() && known->to == event.to && known->ok == event.ok) {
-      if (known->op == event.op && is_read_op(event.op)) return;
+    std::size_t compared = 0;
+    for (auto known = events_.rbegin(); known != events_.rend() && compared < kComparedEvents; ++known, ++compared) {
+      bool is_end = known->ok && !is_read_op(known->op) && !is_content_op(known->op) && known->op != "mkdir";
+      if (is_end && !is_read_op(event.op)) break;
+      if (known->path != event.path || known->to != event.to || known->ok != event.ok) continue;
+      if (known->op == event.op && (is_read_op(event.op) || !event.ok)) return;
       if (event.ok && is_content_op(known->op) && is_content_op(event.op)) return combine(*known, event);
     }
     events_.push_back(std::move(event));
@@ -177,16 +188,6 @@ AuditEvent AuditFs::event_in(std::string_view op, Inode dir, std::string_view na
   return event_of(op, path.ok() ? *std::move(path) : "#" + std::to_string(dir.value) + "/" + std::string(name));
 }
 
-// After an operation: nothing if its transaction has taken the event along.
-Status AuditFs::settle(AuditEvent event, bool is_taken, const Error* error) {
-  if (error == nullptr && is_taken) return Ok{};
-  if (error != nullptr) {
-    if (will_be_repeated(*error)) return Ok{};
-    fail(event, audit_error_name(error->code()));
-  }
-  return log_.append({std::move(event)});
-}
-
 template <class Call>
 auto AuditFs::change(AuditEvent event, const Call& call) -> decltype(call()) {
   if (AuditUnit* unit = this_threads_unit()) {
@@ -195,17 +196,13 @@ auto AuditFs::change(AuditEvent event, const Call& call) -> decltype(call()) {
     unit->add(std::move(event));
     return result;
   }
-  AuditLog::Scope scope(log_, {event});
-  auto result = call();
-  Status recorded = settle(std::move(event), scope.is_taken(), result.ok() ? nullptr : &result.error());
-  if (result.ok() && !recorded.ok()) return std::move(recorded).take_error();
-  return result;
+  return log_.change(std::move(event), call);
 }
 
 template <class Call>
 auto AuditFs::refusable(std::string_view op, Inode node, const Call& call) -> decltype(call()) {
   auto result = call();
-  if (!result.ok() && result.error().code() == Code::kDenied) note_refusal(event_on(op, node), result.error());
+  if (!result.ok() && is_refusal(result.error())) note_refusal(event_on(op, node), result.error());
   return result;
 }
 
@@ -233,6 +230,11 @@ Status AuditFs::record(std::string_view op, std::string_view path, const Status&
   fail(event, audit_error_name(outcome.error().code()));
   log_.append({std::move(event)}).ignore("it has failed, whether that can be recorded or not");
   return Ok{};
+}
+
+Status AuditFs::check_recorded() {
+  WARREN_TRY(log_.flush());
+  return log_.check();
 }
 
 Result<Attributes> AuditFs::learned(Result<Attributes> made, Inode parent, std::string_view name) {

@@ -28,8 +28,8 @@ namespace warren {
 enum class AuditReads : std::uint8_t {
   kNone,
   kByFile,  // the first read of a file after it was opened, and one for each unit
-  // Of a mount that is told of each open file: it reads nothing at offset 0 when a program opens a file for reading,
-  // and later reads, which the kernel's cache may save, do not count.
+  // In a mount that gets a request for each open file: it reads nothing at offset 0 when a program opens a file for
+  // reading, and later reads, which the kernel's cache may save, do not count.
   kByOpening,
 };
 
@@ -56,8 +56,8 @@ class AuditFs final : public ForwardingFs {
   // Records what was not done through this interface, as a query that returns content.
   Status record(std::string_view op, std::string_view path, const Status& outcome,
                 std::optional<std::uint64_t> size_bytes = std::nullopt);
-  // Whether everything that was read so far is recorded: before it is handed out.
-  Status check_recorded() { return log_.check(); }
+  // Stores the events of what was read so far: before it is handed out.
+  Status check_recorded();
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
 
@@ -107,7 +107,6 @@ class AuditFs final : public ForwardingFs {
   // Records only that it was refused.
   template <class Call>
   auto refusable(std::string_view op, Inode node, const Call& call) -> decltype(call());
-  Status settle(AuditEvent event, bool is_taken, const Error* error);
   Status note_read(AuditEvent event);
   void note_refusal(AuditEvent event, const Error& error);
   bool is_first_read(Inode node);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fs/expiry.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "store/audit_check.h"
@@ -64,7 +65,7 @@ class AuditFsTest : public ::testing::TestWithParam<Commits> {
   std::optional<AuditFault> fault() {
     rows();
     AuditKeys keys = one_key()().take_value();
-    return check_audit(store_->audit(), keys, {}, AuditLevel::kDefault).take_value().fault;
+    return check_audit(store_->audit(), keys, {}).take_value().fault;
   }
 
   testing::TempDir dir_;
@@ -181,6 +182,36 @@ TEST_P(AuditFsTest, ChangesInAnotherMountAreRecordedToo) {
   Inode node = lstat(*user_, "/mem/working/task.json").take_value().inode;
   ASSERT_OK(user_->append(node, as_bytes("\n")));
   EXPECT_THAT(news(), ElementsAre("append /mem/working/task.json 1"));
+}
+
+TEST_P(AuditFsTest, AFileThatExpiresDoesNotMakeAFailedChangeSucceed) {
+  ASSERT_OK(make_dir(*user_, "/d"));
+  ASSERT_OK(write_file(*user_, "/d/f", as_bytes("x")));
+  ASSERT_OK(write_file(*user_, "/d/soon", as_bytes("x")));
+  Inode soon = lstat(*user_, "/d/soon").take_value().inode;
+  ASSERT_OK(user_->set_xattr(soon, kExpiryXattr, as_bytes(format_expiry(clock_.now_us() / 1000 + 10)), XattrMode::kAny));
+  news();
+  clock_.advance_ns(1'000'000'000);
+  EXPECT_EQ(error_of(remove_dir(*user_, "/d")), Code::kNotEmpty);
+  EXPECT_THAT(news(), ElementsAre("expire /d/soon", "delete /d not_empty"));
+  EXPECT_FALSE(fault());
+}
+
+TEST_P(AuditFsTest, APathInAnotherNamespaceIsRefusedOnTheRecord) {
+  EXPECT_EQ(error_of(user_->resolve(*names_, "/agent/b/secret", "read")), Code::kDenied);
+  EXPECT_EQ(user_->resolve(*names_, "/agent/a1/x", "read").take_value(), "/x");
+  EXPECT_THAT(news(), ElementsAre("read /agent/b/secret permission_denied"));
+}
+
+TEST_P(AuditFsTest, AUnitKeepsTheOrderOfWhatItDoesToOneName) {
+  {
+    auto unit = user_->begin(UnitAccess::kWrite).take_value();
+    ASSERT_OK(write_file(*user_, "/a", as_bytes("1")));
+    ASSERT_OK(rename(*user_, "/a", "/b"));
+    ASSERT_OK(write_file(*user_, "/a", as_bytes("22")));
+    ASSERT_OK(unit->commit());
+  }
+  EXPECT_THAT(news(), ElementsAre("write /a 1", "rename /a -> /b", "write /a 2"));
 }
 
 TEST_P(AuditFsTest, ATraceScopeNamesTheTrace) {

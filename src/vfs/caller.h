@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace warren {
 
 // The agent itself, or the side that operates it: the operator's command line, the relay.
 enum class Space { kUser, kKernel };
+
+// The door of a namespace that is mounted; plain mounts are "mount" and "run".
+inline constexpr std::string_view kNamespaceDoor = "namespace";
 
 struct Caller {
   std::string agent;  // its id

@@ -76,6 +76,13 @@ Status NamespaceView::record(std::string_view op, std::string_view path, const S
   return audit_ ? audit_->record(op, path, outcome) : Status(Ok{});
 }
 
+Result<std::string> NamespaceView::resolve(const Namespace& names, std::string_view path, std::string_view op) {
+  Result<std::string> resolved = names.resolve(path);
+  if (resolved.ok() || resolved.error().code() != Code::kDenied) return resolved;
+  record(op, path, resolved.error()).ignore("it is refused, whether that can be recorded or not");
+  return resolved;
+}
+
 Status NamespaceView::check_recorded() { return audit_ ? audit_->check_recorded() : Status(Ok{}); }
 
 std::unique_ptr<NamespaceView> Namespace::view(Caller caller, AuditReads reads) {

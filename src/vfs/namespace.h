@@ -38,7 +38,9 @@ struct NamespaceOptions {
   AuditLog* audit = nullptr;  // where views record what is done; null: nowhere. Outlives the views
 };
 
-// The whole tree as one caller may use it, under the rules and on the record.
+class Namespace;
+
+// The whole tree as one caller may use it, under the rules and recorded.
 class NamespaceView final : public ForwardingFs {
  public:
   NamespaceView(std::unique_ptr<GuardFs> guard, std::unique_ptr<AuditFs> audit);  // over the guard; may be null
@@ -49,6 +51,8 @@ class NamespaceView final : public ForwardingFs {
   bool is_recorded() const { return audit_ != nullptr; }
   // See AuditFs; both succeed if nothing is recorded.
   Status record(std::string_view op, std::string_view path, const Status& outcome);
+  // Namespace::resolve. A refusal is recorded as one of the operation `op`.
+  Result<std::string> resolve(const Namespace& names, std::string_view path, std::string_view op);
   Status check_recorded();
 
  private:

@@ -15,13 +15,16 @@ namespace warren::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kFollowPause{200};
+constexpr std::chrono::milliseconds kAnchorPauseMin{1000};
 
 Result<AuditFilter> audit_filter(const Arguments& args) {
   AuditFilter filter;
-  if (auto since = args.find("since")) filter.since_us = WARREN_TRY(parse_time(*since))
-  *1'000'000;
-  if (auto until = args.find("until")) filter.until_us = WARREN_TRY(parse_time(*until))
-  *1'000'000;
+  for (auto [name, at] : {std::pair("since", &filter.since_us), std::pair("until", &filter.until_us)}) {
+    std::optional<std::string> text = args.find(name);
+    if (!text) continue;
+    std::int64_t seconds = WARREN_TRY(parse_time(*text));
+    *at = seconds * 1'000'000;
+  }
   filter.ops = args.all("op");
   if (auto path = args.find("path")) filter.path = WARREN_TRY(normalise_path(*path));
   if (auto outcome = args.find("outcome")) filter.ok = *outcome == "ok";
@@ -62,9 +65,8 @@ Result<Exit> run_audit_show(Context& context, const Arguments& args) {
 Result<Exit> run_audit_tail(Context& context, const Arguments& args) {
   AuditFilter filter = WARREN_TRY(audit_filter(args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  std::int64_t seen = WARREN_TRY(last_audit_row(*agent));
   auto print = [&](const AuditRow& row) { return print_trail_row(context, args, row); };
-  WARREN_TRY(read_trail(*agent, filter, static_cast<std::size_t>(args.integer("lines")), print));
+  std::int64_t seen = WARREN_TRY(read_trail(*agent, filter, static_cast<std::size_t>(args.integer("lines")), print));
   while (args.has("follow") && !context.out.reader_is_gone()) {
     WARREN_TRY(context.out.finish());
     std::this_thread::sleep_for(kFollowPause);
@@ -98,29 +100,35 @@ void print_verdict(Context& context, const TrailVerdict& one) {
   const AuditVerdict& verdict = one.verdict;
   if (verdict.fault) {
     context.out.print("row {}: {}\n", verdict.fault->seq, context.out.name(verdict.fault->why));
-    context.out.print("the {} rows before it are in order\n", verdict.rows);
+    context.out.print("{} before it {} intact\n", verdict.rows == 1 ? "the row" : fmt::format("{} rows", verdict.rows),
+                      verdict.rows == 1 ? "is" : "are");
     return;
   }
-  context.out.print("{} rows in order", verdict.rows);
+  context.out.print("{} intact", verdict.rows == 1 ? "1 row" : fmt::format("{} rows", verdict.rows));
   if (verdict.rows > 0) context.out.print(", the last with the hash {}", hex_of(verdict.head.hash).substr(0, 16));
   context.out.print("\n");
   if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
-  if (verdict.rows > 0 && one.anchors == 0 && !one.has_note) {
+  if (one.anchors == 0 && !one.has_note) {
     context.out.line("there is no anchor and no note of this trail: a missing end could not be noticed");
   }
 }
 
 Result<Exit> run_audit_verify(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  TrailVerdict verdict = WARREN_TRY(verify_audit(*agent, args.all("anchor"), context.clock));
+  VerifyOptions options{.anchors = args.all("anchor"), .from = args.has("from") ? args.integer("from") : 1};
+  TrailVerdict verdict = WARREN_TRY(verify_audit(*agent, options, context.clock));
   bool is_sound = !verdict.verdict.fault;
   if (args.has("json")) context.out.json(verdict_json(verdict));
   else print_verdict(context, verdict);
   WARREN_TRY(context.out.finish());  // the verdict comes before what to do about it
+  bool is_replaced = !is_sound && verdict.verdict.fault->is_replacement;
+  if (args.has("accept") && !is_sound && !is_replaced) {
+    return Error(Code::kConflict, "--accept is for a trail whose rows are intact, but are not those that were noted");
+  }
   if (args.has("accept")) {
     WARREN_TRY(accept_audit(*agent));
     context.err.line("warren: noted the end of the trail as it is now");
-  } else if (!is_sound) {
+  } else if (is_replaced) {
     context.err.line(
         "hint: after `warren restore` a missing end is expected; `warren audit ID verify --accept` takes the trail as "
         "it is");
@@ -143,10 +151,14 @@ Status put_one_anchor(Context& context, const Arguments& args) {
 
 // An anchor that cannot be reached now is tried again: a record of it that stops is worse than one with a gap.
 Result<Exit> run_audit_anchor(Context& context, const Arguments& args) {
+  std::chrono::milliseconds interval{};
+  if (args.has("every")) interval = WARREN_TRY(parse_duration(args.get("every")));
+  if (args.has("every") && interval < kAnchorPauseMin) {
+    return refuse(context, "--every: the shortest time between two anchors is 1s");
+  }
   std::int64_t anchored = WARREN_TRY(end_of_trail(context, args));
   WARREN_TRY(put_one_anchor(context, args));
   if (!args.has("every")) return Exit::kOk;
-  std::chrono::milliseconds interval = WARREN_TRY(parse_duration(args.get("every")));
   for (;;) {
     std::this_thread::sleep_for(interval);
     Result<std::int64_t> now = end_of_trail(context, args);
@@ -231,7 +243,7 @@ Command make_audit_tail() {
 
 Command make_audit_verify() {
   return {.name = "verify",
-          .summary = "Check that nothing in the trail was changed, removed or exchanged",
+          .summary = "Check that nothing in the trail was changed, removed or reordered",
           .details =
               "Names the first row that is not as it was written, and exits with 1. Compares the trail with Warren's "
               "note of its end on this machine, and with the anchors that are given.",
@@ -240,6 +252,10 @@ Command make_audit_verify() {
                        .value = "WHERE",
                        .help = "also compare with this anchor; repeatable",
                        .is_list = true},
+                      {.name = "from",
+                       .value = "ROW",
+                       .help = "take the rows before this one for granted, as after a lost key",
+                       .kind = ValueKind::kCount},
                       {.name = "accept", .help = "from now on take the trail as it is for the whole one"},
                       json_option()},
           .subcommands = {},
@@ -286,7 +302,7 @@ Command make_audit() {
       .subcommands = {make_audit_show(), make_audit_tail(), make_audit_verify(), make_audit_export(),
                       make_audit_anchor(),
                       switch_command("on", "Record changes and refusals of every door",
-                                     "Processes that have the agent open take it over when they open it again.",
+                                     "Processes that have the agent open apply it when they reopen it.",
                                      run_audit_switch<AuditLevel::kOn>),
                       switch_command("reads", "Record reads of every door too", "",
                                      run_audit_switch<AuditLevel::kReads>),

@@ -20,7 +20,7 @@ namespace {
 
 Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "read"));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
   WARREN_TRY(view.fs->check_recorded());
   context.out.text(content);
@@ -36,7 +36,7 @@ Result<std::string> value_to_write(Context& context, const Arguments& args) {
 Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "write"));
   if (!args.has("raw")) WARREN_TRY(view.names->check_write(path, value));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
   WARREN_TRY(write_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo, expires_at_ms));
@@ -46,14 +46,14 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
 Result<Exit> run_vfs_append(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "append"));
   WARREN_TRY(append_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
   return Exit::kOk;
 }
 
 Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "list"));
   std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(*view.fs, path));
   WARREN_TRY(view.fs->check_recorded());
   Json list = Json::array();
@@ -73,14 +73,14 @@ Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_rm(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "delete"));
   WARREN_TRY(remove(*view.fs, path, {.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo}));
   return Exit::kOk;
 }
 
 Result<Exit> run_vfs_exists(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "exists"));
   bool is_there = WARREN_TRY(exists(*view.fs, path));
   if (args.has("json")) context.out.json(Json(is_there));
   return is_there ? Exit::kOk : Exit::kFailed;
@@ -88,7 +88,7 @@ Result<Exit> run_vfs_exists(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "stat"));
   Attributes node = WARREN_TRY(lstat(*view.fs, path));
   std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(*view.fs, node));
   if (args.has("json")) {
@@ -107,7 +107,7 @@ Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
 // A directory that the caller may not list is shown, and not entered.
 Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string start = WARREN_TRY(view.path(args));
+  std::string start = WARREN_TRY(view.path(args, "list"));
   context.out.line(context.out.name(start));
   auto show = [&](const std::string& dir, int depth) -> Result<std::vector<std::pair<std::string, int>>> {
     std::vector<std::pair<std::string, int>> below;

@@ -1,0 +1,70 @@
+#include "agent/anchorer.h"
+
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/audit_trail.h"
+
+namespace warren {
+
+Result<AnchorOptions> checked_anchor(AnchorOptions options) {
+  if (options.every < AnchorOptions::kShortest) {
+    return Error(Code::kInvalid, "the shortest time between two anchors is 1s");
+  }
+  std::optional<std::string> path = host_path_of_anchor(options.address);
+  if (!path) return options;
+  std::error_code failed;
+  options.address = "file:" + std::filesystem::absolute(*path, failed).string();
+  if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
+  return options;
+}
+
+Anchorer::Anchorer(Agent& agent, AnchorOptions options, Clock& clock)
+    : agent_(agent), options_(std::move(options)), clock_(clock) {}
+
+Result<std::unique_ptr<Anchorer>> Anchorer::start(Agent& agent, AnchorOptions options, Clock& clock) {
+  std::unique_ptr<Anchorer> made(new Anchorer(agent, std::move(options), clock));
+  WARREN_TRY(check_anchor(agent, made->options_.address, clock));
+  WARREN_TRY(made->anchor_news());
+  made->thread_ = std::thread([it = made.get()] { it->work(); });
+  return made;
+}
+
+Anchorer::~Anchorer() { end_thread(); }
+
+void Anchorer::end_thread() {
+  {
+    std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Anchorer::work() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, options_.every, [this] { return is_ending_; })) {
+    lock.unlock();
+    anchor_news().ignore("it is tried again, and stop() returns what does not succeed at the end");
+    lock.lock();
+  }
+}
+
+Status Anchorer::anchor_news() {
+  WARREN_TRY(agent_.store().database().end_batch());
+  std::int64_t last = WARREN_TRY(last_audit_row(agent_));
+  if (last == anchored_) return Ok{};
+  WARREN_TRY(put_anchor(agent_, options_.address, clock_));
+  anchored_ = last;
+  return Ok{};
+}
+
+Status Anchorer::stop() {
+  end_thread();
+  WARREN_TRY(agent_.store().audit().flush());
+  return anchor_news();
+}
+
+}  // namespace warren
