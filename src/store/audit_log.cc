@@ -479,7 +479,8 @@ Result<const AuditKey*> AuditLog::key_after(AuditHead& head) {
   return &keys_.front();
 }
 
-Status AuditLog::write_row(AuditHead& head, AuditEvent event, const AuditKey& key) {
+// The event is the same afterwards, whether it was stored or not.
+Status AuditLog::write_row(AuditHead& head, AuditEvent& event, const AuditKey& key) {
   if (head.seq == INT64_MAX) return Error(Code::kCorrupt, "the audit trail has a row with the largest number");
   AuditRow row{
       .event = std::move(event), .seq = head.seq + 1, .end_bytes = 0, .key = key.id, .prev = head.hash, .hash = {}};
@@ -503,7 +504,9 @@ Status AuditLog::write_row(AuditHead& head, AuditEvent event, const AuditKey& ke
       .bind(15, std::string_view(row.key))
       .bind(16, Bytes(row.prev))
       .bind(17, Bytes(row.hash));
-  WARREN_TRY(insert_.run());
+  Status inserted = insert_.run();
+  event = std::move(row.event);
+  WARREN_TRY(std::move(inserted));
   if (database_.changes() != 1) return not_our_table("a row of the audit trail was not stored");
   head = {.seq = row.seq, .end_bytes = row.end_bytes, .key = row.key, .hash = row.hash};
   return Ok{};

@@ -167,7 +167,7 @@ class AuditLog {
   void return_deferred();
   void add_pending(AuditEvent event);
   Status write_pending();
-  Status write_row(AuditHead& head, AuditEvent event, const AuditKey& key);
+  Status write_row(AuditHead& head, AuditEvent& event, const AuditKey& key);
   Result<const AuditKey*> key_after(AuditHead& head);
   Status use_keys(AuditKeys keys);
   HmacSha256& hmac_of(const AuditKey& key);

@@ -62,7 +62,7 @@ class Audited(unittest.TestCase):
         self.assertEqual([op for op in self.ops() if op != "create /f"],
                          ["write /f", "append /f", "rename /f", "mkdir /d", "delete /g"])
         self.assertEqual({event["door"] for event in self.events() if event["op"] != "audit"}, {"mount"})
-        self.assertIn("rows in order", self.verify())
+        self.assertIn("rows intact", self.verify())
         self.world.fsck()
 
     def test_reads_are_one_event_for_each_open_file(self):
@@ -124,7 +124,6 @@ class Audited(unittest.TestCase):
             reader.start()
         for number in range(20):
             (mount / f"f{number}").write_text("x" * number)
-            time.sleep(0.05)
         for process in seen:
             wanted = {f"/f{number}" for number in range(20)}
             mounted.wait_for(lambda: wanted <= {event["path"] for event in seen[process]}, "every event")
@@ -182,7 +181,8 @@ class Audited(unittest.TestCase):
             workers = [threading.Thread(target=work, args=(worker,)) for worker in range(2)]
             for worker in workers:
                 worker.start()
-            time.sleep(0.3 + attempt * 0.17)
+            mounted.wait_for(lambda: len(os.listdir(mount)) > 100 * (attempt + 1), "some files")
+            time.sleep(0.05 * attempt)  # somewhere in a batch
             server.send_signal(signal.SIGKILL)
             server.wait()
             for worker in workers:
@@ -192,7 +192,53 @@ class Audited(unittest.TestCase):
             files = set(self.world.warren("fs", self.world.id, "ls", "/").decode().split())
             created = {event["path"][1:] for event in self.events("--op", "create", "--outcome", "ok")}
             self.assertEqual(files, created)
-            self.assertGreater(len(files), 0)
+
+    def test_a_mount_anchors_its_trail(self):
+        self.world.warren("audit", self.world.id, "on")
+        self.world.warren("init", "keeper")
+        anchors = self.world.home / "anchors.jsonl"
+        wheres = [str(anchors), "agent:" + str(self.world.home / ".agentfs/keeper.db")]
+        for number, where in enumerate(wheres):
+            mount = self.world.mount(f"mnt{number}", "--anchor", where, "--anchor-every", "1s")
+            (mount / "f").write_text("x")
+            if number == 0:
+                mounted.wait_for(lambda: len(anchors.read_text().splitlines()) >= 2, "the second anchor")
+            os.unlink(mount / "f")
+            self.world.umount(mount)
+            last = int(self.world.warren("sql", self.world.id, "SELECT max(seq) FROM wr_audit").split()[-1])
+            if number == 0:
+                self.assertEqual(json.loads(anchors.read_text().splitlines()[-1])["seq"], last)
+            self.assertIn("compared with", self.verify("--anchor", where))
+        for where, says in ((str(self.world.home / "none/x"), "anchor"), ("nosuch:x", "anchor")):
+            done = self.world.run("mount", self.world.id, str(self.world.point("bad")), "--anchor", where)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(says, done.stderr.decode() if isinstance(done.stderr, bytes) else done.stderr)
+        self.world.run("audit", self.world.id, "verify", "--anchor", wheres[0])
+
+    def test_reads_of_a_read_only_mount_are_recorded(self):
+        self.world.warren("fs", self.world.id, "write", "/f", "x")
+        for level, options in (("reads", ()), ("on", ("--namespace",))):
+            self.world.warren("audit", self.world.id, level)
+            mount = self.world.mount(f"mnt-{level}", "--read-only", *options)
+            self.assertEqual((mount / "f").read_text(), "x")
+            with self.assertRaises(OSError) as caught:
+                (mount / "g").write_text("x")
+            self.assertEqual(caught.exception.errno, errno.EROFS)
+            self.world.umount(mount)
+        reads = [(event["door"], event["path"]) for event in self.events("--op", "read")]
+        self.assertEqual(reads, [("mount", "/f"), ("namespace", "/f")])
+        self.verify()
+
+    def test_what_expires_is_recorded(self):
+        self.world.warren("audit", self.world.id, "on")
+        mount = self.world.mount()
+        (mount / "f").write_text("x")
+        os.setxattr(mount / "f", "user.warren.expires", str(int(time.time()) + 1).encode())
+        mounted.wait_for(lambda: not (mount / "f").exists(), "the file's end")
+        (mount / "g").write_text("x")
+        self.world.umount(mount)
+        self.assertIn("expire /f", self.ops())
+        self.verify()
 
     def test_several_processes_record_in_one_trail(self):
         self.world.warren("audit", self.world.id, "on")

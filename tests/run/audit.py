@@ -42,6 +42,28 @@ class Audit(unittest.TestCase):
         self.assertEqual({(event["session"], event["space"]) for event in events}, {("s", "user")})
         self.verify("s")
 
+    def test_a_change_that_fails_is_recorded_once_and_as_failed(self):
+        (self.world.base / "full").mkdir()
+        (self.world.base / "full/f").write_text("x")
+        self.world.inside("s", "sh", "-c", "rmdir full; mkdir full; touch made; true")
+        done = [(event["op"], event["path"], event["ok"]) for event in self.events("s") if event["path"] == "/full"]
+        self.assertNotIn(("delete", "/full", True), done)
+        self.assertNotIn(("mkdir", "/full", True), done)
+        self.verify("s")
+
+    def test_a_run_anchors_its_trail(self):
+        anchors = self.world.home / "anchors.jsonl"
+        done = self.world.run("--session", "s", "--anchor", str(anchors), "--", "touch", "made")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        last = self.events("s")[-1]
+        line = json.loads(anchors.read_text().splitlines()[-1])
+        self.assertEqual((line["agent"], line["seq"], line["hash"]), ("s", last["seq"], last["hash"]))
+        done = self.world.warren("audit", "session:s", "verify", "--anchor", str(anchors))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.world.run("--session", "t", "--anchor", "nosuch:x", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("nosuch", done.stderr)
+
     def test_a_run_that_only_reads_has_changed_nothing(self):
         done = self.world.run("--session", "s", "--", "sh", "-c", "ls > /dev/null; cat $WARREN_NAMESPACE/policy/* ; true")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -57,6 +79,19 @@ class Audit(unittest.TestCase):
         self.assertNotIn(key.read_text().strip(), done.stdout + done.stderr)
         self.assertNotIn("WARREN_AUDIT", done.stdout)
         self.verify("s")
+
+    def test_the_key_is_out_of_reach_wherever_it_is(self):
+        """Another configuration directory, in the base, that the run may even write to; and the first run of all."""
+        config = self.world.base / "cfg"
+        config.mkdir()
+        key = config / "warren/audit.key"
+        environment = self.world.environment() | {"XDG_CONFIG_HOME": str(config)}
+        for options in ([], ["--allow", str(config)]):
+            done = self.world.run("--session", f"s{len(options)}", *options, "--", "sh", "-c",
+                                  f"touch made; cat {key}; echo x > {key}; true", env=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(key.read_text(), "^[0-9a-f]{64}\n$")
+            self.assertNotIn(key.read_text().strip(), done.stdout)
 
 
 if __name__ == "__main__":

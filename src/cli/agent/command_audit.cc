@@ -35,7 +35,7 @@ Result<AuditFilter> audit_filter(const Arguments& args) {
 void print_row(Output& out, const AuditRow& row) {
   const AuditEvent& event = row.event;
   std::string outcome = event.ok ? "ok" : event.err.empty() ? "failed" : event.err;
-  std::string path = out.name(event.path);
+  std::string path = event.path.empty() ? "-" : out.name(event.path);
   if (event.to) path += fmt::format(" -> {}", out.name(*event.to));
   out.print("{} {:<10} {} {:>10}  {:<9} {}\n", format_audit_time(event.at_us).substr(0, 23) + "Z", out.name(event.op),
             out.paint(event.ok ? Ink::kPlain : Ink::kRed, fmt::format("{:<17}", out.name(outcome))),
