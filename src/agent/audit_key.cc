@@ -110,10 +110,15 @@ Result<std::string> read_key_file(const std::string& path, MissingKey missing) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
   if (!there && missing == MissingKey::kReport) {
     return Error(Code::kNotFound, fmt::format("there is no key for audit trails at {}", quote(path)),
-                 fmt::format("put it there, or set {}", kKeyVariable));
+                 fmt::format("put it there, or set {}; if it is lost, `warren audit ID rotate` goes on with another",
+                             kKeyVariable));
   }
   if (!there) {
-    WARREN_TRY(make_key_file(path).within("make a key for audit trails"));
+    Status made = make_key_file(path).within("make a key for audit trails");
+    if (!made.ok()) {
+      return std::move(made).take_error().with_hint(
+          fmt::format("{} or {} can have it in another place", kKeyVariable, kKeyCommandVariable));
+    }
   }
   return read_private(path);
 }
