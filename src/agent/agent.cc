@@ -99,7 +99,8 @@ Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, cons
   Result<std::unique_ptr<Store>> writable =
       Store::open(store->path(), {.durability = options.durability, .commits = options.commits}, clock);
   if (writable.ok() && (*writable)->schema().is_current()) return writable;
-  bool is_fixed = writable.ok() || writable.error().code() == Code::kReadOnly || writable.error().code() == Code::kDenied;
+  bool is_fixed =
+      writable.ok() || writable.error().code() == Code::kReadOnly || writable.error().code() == Code::kDenied;
   if (!is_fixed) return writable;
   if (level == AuditLevel::kDefault) return store;
   return Error(Code::kReadOnly,
@@ -158,10 +159,11 @@ Result<AuditLog*> Agent::namespace_audit() {
   if (audit_level_ == AuditLevel::kOff || store_->path() == kMemoryAgent) return static_cast<AuditLog*>(nullptr);
   if (store_->is_read_only()) {
     if (audit_level_ == AuditLevel::kDefault) return static_cast<AuditLog*>(nullptr);
-    return Error(Code::kReadOnly,
-                 fmt::format("what is done in the namespace of agent {} is recorded in its file, which is open read-only",
-                             quote(id_)),
-                 "open it for writing; `warren audit ID off` records nothing");
+    return Error(
+        Code::kReadOnly,
+        fmt::format("what is done in the namespace of agent {} is recorded in its file, which is open read-only",
+                    quote(id_)),
+        "open it for writing; `warren audit ID off` records nothing");
   }
   if (!store_->audit().is_enabled()) WARREN_TRY(enable_audit(store_->audit(), id_));
   return &store_->audit();

@@ -40,8 +40,8 @@ struct AgentOptions {
   std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
   // Who uses fs(), for the audit trail. Without a door nothing is recorded there. The agent's id is filled in.
   Caller caller = {};
-  // With kReadOnly: where reading is to be recorded, the file is opened for writing all the same, and the caller changes
-  // nothing through it. Otherwise such an agent is refused (kReadOnly).
+  // With kReadOnly: where reading is to be recorded, the file is opened for writing all the same, and the caller
+  // changes nothing through it. Otherwise such an agent is refused (kReadOnly).
   bool may_record = false;
   AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
 };

@@ -83,7 +83,8 @@ Result<std::string> read_private(const std::string& path) {
   bool is_ours = there.st_uid == ::geteuid() || there.st_uid == 0;
   if (is_ours && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
     std::string text(kKeyFileBytes, '\0');
-    std::size_t count = WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
+    std::size_t count =
+        WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
     text.resize(count);
     return text;
   }

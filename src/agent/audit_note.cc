@@ -121,7 +121,8 @@ Result<Fd> lock_notes() {
   std::string home = WARREN_TRY(agents_home());
   std::string path = home + "/audit/.lock";
   Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) return system_error(errno, fmt::format("lock {}", quote(path)));
+  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0)
+    return system_error(errno, fmt::format("lock {}", quote(path)));
   return lock;
 }
 

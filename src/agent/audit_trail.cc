@@ -122,7 +122,8 @@ Status append_to_blob(BlobStore& store, const std::string& key, std::string_view
   for (int attempt = 1;; ++attempt) {
     std::optional<Blob> known = WARREN_TRY(store.get(key));
     std::string content = known ? known->content : std::string();
-    if (content.size() > kAnchorBytesMax / 2) content.erase(0, content.find('\n', content.size() - kAnchorBytesMax / 4) + 1);
+    if (content.size() > kAnchorBytesMax / 2)
+      content.erase(0, content.find('\n', content.size() - kAnchorBytesMax / 4) + 1);
     if (!content.empty() && content.back() != '\n') content += '\n';
     content += text;
     PutOptions options;
@@ -277,8 +278,7 @@ Status switch_audit(Agent& agent, AuditLevel level, std::string_view door, Clock
   return switch_audit(agent.store(), agent.id(), level, door, clock);
 }
 
-std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op,
-                                         const std::vector<std::string>& paths) {
+std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op, const std::vector<std::string>& paths) {
   std::vector<AuditEvent> events;
   for (const std::string& path : paths) {
     events.push_back(operators_event(agent.id(), op, path, op, agent.store().clock()));

@@ -29,7 +29,8 @@ bool matches(const AuditEvent& event, const AuditFilter& filter);
 
 using TrailReader = std::function<Status(const AuditRow& row)>;
 // All rows that match, in order. With `last`, only so many, the newest. Returns the number of the last row of all.
-Result<std::int64_t> read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last, const TrailReader& reader);
+Result<std::int64_t> read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last,
+                                const TrailReader& reader);
 
 // For those who follow a trail: the number of its last row, and the rows after one; returns the last that was read.
 Result<std::int64_t> last_audit_row(Agent& agent);

@@ -44,13 +44,15 @@ class AuditTrailTest : public ::testing::Test {
     if (!has_base) return;
     ASSERT_OK(make_overlay(*store, base_));
   }
-  std::unique_ptr<Agent> open(std::string door, OpenMode mode = OpenMode::kReadWrite, Commits commits = Commits::kGrouped) {
+  std::unique_ptr<Agent> open(std::string door, OpenMode mode = OpenMode::kReadWrite,
+                              Commits commits = Commits::kGrouped) {
     AgentOptions options{.id_or_path = path_, .mode = mode, .durability = Durability::kProcess, .commits = commits};
     options.caller.door = std::move(door);
     return Agent::open(options, clock_).take_value();
   }
   std::vector<std::string> events() {
-    auto agent = Agent::open({.id_or_path = path_, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock_).take_value();
+    auto agent =
+        Agent::open({.id_or_path = path_, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock_).take_value();
     std::vector<std::string> all;
     EXPECT_OK(read_trail(*agent, {}, std::nullopt, [&](const AuditRow& row) -> Status {
       all.push_back(row.event.op + " " + row.event.path + (row.event.ok ? "" : " " + row.event.err));
@@ -59,7 +61,8 @@ class AuditTrailTest : public ::testing::Test {
     return all;
   }
   std::string verify(const VerifyOptions& options = {}) {
-    auto agent = Agent::open({.id_or_path = path_, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock_).take_value();
+    auto agent =
+        Agent::open({.id_or_path = path_, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock_).take_value();
     Result<TrailVerdict> verdict = verify_audit(*agent, options, clock_);
     if (!verdict.ok()) return verdict.error().message();
     return verdict->verdict.fault ? verdict->verdict.fault->why : "";
@@ -89,8 +92,8 @@ TEST_F(AuditTrailTest, OverABaseAFailedChangeIsOneFailedEvent) {
       ASSERT_OK(fs.write(file, 0, as_bytes("z")));
       ASSERT_OK(agent->close());
     }
-    EXPECT_THAT(events(), ElementsAre("delete /full not_empty", "mkdir /full exists", "write /full/f no_space",
-                                      "write /full/f"));
+    EXPECT_THAT(events(),
+                ElementsAre("delete /full not_empty", "mkdir /full exists", "write /full/f no_space", "write /full/f"));
     EXPECT_EQ(verify(), "");
     ASSERT_OK(remove_host_file(path_));
     std::filesystem::remove_all(dir_.file(".agentfs"));

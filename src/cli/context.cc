@@ -10,11 +10,8 @@ AgentOptions options_to_open(Context& context, const Arguments& args, Use use, s
   AgentOptions options{.id_or_path = args.get("ID"),
                        .mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite};
   if (door.empty()) return options;
-  options.caller = {.agent = {},
-                    .space = Space::kKernel,
-                    .door = std::string(door),
-                    .session = {},
-                    .trace = trace_of(context)};
+  options.caller = {
+      .agent = {}, .space = Space::kKernel, .door = std::string(door), .session = {}, .trace = trace_of(context)};
   options.may_record = true;
   return options;
 }

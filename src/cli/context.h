@@ -27,8 +27,7 @@ enum class Use { kRead, kWrite };
 Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use);
 // Opens that agent without its base, for commands that do not read files: they work even if the base is gone.
 // `door` is for the audit trail; without one nothing is recorded.
-Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use,
-                                          std::string_view door = {});
+Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use, std::string_view door = {});
 
 // The end of a command that has read from the agent: fails if that could not be recorded, where it is to be.
 Result<Exit> end_reading(Agent& agent);

@@ -258,7 +258,10 @@ class RunServer {
     if (relay) relay->bytes_max = options_.limits.disk_bytes;
     namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = relay}, clock_));
     view_ = (*namespace_)
-                ->view({.agent = session_.id(), .space = Space::kUser, .door = std::string(kNamespaceDoor), .session = session_.id()},
+                ->view({.agent = session_.id(),
+                        .space = Space::kUser,
+                        .door = std::string(kNamespaceDoor),
+                        .session = session_.id()},
                        AuditReads::kByOpening);
     return Ok{};
   }

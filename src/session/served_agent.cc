@@ -107,10 +107,12 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
   if (options.namespaces) {
     served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, {.mounts = options.mounts}, clock));
-    served->view_ =
-        (*served->namespace_)
-            ->view({.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = std::string(kNamespaceDoor), .session = {}},
-                   AuditReads::kByOpening);
+    served->view_ = (*served->namespace_)
+                        ->view({.agent = served->namespace_->agent_id(),
+                                .space = Space::kUser,
+                                .door = std::string(kNamespaceDoor),
+                                .session = {}},
+                               AuditReads::kByOpening);
   }
   if (options.anchor) served->anchorer_ = WARREN_TRY(Anchorer::start(*served->agent_, *options.anchor, clock));
   SessionOptions session = options.session;

@@ -28,8 +28,8 @@ struct ServeOptions {
   bool no_exec = false;
   bool sync = false;  // every change is durable when its call returns
   bool auto_unmount = false;
-  bool namespaces = false;        // the agent's namespace as the agent may use it, instead of its own tree
-  std::vector<MountSpec> mounts;  // of the namespace
+  bool namespaces = false;              // the agent's namespace as the agent may use it, instead of its own tree
+  std::vector<MountSpec> mounts;        // of the namespace
   std::optional<AnchorOptions> anchor;  // of the audit trail
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty

@@ -89,7 +89,8 @@ class AuditChecker {
   // Another key is used only after an event that names it, and one that was replaced never again: it may have leaked.
   std::optional<std::string> find_key_fault(const AuditRow& row) const {
     if (head_.key.empty() || row.key == head_.key) return std::nullopt;
-    if (retired_.contains(row.key)) return fmt::format("it was made with the key {}, which was replaced before", quote(row.key));
+    if (retired_.contains(row.key))
+      return fmt::format("it was made with the key {}, which was replaced before", quote(row.key));
     bool is_announced = announced_ == row.key;
     bool names_itself = row.event.op == kKeyChangedOp && row.event.path == row.key && !row.event.ok;
     if (is_announced || names_itself) return std::nullopt;

@@ -70,8 +70,7 @@ bool is_refused_again(const AuditEvent& before, const AuditEvent& next) {
 bool will_be_repeated(const Error& error) { return error.code() == Code::kBusy && NoWait::is_hit(); }
 
 Error not_our_table(std::string_view what) {
-  return Error(Code::kCorrupt,
-               fmt::format("{}: what is recorded in the audit trail could be lost", what),
+  return Error(Code::kCorrupt, fmt::format("{}: what is recorded in the audit trail could be lost", what),
                "`warren sql ID --write` can remove it; `warren audit ID verify` says whether rows are missing");
 }
 
@@ -132,7 +131,8 @@ Status AuditLog::prepare() {
   return Ok{};
 }
 
-// Anything else there, such as a trigger, a view of that name or a unique index, could swallow rows or make commits fail.
+// Anything else there, such as a trigger, a view of that name or a unique index, could swallow rows or make commits
+// fail.
 Status AuditLog::check_table() {
   Transaction look = WARREN_TRY(Transaction::begin(database_, Access::kSharedRead));
   Statement find = WARREN_TRY(database_.prepare(
@@ -141,8 +141,8 @@ Status AuditLog::check_table() {
   Rows rows = find.rows();
   while (WARREN_TRY(rows.next())) {
     if (rows.text(0) == "table" && rows.text(1) == "wr_audit" && rows.text(2) == kAuditTableText) continue;
-    return not_our_table(fmt::format("the agent file has a {} {} that is not Warren's", printable(rows.text(0)),
-                                     quote(rows.text(1))));
+    return not_our_table(
+        fmt::format("the agent file has a {} {} that is not Warren's", printable(rows.text(0)), quote(rows.text(1))));
   }
   return Ok{};
 }

@@ -93,8 +93,8 @@ class AuditLog {
   AuditLog& operator=(const AuditLog&) = delete;
 
   // From now on events can be appended. Makes the table if it is missing, and gets the keys, so that an operation does
-  // not fail for want of them later. kReadOnly; kCorrupt if the table is not as Warren makes it, since events might then
-  // be lost, or changes with them. `agent` is for events that nobody in particular causes.
+  // not fail for want of them later. kReadOnly; kCorrupt if the table is not as Warren makes it, since events might
+  // then be lost, or changes with them. `agent` is for events that nobody in particular causes.
   Status enable(LoadAuditKeys load, std::string agent = {});
   bool is_enabled() const { return is_enabled_; }
   // kCorrupt as above. Also for an agent that is open read-only.
@@ -191,8 +191,8 @@ class AuditLog {
   std::vector<AuditEvent> noted_;            // of the running transaction
   std::string foreign_key_;                  // of the last row: not ours, as far as we know
   std::uint64_t seen_epoch_ = 0;
-  std::vector<AuditEvent> taken_;            // deferred ones in the open transaction or batch
-  bool has_written_ = false;                 // rows in the open transaction or batch
+  std::vector<AuditEvent> taken_;  // deferred ones in the open transaction or batch
+  bool has_written_ = false;       // rows in the open transaction or batch
   bool has_news_ = false;
   std::atomic<bool> has_appended_ = false;
   Statement insert_;

@@ -106,10 +106,26 @@ TEST_F(AuditLogTest, WR40_RowsAreNumberedAndChained) {
 
 TEST_F(AuditLogTest, WR41_TheHashCoversEveryField) {
   append(3);
-  for (const char* change :
-       {"at_us = at_us + 1", "agent_id = 'b'", "op = 'read'", "path = '/other'", "to_path = '/t'", "size_bytes = 11",
-        "size_bytes = NULL", "ok = 0", "err = 'x'", "trace_id = 't'", "door = 'run'", "space = 'kernel'",
-        "session = 's'", "key_id = 'other'", "err = ''", "trace_id = ''", "session = ''", "end_bytes = end_bytes + 1", "prev = zeroblob(32)", "hash = zeroblob(32)"}) {
+  for (const char* change : {"at_us = at_us + 1",
+                             "agent_id = 'b'",
+                             "op = 'read'",
+                             "path = '/other'",
+                             "to_path = '/t'",
+                             "size_bytes = 11",
+                             "size_bytes = NULL",
+                             "ok = 0",
+                             "err = 'x'",
+                             "trace_id = 't'",
+                             "door = 'run'",
+                             "space = 'kernel'",
+                             "session = 's'",
+                             "key_id = 'other'",
+                             "err = ''",
+                             "trace_id = ''",
+                             "session = ''",
+                             "end_bytes = end_bytes + 1",
+                             "prev = zeroblob(32)",
+                             "hash = zeroblob(32)"}) {
     forge("CREATE TABLE kept AS SELECT * FROM wr_audit");
     forge(std::string("UPDATE wr_audit SET ") + change + " WHERE seq = 2");
     EXPECT_THAT(fault(), ::testing::StartsWith("2: it ")) << change;
@@ -311,8 +327,10 @@ TEST_F(AuditLogTest, AnotherKeyWithoutAnEventAboutItIsFound) {
   row.key = test_key('m').id;
   HmacSha256 other(as_bytes(std::string(32, 'm')));
   row.hash = hash_audit_row(row, other);
-  forge("INSERT INTO wr_audit SELECT 2, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, door, space,"
-        " session, end_bytes * 2, '" + row.key + "', hash, x'" + hex_of(row.hash) + "' FROM wr_audit");
+  forge(
+      "INSERT INTO wr_audit SELECT 2, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, door, space,"
+      " session, end_bytes * 2, '" +
+      row.key + "', hash, x'" + hex_of(row.hash) + "' FROM wr_audit");
   EXPECT_THAT(fault({test_key('m'), test_key('k')}), HasSubstr("2: its key '" + row.key + "' is another than before"));
 }
 
@@ -343,8 +361,9 @@ TEST_F(AuditLogTest, ATableThatIsNotOursIsRefusedBeforeAnythingIsDone) {
     auto store = Store::open(path_, {.durability = Durability::kProcess}, clock_).take_value();
     return error_of(store->audit().enable(with_keys({test_key('k')})));
   };
-  forge("INSERT INTO wr_audit SELECT 9223372036854775807, at_us, agent_id, op, path, to_path, size_bytes, ok, err,"
-        " trace_id, door, space, session, end_bytes, key_id, prev, hash FROM wr_audit");
+  forge(
+      "INSERT INTO wr_audit SELECT 9223372036854775807, at_us, agent_id, op, path, to_path, size_bytes, ok, err,"
+      " trace_id, door, space, session, end_bytes, key_id, prev, hash FROM wr_audit");
   EXPECT_EQ(enabled(), Code::kCorrupt);
   forge("DELETE FROM wr_audit WHERE seq > 1");
   {
@@ -388,11 +407,11 @@ TEST_F(AuditLogTest, KeysAndToolCallsAreRecordedForTheirUser) {
   ASSERT_OK(store_->kv().purge_expired());
   std::int64_t call = store_->tools().start("search", std::nullopt).take_value();
   ASSERT_OK(store_->tools().fail(call, "no network"));
-  ASSERT_OK(store_->tools().record({.name = "read_file", .parameters = {}, .result = {}, .error = {}, .duration_ns = {},
-                                    .details = {}}));
-  EXPECT_THAT(ops(), ::testing::ElementsAre("kv_set k", "kv_set k", "kv_set k", "kv_delete k", "kv_set soon",
-                                            "kv_expire soon", "tool_start search", "tool_end search",
-                                            "tool_end read_file"));
+  ASSERT_OK(store_->tools().record(
+      {.name = "read_file", .parameters = {}, .result = {}, .error = {}, .duration_ns = {}, .details = {}}));
+  EXPECT_THAT(ops(),
+              ::testing::ElementsAre("kv_set k", "kv_set k", "kv_set k", "kv_delete k", "kv_set soon", "kv_expire soon",
+                                     "tool_start search", "tool_end search", "tool_end read_file"));
   std::vector<StoredAuditRow> rows = store_->audit().read_after(0, 100).take_value();
   EXPECT_EQ(rows[0].row.event.size_bytes, 3U);
   EXPECT_EQ(rows[1].row.event.err, "conflict");

@@ -71,8 +71,8 @@ Status SqliteFs::remove_expired_now() {
   return Ok{};
 }
 
-// Best effort: the part that cannot be found is left out. There is no index by node, so each directory that was not used
-// lately costs a look at all entries.
+// Best effort: the part that cannot be found is left out. There is no index by node, so each directory that was not
+// used lately costs a look at all entries.
 std::string SqliteFs::path_for_record(const EntryName& entry) {
   std::string path = "/" + entry.name;
   Inode dir = entry.parent;

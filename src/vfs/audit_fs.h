@@ -116,7 +116,7 @@ class AuditFs final : public ForwardingFs {
   const Caller caller_;
   const AuditReads reads_;
   Clock& clock_;
-  PathTable table_;
+  PathTable table_{PathTable::kSizeMax, 1};  // the name under which a file was last found is enough
 
   std::mutex read_mutex_;
   std::unordered_set<Inode> read_;  // since they were opened

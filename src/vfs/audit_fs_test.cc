@@ -189,10 +189,11 @@ TEST_P(AuditFsTest, AFileThatExpiresDoesNotMakeAFailedChangeSucceed) {
   ASSERT_OK(write_file(*user_, "/d/f", as_bytes("x")));
   ASSERT_OK(write_file(*user_, "/d/soon", as_bytes("x")));
   Inode soon = lstat(*user_, "/d/soon").take_value().inode;
-  ASSERT_OK(user_->set_xattr(soon, kExpiryXattr, as_bytes(format_expiry(clock_.now_us() / 1000 + 10)), XattrMode::kAny));
+  ASSERT_OK(
+      user_->set_xattr(soon, kExpiryXattr, as_bytes(format_expiry(clock_.now_us() / 1000 + 10)), XattrMode::kAny));
   news();
   clock_.advance_ns(1'000'000'000);
-  EXPECT_EQ(error_of(remove_dir(*user_, "/d")), Code::kNotEmpty);
+  EXPECT_EQ(error_of(user_->remove_dir(kRootInode, "d")), Code::kNotEmpty);
   EXPECT_THAT(news(), ElementsAre("expire /d/soon", "delete /d not_empty"));
   EXPECT_FALSE(fault());
 }

@@ -133,8 +133,7 @@ Status replace_policy(Context& context, Agent& agent, const std::string& text,
   event.trace = trace_of(context);
   event.door = "policy";
   event.space = "kernel";
-  return log->change(std::move(event),
-                     [&] { return LivePolicy::replace(*own, text, user, context.clock, expected); });
+  return log->change(std::move(event), [&] { return LivePolicy::replace(*own, text, user, context.clock, expected); });
 }
 
 Result<Exit> run_policy_set(Context& context, const Arguments& args) {
