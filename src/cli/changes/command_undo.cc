@@ -155,6 +155,7 @@ Status record_undo(Context& context, const KeptApply& kept, const Undone& undone
 
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
+  if (undone.note) context.err.line(*undone.note);
   if (undone.conflicts.empty()) {
     Status recorded = record_undo(context, kept, undone);
     if (!recorded.ok() && recorded.error().code() != Code::kNotFound) {
@@ -186,7 +187,6 @@ Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply&
     context.err.line(fmt::format("hint: what the apply replaced is in {}", context.err.name(kept.dir)));
     return Exit::kFailed;
   }
-  if (undone.note) context.err.line(*undone.note);
   context.out.print("undone in {}: the {} of {}\n", context.out.name(kept.record.base), kind_word(kept),
                     format_time(kept.started_at()));
   return Exit::kOk;
