@@ -62,7 +62,7 @@ Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)), id_(agent
 
 Agent::~Agent() {
   audited_.reset();
-  note_trail();
+  note_trail().ignore("close() and check_recorded() return it; without a note, verify lacks one of its means");
   if (overlay_ && !store_->is_read_only()) {
     store_->fs().leave().ignore("the next open of the agent collects what is left");
   }
@@ -186,13 +186,14 @@ Status Agent::check_recorded() {
 
 // After the last change. After a power cut, a note that is ahead of the file would look like a cut trail, so the file
 // is synced first.
-void Agent::note_trail() {
-  store_->audit().flush().ignore("close() and check_recorded() return it");
-  if (!store_->audit().is_enabled()) return;
-  store_->database().end_batch().ignore("close() returns it");
-  if (!store_->audit().has_appended()) return;
-  Status stored = is_durable_ ? Status(Ok{}) : store_->database().sync();
-  if (stored.ok()) note_audit_head(store_->audit(), store_->path()).ignore("verify then lacks one of its means");
+Status Agent::note_trail() {
+  if (!store_->audit().is_enabled()) return Ok{};
+  Status stored = store_->audit().flush();
+  Status ended = store_->database().end_batch();
+  if (!store_->audit().has_appended()) return stored.ok() ? std::move(ended) : std::move(stored);
+  if (!is_durable_) WARREN_TRY(store_->database().sync());
+  WARREN_TRY(note_audit_head(store_->audit(), store_->path()));
+  return stored.ok() ? std::move(ended) : std::move(stored);
 }
 
 Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {

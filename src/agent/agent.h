@@ -95,6 +95,8 @@ class Agent {
   Result<AuditLog*> operators_audit();
   // Stores the events of what was read so far: before it is handed out.
   Status check_recorded();
+  // Stores what is recorded so far and notes the end of the trail (agent/audit_note.h), as the destructor does.
+  Status note_trail();
 
   // What has changed in between, if two of them differ.
   struct ChangeMark {
@@ -113,7 +115,6 @@ class Agent {
   Status open_base(const std::string& base_path, const AgentOptions& options);
   Status start_audit(const AgentOptions& options);
   bool can_record() const;
-  void note_trail();
 
   std::unique_ptr<Store> store_;
   std::string id_;

@@ -1,4 +1,6 @@
-// Anchors the audit trail of an open agent at intervals, for a process that hosts it: a mount or a run.
+// Keeps the audit trail of an open agent provable, for a process that hosts it for long (a mount or a run): notes its
+// end every minute (agent/audit_note.h), so that a process that is killed leaves a note too, and anchors it at intervals
+// if it was asked to.
 #pragma once
 
 #include <chrono>
@@ -30,9 +32,13 @@ Result<AnchorOptions> checked_anchor(AnchorOptions options);
 // Has a thread. The agent and the clock outlive it.
 class Anchorer {
  public:
+  static constexpr std::chrono::milliseconds kNoteEvery{60'000};
+
   // Fails if the address cannot be used, so that a mistake is found at once. A place that cannot be reached later is
   // tried again after the interval.
-  static Result<std::unique_ptr<Anchorer>> start(Agent& agent, AnchorOptions options, Clock& clock);
+  // Null if nothing is recorded and nothing is to be anchored.
+  static Result<std::unique_ptr<Anchorer>> start(Agent& agent, std::optional<AnchorOptions> options, Clock& clock,
+                                                 std::chrono::milliseconds note_every = kNoteEvery);
   ~Anchorer();
   Anchorer(const Anchorer&) = delete;
   Anchorer& operator=(const Anchorer&) = delete;
@@ -41,15 +47,18 @@ class Anchorer {
   Status stop();
 
  private:
-  Anchorer(Agent& agent, AnchorOptions options, Clock& clock);
+  Anchorer(Agent& agent, std::optional<AnchorOptions> options, Clock& clock, std::chrono::milliseconds note_every);
   void work();
+  Status note_news();
   Status anchor_news();
   void end_thread();
 
   Agent& agent_;
-  const AnchorOptions options_;
+  const std::optional<AnchorOptions> options_;
   Clock& clock_;
+  const std::chrono::milliseconds note_every_;
   std::int64_t anchored_ = 0;  // the number of the last row
+  std::int64_t noted_ = 0;     // the same
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_ending_ = false;

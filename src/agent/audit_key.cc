@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 
 #include <fcntl.h>
@@ -26,6 +27,7 @@ constexpr const char* kKeyVariable = "WARREN_AUDIT_KEY";
 constexpr const char* kKeyCommandVariable = "WARREN_AUDIT_KEY_COMMAND";
 constexpr std::size_t kKeyFileBytes = 65'536;
 constexpr std::size_t kAuditKeyBytes = 32;
+constexpr std::chrono::seconds kKeyCommandLimit{60};  // somebody may have to type something
 
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
@@ -65,7 +67,12 @@ Result<std::string> key_file() {
 }
 
 Result<std::string> run_key_command(const std::string& command) {
-  Captured ran = WARREN_TRY(run_captured({"sh", "-c", command}, "/").within(kKeyCommandVariable));
+  Result<Captured> done = run_captured({"sh", "-c", command}, "/", -1, kKeyCommandLimit);
+  if (!done.ok() && done.error().code() == Code::kTimeout) {
+    return Error(Code::kTimeout, fmt::format("the command in {} did not end within {} s and was killed",
+                                             kKeyCommandVariable, kKeyCommandLimit.count()));
+  }
+  Captured ran = WARREN_TRY(std::move(done).within(kKeyCommandVariable));
   // Its output may contain a key, and its messages might.
   if (ran.status != 0) {
     return Error(Code::kUnavailable,

@@ -298,6 +298,33 @@ std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op, cons
   return events;
 }
 
+Status record_afterwards(const std::string& agent_path, std::string_view op, std::optional<std::string> to,
+                         Clock& clock) {
+  auto record = [&]() -> Status {
+    {
+      auto agent = WARREN_TRY(
+          Agent::open({.id_or_path = agent_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock));
+      AuditHead head = WARREN_TRY(agent->store().audit().head());
+      if (head.seq == 0) return Ok{};  // also a file of an older schema, which could not be written
+    }
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = agent_path, .layers = Layers::kOwn}, clock));
+    AuditLog* log = WARREN_TRY(agent->operators_audit());
+    if (log == nullptr) return Ok{};
+    std::vector<AuditEvent> events = operators_events(*agent, op, {"/"});
+    events.front().to = std::move(to);
+    return log->append(std::move(events));
+  };
+  return record().within("it was done, but is not in the agent's audit trail");
+}
+
+Status record_reading(Agent& agent, std::string_view op, const std::vector<std::string>& paths,
+                      std::optional<std::string> to) {
+  if (!agent.records_reads()) return Ok{};
+  std::vector<AuditEvent> events = operators_events(agent, op, paths.empty() ? std::vector<std::string>{"/"} : paths);
+  for (AuditEvent& event : events) event.to = to;
+  return agent.store().audit().append(std::move(events));
+}
+
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock) {
   AuditLog& log = agent.store().audit();
   WARREN_TRY(enable_audit(log, agent.id()));
@@ -320,6 +347,10 @@ Result<TrailVerdict> verify_audit(Agent& agent, const VerifyOptions& options, Cl
   Result<AuditKeys> keys = load_audit_keys(MissingKey::kReport);
   if (!keys.ok() && head.seq > 0) return std::move(keys).take_error();
   found.verdict = WARREN_TRY(check_audit(log, keys.ok() ? *keys : AuditKeys(), points, options.from));
+  AuditVerdict& verdict = found.verdict;
+  if (!verdict.agent.empty() && verdict.agent != agent.id() && !verdict.fault) {
+    verdict.successions.push_back({.seq = verdict.head.seq + 1, .before = verdict.agent, .after = agent.id()});
+  }
   Status table = log.check_table();
   if (!table.ok() && !found.verdict.fault) {
     found.verdict.fault = AuditFault{.seq = found.verdict.head.seq, .why = table.error().message()};

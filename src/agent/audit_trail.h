@@ -67,6 +67,20 @@ std::optional<std::string> host_path_of_anchor(const std::string& address);  // 
 // Events of what the operator does with an agent as a whole, through the command `op`: one for each path.
 std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op, const std::vector<std::string>& paths);
 
+// Carries out what the operator does with an agent as a whole, on the record if the agent has a trail.
+template <class Call>
+auto do_on_record(Agent& agent, AuditEvent event, const Call& call) -> decltype(call()) {
+  Result<AuditLog*> log = agent.operators_audit();
+  if (!log.ok()) return std::move(log).take_error();
+  return *log == nullptr ? call() : (*log)->change(std::move(event), call);
+}
+// For what replaces or repairs the file: afterwards, if it has a trail then.
+Status record_afterwards(const std::string& agent_path, std::string_view op, std::optional<std::string> to,
+                         Clock& clock);
+// Records that the operator has read much of an agent at once, where reads are recorded.
+Status record_reading(Agent& agent, std::string_view op, const std::vector<std::string>& paths,
+                      std::optional<std::string> to = std::nullopt);
+
 // Takes over a new key (agent/audit_key.h) and records that.
 Status record_new_key(Agent& agent, std::string_view door, Clock& clock);
 

@@ -160,6 +160,36 @@ TEST_F(AuditTrailTest, AHostingProcessAnchorsTheTrailAtTheStartAtIntervalsAndAtT
   EXPECT_EQ(verify({.anchors = {anchors}}), "");
 }
 
+TEST_F(AuditTrailTest, AHostingProcessNotesTheEndOfTheTrailWhileItRuns) {
+  make_agent(false);
+  auto agent = open("");
+  EXPECT_EQ(Anchorer::start(*agent, std::nullopt, clock_).take_value(), nullptr);  // nothing is recorded
+  ASSERT_OK(switch_audit(*agent, AuditLevel::kOn, "test", clock_));
+  EXPECT_TRUE(find_audit_notes(path_).take_value().empty());
+  auto anchorer = Anchorer::start(*agent, std::nullopt, clock_, std::chrono::milliseconds(10)).take_value();
+  auto is_noted = [&] { return !find_audit_notes(path_).take_value().empty(); };
+  for (int i = 0; i < 600 && !is_noted(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(is_noted());
+  ASSERT_OK(anchorer->stop());
+}
+
+TEST_F(AuditTrailTest, ATrailThatGoesOnAsAnotherAgentsSaysSo) {
+  make_agent(false);
+  { ASSERT_OK(switch_audit(*open(""), AuditLevel::kOn, "test", clock_)); }
+  std::string other = dir_.file("b.db");
+  std::filesystem::copy_file(path_, other);
+  auto agent = Agent::open({.id_or_path = other}, clock_).take_value();
+  TrailVerdict verdict = verify_audit(*agent, {}, clock_).take_value();
+  ASSERT_EQ(verdict.verdict.successions.size(), 1U);
+  EXPECT_EQ(verdict.verdict.successions[0].seq, 2);
+  ASSERT_OK(switch_audit(*agent, AuditLevel::kReads, "test", clock_));
+  verdict = verify_audit(*agent, {}, clock_).take_value();
+  EXPECT_FALSE(verdict.verdict.fault);
+  ASSERT_EQ(verdict.verdict.successions.size(), 1U);
+  EXPECT_EQ(verdict.verdict.successions[0].before, "a");
+  EXPECT_EQ(verdict.verdict.successions[0].after, "b");
+}
+
 TEST_F(AuditTrailTest, WhoseReadsAreRecordedIsNotOpenedReadOnlyUnrecorded) {
   make_agent(false);
   { ASSERT_OK(write_file(open("")->fs(), "/f", as_bytes("x"))); }

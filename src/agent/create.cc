@@ -58,6 +58,11 @@ Status fill_agent(const std::string& draft, const CreatedAgent& agent, const Cre
   return store->database().empty_log();  // the log has the draft's name
 }
 
+Status note_new_trail(const std::string& path, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly}, clock));
+  return note_audit_head(store->audit(), path);
+}
+
 // Whether any process has the database open: each one holds a shared lock on this byte of its -shm file. A -wal file
 // alone may also be left by a process that was killed.
 Result<bool> is_open_somewhere(const std::string& path) {
@@ -150,6 +155,7 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
     return std::move(filled).take_error();
   }
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
+  if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
 }
 

@@ -51,6 +51,10 @@ Result<Exit> end_reading(Agent& agent) {
 
 std::string trace_of(Context& context) { return context.environment("WARREN_TRACE_ID").value_or(""); }
 
+void warn_if_not(Context& context, const Status& done) {
+  if (!done.ok()) context.err.line(fmt::format("warren: {}", context.err.name(done.error().message())));
+}
+
 Exit refuse(Context& context, std::string_view message) {
   context.err.line(fmt::format("warren: {}", message));
   return Exit::kUsage;

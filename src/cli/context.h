@@ -38,6 +38,9 @@ std::string trace_of(Context& context);
 // Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 
+// A warning about what has failed after the command's own work was done.
+void warn_if_not(Context& context, const Status& done);
+
 // Prints a usage error, for example about options that cannot be combined.
 Exit refuse(Context& context, std::string_view message);
 

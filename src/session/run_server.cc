@@ -169,7 +169,7 @@ class RunServer {
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
-    if (options_.anchor) anchorer_ = WARREN_TRY(Anchorer::start(*agent_, *options_.anchor, clock_));
+    anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
@@ -308,7 +308,7 @@ class RunServer {
   void acknowledge_leave(const Fd& command, const char* which) {
     Changes changes = agent_ ? find_changes() : changes_;
     std::vector<std::string> fields{"left", which, changes.anything ? "changed" : "same",
-                                    changes.memory ? "remembered" : "same"};
+                                    changes.memory ? "remembered" : "same", changes.refusals ? "refused" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
       fields.insert(fields.end(), {error.message(), error.hint()});
@@ -319,12 +319,15 @@ class RunServer {
   struct Changes {
     bool anything = true;
     bool memory = false;
+    bool refusals = false;  // in the namespace, and recorded
   };
   Changes find_changes() {
+    bool has_refused = view_ != nullptr && view_->has_refused();
     Result<Agent::ChangeMark> now = agent_->change_mark();
-    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr};
+    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr, .refusals = has_refused};
     bool has_changed = now->everything != first_change_.everything;
-    return {.anything = has_changed, .memory = has_changed && now->names != first_change_.names};
+    bool is_remembered = has_changed && now->names != first_change_.names;
+    return {.anything = has_changed, .memory = is_remembered, .refusals = has_refused};
   }
 
   void close_home() {
@@ -446,14 +449,15 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  bool has_failed = message.fields.size() == 6;
-  if (message.verb() != "left" || (message.fields.size() != 4 && !has_failed))
+  bool has_failed = message.fields.size() == 7;
+  if (message.verb() != "left" || (message.fields.size() != 5 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
             .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
+            .has_refusals = message.fields[4] == "refused",
             .failure = {}};
-  if (has_failed) left.failure = Error(Code::kIo, message.fields[4], message.fields[5]);
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[5], message.fields[6]);
   return left;
 }
 

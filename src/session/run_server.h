@@ -57,6 +57,7 @@ class JoinedSession {
     bool was_last = false;         // the server has ended, and the agent is a single file
     bool has_changed = true;       // since the server started, the namespace included
     bool has_new_memory = false;   // the namespace has changed
+    bool has_refusals = false;     // in the namespace, and recorded
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();

@@ -357,9 +357,13 @@ class Run {
   void finish(const Result<JoinedSession::Left>& left) {
     NetworkSummary network = read_network_record(network_record(session_->path()), recorded_before_);
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
-    bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
+    // What was refused is kept on the record.
+    bool is_untouched = is_new_ && is_owner_ && !left->has_changed && !left->has_refusals;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed, .has_new_memory = left->has_new_memory, .network = std::move(network)};
+    RunEnd end{.has_changed = left->has_changed,
+               .has_new_memory = left->has_new_memory,
+               .has_refusals = left->has_refusals,
+               .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());

@@ -90,6 +90,7 @@ struct RunEnd {
   Fate fate = Fate::kKept;
   bool has_changed = true;      // since the server started, the namespace included
   bool has_new_memory = false;  // the namespace has changed
+  bool has_refusals = false;    // in the namespace; the session's audit trail has them
   NetworkSummary network;       // since this run started; empty unless hosts are allowed by name
 };
 

@@ -114,7 +114,7 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                                 .session = {}},
                                AuditReads::kByOpening);
   }
-  if (options.anchor) served->anchorer_ = WARREN_TRY(Anchorer::start(*served->agent_, *options.anchor, clock));
+  served->anchorer_ = WARREN_TRY(Anchorer::start(*served->agent_, options.anchor, clock));
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();
   session.opens = served->view_ ? served->view_->is_recorded() : served->agent_->records_reads();

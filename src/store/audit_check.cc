@@ -12,6 +12,7 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kCheckPage = 200;
+constexpr std::size_t kSuccessionsMax = 10;
 
 // The state of one pass.
 class AuditChecker {
@@ -60,6 +61,10 @@ class AuditChecker {
     if (!head_.key.empty() && head_.key != row.key) retired_.insert(head_.key);
     announced_ = row.event.op == kKeyChangedOp ? row.event.path : "";
     if (row.event.op == "audit" && row.event.ok) level_ = row.event.path;
+    if (head_.seq != 0 && row.event.agent != agent_ && successions_.size() < kSuccessionsMax) {
+      successions_.push_back({.seq = row.seq, .before = agent_, .after = row.event.agent});
+    }
+    agent_ = row.event.agent;
     head_ = {.seq = row.seq, .end_bytes = row.end_bytes, .key = row.key, .hash = row.hash};
   }
 
@@ -84,6 +89,8 @@ class AuditChecker {
 
   const AuditHead& head() const { return head_; }
   const std::optional<AuditHash>& first() const { return first_; }
+  const std::vector<AuditSuccession>& successions() const { return successions_; }
+  const std::string& agent() const { return agent_; }
 
  private:
   // Another key is used only after an event that names it, and one that was replaced never again: it may have leaked.
@@ -101,6 +108,8 @@ class AuditChecker {
   std::map<std::string, HmacSha256, std::less<>> hmacs_;
   AuditHead head_;
   std::optional<AuditHash> first_;
+  std::string agent_;              // of the last row
+  std::vector<AuditSuccession> successions_;
   std::string level_;              // of the last event about the switch
   std::set<std::string> retired_;  // keys
   bool is_partial_ = false;        // without the rows before one
@@ -146,6 +155,8 @@ Result<AuditVerdict> check_audit(AuditLog& log, const AuditKeys& keys, const std
   }
   verdict.head = checker.head();
   verdict.first = checker.first();
+  verdict.successions = checker.successions();
+  verdict.agent = checker.agent();
   return verdict;
 }
 

@@ -25,11 +25,20 @@ struct AuditFault {
   bool is_replacement = false;
 };
 
+// The trail goes on as that of another agent: the file was copied or renamed.
+struct AuditSuccession {
+  std::int64_t seq = 0;  // the first row of the other
+  std::string before;
+  std::string after;
+};
+
 struct AuditVerdict {
   std::int64_t rows = 0;  // that were checked
   AuditHead head;         // of the rows as far as they are in order
   std::optional<AuditHash> first;
   std::optional<AuditFault> fault;
+  std::vector<AuditSuccession> successions;  // the first few
+  std::string agent;                         // of the last row
 };
 
 // One pass, a page at a time. The agent's switch must be as the last event about it says. With `from`, the rows before

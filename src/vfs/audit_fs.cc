@@ -193,10 +193,13 @@ auto AuditFs::change(AuditEvent event, const Call& call) -> decltype(call()) {
   if (AuditUnit* unit = this_threads_unit()) {
     auto result = call();
     if (!result.ok()) fail(event, audit_error_name(result.error().code()));
+    if (!result.ok() && is_refusal(result.error())) has_refused_ = true;
     unit->add(std::move(event));
     return result;
   }
-  return log_.change(std::move(event), call);
+  auto result = log_.change(std::move(event), call);
+  if (!result.ok() && is_refusal(result.error())) has_refused_ = true;
+  return result;
 }
 
 template <class Call>
@@ -208,6 +211,7 @@ auto AuditFs::refusable(std::string_view op, Inode node, const Call& call) -> de
 
 void AuditFs::note_refusal(AuditEvent event, const Error& error) {
   if (will_be_repeated(error)) return;
+  has_refused_ = true;
   fail(event, audit_error_name(error.code()));
   if (AuditUnit* unit = this_threads_unit()) return unit->add(std::move(event));
   log_.append({std::move(event)}).ignore("it is refused, whether that can be recorded or not");

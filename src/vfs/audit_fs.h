@@ -8,6 +8,7 @@
 // An operation whose event cannot be stored fails. A refusal stays a refusal, whether it can be recorded or not.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,8 @@ class AuditFs final : public ForwardingFs {
                 std::optional<std::uint64_t> size_bytes = std::nullopt);
   // Stores the events of what was read so far: before it is handed out.
   Status check_recorded();
+  // Whether anything was refused here so far.
+  bool has_refused() const { return has_refused_; }
 
   Result<std::unique_ptr<Unit>> begin(UnitAccess access) override;
 
@@ -118,6 +121,7 @@ class AuditFs final : public ForwardingFs {
   Clock& clock_;
   PathTable table_{PathTable::kSizeMax, 1};  // the name under which a file was last found is enough
 
+  std::atomic<bool> has_refused_ = false;
   std::mutex read_mutex_;
   std::unordered_set<Inode> read_;  // since they were opened
 };

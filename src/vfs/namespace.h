@@ -54,6 +54,7 @@ class NamespaceView final : public ForwardingFs {
   // Namespace::resolve. A refusal is recorded as one of the operation `op`.
   Result<std::string> resolve(const Namespace& names, std::string_view path, std::string_view op);
   Status check_recorded();
+  bool has_refused() const { return audit_ != nullptr && audit_->has_refused(); }
 
  private:
   std::unique_ptr<GuardFs> guard_;

@@ -69,6 +69,14 @@ class Audit(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.world.sessions(), [])  # nothing is left to be kept
 
+    def test_what_was_refused_stays_on_the_record_though_nothing_was_changed(self):
+        done = self.world.run("--session", "s", "--", "sh", "-c", "echo x > $WARREN_NAMESPACE/policy/x; true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warren audit session:s show --outcome failed", done.stderr)
+        self.assertEqual(self.world.sessions(), ["s"])
+        self.assertIn(("create", "/policy/x", False),
+                      [(event["op"], event["path"], event["ok"]) for event in self.events("s")])
+
     def test_the_key_is_out_of_reach(self):
         self.world.inside("s", "touch", "made")
         key = self.world.home / ".config/warren/audit.key"

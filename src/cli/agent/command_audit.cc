@@ -92,6 +92,9 @@ Json verdict_json(const TrailVerdict& one) {
             {"head", {{"seq", verdict.head.seq}, {"hash", hex_of(verdict.head.hash)}}},
             {"anchors", one.anchors},
             {"note", one.has_note}};
+  for (const AuditSuccession& one : verdict.successions) {
+    json["successions"].push_back({{"seq", one.seq}, {"before", one.before}, {"after", one.after}});
+  }
   if (verdict.fault) json["fault"] = {{"seq", verdict.fault->seq}, {"why", verdict.fault->why}};
   return json;
 }
@@ -107,6 +110,10 @@ void print_verdict(Context& context, const TrailVerdict& one) {
   context.out.print("{} intact", verdict.rows == 1 ? "1 row" : fmt::format("{} rows", verdict.rows));
   if (verdict.rows > 0) context.out.print(", the last with the hash {}", hex_of(verdict.head.hash).substr(0, 16));
   context.out.print("\n");
+  for (const AuditSuccession& next : verdict.successions) {
+    context.out.print("from row {} on it is the trail of {}, before that of {}: the file was copied or renamed\n", next.seq,
+                      quote(context.out.name(next.after)), quote(context.out.name(next.before)));
+  }
   if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
   if (one.anchors == 0 && !one.has_note) {
     context.out.line("there is no anchor and no note of this trail: a missing end could not be noticed");
