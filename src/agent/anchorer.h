@@ -1,6 +1,6 @@
 // Keeps the audit trail of an open agent provable, for a process that hosts it for long (a mount or a run): notes its
-// end every minute (agent/audit_note.h), so that a process that is killed leaves a note too, and anchors it at intervals
-// if it was asked to.
+// end every minute (agent/audit_note.h), so that a process that is killed leaves a note too, and anchors it at
+// intervals if it was asked to.
 #pragma once
 
 #include <chrono>

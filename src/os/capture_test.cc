@@ -14,7 +14,8 @@ TEST(Capture, AProgramThatRunsTooLongIsKilled) {
 }
 
 TEST(Capture, AProgramThatEndsInTimeIsNot) {
-  Captured done = run_captured({"sh", "-c", "echo out; echo err >&2; exit 3"}, "/", -1, std::chrono::minutes(1)).take_value();
+  Captured done =
+      run_captured({"sh", "-c", "echo out; echo err >&2; exit 3"}, "/", -1, std::chrono::minutes(1)).take_value();
   EXPECT_EQ(done.status, 3);
   EXPECT_EQ(done.output, "out\n");
   EXPECT_EQ(done.errors, "err\n");

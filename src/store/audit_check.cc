@@ -108,7 +108,7 @@ class AuditChecker {
   std::map<std::string, HmacSha256, std::less<>> hmacs_;
   AuditHead head_;
   std::optional<AuditHash> first_;
-  std::string agent_;              // of the last row
+  std::string agent_;  // of the last row
   std::vector<AuditSuccession> successions_;
   std::string level_;              // of the last event about the switch
   std::set<std::string> retired_;  // keys

@@ -306,23 +306,25 @@ Status AuditFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   return Ok{};
 }
 
-// Entries that come with a number can be used without a lookup.
+// A policy may change while the directory is open, so that a page is refused. Entries that come with a number can be
+// used without a lookup.
 class AuditFs::Stream final : public DirStream {
  public:
-  Stream(PathTable& table, Inode dir, std::unique_ptr<DirStream> inner)
-      : table_(table), dir_(dir), inner_(std::move(inner)) {}
+  Stream(AuditFs& fs, Inode dir, std::unique_ptr<DirStream> inner) : fs_(fs), dir_(dir), inner_(std::move(inner)) {}
 
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
-    std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
+    std::vector<DirEntry> page =
+        WARREN_TRY(fs_.refusable("list", dir_, [&] { return inner_->read(cookie, max, detail); }));
+    PathTable& table = fs_.table_;
     for (const DirEntry& entry : page) {
-      if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
-      else if (entry.inode.value != 0) table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
+      if (entry.attributes) table.learn(*entry.attributes, dir_, entry.name);
+      else if (entry.inode.value != 0) table.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
     }
     return page;
   }
 
  private:
-  PathTable& table_;
+  AuditFs& fs_;
   Inode dir_;
   std::unique_ptr<DirStream> inner_;
 };
@@ -330,7 +332,7 @@ class AuditFs::Stream final : public DirStream {
 Result<std::unique_ptr<DirStream>> AuditFs::open_dir(Inode dir) {
   std::unique_ptr<DirStream> stream = WARREN_TRY(refusable("list", dir, [&] { return inner().open_dir(dir); }));
   if (reads_ != AuditReads::kNone) WARREN_TRY(note_read(event_on("list", dir)));
-  return std::unique_ptr<DirStream>(new Stream(table_, dir, std::move(stream)));
+  return std::unique_ptr<DirStream>(new Stream(*this, dir, std::move(stream)));
 }
 
 // Nodes.

@@ -112,6 +112,20 @@ TEST_P(AuditFsTest, EveryChangeIsAnEvent) {
   EXPECT_FALSE(fault());
 }
 
+TEST_P(AuditFsTest, ARefusalInADirectoryThatIsOpenIsRecorded) {
+  ASSERT_OK(write_file(*file_, "/shut/file", as_bytes("x")));
+  Inode dir = stat(*user_, "/shut").take_value().inode;
+  std::unique_ptr<DirStream> stream = user_->open_dir(dir).take_value();
+  ASSERT_OK(stream->read(0, 10, DirDetail::kNames));
+  EXPECT_FALSE(user_->has_refused());
+  clock_.advance_ns(1'000);
+  std::string policy = R"({"version": 1, "rules": [{"path": "/shut", "operation": "list", "effect": "deny"}]})";
+  ASSERT_OK(LivePolicy::replace(*file_, policy, "test", clock_));
+  EXPECT_EQ(error_of(stream->read(0, 10, DirDetail::kNames)), Code::kDenied);
+  EXPECT_TRUE(user_->has_refused());
+  EXPECT_THAT(news(), ElementsAre("list /shut", "list /shut permission_denied"));
+}
+
 TEST_P(AuditFsTest, ReadsAndListingsAreEvents) {
   ASSERT_OK(write_file(*user_, "/f", as_bytes("hello")));
   news();

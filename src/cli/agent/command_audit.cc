@@ -92,8 +92,8 @@ Json verdict_json(const TrailVerdict& one) {
             {"head", {{"seq", verdict.head.seq}, {"hash", hex_of(verdict.head.hash)}}},
             {"anchors", one.anchors},
             {"note", one.has_note}};
-  for (const AuditSuccession& one : verdict.successions) {
-    json["successions"].push_back({{"seq", one.seq}, {"before", one.before}, {"after", one.after}});
+  for (const AuditSuccession& next : verdict.successions) {
+    json["successions"].push_back({{"seq", next.seq}, {"before", next.before}, {"after", next.after}});
   }
   if (verdict.fault) json["fault"] = {{"seq", verdict.fault->seq}, {"why", verdict.fault->why}};
   return json;
@@ -111,8 +111,8 @@ void print_verdict(Context& context, const TrailVerdict& one) {
   if (verdict.rows > 0) context.out.print(", the last with the hash {}", hex_of(verdict.head.hash).substr(0, 16));
   context.out.print("\n");
   for (const AuditSuccession& next : verdict.successions) {
-    context.out.print("from row {} on it is the trail of {}, before that of {}: the file was copied or renamed\n", next.seq,
-                      quote(context.out.name(next.after)), quote(context.out.name(next.before)));
+    context.out.print("from row {} on it is the trail of {}, before that of {}: the file was copied or renamed\n",
+                      next.seq, quote(context.out.name(next.after)), quote(context.out.name(next.before)));
   }
   if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
   if (one.anchors == 0 && !one.has_note) {
