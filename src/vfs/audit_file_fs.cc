@@ -148,6 +148,12 @@ Result<std::unique_ptr<DirStream>> AuditFileFs::open_dir(Inode dir) {
   return std::unique_ptr<DirStream>(new Stream(*this, std::move(stream)));
 }
 
+Result<std::vector<EntryName>> AuditFileFs::list_names_of(Inode node) {
+  if (!is_file(node)) return inner().list_names_of(node);
+  Attributes folder = WARREN_TRY(inner().lookup(kRootInode, kAuditFolder));
+  return std::vector<EntryName>{{.parent = folder.inode, .name = std::string(kAuditFile)}};
+}
+
 // Nodes.
 
 Result<Attributes> AuditFileFs::get_attributes(Inode node) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/no_wait.h"
 #include "base/path.h"
 #include "fs/expiry.h"
@@ -108,10 +109,43 @@ Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation ope
 }
 
 Result<Rights> GuardFs::rights_of(const Current& now, Inode node) {
+  if (std::optional<Rights> known = table_.find_rights(node, now.generation)) return *known;
+  WARREN_TRY(learn_all_names(node));
   return table_.rights_of(node, now.generation, [&](std::string_view path) {
     Rights rights = now.policy->rights(caller_, path);
     return is_checked_file(path) ? rights & Rights(Rights::kRead) : rights;
   });
+}
+
+// A file may have a name that nobody has used here, where another rule holds.
+Status GuardFs::learn_all_names(Inode node) {
+  Result<Attributes> now = inner().get_attributes(node);
+  if (!now.ok() || now->is_directory() || now->nlink <= 1 || now->nlink <= table_.count_names(node)) return Ok{};
+  Result<std::vector<EntryName>> names = inner().list_names_of(node);
+  if (!names.ok() && names.error().code() == Code::kUnsupported) return Ok{};
+  if (!names.ok()) return std::move(names).take_error();
+  for (const EntryName& name : *names) WARREN_TRY(learn_place(node, name));
+  return Ok{};
+}
+
+Status GuardFs::learn_place(Inode node, EntryName place) {
+  std::vector<std::pair<Inode, EntryName>> unknown{{node, std::move(place)}};  // from the node up
+  for (;;) {
+    Inode parent = unknown.back().second.parent;
+    if (table_.has(parent)) break;
+    std::vector<EntryName> up = WARREN_TRY(inner().list_names_of(parent));
+    if (up.empty() || unknown.size() > limits::kTreeDepth) {
+      return Error(Code::kCorrupt, fmt::format("the directory of {} has no path", quote(unknown.front().second.name)),
+                   "run `warren fsck`");
+    }
+    unknown.emplace_back(parent, std::move(up.front()));
+  }
+  for (auto found = unknown.rbegin(); found != unknown.rend(); ++found) {
+    const auto& [learned_node, at] = *found;
+    bool is_directory = learned_node != node;
+    table_.learn(learned_node, at.parent, at.name, is_directory, !is_directory);
+  }
+  return Ok{};
 }
 
 // Ok if it is allowed.
@@ -246,6 +280,7 @@ Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view 
   Current now = WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
   Counted counted = WARREN_TRY(count_change(*now.policy));
   std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
+  WARREN_TRY(learn_all_names(node));
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   Caller other = caller_;
   other.space = caller_.space == Space::kUser ? Space::kKernel : Space::kUser;

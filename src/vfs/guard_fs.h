@@ -86,6 +86,8 @@ class GuardFs final : public ForwardingFs {
   Result<Current> check_in(Inode dir, std::string_view name, Rights::Operation operation);
   Status check_node(const Current& now, Inode node, Rights::Operation operation);
   Result<Rights> rights_of(const Current& now, Inode node);
+  Status learn_all_names(Inode node);
+  Status learn_place(Inode node, EntryName place);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
   Result<Counted> count_change(const Policy& policy);  // by the rate limit
   static Status check_size(const Policy& policy, std::uint64_t size);
