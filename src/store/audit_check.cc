@@ -61,10 +61,7 @@ class AuditChecker {
     if (!head_.key.empty() && head_.key != row.key) retired_.insert(head_.key);
     announced_ = row.event.op == kKeyChangedOp ? row.event.path : "";
     if (row.event.op == "audit" && row.event.ok) level_ = row.event.path;
-    if (head_.seq != 0 && row.event.agent != agent_ && successions_.size() < kSuccessionsMax) {
-      successions_.push_back({.seq = row.seq, .before = agent_, .after = row.event.agent});
-    }
-    agent_ = row.event.agent;
+    note_agent(row);
     head_ = {.seq = row.seq, .end_bytes = row.end_bytes, .key = row.key, .hash = row.hash};
   }
 
@@ -93,6 +90,15 @@ class AuditChecker {
   const std::string& agent() const { return agent_; }
 
  private:
+  // Through a host, other agents use this one too.
+  void note_agent(const AuditRow& row) {
+    if (row.event.door == "host") return;
+    if (!agent_.empty() && row.event.agent != agent_ && successions_.size() < kSuccessionsMax) {
+      successions_.push_back({.seq = row.seq, .before = agent_, .after = row.event.agent});
+    }
+    agent_ = row.event.agent;
+  }
+
   // Another key is used only after an event that names it, and one that was replaced never again: it may have leaked.
   std::optional<std::string> find_key_fault(const AuditRow& row) const {
     if (head_.key.empty() || row.key == head_.key) return std::nullopt;
@@ -108,7 +114,7 @@ class AuditChecker {
   std::map<std::string, HmacSha256, std::less<>> hmacs_;
   AuditHead head_;
   std::optional<AuditHash> first_;
-  std::string agent_;  // of the last row
+  std::string agent_;  // whose trail it is, as far as a row says so
   std::vector<AuditSuccession> successions_;
   std::string level_;              // of the last event about the switch
   std::set<std::string> retired_;  // keys

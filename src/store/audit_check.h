@@ -38,7 +38,7 @@ struct AuditVerdict {
   std::optional<AuditHash> first;
   std::optional<AuditFault> fault;
   std::vector<AuditSuccession> successions;  // the first few
-  std::string agent;                         // of the last row
+  std::string agent;                         // whose trail it is in the end; empty if no row says so
 };
 
 // One pass, a page at a time. The agent's switch must be as the last event about it says. With `from`, the rows before

@@ -9,6 +9,7 @@
 #include "base/no_wait.h"
 #include "base/path.h"
 #include "fs/expiry.h"
+#include "vfs/grants.h"
 #include "vfs/namespace.h"
 
 namespace warren {
@@ -19,13 +20,11 @@ std::string_view name_of(Space space) { return space == Space::kUser ? "the agen
 // The two files that only the policy commands write: each change is checked as a whole.
 bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
 
+// To another agent, what is refused and what is missing are the same.
+Error not_there(std::string_view path) { return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path))); }
+
 // A place where Warren expects a directory or file of its own: what is meant for it must not go where a link says.
 bool is_never_a_link(std::string_view path) { return is_standard_directory(path) || is_checked_file(path); }
-
-Error refuse_link(std::string_view path) {
-  return Error(Code::kDenied,
-               fmt::format("{} belongs to the namespace itself and cannot be a symbolic link", quote(path)));
-}
 
 }  // namespace
 
@@ -97,14 +96,29 @@ Result<bool> GuardFs::may_read(std::string_view path) {
   Current now = WARREN_TRY(policy_.current());
   Status checked = refuse(*now.policy, path, Rights::kRead);
   if (checked.ok()) return true;
-  if (checked.error().code() == Code::kDenied) return false;
+  Code code = checked.error().code();
+  if (code == Code::kDenied || (caller_.grants && code == Code::kNotFound)) return false;
   return std::move(checked).take_error();
+}
+
+Result<bool> GuardFs::has_rights(Inode node) {
+  Current now = WARREN_TRY(policy_.current());
+  Rights rights = WARREN_TRY(rights_of(now, node));
+  return !rights.is_empty();
+}
+
+Status GuardFs::check_shown(std::string_view path) {
+  if (!caller_.grants || path == "/" || caller_.grants->leads_through(path)) return Ok{};
+  Current now = WARREN_TRY(policy_.current());
+  if (!now.policy->rights(caller_, path).is_empty()) return Ok{};
+  return not_there(path);
 }
 
 Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation operation) {
   if (WARREN_TRY(rights_of(now, node)).has(operation)) return Ok{};
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  if (caller_.grants) return not_there(paths.front());
   return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
 }
 
@@ -153,6 +167,7 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   bool is_protected = operation != Rights::kRead && is_checked_file(path);
   Verdict verdict = policy.judge(caller_, operation, path);
   if (!is_protected && verdict.effect == Effect::kAllow) return Ok{};
+  if (caller_.grants) return not_there(path);
   std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
   if (is_protected) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
@@ -166,6 +181,12 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   const Rule& rule = policy.rules()[*verdict.rule];
   return Error(Code::kDenied, fmt::format("{} is denied by rule {} of the policy (line {}){}{}", what,
                                           *verdict.rule + 1, rule.line, rule.reason.empty() ? "" : ": ", rule.reason));
+}
+
+Error GuardFs::refuse_link(std::string_view path) const {
+  if (caller_.grants) return not_there(path);
+  return Error(Code::kDenied,
+               fmt::format("{} belongs to the namespace itself and cannot be a symbolic link", quote(path)));
 }
 
 // A change that is repeated, because this thread must not wait for a backend, counts once.
@@ -244,6 +265,10 @@ Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::
 // Names.
 
 Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
+  if (caller_.grants) {
+    std::string path = WARREN_TRY(table_.path_in(parent, name));
+    WARREN_TRY(check_shown(path));
+  }
   return learned(inner().lookup(parent, name), parent, name);
 }
 
@@ -355,6 +380,12 @@ class GuardFs::Stream final : public DirStream {
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     WARREN_TRY(guard_.check(dir_, Rights::kList));
     std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
+    while (guard_.caller_.grants && !page.empty()) {
+      std::uint64_t next = page.back().cookie;
+      WARREN_TRY(drop_hidden(page));
+      if (!page.empty()) break;  // an empty page would mean the end
+      page = WARREN_TRY(inner_->read(next, max, detail));
+    }
     for (const DirEntry& entry : page) {
       if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
       else if (entry.inode.value != 0) table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
@@ -363,6 +394,16 @@ class GuardFs::Stream final : public DirStream {
   }
 
  private:
+  Status drop_hidden(std::vector<DirEntry>& page) {
+    std::vector<DirEntry> shown;
+    for (DirEntry& entry : page) {
+      std::string path = WARREN_TRY(table_.path_in(dir_, entry.name));
+      if (guard_.check_shown(path).ok()) shown.push_back(std::move(entry));
+    }
+    page = std::move(shown);
+    return Ok{};
+  }
+
   GuardFs& guard_;
   PathTable& table_;
   Inode dir_;
@@ -376,6 +417,14 @@ Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
 }
 
 // Nodes.
+
+Result<Attributes> GuardFs::get_attributes(Inode node) {
+  if (caller_.grants) {
+    std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+    for (const std::string& path : paths) WARREN_TRY(check_shown(path));
+  }
+  return inner().get_attributes(node);
+}
 
 Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
   Current now = WARREN_TRY(check(node, Rights::kOverwrite));

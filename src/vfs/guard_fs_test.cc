@@ -167,7 +167,8 @@ TEST_F(GuardTest, ANameThatNobodyHasUsedCountsToo) {
     {"path": "/mem/working/deep/**", "operation": "overwrite", "effect": "deny"}]})");
   // Another process, which has seen nothing yet.
   std::unique_ptr<Namespace> other = Namespace::open(own_, working_, {.agent = "a1"}, clock_).take_value();
-  std::unique_ptr<GuardFs> view = other->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}});
+  std::unique_ptr<NamespaceView> view =
+      other->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}});
   EXPECT_EQ(code(write_file(*view, "/own/r", as_bytes("other"))), Code::kDenied);
   EXPECT_EQ(code(write_file(*view, "/mem/working/w", as_bytes("other"))), Code::kDenied);
   EXPECT_EQ(code(link(*view, "/own/r", "/own/again")), Code::kCrossDevice);

@@ -47,6 +47,7 @@ class NamespaceView final : public ForwardingFs {
 
   const Caller& caller() const { return guard_->caller(); }
   Result<bool> may_read(std::string_view path) { return guard_->may_read(path); }
+  Result<bool> has_rights(Inode node) { return guard_->has_rights(node); }
 
   bool is_recorded() const { return audit_ != nullptr; }
   // See AuditFs; both succeed if nothing is recorded.
