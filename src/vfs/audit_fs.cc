@@ -284,10 +284,8 @@ Result<Attributes> AuditFs::link(Inode node, Inode new_parent, std::string_view 
 }
 
 Status AuditFs::unlink(Inode parent, std::string_view name) {
-  Result<Attributes> gone = inner().lookup(parent, name);
-  WARREN_TRY(change(event_in("delete", parent, name), [&] { return inner().unlink(parent, name); }));
-  if (gone.ok()) table_.removed(gone->inode, parent, name);
-  return Ok{};
+  // The table keeps the name: a file that is open is still known by it.
+  return change(event_in("delete", parent, name), [&] { return inner().unlink(parent, name); });
 }
 
 Status AuditFs::remove_dir(Inode parent, std::string_view name) {
@@ -299,10 +297,11 @@ Status AuditFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   AuditEvent event = event_in("rename", parent, name);
   event.to = event_in("rename", new_parent, new_name).path;
   Result<Attributes> moved = inner().lookup(parent, name);
-  Result<Attributes> replaced = inner().lookup(new_parent, new_name);
+  std::optional<Result<Attributes>> exchanged;
+  if (mode == RenameMode::kExchange) exchanged = inner().lookup(new_parent, new_name);
   WARREN_TRY(change(std::move(event), [&] { return inner().rename(parent, name, new_parent, new_name, mode); }));
   if (moved.ok()) table_.moved(moved->inode, parent, name, new_parent, new_name);
-  if (replaced.ok() && mode == RenameMode::kExchange) table_.moved(replaced->inode, new_parent, new_name, parent, name);
+  if (exchanged && exchanged->ok()) table_.moved((*exchanged)->inode, new_parent, new_name, parent, name);
   return Ok{};
 }
 
