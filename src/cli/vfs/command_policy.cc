@@ -125,6 +125,7 @@ Status replace_policy(Context& context, Agent& agent, const std::string& text,
                       const std::optional<std::string>& expected = std::nullopt) {
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   AuditLog* log = WARREN_TRY(agent.namespace_audit().within("start the audit trail"));
+  warn_if_unrecorded(context, agent);
   std::string user = context.environment("USER").value_or("unknown");
   if (log == nullptr) return LivePolicy::replace(*own, text, user, context.clock, expected);
   AuditEvent event;

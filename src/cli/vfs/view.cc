@@ -15,6 +15,7 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
   std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->path()));
   view.names = WARREN_TRY(
       AgentNamespace::open(*view.agent, {.working = WorkingMemory::kRuntimeFolder, .mounts = mounts}, context.clock));
+  warn_if_unrecorded(context, *view.agent);
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,
