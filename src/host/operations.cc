@@ -86,17 +86,19 @@ Result<Frame> do_read(const std::string& path, const Frame& request, const Opera
 }
 
 // Before anything about the value is said.
-Status check_may_change(const std::string& path, std::initializer_list<Rights::Operation> any,
+Status check_may_change(const std::string& path, std::string_view op, std::initializer_list<Rights::Operation> any,
                         const OperationPlace& place) {
   if (!place.view.caller().grants) return Ok{};
   for (Rights::Operation operation : any) {
     if (WARREN_TRY(place.view.may(operation, path))) return Ok{};
   }
-  return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path)));
+  Error refused(Code::kNotFound, fmt::format("{} does not exist", quote(path)));
+  WARREN_TRY(place.view.record(op, path, Status(refused)));
+  return refused;
 }
 
 Result<Frame> do_write(const std::string& path, const Frame& request, const OperationPlace& place) {
-  WARREN_TRY(check_may_change(path, {Rights::kCreate, Rights::kOverwrite, Rights::kAppend}, place));
+  WARREN_TRY(check_may_change(path, "write", {Rights::kCreate, Rights::kOverwrite, Rights::kAppend}, place));
   WARREN_TRY(check_members(request.head, {"as_is", "ttl_ms"}));
   bool as_is = WARREN_TRY(find_flag(request.head, "as_is"));
   std::optional<std::uint64_t> ttl = WARREN_TRY(find_count(request.head, "ttl_ms"));
@@ -115,7 +117,7 @@ Result<Frame> do_write(const std::string& path, const Frame& request, const Oper
 }
 
 Result<Frame> do_append(const std::string& path, const Frame& request, const OperationPlace& place) {
-  WARREN_TRY(check_may_change(path, {Rights::kAppend, Rights::kCreate}, place));
+  WARREN_TRY(check_may_change(path, "append", {Rights::kAppend, Rights::kCreate}, place));
   WARREN_TRY(check_members(request.head, {"as_is"}));
   bool as_is = WARREN_TRY(find_flag(request.head, "as_is"));
   WARREN_TRY(append_value(place.view, path, request.body, as_is ? AsIs::kYes : AsIs::kNo));
@@ -214,6 +216,7 @@ Result<Frame> do_query(const std::string& path, const Frame& request, const Oper
   auto may_read = [&](const std::string& at, OtherNames names) { return place.view.may_read(at, names); };
   WARREN_TRY(check_query(query, 0));
   Result<std::vector<VectorMatch>> found = place.names.query(path, query, may_read);
+  WARREN_TRY(place.view.record("query", path, found.ok() ? Status(Ok{}) : Status(found.error())));
   if (!found.ok() && found.error().code() == Code::kInvalid && place.view.caller().grants) {
     found = std::vector<VectorMatch>();  // the reason would tell of items that are not shared
   }

@@ -29,7 +29,7 @@ Result<std::unique_ptr<HostedAgent>> HostedAgent::open(const std::string& path, 
   return made;
 }
 
-std::shared_ptr<GuardFs> HostedAgent::own_view() {
+std::shared_ptr<NamespaceView> HostedAgent::own_view() {
   std::lock_guard lock(mutex_);
   if (!own_) {
     own_ = (*names_)->view(
@@ -38,8 +38,8 @@ std::shared_ptr<GuardFs> HostedAgent::own_view() {
   return own_;
 }
 
-std::shared_ptr<GuardFs> HostedAgent::peer_view(const std::string& peer, std::uint64_t generation,
-                                                const Grants& grants) {
+std::shared_ptr<NamespaceView> HostedAgent::peer_view(const std::string& peer, std::uint64_t generation,
+                                                      const Grants& grants) {
   std::lock_guard lock(mutex_);
   View& view = peers_[peer];
   if (!view.fs || view.generation != generation) {

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "vfs/grants.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 
@@ -31,21 +31,21 @@ class HostedAgent {
   AgentNamespace& names() { return *names_; }
 
   // The agent's own. One for all its connections, so that a limit of the policy holds for them together.
-  std::shared_ptr<GuardFs> own_view();
+  std::shared_ptr<NamespaceView> own_view();
   // Of another agent; kept while the generation stays the same.
-  std::shared_ptr<GuardFs> peer_view(const std::string& peer, std::uint64_t generation, const Grants& grants);
+  std::shared_ptr<NamespaceView> peer_view(const std::string& peer, std::uint64_t generation, const Grants& grants);
 
  private:
   HostedAgent() = default;
   struct View {
     std::uint64_t generation = 0;
-    std::shared_ptr<GuardFs> fs;  // shared with the requests that are using it
+    std::shared_ptr<NamespaceView> fs;  // shared with the requests that are using it
   };
 
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> names_;
   std::mutex mutex_;
-  std::shared_ptr<GuardFs> own_;  // destroyed before the namespace, like the following
+  std::shared_ptr<NamespaceView> own_;  // destroyed before the namespace, like the following
   std::map<std::string, View> peers_;
 };
 

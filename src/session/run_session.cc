@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "agent/audit_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "agent/sessions.h"
@@ -100,7 +101,7 @@ class Run {
       : options_(options), observer_(observer), clock_(clock) {}
 
   Result<int> run() {
-    WARREN_TRY(check_outside());
+    WARREN_TRY(check_outside_of_runs());
     ::close_range(3, ~0U, 0);  // descriptors we inherited must not reach the sandbox or its server
     WARREN_TRY(resolve());
     WARREN_TRY(enter_session());
@@ -122,13 +123,6 @@ class Run {
   }
 
  private:
-  static Status check_outside() {
-    const char* inside = std::getenv("WARREN_SANDBOX");
-    if (inside == nullptr || *inside == '\0') return Ok{};
-    return Error(Code::kUnsupported, "already inside `warren run`, and a run cannot start another",
-                 "run the command directly: everything started here is in the same sandbox");
-  }
-
   Status resolve() {
     if (options_.command.empty()) {
       return Error(Code::kInvalid, "no command given, and a shell needs a terminal", "warren run -- COMMAND");
@@ -190,6 +184,7 @@ class Run {
                       .passthrough = options_.passthrough,
                       .relay = options_.relay,
                       .mounts = mounts_,
+                      .anchor = options_.anchor,
                       .home_layer = home_layer_,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
@@ -207,6 +202,9 @@ class Run {
   Result<Plan> plan_walls() {
     std::string home = WARREN_TRY(home_directory());
     std::string agents = WARREN_TRY(agents_home());
+    // Exists from now on, so that it is hidden: the server makes the key of the audit trail there.
+    std::string keys = WARREN_TRY(audit_key_directory());
+    make_host_dirs(keys, 0700).ignore("if a key is to be made there, the server says why it cannot");
     PlanOptions asked{.base = options_.base.value_or(cwd_),
                       .allow = options_.allow,
                       .read = options_.read,
@@ -215,7 +213,7 @@ class Run {
                       .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
                       .homes_of_others = ::geteuid() == 0 ? homes_of_others() : std::vector<std::string>(),
-                      .guarded = {agents, session_->path()},
+                      .guarded = {agents, session_->path(), keys},
                       .namespace_id = options_.has_namespace ? session_->id() : "",
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
@@ -256,13 +254,13 @@ class Run {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
                           options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.passthrough || options_.has_asked_for_namespace;
+                          options_.passthrough || options_.has_asked_for_namespace || options_.has_asked_for_anchor;
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits, --no-namespace, --mount, --mounts, --relay-as and --passthrough");
+          "limits, --no-namespace, --mount, --mounts, --relay-as, --anchor and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -352,9 +350,13 @@ class Run {
   void finish(const Result<JoinedSession::Left>& left) {
     NetworkSummary network = read_network_record(network_record(session_->path()), recorded_before_);
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
-    bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
+    // What was refused is kept on the record.
+    bool is_untouched = is_new_ && is_owner_ && !left->has_changed && !left->has_refusals;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed, .has_new_memory = left->has_new_memory, .network = std::move(network)};
+    RunEnd end{.has_changed = left->has_changed,
+               .has_new_memory = left->has_new_memory,
+               .has_refusals = left->has_refusals,
+               .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
@@ -382,6 +384,13 @@ class Run {
 };
 
 }  // namespace
+
+Status check_outside_of_runs() {
+  const char* inside = std::getenv("WARREN_SANDBOX");
+  if (inside == nullptr || *inside == '\0') return Ok{};
+  return Error(Code::kUnsupported, "already inside `warren run`, and a run cannot start another",
+               "run the command directly: everything started here is in the same sandbox");
+}
 
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock) {
   return Run(options, observer, clock).run();

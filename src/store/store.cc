@@ -16,6 +16,7 @@
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "store/audit_log.h"
 #include "store/keeper.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
@@ -124,6 +125,7 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 
 Store::~Store() {
   if (keeper_) keeper_->stop();
+  if (audit_ && !is_closed_) audit_->flush().ignore("close() returns it");
   if (fs_ && !is_closed_) fs_->leave().ignore("the next open of the agent collects what is left");
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
@@ -139,11 +141,13 @@ Status Store::close() {
     return database_->check_name();
   }
   fs_->leave().ignore("the next open of the agent collects what is left");
+  Status recorded = audit_->flush();
   Status stored = database_->end_batch();
   if (!stored.ok()) lost_.insert(journal_->nodes().begin(), journal_->nodes().end());
   if (stored.ok() && database_->lost_batches() > 0) stored = Error(Code::kIo, "they could not be written");
   if (!stored.ok()) stored = report_lost(stored.error());
   database_->abandon_batch();
+  if (stored.ok()) stored = std::move(recorded);
   Status named = database_->check_name();
   if (named.ok()) return stored;
   Status rescued = rescue(named.error());
@@ -237,6 +241,7 @@ Status Store::assemble(Commits commits) {
     schema_ = WARREN_TRY(inspect_schema(*database_));
   }
   if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, clock_));
+  audit_ = std::make_unique<AuditLog>(*database_, journal_.get(), clock_);
   usage_ = WARREN_TRY(Usage::open(*database_, schema_.has_extensions));
   fs_ = WARREN_TRY(SqliteFs::open(*this));
   kv_ = WARREN_TRY(KeyValue::open(*this));
@@ -291,13 +296,16 @@ Result<bool> Store::run_deferred_work() {
 Status Store::before_commit() {
   WARREN_TRY(fs_->before_commit());
   WARREN_TRY(usage_->write());
+  WARREN_TRY(audit_->before_commit());
   return journal_->write();
 }
 
 void Store::after_commit() {
   journal_->forget_nodes();
   fs_->after_commit();
+  audit_->after_commit();
   if (keeper_) keeper_->batch_ended();
+  if (keeper_ && audit_->take_news()) keeper_->audited_here();
 }
 
 void Store::make_room() {
@@ -318,8 +326,14 @@ void Store::change_began() {
   usage_->begin_change();
 }
 
+void Store::change_done() {
+  undo_.end();
+  audit_->change_done();
+}
+
 void Store::change_refused() {
   undo_.end();  // at most, rows were written back that earlier changes had kept
+  audit_->change_undone();
   journal_->undo_change();
   usage_->undo_change();
 }
@@ -329,7 +343,12 @@ void Store::change_undone() {
   undo_.undo();
   journal_->undo_change();
   usage_->undo_change();
+  audit_->change_undone();
   fs_->after_undo();
+}
+
+void Store::when_audited(std::function<void()> call) {
+  if (keeper_) keeper_->when_audited(std::move(call));
 }
 
 Status Store::listen(Tree tree, ChangeListener* listener) {
@@ -348,6 +367,7 @@ void Store::after_rollback() {
   journal_->forget_nodes();
   journal_->discard();
   usage_->forget();
+  audit_->after_rollback();
   fs_->after_rollback();
   kv_->after_rollback();
   if (keeper_) keeper_->everything_changed();

@@ -101,7 +101,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
     WARREN_TRY(list_one(lister, path, is_recursive ? &pending : nullptr));
   }
   if (lister.is_json) context.out.json(lister.json);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_cat(Context& context, const Arguments& args) {
@@ -112,7 +112,7 @@ Result<Exit> run_cat(Context& context, const Arguments& args) {
       return context.out.status();
     }));
   }
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 struct TreeCounts {
@@ -176,14 +176,14 @@ Result<Exit> run_tree(Context& context, const Arguments& args) {
       return Ok{};
     }));
     context.out.json(list);
-    return Exit::kOk;
+    return end_reading(*agent);
   }
   context.out.line(context.out.paint(Ink::kBlue, context.out.name(start)));
   TreeCounts counts;
   if (depth > 0) WARREN_TRY(print_tree(context, agent->fs(), start, static_cast<std::size_t>(depth), counts));
   context.out.print("\n{}, {}\n", counted(counts.directories, "directory", "directories"),
                     counted(counts.files, "file", "files"));
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_stat(Context& context, const Arguments& args) {
@@ -211,7 +211,7 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
     if (expires) out.print(" expires: {}\n", format_time_full(timestamp_of(*expires)));
   }
   if (args.has("json")) out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_readlink(Context& context, const Arguments& args) {
@@ -224,7 +224,7 @@ Result<Exit> run_readlink(Context& context, const Arguments& args) {
   } else {
     context.out.line(context.out.name(target));
   }
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 std::uint32_t type_of_letter(std::string_view letter) {
@@ -269,7 +269,7 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
     return context.out.status();
   }));
   if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_du(Context& context, const Arguments& args) {
@@ -293,7 +293,7 @@ Result<Exit> run_du(Context& context, const Arguments& args) {
     return context.out.status();
   }));
   if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Positional path_or_root(std::string_view help) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "base/path.h"
@@ -125,10 +126,21 @@ Status serve_host(ServingHost serving) {
   return served;
 }
 
+// Agents are opened when they are first used, and nobody reads warnings then.
+Status check_audit_key(Context& context) {
+  Result<AuditKeys> keys = load_audit_keys();
+  if (keys.ok()) return Ok{};
+  if (is_audit_key_given()) return std::move(keys).take_error();
+  context.err.line(fmt::format("warren: agents without an audit trail are served without one: {}",
+                               context.err.name(keys.error().message())));
+  return Ok{};
+}
+
 Result<Exit> run_host_up(Context& context, const Arguments& args) {
   std::int64_t threshold = args.integer("threshold");
   if (threshold < 1 || threshold > kTrustScoreMax) return refuse(context, "'--threshold' must be within 1 and 10");
   HostOptions options = WARREN_TRY(host_options(context, args));
+  WARREN_TRY(check_audit_key(context));
   if (!args.has("daemon")) {
     ServingHost serving = WARREN_TRY(start_host(std::move(options), context.clock));
     context.err.print("warren: serving agents at {}\n", quote(serving.host->socket()));
