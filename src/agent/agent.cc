@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/namespace_store.h"
 #include "agent/quota.h"
@@ -59,7 +60,10 @@ std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vect
 Agent::Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock)
     : store_(std::move(store)),
       clock_(clock),
-      namespace_options_{.mode = options.mode, .durability = options.durability, .commits = options.commits},
+      namespace_options_{.mode = options.mode,
+                         .durability = options.durability,
+                         .commits = options.commits,
+                         .checkpoint = options.checkpoint},
       id_(agent_id_of(store_->path())) {}
 Agent::~Agent() {
   if (overlay_ && !store_->is_read_only()) {
@@ -77,7 +81,10 @@ Status Agent::close() {
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
-  StoreOptions store_options{.mode = options.mode, .durability = options.durability, .commits = options.commits};
+  StoreOptions store_options{.mode = options.mode,
+                             .durability = options.durability,
+                             .commits = options.commits,
+                             .checkpoint = options.checkpoint};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {
@@ -128,8 +135,14 @@ Result<Store*> Agent::namespace_store() {
   if (!base_) return store_.get();
   if (!namespace_store_) {
     namespace_store_ = WARREN_TRY(open_namespace_store(store_->path(), namespace_options_, clock_));
+    if (!is_read_only()) WARREN_TRY(finish_restore(*store_, *namespace_store_));
   }
   return namespace_store_.get();
+}
+
+Result<Store*> Agent::find_namespace_store() {
+  bool has_file = base_ && WARREN_TRY(find_namespace_file(store_->path()));
+  return has_file ? namespace_store() : Result<Store*>(nullptr);
 }
 
 Result<FileSystem*> Agent::namespace_tree() {

@@ -34,6 +34,7 @@ struct AgentOptions {
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
   std::shared_ptr<const PathView> view;                      // what is shown of the base; null: everything
   std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
+  std::optional<std::int64_t> checkpoint;                    // as it was then (agent/checkpoints.h); only for reading
 };
 
 // The parts of an agent with a base.
@@ -76,6 +77,8 @@ class Agent {
   // (agent/namespace_store.h), which the first call opens. For one thread.
   Result<Store*> namespace_store();
   Result<FileSystem*> namespace_tree();
+  // The namespace's own file, if the agent has a base and the file exists already; otherwise null.
+  Result<Store*> find_namespace_store();
 
   // How often the files, and those of the namespace if it is open, have been changed. Equal: nothing was between.
   struct ChangeMark {

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "agent/agent.h"
 #include "agent/base_note.h"
+#include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/namespace_store.h"
 #include "base/path.h"
@@ -151,6 +153,56 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
     return std::move(filled).take_error();
   }
   return agent;
+}
+
+namespace {
+
+// Of a draft that nobody else knows.
+Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock& clock) {
+  auto agent =
+      WARREN_TRY(Agent::open({.id_or_path = draft, .durability = Durability::kProcess, .layers = Layers::kOwn}, clock));
+  Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
+  WARREN_TRY(restore_checkpoint(*agent, wanted.id));
+  Store* names = WARREN_TRY(agent->find_namespace_store());
+  if (names != nullptr) WARREN_TRY(names->database().empty_log());
+  return agent->store().database().empty_log();  // the log has the draft's name
+}
+
+}  // namespace
+
+Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
+  WARREN_TRY(check_agent_id(options.id));
+  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}};
+  auto source = WARREN_TRY(
+      Agent::open({.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock));
+  if (source->path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be forked");
+  if (options.checkpoint) WARREN_TRY(get_checkpoint(*source, *options.checkpoint));
+  if (WARREN_TRY(find_host_link(fork.path))) {
+    return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(fork.id), quote(fork.path)),
+                 "choose another id");
+  }
+  WARREN_TRY(check_vacant(fork.path));
+  fork.base = source->base();
+  WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
+  std::string draft = fmt::format("{}/{}.fork-{}.db", kAgentsDir, fork.id, ::getpid());
+  std::string names_draft = namespace_file_of(draft);
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(source->path()));
+  Status done = source->backup_to(draft);
+  if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);
+  if (done.ok() && note && note->base == fork.base) done = put_base_note(draft, *note);
+  Result<std::optional<std::string>> names = find_namespace_file(draft);
+  if (done.ok() && names.ok() && *names) {
+    done = move_into_place(names_draft, namespace_file_of(fork.path), Replace::kNo);
+  }
+  if (done.ok()) done = move_into_place(draft, fork.path, Replace::kNo);
+  if (done.ok()) return fork;
+  remove_base_note(draft).ignore("it is for a file that does not exist");
+  for (const std::string& file : {draft, names_draft}) {
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      remove_host_file(file + suffix).ignore("the first error is the one to report");
+    }
+  }
+  return std::move(done).take_error();
 }
 
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,

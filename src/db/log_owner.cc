@@ -261,6 +261,8 @@ void mark_log(const std::string& path, WalSignals& signals) {
   signals.unlock_mark();
 }
 
+bool has_logged_commits(const std::string& path) { return has_commits(path + std::string(kLogSuffix)); }
+
 Status check_no_log(const std::string& path) {
   std::string log = path + std::string(kLogSuffix);
   if (WalSignals::is_in_use(log)) {

@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "agent/base_note.h"
+#include "agent/checkpoints.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -165,6 +166,8 @@ class RunServer {
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
+    checkpointed_ = first_change_;
+    if (options_.checkpoint_every) next_checkpoint_ = std::chrono::steady_clock::now() + *options_.checkpoint_every;
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     limits_.counts_in_namespace = sandbox_->limits_processes();
     if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
@@ -200,10 +203,12 @@ class RunServer {
                               {mounted_->ended_fd(), POLLIN, 0}};
       for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
       int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
+      if (has_had_commands && next_checkpoint_) patience = shorter(patience, *next_checkpoint_);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
-      if (home_ && has_had_commands) {
-        home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
+      if (has_had_commands) {
+        if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
+        checkpoint_when_due();
         if (ready == 0) continue;
       }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
@@ -250,11 +255,31 @@ class RunServer {
     return Ok{};
   }
 
-  // SIGUSR1 is reserved for checkpoints.
+  // SIGUSR1 takes a checkpoint. Nobody waits for an answer: `warren checkpoint ID list` shows whether it was taken.
   bool continues_after_signal() {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) return true;
-    return info.ssi_signo == SIGUSR1;
+    if (info.ssi_signo != SIGUSR1) return false;
+    take_checkpoint(*agent_, "signal", "signal").ok();
+    return true;
+  }
+
+  static int shorter(int patience, std::chrono::steady_clock::time_point at) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(at - std::chrono::steady_clock::now()).count();
+    int due = static_cast<int>(std::clamp<std::int64_t>(left, 0, kFirstJoinMs));
+    return patience < 0 ? due : std::min(patience, due);
+  }
+
+  // The next one is tried after the same time, whether or not this one could be taken.
+  void checkpoint_when_due() {
+    auto now = std::chrono::steady_clock::now();
+    if (!next_checkpoint_ || now < *next_checkpoint_) return;
+    next_checkpoint_ = now + *options_.checkpoint_every;
+    Result<Agent::ChangeMark> mark = agent_->change_mark();
+    if (!mark.ok() || *mark == checkpointed_) return;
+    if (!take_checkpoint(*agent_, "interval", "interval").ok()) return;
+    mark = agent_->change_mark();
+    if (mark.ok()) checkpointed_ = *mark;
   }
 
   void accept() {
@@ -363,6 +388,8 @@ class RunServer {
   std::vector<Fd> commands_;
   Fd last_;
   Agent::ChangeMark first_change_;
+  Agent::ChangeMark checkpointed_;  // at the last checkpoint
+  std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;
   Changes changes_;
   Status closed_ = Ok{};
   bool should_end_ = false;

@@ -2,6 +2,7 @@
 // lets commands join. It ends when the last command has left. See docs/design/session.md.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,8 +24,9 @@ struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
   bool passthrough = false;
-  std::optional<RelayMailbox> relay;             // shown at /ipc of the namespace
-  std::string home_layer;                        // the file of the home's layer, if the plan has one
+  std::optional<RelayMailbox> relay;                          // shown at /ipc of the namespace
+  std::string home_layer;                                     // the file of the home's layer, if the plan has one
+  std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
 

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "store/fsck_checks.h"
+#include "store/past_tables.h"
 
 namespace warren {
 namespace {
@@ -29,6 +30,7 @@ class Repairer {
   Status run_if(std::string_view table_or_column, Sql sql);
   Result<std::int64_t> find(Sql sql);
 
+  Status erase_invalid_versions();
   Status repair_config();
   Status repair_root();
   Status move_away_from_root();
@@ -71,6 +73,7 @@ Status Repairer::repair(const FsckReport& before) {
     return std::ranges::any_of(before.violations, [&](const Violation& v) { return v.rule == rule && v.repairable; });
   };
   if (has("WR-1")) WARREN_TRY(database_.execute("REINDEX"));
+  if (has("WR-50")) WARREN_TRY(erase_invalid_versions());
   if (has("FS-19")) WARREN_TRY(repair_config());
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());
@@ -316,6 +319,16 @@ Status Repairer::repair_links() {
       WHERE (mode & 61440) <> 16384 AND
         nlink IS NOT coalesce((SELECT names FROM fsck_link l WHERE l.ino = fs_inode.ino), 0);
   )sql");
+}
+
+Status Repairer::erase_invalid_versions() {
+  for (const PastTable& table : past_tables()) {
+    if (!tables_.has(table.past.text())) continue;
+    std::int64_t before = database_.total_changes();
+    WARREN_TRY(database_.execute(warren::erase_invalid_versions(table)));
+    repaired_ += static_cast<std::size_t>(database_.total_changes() - before);
+  }
+  return Ok{};
 }
 
 // A node of the agent hides the base anyway; its whiteout would hide the base even after the node is removed.

@@ -157,7 +157,9 @@ Result<std::string> SqliteFs::read_link(Inode node) {
 
 // Another process may have removed its last name, which our set does not know yet.
 Result<bool> SqliteFs::is_orphan(const Attributes& row) {
-  if (nameless_.contains(row.inode)) return true;
+  if (unlisted_.contains(row.inode)) return true;
+  if (nameless_.contains(row.inode)) return WARREN_TRY(orphans_->find(row.inode))
+  .has_value();
   if (row.nlink != 0 || !orphans_) return false;
   std::optional<Orphan> listed = WARREN_TRY(orphans_->find(row.inode));
   return listed && !listed->is_kept;
@@ -232,10 +234,13 @@ Status SqliteFs::collect(Inode node) {
   if (!nameless_.contains(node) || retained_.contains(node)) return Ok{};  // a rollback has restored its name
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
   std::optional<Orphan> listed;
-  if (!unlisted_.contains(node)) listed = WARREN_TRY(orphans_->find(node));
+  bool was_unlisted = unlisted_.contains(node);
+  if (!was_unlisted) listed = WARREN_TRY(orphans_->find(node));
   erase_nameless(unlisted_, node);
   erase_nameless(nameless_, node);
-  if (row && !(listed && orphans_->is_kept_elsewhere(*listed))) WARREN_TRY(pass_on(*row, listed));
+  // Restoring a checkpoint may have given it its name back.
+  bool is_named_again = !was_unlisted && !listed;
+  if (row && !is_named_again && !(listed && orphans_->is_kept_elsewhere(*listed))) WARREN_TRY(pass_on(*row, listed));
   return scope.commit();
 }
 
@@ -261,6 +266,11 @@ Status SqliteFs::give(Inode node, std::uint32_t seat) {
 Status SqliteFs::take_orphans() {
   Transaction scope = WARREN_TRY(read_scope());
   std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
+  // Restoring a checkpoint may have given some their names back.
+  std::erase_if(nameless_, [&](Inode node) {
+    return !unlisted_.contains(node) &&
+           std::ranges::none_of(listed, [&](const Orphan& one) { return one.node == node; });
+  });
   for (const Orphan& orphan : listed) {
     bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
     if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
@@ -308,6 +318,7 @@ Status SqliteFs::keep_nameless(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_row(node));
   WARREN_TRY(orphans_->keep(node));
+  store_.journal()->note_attributes(node);
   erase_nameless(unlisted_, node);
   erase_nameless(nameless_, node);
   return scope.commit();
@@ -317,6 +328,7 @@ Status SqliteFs::let_go(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = WARREN_TRY(get_row(node));
   WARREN_TRY(orphans_->erase(node));
+  store_.journal()->note_attributes(node);
   if (row.nlink == 0) WARREN_TRY(drop_link(row, clock_.now()));
   return scope.commit();
 }

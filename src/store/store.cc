@@ -17,6 +17,7 @@
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "store/history.h"
 #include "store/keeper.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
@@ -122,6 +123,7 @@ Store::~Store() {
   if (fs_ && !is_closed_) fs_->leave().ignore("the next open of the agent collects what is left");
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
+  seal();
   database_->observe(nullptr);
 }
 
@@ -203,8 +205,12 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
       existing.mode = OpenMode::kReadWrite;
     }
     OpenMode mode = WARREN_TRY(mode_for(path, existing));
-    database = WARREN_TRY(Database::open(
-        path, {.mode = mode, .durability = options.durability, .commits = options.commits, .vfs = options.vfs}));
+    database = WARREN_TRY(Database::open(path, {.mode = options.checkpoint ? OpenMode::kReadOnly : mode,
+                                                .temp_tables = options.checkpoint ? TempTables::kYes : TempTables::kNo,
+                                                .durability = options.durability,
+                                                .commits = options.checkpoint ? Commits::kEach : options.commits,
+                                                .vfs = options.vfs}));
+    if (options.checkpoint) WARREN_TRY(show_checkpoint(*database, *options.checkpoint).within(doing));
   }
   std::unique_ptr<Store> store(new Store(std::move(database), clock));
   WARREN_TRY(store->assemble(options.commits).within(doing));
@@ -212,6 +218,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
 }
 
 Status Store::assemble(Commits commits) {
+  database_->number_commits();
   schema_ = WARREN_TRY(inspect_schema(*database_));
   if (!schema_.has_chunks) {
     return Error(Code::kUnsupported, "its content is stored as AgentFS did before version 0.0 of the schema",
@@ -320,6 +327,25 @@ void Store::change_undone() {
   journal_->undo_change();
   usage_->undo_change();
   fs_->after_undo();
+}
+
+void Store::rows_replaced() {
+  {
+    auto guard = database_->lock();
+    ++rollbacks_;
+    usage_->forget();
+    fs_->forget_rows();
+    kv_->after_rollback();
+  }
+  has_work();
+  if (keeper_) keeper_->everything_changed();
+}
+
+// An agent that has checkpoints goes on counting commits when it is opened again.
+void Store::seal() {
+  if (is_read_only()) return;
+  Result<bool> has = has_history(*database_);
+  if (has.ok() && *has) database_->seal_commits();
 }
 
 Status Store::listen(ChangeListener* listener) {

@@ -31,9 +31,10 @@ class Usage;
 struct StoreOptions {
   OpenMode mode = OpenMode::kReadWrite;
   Durability durability = Durability::kPower;
-  Commits commits = Commits::kEach;  // kGrouped for a mount: batches of filesystem changes
-  std::uint32_t chunk_bytes = 4096;  // of a file being created
-  const char* vfs = nullptr;         // tests: a disk that fails
+  Commits commits = Commits::kEach;        // kGrouped for a mount: batches of filesystem changes
+  std::uint32_t chunk_bytes = 4096;        // of a file being created
+  std::optional<std::int64_t> checkpoint;  // the agent as it was then (store/history.h); only for reading
+  const char* vfs = nullptr;               // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
@@ -82,6 +83,9 @@ class Store final : private TransactionObserver {
   // Tells the listener that a node's content has changed, though a caller of ours has changed it.
   void announce(Inode node);
 
+  // After other code has replaced rows of any table on this connection, and has committed that.
+  void rows_replaced();
+
   // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
   Status listen(ChangeListener* listener);
 
@@ -90,6 +94,7 @@ class Store final : private TransactionObserver {
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
   Status assemble(Commits commits);
+  void seal();
   Status remove_expired();
   Result<bool> run_deferred_work();
   Result<std::optional<std::int64_t>> next_expiry_ms();

@@ -570,6 +570,34 @@ class Commands:
         self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
         self.assertEqual(world.warren("diff", "s").stdout, "")
 
+    def checkpoints(self):
+        return [one["name"] for one in json.loads(self.world.warren("checkpoint", "s", "list", "--json").stdout)]
+
+    def test_checkpoints_are_taken_at_intervals_and_a_run_goes_on_from_one(self):
+        script = "echo one > f; for i in 1 2 3 4 5 6 7 8; do sleep 0.5; [ -e stop ] && exit; done"
+        self.ok("--session", "s", "--checkpoint", "every=1s", "--", "sh", "-c", script)
+        self.assertEqual(self.checkpoints(), ["interval"])  # nothing has changed since
+        self.ok("--session", "s", "--", "sh", "-c", "echo two > f; echo more > g; rm file; echo x > $WARREN_NAMESPACE/state/x")
+        self.assertEqual(self.ok("--session", "s", "--at", "interval", "--", "sh", "-c", "cat f; ls; cat file"),
+                         "one\ndir\nf\nfile\nof the base\n")
+        self.assertEqual(self.checkpoints(), ["interval", "before-restore-of-1"])
+
+    def test_a_checkpoint_that_cannot_be_gone_to_is_refused(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
+        self.fails("--session", "s", "--at", "nope", "--", "true", says="there is no checkpoint 'nope'")
+        self.fails("--session", "new", "--at", "nope", "--", "true", says="does not exist")
+        self.fails("--at", "nope", "--", "true", status=2, says="--at needs --session")
+        self.fails("--checkpoint", "5m", "--", "true", status=2, says="it is not every=TIME")
+        self.fails("--checkpoint", "every=1ms", "--", "true", status=2, says="the shortest time is 1s")
+        self.world.warren("checkpoint", "s", "take", "c")
+        running = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo up; read line", stdin=subprocess.PIPE, text=True)
+        self.assertEqual(running.stdout.readline().strip(), "up")
+        self.fails("--session", "s", "--at", "c", "--", "true", says="session 's' is running")
+        # But it can be restored from outside while it runs.
+        self.assertEqual(self.world.warren("checkpoint", "s", "restore", "c").returncode, 0)
+        running.communicate("\n", timeout=60)
+        self.assertEqual(self.world.sessions(), ["s"])
+
     def test_discarding_a_resumed_session_deletes_all_of_it(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)

@@ -1,0 +1,42 @@
+// Checkpoints of an agent: its files and keys, with a base everything it has recorded about it, and the file of its
+// namespace (docs/design/history.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "store/history.h"
+
+namespace warren {
+
+// See History for errors. The namespace's file, if there is one, has the same checkpoints under the same ids.
+Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked");
+Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
+Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which);
+Result<CheckpointSize> measure_checkpoint(Agent& agent, std::int64_t id);
+Status remove_checkpoint(Agent& agent, std::int64_t id);
+Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule& rule);
+
+// Makes the agent what it was. Returns the checkpoint that was taken before, with which the restore can be undone.
+Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id);
+
+// Only these paths, with everything below them; what did not exist is removed. Each path is one change. The agent must
+// not be the only one that has a database in memory. kNotFound if a path exists neither then nor now.
+Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock);
+
+// The agent as it was, for reading.
+Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock);
+
+// What differs between two checkpoints, or between one and now.
+Result<PastChanges> list_past_changes(Agent& agent, std::int64_t from, std::optional<std::int64_t> to);
+Result<std::vector<Inode>> list_touched_dirs(Agent& agent, const PastChanges& changed);
+
+// Of an agent whose files were restored when the process was killed, before those of its namespace.
+Status finish_restore(Store& files, Store& names);
+
+}  // namespace warren

@@ -1,0 +1,194 @@
+// History: restoring, removing and pruning checkpoints.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "db/transaction.h"
+#include "store/history.h"
+#include "store/journal.h"
+#include "store/orphans.h"
+#include "store/sqlite_fs.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kNotesOfRestoreMax = 2'000;  // beyond that, readers of the journal look at everything
+
+}  // namespace
+
+// Nodes that do not exist in the checkpoint, and that a process may have open, become orphans: as if they were removed.
+// Returns them as a JSON array.
+Result<std::string> History::keep_open_nodes(std::int64_t id) {
+  std::uint32_t seat = database_.find_seat_after(0);
+  if (database_.seat() != 0) seat = seat == 0 ? database_.seat() : std::min(seat, database_.seat());
+  std::vector<std::uint64_t> nodes;
+  if (seat == 0) return json_list(nodes);
+  Statement vanishing = WARREN_TRY(database_.prepare(
+      "SELECT ino FROM wr_past_inode n WHERE since > ?1 AND until = 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM "
+      "wr_past_inode o WHERE o.ino = n.ino AND o.since <= ?1 AND o.until > ?1)"));
+  {
+    Rows rows = vanishing.bind(1, id).rows();
+    while (WARREN_TRY(rows.next())) nodes.push_back(static_cast<std::uint64_t>(rows.integer(0)));
+  }
+  auto orphans = WARREN_TRY(Orphans::open(database_));
+  for (std::uint64_t node : nodes) WARREN_TRY(orphans->give(Inode{node}, seat));
+  std::string list = json_list(nodes);
+  Statement unlink = WARREN_TRY(database_.prepare(
+      "UPDATE fs_inode SET nlink = 0 WHERE ino IN (SELECT value FROM json_each(?)) AND (mode & 61440) <> 16384"));
+  WARREN_TRY(unlink.bind(1, std::string_view(list)).run());
+  return list;
+}
+
+// A file that was unlinked while it is open, and gets its name back, gets the checkpoint's content too.
+Status History::revive_open_nodes(std::int64_t id) {
+  Statement query = WARREN_TRY(database_.prepare(
+      "SELECT o.ino FROM wr_orphan o WHERE o.boot <> '' AND EXISTS (SELECT 1 FROM wr_past_inode p WHERE p.ino = o.ino "
+      "AND p.since <= ?1 AND p.until > ?1)"));
+  std::vector<std::uint64_t> nodes;
+  {
+    Rows rows = query.bind(1, id).rows();
+    while (WARREN_TRY(rows.next())) nodes.push_back(static_cast<std::uint64_t>(rows.integer(0)));
+  }
+  if (nodes.empty()) return Ok{};
+  std::string list = json_list(nodes);
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  for (const PastTable& table : past_tables()) {
+    if (table.scope != PastScope::kNode || !PastSql(table, names).exists()) continue;
+    JoinedSql text = Sql("DELETE FROM ");
+    text += table.live;
+    text += Sql(" WHERE ");
+    text += table.node;
+    text += Sql(" IN (SELECT value FROM json_each(?))");
+    Statement erase = WARREN_TRY(database_.prepare(text));
+    WARREN_TRY(erase.bind(1, std::string_view(list)).run());
+  }
+  return Ok{};
+}
+
+// The kept rows are input like any other: what is put back must be a tree.
+Status History::check_put_back(std::int64_t id) {
+  Statement bad = WARREN_TRY(database_.prepare(
+      "SELECT 1 FROM wr_past_dentry d WHERE d.since <= ?1 AND d.until > ?1 AND d.until < 9223372036854775807 AND ("
+      "NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = d.ino AND i.ino <> 1) OR NOT EXISTS (SELECT 1 FROM fs_inode "
+      "p "
+      "WHERE p.ino = d.parent_ino AND (p.mode & 61440) = 16384) OR typeof(d.name) <> 'text' OR d.name IN ('', '.', "
+      "'..') "
+      "OR instr(d.name, '/') > 0 OR octet_length(d.name) > 255) UNION ALL SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM "
+      "fs_inode WHERE ino = 1 AND (mode & 61440) = 16384) LIMIT 1"));
+  if (!WARREN_TRY(bad.bind(1, id).find_integer())) return Ok{};
+  return Error(Code::kCorrupt, fmt::format("checkpoint {} is damaged: what it kept is not a tree", id),
+               "`warren fsck` shows what is wrong; nothing was changed");
+}
+
+Status History::put_back(std::int64_t id, std::int64_t version) {
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  WARREN_TRY(revive_open_nodes(id));
+  std::string kept = WARREN_TRY(keep_open_nodes(id));
+  bool has_kept = kept != "[]";
+  std::vector<PastSql> tables;
+  for (const PastTable& table : past_tables()) {
+    PastSql sql(table, names);
+    if (!sql.exists()) continue;
+    Statement erase = WARREN_TRY(database_.prepare(sql.erase_newer(has_kept)));
+    erase.bind(1, id);
+    if (has_kept && table.scope == PastScope::kNode) erase.bind(2, std::string_view(kept));
+    WARREN_TRY(erase.run());
+    tables.push_back(std::move(sql));
+  }
+  for (const PastSql& sql : tables) {
+    Statement insert = WARREN_TRY(database_.prepare(sql.insert_older()));
+    WARREN_TRY(insert.bind(1, id).run().within(fmt::format("put back checkpoint {}", id)));
+  }
+  WARREN_TRY(check_put_back(id));
+  for (const PastSql& sql : tables) {
+    Statement end = WARREN_TRY(database_.prepare(sql.end_newer()));
+    WARREN_TRY(end.bind(1, id).bind(2, version).run());
+    // Not those that the statement above has ended: they are newer than the checkpoint.
+    Statement add = WARREN_TRY(database_.prepare(sql.add_older()));
+    WARREN_TRY(add.bind(1, id).bind(2, version).run());
+  }
+  return database_.execute("DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')");
+}
+
+Status History::note_changed(const PastChanges& changed) {
+  Journal& journal = *store_.journal();
+  std::size_t count = changed.nodes.size() + changed.names.size() + changed.keys.size();
+  if (changed.has_base_changes || count > kNotesOfRestoreMax) {
+    journal.note_everything();
+    return Ok{};
+  }
+  for (const auto& [parent, name] : changed.names) journal.note_entry(parent, name);
+  for (Inode node : changed.nodes) journal.note_data(node);
+  for (const std::string& key : changed.keys) journal.note_key(key);
+  return Ok{};
+}
+
+Result<Checkpoint> History::restore(std::int64_t id, std::int64_t id_min) {
+  Transaction change = WARREN_TRY(store_.begin_write());
+  WARREN_TRY(check_exists(id));
+  Checkpoint before = WARREN_TRY(add(fmt::format("before-restore-of-{}", id), "before restore", id_min));
+  PastChanges changed = WARREN_TRY(list_changed(id, std::nullopt));
+  WARREN_TRY(put_back(id, before.id + 1));
+  WARREN_TRY(set_position(before.id + 1));
+  WARREN_TRY(note_changed(changed));
+  WARREN_TRY(change.commit());
+  store_.rows_replaced();
+  return before;
+}
+
+// Versions that no other checkpoint needs go with it; the open ones stay, for the next checkpoint to compare with.
+Status History::remove_in(std::int64_t id) {
+  WARREN_TRY(check_exists(id));
+  Statement before = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint WHERE id < ?"));
+  Statement after = WARREN_TRY(database_.prepare("SELECT min(id) FROM wr_checkpoint WHERE id > ?"));
+  auto previous = WARREN_TRY(before.bind(1, id).find_integer());
+  auto next = WARREN_TRY(after.bind(1, id).find_integer());
+  for (const PastTable& table : past_tables()) {
+    JoinedSql text = Sql("DELETE FROM ");
+    text += table.past;
+    text += Sql(" WHERE until > ?1 AND until <= ?2 AND until < 9223372036854775807 AND since > ?3 AND since <= ?1");
+    Statement erase = WARREN_TRY(database_.prepare(text));
+    WARREN_TRY(erase.bind(1, id).bind(2, next.value_or(kOpenEnd)).bind(3, previous.value_or(0)).run());
+  }
+  Statement erase = WARREN_TRY(database_.prepare("DELETE FROM wr_checkpoint WHERE id = ?"));
+  WARREN_TRY(erase.bind(1, id).run());
+  store_.journal()->note_row();
+  return Ok{};
+}
+
+Status History::remove(std::int64_t id) {
+  Transaction change = WARREN_TRY(store_.begin_write());
+  WARREN_TRY(remove_in(id));
+  WARREN_TRY(forget_if_empty());
+  return change.commit();
+}
+
+// Without a checkpoint nothing is kept. The next id stays.
+Status History::forget_if_empty() {
+  Statement any = WARREN_TRY(database_.prepare("SELECT 1 FROM wr_checkpoint LIMIT 1"));
+  if (WARREN_TRY(any.find_integer())) return Ok{};
+  for (const PastTable& table : past_tables()) {
+    JoinedSql text = Sql("DELETE FROM ");
+    text += table.past;
+    WARREN_TRY(database_.execute(text));
+  }
+  return database_.execute("DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit')");
+}
+
+Result<std::vector<Checkpoint>> History::prune(const PruneRule& rule) {
+  Transaction change = WARREN_TRY(store_.begin_write());
+  std::vector<Checkpoint> all = WARREN_TRY(list());
+  std::vector<Checkpoint> removed;
+  std::size_t kept = std::min<std::size_t>(all.size(), rule.keep.value_or(0));
+  all.resize(all.size() - kept);  // the newest are last
+  for (Checkpoint& checkpoint : all) {
+    if (rule.before_us && checkpoint.at_us >= *rule.before_us) continue;
+    WARREN_TRY(remove_in(checkpoint.id));
+    removed.push_back(std::move(checkpoint));
+  }
+  if (!removed.empty()) WARREN_TRY(forget_if_empty());
+  WARREN_TRY(change.commit());
+  return removed;
+}
+
+}  // namespace warren

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""Checkpoints while an agent is mounted, by other programs in between, and with kills at any moment.
+
+    WARREN=path/to/warren checkpoints.py [-v] [Class.test_name]
+
+Needs root for mounts.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mounted
+
+KILLS = 60 if mounted.FULL else 12
+# Whatever a checkpoint covers; not what the tables are about (times of nodes, journal).
+COVERED = ["fs_inode", "fs_dentry", "fs_data", "fs_symlink", "kv_store", "wr_xattr", "wr_expiry", "wr_kv_expiry"]
+OF_A_BASE = ["fs_whiteout", "fs_origin", "wr_origin", "wr_whiteout", "wr_lost_link", "wr_base_range", "wr_ancestor"]
+
+
+def state(file, tables=COVERED):
+    """Every covered row, as sqlite3 sees it."""
+    with sqlite3.connect(file) as database:
+        database.text_factory = bytes
+        found = {table: sorted(map(repr, database.execute(f"SELECT * FROM {table}"))) for table in tables}
+    database.close()
+    return found
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+
+    def checkpoint(self, *args):
+        return self.world.warren("checkpoint", self.world.id, *args)
+
+    def ids(self):
+        return [one["id"] for one in json.loads(self.checkpoint("list", "--json"))]
+
+    def write(self, path, data):
+        self.world.warren("fs", self.world.id, "write", path, "-", input=data)
+
+    def fill(self, text):
+        self.write("/notes", text * 1000)
+        self.write("/dir/deep", text)
+        self.world.warren("kv", self.world.id, "set", "--string", "k", text.decode())
+
+
+class Mounted(Checkpoints):
+    def setUp(self):
+        super().setUp()
+        self.mount = self.world.mount()
+
+    def finish(self):
+        self.world.umount(self.mount)
+        self.world.fsck()
+        self.assertEqual(self.world.left_beside(), [])
+
+    def shows(self, wanted, path):
+        def found():
+            try:
+                return (self.mount / path).read_bytes() == wanted
+            except FileNotFoundError:
+                return wanted is None
+        mounted.wait_for(found, f"{path} is not what was restored", 5)
+
+    def test_a_checkpoint_has_what_the_mount_has_written(self):
+        (self.mount / "a").write_bytes(b"1")
+        self.checkpoint("take", "then")
+        (self.mount / "a").write_bytes(b"2")
+        (self.mount / "b").write_bytes(b"2")
+        self.assertEqual(self.checkpoint("diff", "then"), b"M f /a\nA f /b\n")
+        self.finish()
+
+    def test_a_restore_shows_in_the_mount(self):
+        (self.mount / "dir").mkdir()
+        (self.mount / "dir/a").write_bytes(b"then")
+        (self.mount / "gone").write_bytes(b"gone")
+        self.checkpoint("take", "then")
+        (self.mount / "dir/a").write_bytes(b"now, and longer")
+        (self.mount / "gone").unlink()
+        (self.mount / "new").write_bytes(b"new")
+        self.shows(b"now, and longer", "dir/a")
+        self.checkpoint("restore", "then")
+        self.shows(b"then", "dir/a")
+        self.shows(b"gone", "gone")
+        self.shows(None, "new")
+        (self.mount / "dir/a").write_bytes(b"after")  # and it goes on
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/dir/a"), b"after")
+        self.finish()
+
+    def test_an_open_file_that_a_restore_removes_can_be_read_until_it_is_closed(self):
+        self.checkpoint("take", "empty")
+        with open(self.mount / "new", "w+b", buffering=0) as file:
+            file.write(b"still here")
+            self.checkpoint("restore", "empty")
+            self.shows(None, "new")
+            self.assertEqual(os.pread(file.fileno(), 100, 0), b"still here")
+        self.finish()
+
+    def test_a_signal_takes_one(self):
+        (self.mount / "a").write_bytes(b"1")
+        [pid] = self.world.daemons()
+        os.kill(pid, signal.SIGUSR1)
+        mounted.wait_for(lambda: self.ids() == [1], "no checkpoint after SIGUSR1")
+        os.kill(pid, signal.SIGUSR1)
+        mounted.wait_for(lambda: self.ids() == [1, 2], "no second checkpoint")
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/a@1"), b"1")
+        self.finish()
+
+    def test_restores_while_the_mount_writes(self):
+        (self.mount / "base").write_bytes(b"x" * 10000)
+        self.checkpoint("take", "start")
+        ending = threading.Event()
+
+        def work():
+            nth = 0
+            while not ending.is_set():
+                nth += 1
+                try:
+                    (self.mount / f"f{nth % 20}").write_bytes(b"%d" % nth * 500)
+                    (self.mount / f"f{(nth + 7) % 20}").unlink(missing_ok=True)
+                except OSError:
+                    pass  # a restore took it away between two calls
+        writer = threading.Thread(target=work)
+        writer.start()
+        try:
+            for _ in range(6):
+                time.sleep(0.1)
+                self.checkpoint("restore", "start")
+        finally:
+            ending.set()
+            writer.join()
+        self.checkpoint("restore", "start")
+        self.shows(b"x" * 10000, "base")
+        self.assertEqual(self.world.warren("fs", self.world.id, "ls", "/"), b"base\n")
+        self.finish()
+
+
+class Strangers(Checkpoints):
+    def test_a_restore_is_exact_after_sqlite3_has_written(self):
+        self.fill(b"a")
+        self.checkpoint("take", "a")
+        before = state(self.world.file)
+        with sqlite3.connect(self.world.file) as database:
+            database.execute("UPDATE fs_data SET data = zeroblob(length(data))")
+            database.execute("UPDATE kv_store SET value = '0'")
+            database.execute("DELETE FROM fs_dentry WHERE name = 'deep'")
+            database.execute("DELETE FROM fs_inode WHERE ino = 4")
+        database.close()
+        strange = state(self.world.file)
+        self.assertNotEqual(strange, before)
+        said = json.loads(self.checkpoint("restore", "a", "--json"))
+        self.assertEqual(state(self.world.file), before)
+        self.checkpoint("restore", said["before"]["id"])
+        self.assertEqual(state(self.world.file), strange)
+
+    def test_a_restore_is_exact_after_sqlite3_wrote_while_a_mount_was_open(self):
+        self.fill(b"a")
+        mount = self.world.mount()
+        self.checkpoint("take", "a")
+        before = state(self.world.file)
+        with sqlite3.connect(self.world.file) as database:
+            database.execute("UPDATE fs_data SET data = zeroblob(length(data))")
+        database.close()
+        self.checkpoint("restore", "a")
+        self.assertEqual(state(self.world.file), before)
+        self.world.umount(mount)
+
+    def test_a_copy_and_a_file_without_attributes_have_their_checkpoints(self):
+        self.fill(b"a")
+        self.checkpoint("take", "a")
+        before = state(self.world.file)
+        data = self.world.file.read_bytes()
+        self.world.file.unlink()
+        self.world.file.write_bytes(data)
+        self.fill(b"b")
+        self.checkpoint("restore", "a")
+        self.assertEqual(state(self.world.file), before)
+
+
+class Based(unittest.TestCase):
+    """An agent with a base: what it has recorded about the base is restored exactly."""
+
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.base = self.world.root / "base"
+        (self.base / "sub").mkdir(parents=True)
+        for name in ["one", "two", "sub/three", "sub/four"]:
+            (self.base / name).write_bytes(name.encode() * 10)
+        (self.base / "large").write_bytes(b"l" * 5_000_000)
+        os.link(self.base / "one", self.base / "linked")
+        self.world.warren("init", "o", "--base", self.base)
+        self.world.id = "o"
+        self.file = self.world.file.parent / "o.db"
+
+    def all(self):
+        return state(self.file, COVERED + OF_A_BASE)
+
+    def test_whiteouts_origins_and_partial_copies_are_what_they_were(self):
+        warren = self.world.warren
+        mount = self.world.mount()
+        (mount / "one").write_bytes(b"changed")
+        (mount / "two").unlink()
+        (mount / "sub").rename(mount / "moved")
+        with open(mount / "large", "r+b") as large:
+            large.seek(1_000_000)
+            large.write(b"!")
+        warren("checkpoint", "o", "take", "then")
+        self.world.umount(mount)
+        before, changes = self.all(), warren("diff", "o")
+        mount = self.world.mount()
+        (mount / "one").unlink()
+        (mount / "linked").unlink()
+        (mount / "two").write_bytes(b"again")
+        (mount / "moved/three").unlink()
+        (mount / "moved").rename(mount / "sub")
+        with open(mount / "large", "r+b") as large:
+            large.seek(3_000_000)
+            large.write(b"?")
+        self.assertIn(b"/two", warren("checkpoint", "o", "diff", "then"))
+        self.world.umount(mount)
+        after = self.all()
+        warren("checkpoint", "o", "restore", "then")
+        self.assertEqual(self.all(), before)
+        self.assertEqual(warren("diff", "o"), changes)
+        last = json.loads(warren("checkpoint", "o", "list", "--json"))[-1]["id"]
+        warren("checkpoint", "o", "restore", last)
+        self.assertEqual(self.all(), after)
+        warren("fsck", "o")
+
+    def test_a_mount_shows_the_base_again(self):
+        mount = self.world.mount()
+        self.world.warren("checkpoint", "o", "take", "clean")
+        (mount / "one").write_bytes(b"changed")
+        (mount / "two").unlink()
+        self.world.warren("checkpoint", "o", "restore", "clean")
+        mounted.wait_for(lambda: (mount / "two").exists() and (mount / "one").read_bytes() == b"one" * 10,
+                         "the mount does not show the base", 5)
+        self.assertEqual(self.world.warren("diff", "o"), b"")
+        self.world.umount(mount)
+
+    def test_the_namespace_goes_with_it(self):
+        warren = self.world.warren
+        warren("vfs", "o", "write", "/mem/episodic/log", "-", input=b"one\n")
+        warren("checkpoint", "o", "take", "then")
+        warren("vfs", "o", "append", "/mem/episodic/log", "-", input=b"two\n")
+        warren("checkpoint", "o", "restore", "then")
+        self.assertEqual(warren("vfs", "o", "read", "/mem/episodic/log"), b"one\n")
+
+    def test_a_path_of_the_base_comes_back(self):
+        warren = self.world.warren
+        warren("checkpoint", "o", "take", "then")
+        warren("fs", "o", "rm", "/two")
+        warren("fs", "o", "write", "/one", "-", input=b"x")
+        warren("checkpoint", "o", "restore", "then", "/two", "/one")
+        self.assertEqual(warren("fs", "o", "cat", "/two"), b"two" * 10)
+        self.assertEqual(warren("diff", "o"), b"")
+
+
+class Kills(Checkpoints):
+    """kill -9 at any moment leaves the state before or after."""
+
+    def kill_sometime(self, *args):
+        process = subprocess.Popen([mounted.program(), *args], cwd=self.world.home, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(random.uniform(0.002, 0.08))
+        process.kill()
+        process.wait()
+
+    def test_a_killed_take_restore_remove_or_prune_leaves_a_whole_state(self):
+        states = {}
+        for nth in range(3):
+            self.fill(b"%d" % nth)
+            made = json.loads(self.checkpoint("take", f"c{nth}", "--json"))["id"]
+            states[made] = state(self.world.file)
+        now = state(self.world.file)
+        for nth in range(KILLS):
+            chosen = random.choice(list(states))
+            doing = random.choice(["take", "restore", "restore", "remove"])
+            if doing == "take":
+                self.kill_sometime("checkpoint", "a", "take", "killed")
+                self.assertEqual(state(self.world.file), now)
+            elif doing == "restore":
+                self.kill_sometime("checkpoint", "a", "restore", str(chosen))
+                found = state(self.world.file)
+                self.assertIn(found, [now, states[chosen]])
+                now = found
+            else:
+                self.checkpoint("take", "victim")
+                self.kill_sometime("checkpoint", "a", "remove", "victim")
+                self.assertEqual(state(self.world.file), now)
+            self.assertLessEqual(set(states), set(self.ids()))
+        self.world.fsck()
+        for made, wanted in states.items():
+            self.checkpoint("restore", str(made))
+            self.assertEqual(state(self.world.file), wanted)
+
+    def test_a_killed_fork_leaves_a_whole_agent_or_none(self):
+        self.fill(b"x")
+        self.checkpoint("take", "c")
+        self.fill(b"y")
+        for nth in range(KILLS):
+            self.kill_sometime("fork", "a", f"f{nth}", "--at", "c")
+            if (self.world.file.parent / f"f{nth}.db").exists():
+                self.assertEqual(self.world.warren("fs", f"f{nth}", "cat", "/dir/deep"), b"x")
+                self.world.warren("fsck", f"f{nth}")
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
