@@ -28,7 +28,11 @@ Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
   std::vector<UndoRecovery> undos;
   {
     OverlayAgent before = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
-    undos = WARREN_TRY(recover_undos(&before.overlay.base_path, clock));
+    auto is_of_base = [&](const ApplyRecord& record) { return record.base == before.overlay.base_path; };
+    undos = WARREN_TRY(recover_undos(is_of_base, clock));
+    for (UndoRecovery& undo : undos) {
+      if (undo.failure) return std::move(*undo.failure);
+    }
     recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));

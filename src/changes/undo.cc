@@ -470,16 +470,16 @@ Result<bool> is_undo_interrupted(const std::string& base) {
   });
 }
 
-Result<std::vector<UndoRecovery>> recover_undos(const std::string* base, Clock& clock) {
+Result<std::vector<UndoRecovery>> recover_undos(const UndoChoice& which, Clock& clock) {
   std::vector<UndoRecovery> all;
   std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
   for (ApplyRecord& record : records) {
-    bool is_mine =
-        record.kind == RecordKind::kUndo && !keeps_nodes(record) && (base == nullptr || record.base == *base);
-    if (!is_mine) continue;
+    bool is_chosen = record.kind == RecordKind::kUndo && !keeps_nodes(record) && which(record);
+    if (!is_chosen) continue;
     bool is_begun = is_under_way(record) || record.state == ApplyState::kPerformed;
-    UndoRecovery recovery = WARREN_TRY(recover_undo(record, clock).within("finish an interrupted undo"));
-    if (is_begun) all.push_back(std::move(recovery));
+    Result<UndoRecovery> recovery = recover_undo(record, clock).within("finish an interrupted undo");
+    if (!recovery.ok()) all.push_back({.record = record, .failure = std::move(recovery).take_error()});
+    else if (is_begun) all.push_back(std::move(*recovery));
   }
   return all;
 }

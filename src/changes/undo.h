@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,14 +47,15 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock);
 
 // Whether an undoing in this base was interrupted, or is under way.
 Result<bool> is_undo_interrupted(const std::string& base);
-// Finishes undoings that were interrupted, of this base or (null) of all, or takes them back.
-// kBusy while one of them is under way.
+// Finishes the undoings that were interrupted and that `which` chooses, or takes them back.
 struct UndoRecovery {
   ApplyRecord record;
-  bool is_finished = false;    // else it was taken back
-  std::string reason;          // why it was taken back
-  std::vector<LeftNode> left;  // what was not taken back, because somebody had changed it or taken its place
+  std::optional<Error> failure;  // neither was possible; kBusy: it is under way
+  bool is_finished = false;      // else it was taken back
+  std::string reason;            // why it was taken back
+  std::vector<LeftNode> left;    // what was not taken back, because somebody had changed it or taken its place
 };
-Result<std::vector<UndoRecovery>> recover_undos(const std::string* base, Clock& clock);
+using UndoChoice = std::function<bool(const ApplyRecord&)>;
+Result<std::vector<UndoRecovery>> recover_undos(const UndoChoice& which, Clock& clock);
 
 }  // namespace warren

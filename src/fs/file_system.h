@@ -135,7 +135,7 @@ class FileSystem {
 
   // Reports to one listener the changes that were not made through this object; null stops that, and returns when no
   // call is in progress. Succeeds without effect if nobody else can make changes; kUnsupported if others can but we
-  // could not notice.
+  // could not notice. One call at a time.
   virtual Status listen(ChangeListener* listener) = 0;
 };
 

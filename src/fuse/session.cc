@@ -52,7 +52,7 @@ Session::Session(FileSystem& fs, Fd device, const SessionOptions& options, std::
       waiters_(std::make_unique<Workers>(kWaiters)) {}
 
 Session::~Session() {
-  fs_.listen(nullptr).ignore("there is no listener any more");
+  stop_listening();
   workers_.reset();
   waiters_.reset();
 }
@@ -67,7 +67,7 @@ Status Session::serve() {
   serving_ = true;
   Status outcome = serve_requests();
   serving_ = false;
-  fs_.listen(nullptr).ignore("there is no listener any more");
+  stop_listening();
   end_notices();
   workers_ = std::make_unique<Workers>(0);  // running tasks finish before anything is closed
   waiters_ = std::make_unique<Workers>(0);
@@ -87,9 +87,15 @@ Status Session::serve_requests() {
   return Ok{};
 }
 
+// By stop() and by the thread that serves, perhaps at the same time.
+void Session::stop_listening() {
+  std::lock_guard guard(listening_mutex_);
+  fs_.listen(nullptr).ignore("there is no listener any more");
+}
+
 void Session::stop() {
   // While requests are still answered: a notice in progress may wait for a page that one of them fills.
-  fs_.listen(nullptr).ignore("there is no listener any more");
+  stop_listening();
   end_notices();
   stopping_ = true;
   // Repeatedly: the signal may arrive just before the read starts.

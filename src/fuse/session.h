@@ -150,6 +150,7 @@ class Session final : private ChangeListener {
   // Sends the notice from a thread that answers no requests: it may wait for a page that one of them fills.
   void notify_later(Inode node);
   void run_later(std::function<void()> task);  // by that thread
+  void stop_listening();
   void end_notices();
 
   void entry_changed(Inode parent, std::string_view name) override;
@@ -173,6 +174,7 @@ class Session final : private ChangeListener {
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Workers> waiters_;  // for requests that wait for another process's transaction
+  std::mutex listening_mutex_;        // held while fs_.listen(nullptr) runs
   std::mutex notices_mutex_;
   bool notices_ended_ = false;        // under notices_mutex_
   std::unique_ptr<Workers> notices_;  // one thread, from the first run_later on; under notices_mutex_

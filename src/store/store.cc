@@ -69,7 +69,12 @@ Status check_encoding(Database& database) {
 // All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  WARREN_TRY(check_no_log(path));
+  Status vacant = check_no_log(path);
+  if (!vacant.ok()) {
+    // It is the log of a file that exists, perhaps since a moment ago.
+    if (WARREN_TRY(find_host_file(path))) return Error(Code::kExists, fmt::format("{} already exists", quote(path)));
+    return vacant;
+  }
   std::random_device random;
   std::string draft = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto fill = [&]() -> Status {

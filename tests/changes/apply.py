@@ -133,7 +133,7 @@ class Apply(Case):
         self.write("/a", "22\n")
         script = f"mount --bind {self.base} {self.base} && mount -o remount,bind,ro {self.base} && " \
                  f"cd {self.w.home} && {mounted.program()} apply a; code=$?; {mounted.program()} diff a; exit $code"
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=self.w.environment(), capture_output=True, timeout=60)
+        done = subprocess.run(["unshare", "-m", "--propagation", "slave", "sh", "-c", script], env=self.w.environment(), capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"stage the changes in the base", done.stderr)
         self.assertEqual(done.stdout, b"M f /a\n")

@@ -488,7 +488,7 @@ class OrdinaryUser(unittest.TestCase):
             os.mknod(node, stat.S_IFCHR, os.stat("/dev/fuse").st_rdev)
             os.chmod(node, node_mode)
         with open(self.home / "out", "w+b") as out:  # not a pipe, which a daemon would keep open
-            done = subprocess.run(["unshare", "--mount", "sh", "-ec", AS_ORDINARY_USER, "sh", node,
+            done = subprocess.run(["unshare", "--mount", "--propagation", "slave", "sh", "-ec", AS_ORDINARY_USER, "sh", node,
                                    "sh", "-ec", script, self.program],
                                   cwd=self.home, env=os.environ | {"HOME": str(self.home)}, stdin=subprocess.DEVNULL,
                                   stdout=out, stderr=subprocess.STDOUT, timeout=mounted.PATIENCE_SECONDS)

@@ -841,8 +841,8 @@ class AsRoot(Commands, unittest.TestCase):
         node = self.world.root / "closed-fuse"
         os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(10, 229))
         script = 'mount --bind "$1" /dev/fuse && shift && exec "$@"'
-        words = ["unshare", "-m", "sh", "-c", script, "sh", str(node), "setpriv", "--reuid=65534", "--regid=65534",
-                 "--clear-groups", "--", *self.world.words("run", "--", "true")]
+        words = ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, "sh", str(node), "setpriv", "--reuid=65534",
+                 "--regid=65534", "--clear-groups", "--", *self.world.words("run", "--", "true")]
         for path in (self.world.home, self.world.root / "runtime"):
             os.chown(path, 65534, 65534)
         done = subprocess.run(words, cwd=self.world.base, env=self.world.environment(), capture_output=True, text=True,

@@ -101,7 +101,7 @@ class World:
         if not mounts:
             return words
         script = " && ".join(shlex.join(["mount", *map(str, mount)]) for mount in mounts)
-        return ["unshare", "-m", "sh", "-c", script + ' && exec "$@"', "sh", *words]
+        return ["unshare", "-m", "--propagation", "slave", "sh", "-c", script + ' && exec "$@"', "sh", *words]
 
     def start(self, *args, name="warren", **options):
         options = {"cwd": self.base, "env": self.environment(), "stdin": subprocess.DEVNULL,

@@ -18,6 +18,11 @@ void print_recovery(Output& err, const Recovery& recovery) {
 }
 
 void print_recovery(Output& err, const UndoRecovery& recovery) {
+  if (recovery.failure) {
+    err.print("an undo in {} was interrupted, and cannot be finished: {}\n", err.name(recovery.record.base),
+              err.name(recovery.failure->message()));
+    return;
+  }
   err.print("an undo in {} was interrupted; it is {}\n", err.name(recovery.record.base),
             recovery.is_finished ? "finished now" : fmt::format("taken back ({})", err.name(recovery.reason)));
   for (const LeftNode& node : recovery.left) err.line("except " + err.name(describe(node)));

@@ -88,16 +88,22 @@ Result<std::vector<KeptApply>> list_of_agent(const NamedAgent& agent) {
   return all;
 }
 
-// Finishes interrupted undos, of whatever base. Returns those that are what this command asks for: doing it again would
-// undo one more apply.
-Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
-  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(nullptr, context.clock));
-  for (const UndoRecovery& one : recovered) print_recovery(context.err, one);
+Result<UndoChoice> asked_undos(const Arguments& args) {
   if (std::optional<std::string> name = args.find("record")) {
-    std::erase_if(recovered, [&](const UndoRecovery& one) { return !one.record.undoes.ends_with("-" + *name); });
-  } else if (args.has("ID")) {
-    NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
-    std::erase_if(recovered, [&](const UndoRecovery& one) { return !agent.owns(one.record); });
+    return UndoChoice([name = "-" + *name](const ApplyRecord& record) { return record.undoes.ends_with(name); });
+  }
+  if (!args.has("ID")) return UndoChoice([](const ApplyRecord&) { return true; });
+  NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
+  return UndoChoice([agent = std::move(agent)](const ApplyRecord& record) { return agent.owns(record); });
+}
+
+// Finishes those interrupted undos that are what this command asks for: doing it again would undo one more apply.
+Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
+  UndoChoice asked = WARREN_TRY(asked_undos(args));
+  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(asked, context.clock));
+  for (UndoRecovery& one : recovered) {
+    if (one.failure && !args.has("list")) return std::move(*one.failure);
+    print_recovery(context.err, one);
   }
   return recovered;
 }

@@ -250,7 +250,7 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
     }
   }
   // Rights go by path, whatever is mounted there; it is said so that nobody has to wonder.
-  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, agent->store().path()));
+  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, agent->path()));
   for (const MountSpec& mount : mounts) {
     bool is_there = path == mount.path || path.starts_with(mount.path + "/");
     if (is_there && !args.has("json")) {

@@ -11,7 +11,7 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
     agent = open_state(context, args, Use::kRead);
   }
   view.agent = WARREN_TRY(std::move(agent));
-  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->store().path()));
+  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->path()));
   view.names = WARREN_TRY(
       AgentNamespace::open(*view.agent, {.working = WorkingMemory::kRuntimeFolder, .mounts = mounts}, context.clock));
   view.fs = (*view.names)
