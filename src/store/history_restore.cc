@@ -23,9 +23,13 @@ Result<std::string> History::keep_open_nodes(std::int64_t id) {
   if (database_.seat() != 0) seat = seat == 0 ? database_.seat() : std::min(seat, database_.seat());
   std::vector<std::uint64_t> nodes;
   if (seat == 0) return json_list(nodes);
-  Statement vanishing = WARREN_TRY(database_.prepare(
+  JoinedSql query = Sql(
       "SELECT ino FROM wr_past_inode n WHERE since > ?1 AND until = 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM "
-      "wr_past_inode o WHERE o.ino = n.ino AND o.since <= ?1 AND o.until > ?1)"));
+      "wr_past_inode o WHERE o.ino = n.ino AND o.since <= ?1 AND o.until > ?1)");
+  // A copy of a base's file is known by the base's number, which then means the base's file again.
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  if (names.has("wr_origin")) query += Sql(" AND NOT EXISTS (SELECT 1 FROM wr_origin b WHERE b.delta_ino = n.ino)");
+  Statement vanishing = WARREN_TRY(database_.prepare(query));
   {
     Rows rows = vanishing.bind(1, id).rows();
     while (WARREN_TRY(rows.next())) nodes.push_back(static_cast<std::uint64_t>(rows.integer(0)));

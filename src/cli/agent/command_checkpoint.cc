@@ -260,10 +260,12 @@ Result<Exit> run_log(Context& context, const Arguments& args) {
       continue;
     }
     std::string where = line->checkpoint ? checkpoint_label(context.out, *line->checkpoint) : "now";
-    std::string what =
-        line->node ? fmt::format("{} bytes, modified {}", line->node->size, format_time(line->node->mtime.seconds))
-                   : "";
-    context.out.print("{}  {:<8}  {}\n", pad_right(where, 32), line->event, what);
+    std::string what;
+    if (line->node) {
+      what = fmt::format("  {} bytes, modified {}", line->node->size, format_time(line->node->mtime.seconds));
+    }
+    std::string event = line->node ? fmt::format("{:<8}", line->event) : std::string(line->event);
+    context.out.line(fmt::format("{}  {}{}", pad_right(where, 32), event, what));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
