@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "agent/quota.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
 #include "fs/overlay_fs.h"
 #include "os/host_files.h"
+#include "store/namespace_tree.h"
 #include "store/overlay_rows.h"
 #include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
@@ -57,14 +56,8 @@ std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vect
   return inside;
 }
 
-Agent::Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock)
-    : store_(std::move(store)),
-      clock_(clock),
-      namespace_options_{.mode = options.mode,
-                         .durability = options.durability,
-                         .commits = options.commits,
-                         .checkpoint = options.checkpoint},
-      id_(agent_id_of(store_->path())) {}
+Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)), id_(agent_id_of(store_->path())) {}
+
 Agent::~Agent() {
   if (overlay_ && !store_->is_read_only()) {
     store_->fs().leave().ignore("the next open of the agent collects what is left");
@@ -75,8 +68,7 @@ Agent::~Agent() {
 Status Agent::close() {
   Status closed = store_->close();
   overlay_.reset();
-  Status names = namespace_store_ ? namespace_store_->close() : Status(Ok{});
-  return closed.ok() ? std::move(names).within("store the namespace") : closed;
+  return closed;
 }
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
@@ -93,7 +85,7 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
         fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
         fmt::format("`warren migrate {}` upgrades it", options.id_or_path));
   }
-  std::unique_ptr<Agent> agent(new Agent(std::move(store), options, clock));
+  std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   agent->base_ = WARREN_TRY(find_overlay_base(*agent->store_));
   if (agent->base_ && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*agent->base_, options));
   return agent;
@@ -131,54 +123,22 @@ FileSystem& Agent::fs() {
   return store_->fs();
 }
 
-Result<Store*> Agent::namespace_store() {
-  if (!base_) return store_.get();
-  if (!namespace_store_) {
-    namespace_store_ = WARREN_TRY(open_namespace_store(store_->path(), namespace_options_, clock_));
-    if (!is_read_only()) WARREN_TRY(finish_restore(*store_, *namespace_store_));
-  }
-  return namespace_store_.get();
-}
-
-Result<Store*> Agent::find_namespace_store() {
-  bool has_file = base_ && WARREN_TRY(find_namespace_file(store_->path()));
-  return has_file ? namespace_store() : Result<Store*>(nullptr);
-}
-
 Result<FileSystem*> Agent::namespace_tree() {
-  Store* store = WARREN_TRY(namespace_store());
-  return &store->fs();
+  if (!base_) return &store_->fs();
+  if (!names_) names_ = WARREN_TRY(NamespaceTree::open_in(*store_));
+  return names_.get();
 }
 
 Result<Agent::ChangeMark> Agent::change_mark() {
   ChangeMark mark;
   WARREN_TRY(store_->database().end_batch());
-  if (store_->journal() != nullptr) mark.files = WARREN_TRY(store_->journal()->last_seq());
-  if (!namespace_store_ || namespace_store_->journal() == nullptr) return mark;
-  WARREN_TRY(namespace_store_->database().end_batch());
-  mark.names = WARREN_TRY(namespace_store_->journal()->last_seq());
+  if (store_->journal() != nullptr) mark.everything = WARREN_TRY(store_->journal()->last_seq());
+  if (names_) mark.names = names_->changes();
   return mark;
 }
 
-Status Agent::backup_to(const std::string& file) {
-  WARREN_TRY(store_->backup_to(file));
-  if (!base_) return Ok{};
-  auto copy_names = [&]() -> Status {
-    if (namespace_store_) return namespace_store_->backup_to(namespace_file_of(file));
-    if (!WARREN_TRY(find_namespace_file(store_->path()))) return Ok{};
-    auto names = WARREN_TRY(open_namespace_store(store_->path(), {.mode = OpenMode::kReadOnly}, clock_));
-    return names->backup_to(namespace_file_of(file));
-  };
-  Status copied = copy_names();
-  if (!copied.ok()) remove_host_file(file).ignore("the first error is the one to report");
-  return copied;
-}
-
 Status Agent::limit_space(std::uint64_t bytes) {
-  QuotaChanges changes{.bytes = std::optional(bytes), .inodes = {}};
-  WARREN_TRY(change_quota(*store_, changes));
-  if (namespace_store_) WARREN_TRY(change_quota(*namespace_store_, changes));
-  return Ok{};
+  return change_quota(*store_, {.bytes = std::optional(bytes), .inodes = {}});
 }
 
 std::string agent_id_of(std::string_view path) {

@@ -21,6 +21,8 @@
 
 namespace warren {
 
+class NamespaceTree;
+
 // Which tree an agent with a base shows: the merged tree, or only the content of its own file.
 enum class Layers { kMerged, kOwn };
 
@@ -55,8 +57,7 @@ class Agent {
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options, Clock& clock);
   ~Agent();
 
-  // See Store::close, also for the namespace's file. Only an agent with grouped commits needs it; call nothing
-  // afterwards.
+  // See Store::close. Only an agent with grouped commits needs it; call nothing afterwards.
   Status close();
 
   Agent(const Agent&) = delete;
@@ -73,40 +74,32 @@ class Agent {
   ToolCalls& tools() { return store_->tools(); }
   Store& store() { return *store_; }
 
-  // The file in which the namespace keeps its files: the agent's own or, with a base, one beside it
-  // (agent/namespace_store.h), which the first call opens. For one thread.
-  Result<Store*> namespace_store();
+  // The tree of the namespace: the agent's files or, with a base, a second tree of the agent file
+  // (store/namespace_tree.h), which the first call opens or makes. kNotFound if there is none yet and it cannot be
+  // made. For one thread.
   Result<FileSystem*> namespace_tree();
-  // The namespace's own file, if the agent has a base and the file exists already; otherwise null.
-  Result<Store*> find_namespace_store();
 
-  // How often the files, and those of the namespace if it is open, have been changed. Equal: nothing was between.
+  // What has changed in between, if two of them differ.
   struct ChangeMark {
-    std::int64_t files = 0;
-    std::int64_t names = 0;  // of the namespace's file; 0 without a base
-    bool operator==(const ChangeMark&) const = default;
+    std::int64_t everything = 0;  // by anybody: files, namespace, keys, calls
+    std::uint64_t names = 0;      // in the namespace, by this object; only with a base
   };
   Result<ChangeMark> change_mark();
 
-  // Copies the agent file, even while it is in use, and the namespace's file beside the copy, if there is one.
-  Status backup_to(const std::string& file);
-
-  // Limits the space of the files and, apart from it, of the namespace.
+  Status backup_to(const std::string& file) { return store_->backup_to(file); }  // even while it is in use
   Status limit_space(std::uint64_t bytes);
 
  private:
   struct Overlay;
-  Agent(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock);
+  explicit Agent(std::unique_ptr<Store> store);
   static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, const AgentOptions& options);
 
   std::unique_ptr<Store> store_;
-  Clock& clock_;
-  StoreOptions namespace_options_;
   std::string id_;
   std::optional<std::string> base_;
-  std::unique_ptr<Store> namespace_store_;  // only with a base, once it was asked for
-  std::unique_ptr<Overlay> overlay_;        // destroyed before the store
+  std::unique_ptr<NamespaceTree> names_;  // only with a base, once it was asked for
+  std::unique_ptr<Overlay> overlay_;      // destroyed before the store
 };
 
 // The id that an agent's file stands for: the session's, or the file's name without ".db".

@@ -1,5 +1,6 @@
 #include "agent/agent_namespace.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -24,6 +25,10 @@
 namespace warren {
 namespace {
 
+// Of an inbox or an outbox: room for the largest attachments, but not for the whole disk.
+constexpr std::uint64_t kMailBytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMailNodes = 65'536;
+
 // The file that holds an agent's working memory between commands: named after the agent's file, not its path, so that a
 // new agent of the same name begins with nothing.
 Result<std::string> working_file(const std::string& agent_path) {
@@ -31,6 +36,12 @@ Result<std::string> working_file(const std::string& agent_path) {
   std::string whole = WARREN_TRY(canonical_host_path(agent_path));
   HostStat info = WARREN_TRY(host_stat(AT_FDCWD, whole.c_str()));
   return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
+}
+
+// Tells the relay that this agent sees nothing but its own mail (Root::is_confined). It stays: what the agent has sent
+// may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
+void mark_confined(int agent_dir) {
+  Fd mark(::openat(agent_dir, ".confined", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 // Follows no link below the relay's directory: an agent may put one into its own.
@@ -47,9 +58,17 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
     if (!next.is_open()) {
       return system_error(errno, fmt::format("open the {} of {} at the relay", folder, quote(relay.name)));
     }
+    if (step == folder) mark_confined(at.get());
     at = std::move(next);
   }
-  return HostFs::open(fmt::format("/proc/self/fd/{}", at.get()), {.hidden = {}, .view = {}, .is_writable = true});
+  std::uint64_t bytes_max = std::min(relay.bytes_max.value_or(kMailBytes), kMailBytes);
+  auto fs = WARREN_TRY(
+      HostFs::open(fmt::format("/proc/self/fd/{}", at.get()),
+                   {.hidden = {}, .view = {}, .is_writable = true, .bytes_max = bytes_max, .nodes_max = kMailNodes}));
+  // The agent cannot reach the relay's store of attachments: they are handed over here.
+  Result<Attributes> made = fs->make_dir(kRootInode, ".attachments", {.mode = 0700});
+  if (!made.ok() && made.error().code() != Code::kExists) return std::move(made).take_error();
+  return fs;
 }
 
 }  // namespace
@@ -61,8 +80,8 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
                                                              Clock& clock) {
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
   made->agent_id_ = agent.id();
-  Store* store = WARREN_TRY(agent.namespace_store());
-  made->semantic_ = std::make_unique<SemanticIndex>(*store);
+  FileSystem* own = WARREN_TRY(agent.namespace_tree());
+  made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
   FileSystem* working =
       WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
   WARREN_TRY(made->open_mounts(options.mounts, clock));
@@ -73,7 +92,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
   }
   made->namespace_ =
-      WARREN_TRY(Namespace::open(store->fs(), *working,
+      WARREN_TRY(Namespace::open(*own, *working,
                                  {.agent = made->agent_id_,
                                   .is_read_only = agent.is_read_only(),
                                   .working_backend = made->memory_ ? "memory" : "runtime folder",

@@ -28,8 +28,9 @@ enum class WorkingMemory { kProcess, kRuntimeFolder };
 
 // The folders of a relay's agent that are shown at /ipc, instead of a local queue.
 struct RelayMailbox {
-  std::string root;  // the relay's directory
-  std::string name;  // the agent's name there, which need not be its id
+  std::string root;                                       // the relay's directory
+  std::string name;                                       // the agent's name there, which need not be its id
+  std::optional<std::uint64_t> bytes_max = std::nullopt;  // of each folder; null: the usual limit
   bool operator==(const RelayMailbox&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// Checkpoints of an agent: its files and keys, with a base everything it has recorded about it, and the file of its
-// namespace (docs/design/history.md).
+// Checkpoints of an agent: its files and keys, with a base everything it has recorded about it, and its namespace
+// (docs/design/history.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace warren {
 
-// See History for errors. The namespace's file, if there is one, has the same checkpoints under the same ids.
+// See History for errors.
 Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked");
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
 Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which);
@@ -35,8 +35,5 @@ Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Cl
 // What differs between two checkpoints, or between one and now.
 Result<PastChanges> list_past_changes(Agent& agent, std::int64_t from, std::optional<std::int64_t> to);
 Result<std::vector<Inode>> list_touched_dirs(Agent& agent, const PastChanges& changed);
-
-// Of an agent whose files were restored when the process was killed, before those of its namespace.
-Status finish_restore(Store& files, Store& names);
 
 }  // namespace warren

@@ -13,7 +13,6 @@
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -25,7 +24,7 @@
 namespace warren {
 namespace {
 
-// Removes the files that belong to an agent file: SQLite's, our index, its namespace.
+// Removes the files that belong to an agent file: SQLite's and our index.
 Status remove_companions(const std::string& path) {
   for (std::string_view suffix : {"-wal", "-shm"}) {
     WARREN_TRY(remove_host_file(path + std::string(suffix)));
@@ -33,7 +32,7 @@ Status remove_companions(const std::string& path) {
   std::string_view stem(path);
   if (stem.ends_with(".db")) stem.remove_suffix(3);
   WARREN_TRY(remove_host_file(std::string(stem) + ".index.db"));
-  return remove_namespace_file(path);
+  return Ok{};
 }
 
 Status check_chunk_bytes(std::uint32_t bytes) {
@@ -97,11 +96,6 @@ Status check_backup(const std::string& file, Clock& clock) {
                fmt::format("`warren fsck {} --repair` may help", file));
 }
 
-Status copy_file_of_agent(const std::string& from, const std::string& to, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(from, {.mode = OpenMode::kReadOnly}, clock));
-  return store->backup_to(to);
-}
-
 Status move_into_place(const std::string& draft, const std::string& path, Replace replace) {
   if (replace == Replace::kYes) WARREN_TRY(remove_companions(path));
   unsigned flags = replace == Replace::kYes ? 0U : static_cast<unsigned>(RENAME_NOREPLACE);
@@ -163,8 +157,6 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
       WARREN_TRY(Agent::open({.id_or_path = draft, .durability = Durability::kProcess, .layers = Layers::kOwn}, clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
   WARREN_TRY(restore_checkpoint(*agent, wanted.id));
-  Store* names = WARREN_TRY(agent->find_namespace_store());
-  if (names != nullptr) WARREN_TRY(names->database().empty_log());
   return agent->store().database().empty_log();  // the log has the draft's name
 }
 
@@ -185,22 +177,15 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   fork.base = source->base();
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   std::string draft = fmt::format("{}/{}.fork-{}.db", kAgentsDir, fork.id, ::getpid());
-  std::string names_draft = namespace_file_of(draft);
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(source->path()));
   Status done = source->backup_to(draft);
   if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);
   if (done.ok() && note && note->base == fork.base) done = put_base_note(draft, *note);
-  Result<std::optional<std::string>> names = find_namespace_file(draft);
-  if (done.ok() && names.ok() && *names) {
-    done = move_into_place(names_draft, namespace_file_of(fork.path), Replace::kNo);
-  }
   if (done.ok()) done = move_into_place(draft, fork.path, Replace::kNo);
   if (done.ok()) return fork;
   remove_base_note(draft).ignore("it is for a file that does not exist");
-  for (const std::string& file : {draft, names_draft}) {
-    for (const char* suffix : {"", "-wal", "-shm"}) {
-      remove_host_file(file + suffix).ignore("the first error is the one to report");
-    }
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    remove_host_file(draft + suffix).ignore("the first error is the one to report");
   }
   return std::move(done).take_error();
 }
@@ -208,8 +193,6 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock) {
   WARREN_TRY(check_backup(file, clock));
-  std::optional<std::string> names = WARREN_TRY(find_namespace_file(file));
-  if (names) WARREN_TRY(check_backup(*names, clock));
   Result<std::string> there = locate_agent(id_or_path);
   bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
   if (is_unclear) return there;
@@ -231,15 +214,11 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   if (there.ok()) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
   std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
-  std::string names_draft = namespace_file_of(path) + fmt::format(".restore-{}", ::getpid());
   Status done = backup->backup_to(draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
-  if (done.ok() && names && base) done = copy_file_of_agent(*names, names_draft, clock);
   if (done.ok()) done = move_into_place(draft, path, replace);
-  if (done.ok() && names && base) done = move_into_place(names_draft, namespace_file_of(path), Replace::kNo);
   if (!done.ok()) {
-    for (const std::string& left : {draft, names_draft})
-      remove_host_file(left).ignore("the first error is the one to report");
+    remove_host_file(draft).ignore("the first error is the one to report");
     return std::move(done).take_error();
   }
   return path;

@@ -18,7 +18,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kEntryBytes = 65'536;
+constexpr std::size_t kEntryBytes = 1 << 20;           // ten paths of the greatest length fit, escaped twice
 constexpr std::string_view kFailedSuffix = ".failed";  // after the name of the entry
 
 // Candidate directories for the private folder, best first. The last one always exists.

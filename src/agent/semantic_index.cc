@@ -40,7 +40,8 @@ Result<std::string> read_node(FileSystem& fs, const Attributes& node) {
 
 }  // namespace
 
-SemanticIndex::SemanticIndex(Store& store) : store_(store), fs_(store.fs()), rows_(store), journal_(store) {}
+SemanticIndex::SemanticIndex(Store& store, FileSystem& tree)
+    : store_(store), fs_(tree), rows_(store), journal_(store) {}
 
 // Doors.
 

@@ -42,10 +42,10 @@ struct SemanticCheck {
   std::vector<Problem> problems;  // files that are not indexed, by path
 };
 
-// Thread-safe by the database's lock. The store outlives it.
+// Thread-safe by the database's lock. Store and tree outlive it.
 class SemanticIndex {
  public:
-  explicit SemanticIndex(Store& store);  // in which the namespace is
+  SemanticIndex(Store& store, FileSystem& tree);  // the namespace's, in this store; numbers in it are the store's
 
   // Whether a path may be among the results.
   using MayRead = std::function<Result<bool>(const std::string& path)>;

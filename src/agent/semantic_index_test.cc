@@ -26,7 +26,7 @@ class SemanticIndexTest : public ::testing::Test {
     EXPECT_OK(made);
     made->reset();
     agent_ = open();
-    index_ = std::make_unique<SemanticIndex>(agent_->store());
+    index_ = std::make_unique<SemanticIndex>(agent_->store(), agent_->fs());
   }
   std::string file() const { return dir_.path() + "/a.db"; }
   std::unique_ptr<Agent> open(OpenMode mode = OpenMode::kReadWrite) {
@@ -141,11 +141,11 @@ TEST_F(SemanticIndexTest, WR30_RowsAreDerivedAndNotBelieved) {
   Database& database = agent_->store().database();
   ASSERT_OK(database.execute("DELETE FROM wr_vector WHERE ino = (SELECT min(ino) FROM wr_vector)"));
   EXPECT_EQ(find({1, 0}), (Paths{"a.json", "b.json"}));
-  SemanticIndex next(agent_->store());
+  SemanticIndex next(agent_->store(), agent_->fs());
   EXPECT_EQ(*ask(next, {1, 0}), (Paths{"a.json", "b.json"}));
   EXPECT_EQ(rows(), 2);
   ASSERT_OK(database.execute("UPDATE wr_vector SET embedding = x'0000c07f0000c07f'"));  // not a number
-  SemanticIndex third(agent_->store());
+  SemanticIndex third(agent_->store(), agent_->fs());
   EXPECT_EQ(*ask(third, {1, 0}), (Paths{"a.json", "b.json"}));
 }
 
@@ -161,7 +161,7 @@ TEST_F(SemanticIndexTest, AnExpiredItemIsNotFound) {
 TEST_F(SemanticIndexTest, AReadOnlyAgentIsQueriedWithoutWriting) {
   put("a.json", {1, 0});
   std::unique_ptr<Agent> reader = open(OpenMode::kReadOnly);
-  SemanticIndex index(reader->store());
+  SemanticIndex index(reader->store(), reader->fs());
   EXPECT_EQ(*ask(index, {1, 0}), (Paths{"a.json"}));
   EXPECT_EQ(rows(), 0);
 }

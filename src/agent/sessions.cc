@@ -17,7 +17,6 @@
 
 #include "agent/base_note.h"
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "os/error.h"
@@ -105,12 +104,10 @@ Result<SessionInfo> describe(const std::string& id, const std::string& path, con
   info.id = id;
   info.used_at = file.st_mtim.tv_sec;
   info.size_bytes = static_cast<std::uint64_t>(file.st_size);
-  std::string names = namespace_file_of(session_file(path));
-  for (const std::string& more : {session_file(path) + "-wal", names, names + "-wal"}) {
-    std::optional<struct stat> there = WARREN_TRY(find_host_file(more));
-    if (!there) continue;
-    info.size_bytes += static_cast<std::uint64_t>(there->st_size);
-    info.used_at = std::max<std::int64_t>(info.used_at, there->st_mtim.tv_sec);
+  std::optional<struct stat> wal = WARREN_TRY(find_host_file(session_file(path) + "-wal"));
+  if (wal) {
+    info.size_bytes += static_cast<std::uint64_t>(wal->st_size);
+    info.used_at = std::max<std::int64_t>(info.used_at, wal->st_mtim.tv_sec);
   }
   SessionDir dir = WARREN_TRY(SessionDir::open_existing(id));
   Result<std::string> base = dir.base();
@@ -132,16 +129,20 @@ Error is_busy(const std::string& id) {
 }  // namespace
 
 Result<std::string> home_directory() {
+  auto without_last_slash = [](std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path;
+  };
   const char* given = std::getenv("HOME");
-  if (given != nullptr && *given == '/') return std::string(given);
+  if (given != nullptr && *given == '/') return without_last_slash(given);
   const passwd* user = ::getpwuid(::geteuid());
-  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') return std::string(user->pw_dir);
+  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') return without_last_slash(user->pw_dir);
   return Error(Code::kNotFound, "cannot determine your home directory", "set HOME");
 }
 
 Result<std::string> agents_home() {
   std::string home = WARREN_TRY(home_directory());
-  return fmt::format("{}/{}", home, kAgentsDir);
+  return join_path(home, kAgentsDir);
 }
 
 Result<std::string> path_of_session(std::string_view id) {
@@ -273,7 +274,6 @@ Status SessionDir::remove() const {
   WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
   WARREN_TRY(remove_base_note(file()));
-  WARREN_TRY(remove_namespace_file(file()));
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));

@@ -46,6 +46,14 @@ TEST_F(SessionsTest, ANewOneHasAFolderAndNoFile) {
   EXPECT_TRUE(list_sessions()->empty());
 }
 
+TEST_F(SessionsTest, TheHomesPathNeverHasTwoSlashesInARow) {
+  ::setenv("HOME", "/", 1);
+  EXPECT_EQ(*agents_home(), "/.agentfs");
+  ::setenv("HOME", "/x//", 1);
+  EXPECT_EQ(*home_directory(), "/x");
+  EXPECT_EQ(*agents_home(), "/x/.agentfs");
+}
+
 TEST_F(SessionsTest, AnIdThatLeadsElsewhereIsRefused) {
   for (const char* id : {"..", "a/b", "", ".", "a b"}) EXPECT_EQ(error_of(SessionDir::open(id)), Code::kInvalid) << id;
 }

@@ -50,6 +50,39 @@ TEST(OverlayApi, FilesOfTheBaseAreReadAndChangedWithoutWritingToTheBase) {
   EXPECT_FALSE(std::filesystem::exists(base + "/new"));
 }
 
+TEST(OverlayApi, AUnitHoldsChangesOfFilesAndNamespaceTogether) {
+  testing::TempDir dir;
+  SystemClock clock;
+  std::string base = dir.file("base");
+  std::filesystem::create_directories(base);
+  std::string path = dir.file("a.db");
+  {
+    auto store = Store::open(path, {.mode = OpenMode::kCreate}, clock).value();
+    ASSERT_OK(make_overlay(*store, base));
+  }
+  auto agent = v1::Agent::open({.path = path}).value();
+  {
+    auto unit = agent->begin_unit().value();
+    EXPECT_EQ(error_of(agent->vfs().write("/mem/semantic/x", "early")), Code::kBusy);
+  }
+  ASSERT_OK(agent->vfs().write("/mem/semantic/x", "old"));
+  {
+    auto unit = agent->begin_unit().value();
+    ASSERT_OK(agent->vfs().write("/mem/semantic/x", "new"));
+    ASSERT_OK(agent->files().write_file("/made", "made"));
+  }
+  EXPECT_EQ(agent->vfs().read("/mem/semantic/x").value(), "old");
+  EXPECT_EQ(error_of(agent->files().read_file("/made")), Code::kNotFound);
+  {
+    auto unit = agent->begin_unit().value();
+    ASSERT_OK(agent->vfs().write("/mem/semantic/x", "new"));
+    ASSERT_OK(agent->files().write_file("/made", "made"));
+    ASSERT_OK(unit->commit());
+  }
+  EXPECT_EQ(agent->vfs().read("/mem/semantic/x").value(), "new");
+  EXPECT_EQ(agent->files().read_dir("/").value(), std::vector<std::string>{"made"});
+}
+
 // A unit and a reader take the same locks in the same order; otherwise this hangs.
 TEST(OverlayApi, AUnitAndAReaderOnAnotherThreadDoNotWaitForEachOther) {
   testing::TempDir dir;

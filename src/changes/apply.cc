@@ -15,6 +15,7 @@
 #include "changes/link_counts.h"
 #include "changes/perform.h"
 #include "changes/permission.h"
+#include "changes/roll_back.h"
 #include "changes/staging.h"
 #include "changes/undo.h"
 #include "changes/upper_edit.h"
@@ -202,12 +203,7 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
 // tries again. Returns why the apply cannot be undone, if it cannot.
 Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const ApplyRecord& record) {
   std::optional<std::string> note;
-  if (record.state == ApplyState::kPerformed) {
-    Result<std::optional<std::string>> kept = keep_for_undo(base, record, agent.store().clock().now().seconds);
-    if (kept.ok()) note = *kept;
-    else
-      note = fmt::format("what was replaced could not be kept, so this cannot be undone: {}", kept.error().message());
-  }
+  if (record.state == ApplyState::kPerformed) note = keep_for_undo(base, record, agent.store().clock().now().seconds);
   WARREN_TRY(Staging::remove(base, record).within("clean up after the apply"));
   WARREN_TRY(remove_record(record));
   return note;
@@ -215,11 +211,7 @@ Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const 
 
 // Rolls back what was performed. From now on, whatever could not be restored is kept.
 Result<std::vector<LeftNode>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
-  record.state = ApplyState::kRollingBack;
-  WARREN_TRY(put_record(record));
-  record.left = WARREN_TRY(roll_back(base, *record.intent));
-  record.state = ApplyState::kRolledBack;
-  WARREN_TRY(put_record(record));
+  WARREN_TRY(roll_back(base, record));
   WARREN_TRY(remove_apply_intent(agent.store()));
   if (!keeps_nodes(record)) clean_up(agent, base, record).ignore("the next apply removes it");
   return record.left;
@@ -236,23 +228,6 @@ Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
   return std::move(why).with_hint(fmt::format("the apply was undone, except {}", describe(*left)));
 }
 
-// Without the staging directories it is impossible to tell which steps were done.
-Status check_mounted(HostTree& base, const Intent& intent) {
-  std::vector<std::string> tops = intent.tops;
-  tops.insert(tops.begin(), "/");
-  for (const std::string& top : tops) {
-    if (WARREN_TRY(base.find(join_path(top, intent.staging)))) continue;
-    return Error(Code::kUnavailable,
-                 fmt::format("an interrupted apply had written to the filesystem at {} in the base, which is not "
-                             "mounted now",
-                             quote(top)),
-                 fmt::format("mount it again; if it is lost, create an empty directory {} there, and the rest is "
-                             "restored as far as possible",
-                             quote(intent.staging)));
-  }
-  return Ok{};
-}
-
 // Stages everything and records the steps; nothing in the base has moved yet.
 Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
                      const ApplyOptions& options, ApplyRecord& record) {
@@ -267,13 +242,6 @@ Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::ve
   return put_record(record);
 }
 
-// Performs every step and records that. After this nobody takes the staging directory for that of an interrupted apply.
-Status perform_and_record(HostTree& base, ApplyRecord& record) {
-  WARREN_TRY(perform(base, *record.intent));
-  record.state = ApplyState::kPerformed;
-  return put_record(record);
-}
-
 Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostTree& base, ApplyRecord& record) {
   Recovery recovery;
   recovery.staging = record.staging;
@@ -284,14 +252,14 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
     if (!keeps_nodes(record)) WARREN_TRY(clean_up(agent, base, record));
     return recovery;
   }
-  WARREN_TRY(check_mounted(base, *record.intent));
+  WARREN_TRY(Staging::check_mounted(base, record));
   Status done = Ok{};
   if (record.state == ApplyState::kRollingBack) {
     done = Error(Code::kConflict, "undoing it had begun");
   } else if (record.state != ApplyState::kPerformed) {
     record.state = ApplyState::kPerforming;
     WARREN_TRY(put_record(record));
-    done = perform_and_record(base, record);
+    done = perform(base, record, Attempt::kAfterCrash);
   }
   if (done.ok()) {
     recovery.is_finished = true;
@@ -324,7 +292,7 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
     clean_up(agent, *base, record).ignore("the next apply removes it");
     return std::move(prepared).take_error();
   }
-  Status done = perform_and_record(*base, record);
+  Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) return undo_apply(agent, *base, record, std::move(done).take_error());
   stager.forget_nodes();
   ApplyReport report;

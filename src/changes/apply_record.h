@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "changes/intent.h"
-#include "changes/perform.h"
+#include "changes/left_node.h"
 #include "store/store.h"
 
 namespace warren {

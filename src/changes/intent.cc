@@ -236,7 +236,8 @@ Result<Intent> decode_intent(std::string_view bytes) {
   for (const Step& step : intent.steps) {
     is_good = is_good && std::max(step.slot, step.backup) / kSlotsPerTop <= intent.tops.size();
   }
-  if (!is_good || !in.is_good() || !in.is_at_end()) return Error(Code::kCorrupt, "the intent in wr_apply is invalid");
+  if (!is_good || !in.is_good() || !in.is_at_end())
+    return Error(Code::kCorrupt, "the steps in the record of the apply are invalid");
   return intent;
 }
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/perform.h"
+#include "changes/step_tree.h"
 #include "os/error.h"
 
 namespace warren {
@@ -233,10 +233,25 @@ Status Planner::add_modified(const TreeChange& change, const std::string* conten
 }
 
 Status Planner::back_up(const TreeChange& change, std::uint64_t slot) {
+  Status writable = base_.check_overwritable(change.base_path);
+  if (!writable.ok()) {
+    return std::move(writable).take_error().with_hint(
+        "it has other names, so it must be written in place; make it writable, or leave it out by naming the others");
+  }
   Fd from = WARREN_TRY(base_.open_file(change.base_path, O_RDONLY));
   if (staging_.is_dry_run()) return Ok{};
   Fd to = WARREN_TRY(base_.create_file(slot_path(intent_, slot)));
   WARREN_TRY(copy_host_content(from.get(), to.get()).within(quote(change.path)));
+  return Ok{};
+}
+
+// Only its content is used.
+Status Planner::make_readable(std::uint64_t slot) {
+  if (staging_.is_dry_run()) return Ok{};
+  std::string at = slot_path(intent_, slot);
+  HostMetadata metadata = WARREN_TRY(base_.get_metadata(at));
+  metadata.mode = 0600;
+  WARREN_TRY(base_.set_metadata(at, metadata));
   return Ok{};
 }
 
@@ -248,6 +263,7 @@ Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node
   step.backup = WARREN_TRY(new_slot(dir));
   step.old_node = old_node;
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
+  WARREN_TRY(make_readable(step.slot));
   WARREN_TRY(back_up(change, step.backup));
   step.before = WARREN_TRY(base_.get_metadata(change.base_path));
   step.after = WARREN_TRY(stager_.metadata_of(change));

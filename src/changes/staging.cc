@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/path.h"
+#include "changes/step_tree.h"
 #include "os/error.h"
 #include "os/host_files.h"
 
@@ -80,6 +81,14 @@ Result<std::vector<std::string>> read_tops(HostTree& base, const std::string& na
   return tops;
 }
 
+Result<bool> is_top_of_mount(HostTree& base, const std::string& top) {
+  if (top == "/") return true;
+  if (!WARREN_TRY(base.find(top))) return false;
+  std::uint64_t own = WARREN_TRY(base.get_mount(top));
+  std::uint64_t around = WARREN_TRY(base.get_mount(split_parent(top).parent));
+  return own != around;
+}
+
 }  // namespace
 
 Result<Staging> Staging::make_named(HostTree& base, std::string name) {
@@ -142,6 +151,24 @@ Status Staging::add_top(const std::string& top) {
   std::string dir = join_path(top, name_);
   WARREN_TRY(base_->make_dir(dir, 0700).within("stage the changes in the base"));
   return write_mark(*base_, dir, name_).within("stage the changes in the base");
+}
+
+Status Staging::check_mounted(HostTree& base, const ApplyRecord& record) {
+  std::vector<std::string> tops = tops_of(*record.intent);
+  for (const std::string& top : tops) {
+    if (WARREN_TRY(base.find(join_path(top, record.staging)))) continue;
+    // When all steps are done, it may have been removed already.
+    bool is_removed = record.state == ApplyState::kPerformed && WARREN_TRY(is_top_of_mount(base, top));
+    if (is_removed) continue;
+    return Error(Code::kUnavailable,
+                 fmt::format("an interrupted {} had written to the filesystem at {} in the base, which is not mounted "
+                             "now",
+                             record.kind == RecordKind::kUndo ? "undo" : "apply", quote(top)),
+                 fmt::format("mount it again; if it is lost, create an empty directory {} there, and the rest is "
+                             "restored as far as possible",
+                             quote(record.staging)));
+  }
+  return Ok{};
 }
 
 // Removes the one in the base's root last, because it lists the others.

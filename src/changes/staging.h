@@ -30,6 +30,10 @@ class Staging {
   // The root of the mount that contains this directory; "/" for the base's own.
   Result<std::string> top_of(std::string_view dir);
 
+  // Before an interrupted apply or undo is finished: without the staging directories it is impossible to tell which
+  // steps were done. kUnavailable if a filesystem that has one is not mounted.
+  static Status check_mounted(HostTree& base, const ApplyRecord& record);
+
   // Removes all of them, including those of a crashed apply. A directory that does not carry the mark of this record is
   // not ours, whatever its name is: kConflict, and it stays.
   static Status remove(HostTree& base, const ApplyRecord& record);

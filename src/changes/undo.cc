@@ -15,7 +15,9 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "changes/perform.h"
+#include "changes/roll_back.h"
 #include "changes/staging.h"
+#include "changes/step_tree.h"
 #include "os/copy_tree.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -95,6 +97,29 @@ Status keep_slot(HostTree& base, const std::string& from, HostTree& kept, const 
   WARREN_TRY(copy_tree(base, from, kept, draft));
   WARREN_TRY(kept.sync_all());
   return kept.rename(draft, to, HostReplace::kNo);
+}
+
+// Moves or copies the old nodes to this directory, and then stores the record there.
+Status keep_nodes(HostTree& base, const ApplyRecord& record, const std::string& dir, std::int64_t now) {
+  std::vector<std::uint64_t> slots = old_slots(*record.intent);
+  WARREN_TRY(make_host_dirs(dir, 0700));
+  auto kept = WARREN_TRY(HostTree::open(dir));
+  TreeSize whole = WARREN_TRY(measure_tree(*kept, "/"));
+  for (std::uint64_t slot : slots) {
+    std::string from = slot_path(*record.intent, slot);
+    if (!WARREN_TRY(base.find(from))) continue;
+    TreeSize old = WARREN_TRY(measure_tree(base, from));
+    whole.bytes += old.bytes;
+  }
+  WARREN_TRY(prune(whole.bytes, record.undo.bytes_max, now));
+  if (whole.bytes > record.undo.bytes_max)
+    return Error(Code::kTooLarge, fmt::format("it has {} bytes, more than --undo-size allows", whole.bytes));
+  for (std::uint64_t slot : slots) {
+    WARREN_TRY(keep_slot(base, slot_path(*record.intent, slot), *kept, name_of_slot(slot)));
+  }
+  WARREN_TRY(slots.size() > 32 ? kept->sync_all() : kept->sync_dir("/"));
+  WARREN_TRY(replace_host_file(fmt::format("{}/{}", dir, kRecordFile), encode(record), 0600));
+  return sync_host_dir(dir);
 }
 
 // Builds the inverse of a kept apply. Paths of its steps are those after the step or, where a node leaves, before it;
@@ -270,6 +295,7 @@ class Inverse {
       conflict(step.path, "it was changed since the apply");
       return Ok{};
     }
+    WARREN_TRY(base_.check_overwritable(step.path));
     Step back{.kind = StepKind::kOverwrite, .path = old_path(step.path)};
     back.slot = WARREN_TRY(new_slot(step.path));
     back.backup = WARREN_TRY(new_slot(step.path));
@@ -292,7 +318,7 @@ class Inverse {
   std::map<std::string, std::string> conflicts_;                       // path → why
   std::set<std::uint64_t> renamed_slots_;                              // slots of nodes that left one name for another
   std::unordered_map<std::string, std::string> old_paths_;             // of renamed nodes: new path → old path
-  std::map<std::uint64_t, std::pair<std::uint64_t, HostNode>> moved_;  // their slots → slots of the undoing
+  std::map<std::uint64_t, std::pair<std::uint64_t, HostNode>> moved_;  // their slots → slots of the undo
   std::unordered_set<std::string> put_paths_;                          // names that the apply gave to nodes
   std::unordered_map<std::string, const Step*> in_place_;              // nodes that it changed in place
 };
@@ -306,23 +332,20 @@ void follow_device(Intent& intent, std::uint64_t before, std::uint64_t now) {
   }
 }
 
-// After all steps: keeps what was replaced, and forgets what was undone.
+// After all steps: keeps what was replaced, and forgets what was undone. Returns why this undo cannot be undone, if it
+// cannot.
 Result<std::optional<std::string>> finish_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
   std::string undone = WARREN_TRY(kept_dir(record.undoes));
   WARREN_TRY(remove_kept(undone));
-  std::optional<std::string> note = WARREN_TRY(keep_for_undo(base, record, now));
-  WARREN_TRY(Staging::remove(base, record).within("clean up after undoing"));
+  std::optional<std::string> note = keep_for_undo(base, record, now);
+  WARREN_TRY(Staging::remove(base, record).within("clean up after the undo"));
   WARREN_TRY(remove_record(record));
   return note;
 }
 
 // After an error: restores what was done so far. Returns what could not be restored.
 Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record) {
-  record.state = ApplyState::kRollingBack;
-  WARREN_TRY(put_record(record));
-  record.left = WARREN_TRY(roll_back(base, *record.intent));
-  record.state = ApplyState::kRolledBack;
-  WARREN_TRY(put_record(record));
+  WARREN_TRY(roll_back(base, record));
   if (!keeps_nodes(record)) {
     WARREN_TRY(Staging::remove(base, record));
     WARREN_TRY(remove_record(record));
@@ -330,35 +353,40 @@ Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record) 
   return record.left;
 }
 
-Status perform_undo(HostTree& base, ApplyRecord& record) {
-  WARREN_TRY(perform(base, *record.intent));
-  record.state = ApplyState::kPerformed;
-  return put_record(record);
-}
-
-Result<UndoRecovery> recover_undo(ApplyRecord& record, Clock& clock) {
-  UndoRecovery recovery{.record = record, .is_finished = true, .reason = {}, .left = {}};
-  WARREN_TRY(check_same_base(record));
-  auto base = WARREN_TRY(HostTree::open(record.base));
-  WARREN_TRY(base->lock());
+// The base is locked. Returns nothing if the undo had not begun to write.
+Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& record, Clock& clock) {
+  UndoRecovery recovery{.record = record, .is_finished = true};
+  bool is_begun = is_under_way(record) || record.state == ApplyState::kPerformed;
+  if (is_begun) WARREN_TRY(Staging::check_mounted(base, record));
   if (is_under_way(record)) {
-    bool is_given_up = record.state == ApplyState::kRollingBack;
-    Status done =
-        is_given_up ? Status(Error(Code::kConflict, "taking it back had begun")) : perform_undo(*base, record);
+    Status done = Error(Code::kConflict, "taking it back had begun");
+    if (record.state != ApplyState::kRollingBack) done = perform(base, record, Attempt::kAfterCrash);
     if (!done.ok()) {
-      recovery.left = WARREN_TRY(give_up_undo(*base, record));
+      recovery.left = WARREN_TRY(give_up_undo(base, record));
       recovery.is_finished = false;
       recovery.reason = done.error().message();
-      return recovery;
+      return std::optional(std::move(recovery));
     }
   }
   if (record.state == ApplyState::kPerformed) {
-    WARREN_TRY(finish_undo(*base, record, clock.now().seconds));
-    return recovery;
+    recovery.note = WARREN_TRY(finish_undo(base, record, clock.now().seconds));
+    return std::optional(std::move(recovery));
   }
-  WARREN_TRY(Staging::remove(*base, record));
+  WARREN_TRY(Staging::remove(base, record));
   WARREN_TRY(remove_record(record));
-  return recovery;
+  return std::optional<UndoRecovery>();
+}
+
+// What was read before the base is locked may be about an undo that has ended meanwhile.
+Result<std::optional<UndoRecovery>> lock_and_recover(const ApplyRecord& seen, Clock& clock) {
+  WARREN_TRY(check_same_base(seen));
+  auto base = WARREN_TRY(HostTree::open(seen.base));
+  WARREN_TRY(base->lock());
+  std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
+  auto now = std::find_if(records.begin(), records.end(),
+                          [&](const ApplyRecord& record) { return record.staging == seen.staging; });
+  if (now == records.end() || keeps_nodes(*now)) return std::optional<UndoRecovery>();
+  return recover_undo(*base, *now, clock);
 }
 
 }  // namespace
@@ -379,43 +407,23 @@ Result<std::vector<KeptApply>> list_kept() {
   return all;
 }
 
-Result<std::optional<std::string>> keep_for_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
-  std::optional<std::string> none;
-  if (record.undo.bytes_max == 0 || record.undo.seconds == 0) return none;
-  std::vector<std::uint64_t> slots = old_slots(*record.intent);
-  std::string dir = WARREN_TRY(kept_dir(record.staging));
-  WARREN_TRY(make_host_dirs(dir, 0700));
-  auto kept = WARREN_TRY(HostTree::open(dir));
-  std::uint64_t size = WARREN_TRY(measure_tree(*kept, "/"))
-  .bytes;
-  for (std::uint64_t slot : slots) {
-    std::string from = slot_path(*record.intent, slot);
-    if (!WARREN_TRY(base.find(from))) continue;
-    TreeSize old = WARREN_TRY(measure_tree(base, from));
-    size += old.bytes;
-  }
-  WARREN_TRY(prune(size, record.undo.bytes_max, now));
-  if (size > record.undo.bytes_max) {
-    WARREN_TRY(remove_kept(dir));
-    return std::optional(
-        fmt::format("what was replaced has {} bytes, more than --undo-size allows: it was not kept, "
-                    "and this apply cannot be undone",
-                    size));
-  }
-  for (std::uint64_t slot : slots) {
-    WARREN_TRY(keep_slot(base, slot_path(*record.intent, slot), *kept, name_of_slot(slot)));
-  }
-  WARREN_TRY(slots.size() > 32 ? kept->sync_all() : kept->sync_dir("/"));
-  std::string path = fmt::format("{}/{}", dir, kRecordFile);
-  WARREN_TRY(replace_host_file(path, encode(record), 0600));
-  WARREN_TRY(sync_host_dir(dir));
-  return none;
+std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
+  if (record.undo.bytes_max == 0 || record.undo.seconds == 0) return std::nullopt;
+  Result<std::string> dir = kept_dir(record.staging);
+  Status done = dir.ok() ? keep_nodes(base, record, *dir, now) : Status(std::move(dir).take_error());
+  if (done.ok()) return std::nullopt;
+  if (dir.ok()) remove_kept(*dir).ignore("what was moved there so far is of no use");
+  return fmt::format("what was replaced could not be kept, so this cannot be undone: {}", done.error().message());
 }
 
 Result<Undone> undo(const KeptApply& kept, Clock& clock) {
   WARREN_TRY(check_same_base(kept.record));
   auto base = WARREN_TRY(HostTree::open(kept.record.base));
   WARREN_TRY(base->lock());
+  if (WARREN_TRY(is_undo_interrupted(kept.record.base))) {
+    return Error(Code::kBusy, fmt::format("another undo in {} was interrupted", quote(kept.record.base)),
+                 "`warren undo --list` finishes it, or says why it cannot");
+  }
   auto nodes = WARREN_TRY(HostTree::open(kept.dir));
   ApplyRecord record = kept.record;
   record.kind = RecordKind::kUndo;
@@ -448,7 +456,7 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
     return prepared;
   }
-  Status done = perform_undo(*base, record);
+  Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
     Error why = std::move(done).take_error();
     Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
@@ -473,13 +481,12 @@ Result<bool> is_undo_interrupted(const std::string& base) {
 Result<std::vector<UndoRecovery>> recover_undos(const UndoChoice& which, Clock& clock) {
   std::vector<UndoRecovery> all;
   std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
-  for (ApplyRecord& record : records) {
+  for (const ApplyRecord& record : records) {
     bool is_chosen = record.kind == RecordKind::kUndo && !keeps_nodes(record) && which(record);
     if (!is_chosen) continue;
-    bool is_begun = is_under_way(record) || record.state == ApplyState::kPerformed;
-    Result<UndoRecovery> recovery = recover_undo(record, clock).within("finish an interrupted undo");
+    Result<std::optional<UndoRecovery>> recovery = lock_and_recover(record, clock).within("finish an interrupted undo");
     if (!recovery.ok()) all.push_back({.record = record, .failure = std::move(recovery).take_error()});
-    else if (is_begun) all.push_back(std::move(*recovery));
+    else if (*recovery) all.push_back(*std::move(*recovery));
   }
   return all;
 }

@@ -291,6 +291,7 @@ Database::~Database() {
        {&begin_read_, &begin_write_, &commit_, &rollback_, &page_count_, &free_count_, &page_size_, &look_}) {
     *statement = Statement();
   }
+  if (is_overwritten_) sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // Every Statement is a member of an object destroyed before its database; one left over is our bug.
   WARREN_CHECK(sqlite3_close(handle_) == SQLITE_OK);
 }
@@ -377,6 +378,46 @@ Database::CommitMark Database::read_log_index() const {
   return header;
 }
 
+// The index's second part, after two copies of its header: SQLite's WalCkptInfo.
+Database::CheckpointMark Database::read_checkpoint_mark() const {
+  constexpr std::size_t kSaltAt = 32;
+  constexpr std::size_t kDoneAt = 96;
+  constexpr std::size_t kAttemptedAt = 128;
+  auto word_at = [this](std::size_t at) {
+    return __atomic_load_n(reinterpret_cast<const volatile std::uint32_t*>(log_index_ + at), __ATOMIC_ACQUIRE);
+  };
+  return {
+      .salt = {word_at(kSaltAt), word_at(kSaltAt + 4)}, .done = word_at(kDoneAt), .attempted = word_at(kAttemptedAt)};
+}
+
+// A checkpoint notes what it attempts before it writes, and what it has done after that. So if it explains the writes,
+// the mark differs from the one before the last look, or says that a checkpoint is under way: at the beginning of this
+// look or, for writes since then, at its end.
+void Database::look_for_writes(const std::function<bool()>& was_written) {
+  if (log_index_ == nullptr) return;
+  std::lock_guard guard(checkpoint_mark_mutex_);
+  CheckpointMark first = read_checkpoint_mark();
+  bool has_writes = was_written();
+  CheckpointMark last = read_checkpoint_mark();
+  auto explains = [this](const CheckpointMark& mark) {
+    return !checkpoint_mark_ || mark != *checkpoint_mark_ || mark.attempted != mark.done;
+  };
+  bool is_explained = explains(first) || explains(last);
+  checkpoint_mark_ = first;
+  if (!has_writes || is_explained || is_overwritten_) return;
+  is_overwritten_ = true;
+  remove_log_names();
+}
+
+Error Database::overwritten() const {
+  return {
+      Code::kStale,
+      fmt::format("the agent file {} was overwritten while it was in use, so what was in it is lost",
+                  quote(sqlite3_db_filename(handle_, "main"))),
+      "it has what was written to it, and nothing else; unmount an agent before you replace its file, or use `warren "
+      "restore`"};
+}
+
 std::optional<Database::CommitMark> Database::find_commit_mark() {
   bool is_alone = depth_ == 0 && !batch_.is_open();
   if (log_index_ == nullptr || !is_alone || is_batch_elsewhere(Access::kRead)) return std::nullopt;
@@ -432,6 +473,7 @@ Status Database::sync() {
   Status synced = sync_log();
   Status named = check_name();  // the more important error: without its name everything is lost
   if (named.ok()) return synced;
+  if (is_overwritten_) return named;
   // When it is closed, a deleted file is copied, and a moved one gets what is in the log. While there is no room for
   // that, it must not be closed.
   std::uint64_t needed = WARREN_TRY(size())
@@ -446,6 +488,7 @@ Status Database::sync() {
 }
 
 Status Database::check_name() {
+  if (is_overwritten_) return overwritten();
   if (!named_file_) return Ok{};
   NamedFile::Name name = named_file_->look();
   if (name == NamedFile::Name::kOurs) return Ok{};
@@ -540,6 +583,8 @@ std::uint32_t Database::find_seat_after(std::uint32_t seat) {
 
 Result<std::uint32_t> Database::checkpoint() {
   auto guard = lock();
+  if (before_checkpoint_) before_checkpoint_();
+  if (is_overwritten_) return overwritten();
   int pages = 0;
   int moved = 0;
   int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
@@ -550,6 +595,7 @@ Result<std::uint32_t> Database::checkpoint() {
 
 Status Database::empty_log() {
   auto guard = lock();
+  if (is_overwritten_) return overwritten();
   int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code, "checkpoint");
   return Ok{};

@@ -149,6 +149,7 @@ class Database {
 
   // A different number for each outermost transaction, for data that is valid for the length of one.
   std::uint64_t transaction_number() const { return transaction_number_; }
+  bool is_in_transaction() const { return depth_ > 0; }  // under the lock: this thread's
 
   Result<DatabaseSize> size();
 
@@ -159,6 +160,16 @@ class Database {
 
   // Only the disk's part of sync(), for commits made so far. Needs no lock.
   Status sync_log();
+
+  // Looks whether the file was overwritten in place, as by `cp other.db agent.db`. SQLite does not notice: it would
+  // read and checkpoint a mixture of both. `was_written` returns whether the file was written to since its last call.
+  // Writes that no checkpoint of any program explains are such an overwriting: from then on every transaction and
+  // check_name() fail with kStale, nothing is written to the file any more, and the log loses its name. Call it often,
+  // at least after each batch. Thread-safe.
+  void look_for_writes(const std::function<bool()>& was_written);
+  bool is_overwritten() const { return is_overwritten_; }
+  // Called before each checkpoint of this connection: it calls look_for_writes().
+  void before_checkpoint(std::function<void()> look) { before_checkpoint_ = std::move(look); }
 
   // kStale if the path no longer leads to the open file, because the file was deleted, moved or
   // replaced. Everything still works, and backup_to() can save it. If the file has no name any more, its log loses its
@@ -224,6 +235,15 @@ class Database {
   std::optional<std::int64_t> find_sealed_number() const;
   Status seal_under_lock();
   CommitMark read_log_index() const;
+  // How far the log has been checkpointed, in the log's index.
+  struct CheckpointMark {
+    std::array<std::uint32_t, 2> salt{};  // changes when the log begins anew
+    std::uint32_t done = 0;               // frames
+    std::uint32_t attempted = 0;          // set before the first page is written
+    bool operator==(const CheckpointMark&) const = default;
+  };
+  CheckpointMark read_checkpoint_mark() const;
+  Error overwritten() const;
   bool is_batch_elsewhere(Access access);
   Status begin_to_read();
   Status begin_to_write();  // kBusy at once if another connection writes
@@ -280,6 +300,10 @@ class Database {
   std::unique_ptr<WalSignals> signals_;  // null without a -wal file
   std::optional<NamedFile> named_file_;  // of a connection that may write
   std::atomic<bool> log_is_nameless_ = false;
+  std::atomic<bool> is_overwritten_ = false;
+  std::mutex checkpoint_mark_mutex_;
+  std::optional<CheckpointMark> checkpoint_mark_;  // before the last look
+  std::function<void()> before_checkpoint_;
   Batch batch_;
   std::chrono::milliseconds busy_wait_ = limits::kBusyWait;
   std::int64_t page_bytes_ = 4096;

@@ -102,14 +102,15 @@ std::optional<pid_t> find_locker(int file, off_t begin, off_t length) {
 // Each connection to a file in WAL mode, of any program, has a shared lock in this range of the file.
 std::optional<pid_t> find_holder(int file) { return find_locker(file, 0x40000002, 510); }
 
-// Each one also has a lock on a byte of the log's index. A child asks: closing the index here would release the locks
+// Each one also has a lock on a byte of the log's index, unless it keeps its index to itself (our reader on a full
+// disk, a connection with PRAGMA locking_mode=EXCLUSIVE). A child asks: closing the index here would release the locks
 // of a connection that another thread is opening. Only a process of another program gets us here.
 bool is_index_locked(const std::string& index) {
   constexpr off_t kSharedByte = 128;  // WAL_DMS of SQLite
   const char* path = index.c_str();
   pid_t child = ::fork();
   if (child == 0) {
-    int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ::_exit(fd >= 0 && find_locker(fd, kSharedByte, 1) ? 1 : 0);
   }
   if (child < 0) return true;  // unknown
@@ -138,7 +139,8 @@ Holders look_at_holders(const std::string& path, const struct stat& file) {
   return holders;
 }
 
-// The name under which the process has the file open: of its logs, the one whose file is ours or is gone.
+// The name under which the process has the file open: of its logs, the one whose file is ours or is gone. Nothing if it
+// uses the log beside the file, or cannot be examined.
 std::optional<std::string> find_other_name(pid_t pid, const std::string& path, const struct stat& file) {
   std::optional<std::string> found;
   for (const std::string& fd : list_descriptors(std::to_string(pid))) {
@@ -146,7 +148,7 @@ std::optional<std::string> find_other_name(pid_t pid, const std::string& path, c
     std::string name = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, fd), unreadable);
     if (!name.ends_with(kLogSuffix)) continue;
     name.resize(name.size() - kLogSuffix.size());
-    if (name == path) continue;
+    if (name == path) return std::nullopt;
     if (leads_to(name, file)) return name;
     if (!find_stat(name)) found = name;
   }
@@ -157,15 +159,35 @@ std::string in_process(pid_t pid) { return pid > 0 ? fmt::format("in process {}"
 
 Error is_open_elsewhere(const std::string& path, const struct stat& file, pid_t pid) {
   std::optional<std::string> other = find_other_name(pid, path, file);
-  std::string name = other ? fmt::format("as {}", quote(*other)) : "under another name";
+  if (!other) {
+    return {
+        Code::kBusy,
+        fmt::format("{} is open {}, which does not share its log with others", quote(path), in_process(pid)),
+        "try again when that process has ended; if the file was moved or got a second name while it was in use, use "
+        "the name that it had"};
+  }
   if (file.st_nlink > 1) {
-    return {Code::kBusy, fmt::format("{} is open {}, {}", quote(path), name, in_process(pid)),
+    return {Code::kBusy, fmt::format("{} is open as {}, {}", quote(path), quote(*other), in_process(pid)),
             "both names lead to one file; use that name, or replace this one with a copy made by `warren backup`"};
   }
   return {Code::kBusy,
-          fmt::format("{} was moved while it was in use: it is open {}, {}", quote(path), name, in_process(pid)),
+          fmt::format("{} was moved while it was in use: it is open as {}, {}", quote(path), quote(*other),
+                      in_process(pid)),
           "its latest changes are not in it yet: end that process first (`warren ps` shows it, `warren umount` ends a "
           "mount), or move the file back"};
+}
+
+// Opening a pipe would wait, and SQLite would make nothing of it.
+Status check_regular(const std::string& path) {
+  std::optional<struct stat> info = find_stat(path);
+  if (!info || S_ISREG(info->st_mode)) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)),
+               "SQLite keeps the latest changes of the file beside it under that name: move what is there away");
+}
+
+Status check_log_files(const std::string& path) {
+  WARREN_TRY(check_regular(path + std::string(kLogSuffix)));
+  return check_regular(path + "-shm");
 }
 
 struct Mark {
@@ -191,13 +213,18 @@ bool put_mark(const std::string& path, const std::string& text) {
 }
 
 // Nobody else has the file or its log open.
-Status check_marks(const std::string& path) {
+Status check_marks(const std::string& path, const struct stat& file) {
   Mark mark = find_mark(path);
   std::string log = path + std::string(kLogSuffix);
   if (has_commits(log)) {
     std::string token = find_mark(log).token;
-    // A copy of both files has the mark of the original, with its path.
-    if (token == mark.token && !token.empty()) put_mark(path, fmt::format("{} {}", token, log));
+    // A copy of both files has the mark of the original, with its path. For a reader too: one that may write the file
+    // empties the log when it closes it, and then the mark would lead to the original's log.
+    bool is_own = token == mark.token && !token.empty();
+    if (is_own && mark.log != log) {
+      std::string text = fmt::format("{} {}", token, log);
+      (void)::fsetxattr(find_own_descriptors(file).readable, kMarkName, text.data(), text.size(), 0);
+    }
     if (token.empty() || token == mark.token) return Ok{};
     return Error(
         Code::kConflict,
@@ -234,15 +261,16 @@ Status check_log_owner(const std::string& path, LogUse use) {
   for (auto waited = std::chrono::milliseconds(0);; waited += kHolderStep) {
     std::optional<struct stat> file = find_stat(path);
     if (!file || !S_ISREG(file->st_mode)) return Ok{};  // SQLite reports it
+    WARREN_TRY(check_log_files(path));
     Holders holders = look_at_holders(path, *file);
     if (holders.is_file_open && holders.is_log_open) return Ok{};
     if (!holders.is_file_open && !holders.is_log_open) {
-      WARREN_TRY(check_marks(path));
+      WARREN_TRY(check_marks(path, *file));
       return use == LogUse::kWrite ? check_links(path, *file) : Ok{};
     }
     if (waited >= kHolderPatience) {
       if (holders.is_file_open) return is_open_elsewhere(path, *file, holders.pid);
-      return Error(Code::kBusy, fmt::format("another file was {} before, and a process still has it open", quote(path)),
+      return Error(Code::kBusy, fmt::format("a process still has the previous {} open", quote(path)),
                    "its log is beside this one: end that process first (`warren ps` shows it, `warren umount` ends a "
                    "mount)");
     }
@@ -264,9 +292,10 @@ void mark_log(const std::string& path, WalSignals& signals) {
 bool has_logged_commits(const std::string& path) { return has_commits(path + std::string(kLogSuffix)); }
 
 Status check_no_log(const std::string& path) {
+  WARREN_TRY(check_log_files(path));
   std::string log = path + std::string(kLogSuffix);
   if (WalSignals::is_in_use(log)) {
-    return Error(Code::kBusy, fmt::format("a process still has the file open that was {} before", quote(path)),
+    return Error(Code::kBusy, fmt::format("a process still has the previous {} open", quote(path)),
                  "end that process first: `warren ps` shows it, `warren umount` ends a mount");
   }
   if (!has_commits(log)) return Ok{};

@@ -294,6 +294,7 @@ Status Transaction::begin_patiently(Database& database, Access access, std::uniq
 Result<Transaction> Transaction::begin(Database& database, Access access,
                                        std::unique_lock<std::recursive_mutex>* outer) {
   auto lock = database.lock();
+  if (database.is_overwritten_) return database.overwritten();
   if (database.depth_ == 0) {
     WARREN_TRY(begin_patiently(database, access, lock, outer));
   } else if (is_write(access) && !database.writing_) {

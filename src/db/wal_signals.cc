@@ -44,12 +44,20 @@ std::optional<off_t> find_lock_by_other(int fd, off_t begin, off_t length) {
   return lock.l_start;
 }
 
+// Not open if there is none, or if it is not a regular file: opening a pipe could wait for ever.
+Fd open_log(const std::string& path, int flags) {
+  Fd log(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  bool is_log = log.is_open() && ::fstat(log.get(), &info) == 0 && S_ISREG(info.st_mode);
+  return is_log ? std::move(log) : Fd();
+}
+
 bool is_locked_by_other(int fd, off_t byte) { return find_lock_by_other(fd, byte, 1).has_value(); }
 
 }  // namespace
 
 std::unique_ptr<WalSignals> WalSignals::open(const std::string& wal_path) {
-  Fd wal(::open(wal_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  Fd wal = open_log(wal_path, O_RDWR);
   if (!wal.is_open()) return nullptr;
   set_lock(wal.get(), F_RDLCK, kUseByte);
   return std::unique_ptr<WalSignals>(new WalSignals(std::move(wal)));
@@ -57,7 +65,7 @@ std::unique_ptr<WalSignals> WalSignals::open(const std::string& wal_path) {
 
 // SQLite does not lock the log, so closing a descriptor of it is safe.
 bool WalSignals::is_in_use(const std::string& wal_path) {
-  Fd wal(::open(wal_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  Fd wal = open_log(wal_path, O_RDONLY);
   return wal.is_open() && is_locked_by_other(wal.get(), kUseByte);
 }
 

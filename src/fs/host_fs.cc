@@ -74,6 +74,12 @@ void HostFs::OpenFiles::drop(Inode node) {
   by_node_.erase(found);
 }
 
+std::vector<HostFs::FdPtr> HostFs::OpenFiles::list() const {
+  std::vector<FdPtr> all;
+  for (const auto& [node, fd] : files_) all.push_back(fd);
+  return all;
+}
+
 HostFs::HostFs(Fd root, const struct stat& root_info)
     : root_(std::move(root)), root_device_(root_info.st_dev), dirs_(kOpenDirs), files_(kOpenFiles) {
   root_node_ = std::make_shared<Node>();
@@ -94,6 +100,8 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
   fs->view_ = options.view;
   fs->is_writable_ = options.is_writable;
+  fs->bytes_max_ = options.bytes_max;
+  fs->nodes_max_ = options.nodes_max;
   if (options.is_writable) fs->own_bits_ = kOwnBitsToMount;
   if (fs->view_) fs->root_node_->rule = &fs->view_->root();
   return fs;
@@ -414,6 +422,10 @@ void HostFs::forget(Inode node, std::uint64_t count) {
   if (found == nodes_.end()) return;
   Node& known = *found->second;
   known.retained -= std::min(known.retained, count);
+  FdPtr kept = is_writable_ && known.retained == 0 ? files_.find(node) : nullptr;
+  struct stat info {};
+  bool is_deleted = kept && ::fstat(kept->get(), &info) == 0 && info.st_nlink == 0;
+  if (is_deleted) files_.drop(node);  // its space is free then
 }
 
 Result<FileSystemStats> HostFs::stats(Inode) {

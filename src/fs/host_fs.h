@@ -19,6 +19,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -34,6 +36,7 @@
 #include "base/path_view.h"
 #include "fs/file_system.h"
 #include "os/fd.h"
+#include "os/host_files.h"
 #include "os/host_stat.h"
 
 namespace warren {
@@ -49,6 +52,10 @@ struct HostFsOptions {
   // have a node of its own there.
   std::shared_ptr<const PathView> view;
   bool is_writable = false;  // new files belong to the directory's owner, if we are root
+  // Of a writable one: what may be in it, including files that were deleted while they are open. It is full when more
+  // would be added, whoever put the rest there.
+  std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t nodes_max = std::numeric_limits<std::uint64_t>::max();
 };
 
 class HostFs final : public FileSystem {
@@ -132,6 +139,7 @@ class HostFs final : public FileSystem {
     FdPtr find(Inode node);
     FdPtr add(Inode node, Fd fd);
     void drop(Inode node);
+    std::vector<FdPtr> list() const;
 
    private:
     std::size_t max_;
@@ -154,6 +162,15 @@ class HostFs final : public FileSystem {
   void freeze_if_filtered(Node& dir, int fd) const;
   static Error read_only();
   Status give_to_owner(int fd) const;
+  // Before something is added. kNoSpace if the limits do not allow it.
+  Status take_space(std::uint64_t bytes, std::uint64_t nodes = 0);
+  struct Usage {
+    std::uint64_t bytes = 0;
+    std::uint64_t nodes = 0;
+  };
+  Result<Usage> measure();
+  Status for_each_below(const std::function<Status(int dir, const HostEntry& entry)>& visit) const;
+  Status sync_tree() const;
   Status remove_name(Inode parent, std::string_view name, int flags);
   static Error stale(Inode node);
 
@@ -180,6 +197,10 @@ class HostFs final : public FileSystem {
   Fd root_;
   bool is_writable_ = false;
   std::mutex append_mutex_;
+  std::uint64_t bytes_max_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t nodes_max_ = std::numeric_limits<std::uint64_t>::max();
+  std::mutex space_mutex_;
+  Usage left_;         // as measured, less what was added since; under space_mutex_
   int own_bits_ = 56;  // of a number that hold the host's own
   std::uint64_t root_device_;
   std::shared_ptr<const PathView> view_;                        // shared with the caller of open()

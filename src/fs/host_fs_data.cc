@@ -66,6 +66,7 @@ Result<std::size_t> HostFs::read(Inode node, std::uint64_t offset, MutableBytes 
 }
 
 Result<Fd> HostFs::open_backing(Inode node) {
+  if (is_writable_) return Error(Code::kUnsupported, "what is written here is counted");
   FdPtr fd = WARREN_TRY(open_file(node));
   Fd copy(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.is_open()) return system_error(errno, "open a file of the base");

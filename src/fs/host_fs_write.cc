@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <limits>
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -15,6 +16,7 @@
 #include "base/path.h"
 #include "fs/host_fs.h"
 #include "os/error.h"
+#include "os/host_files.h"
 
 namespace warren {
 namespace {
@@ -34,6 +36,16 @@ unsigned rename_flags(RenameMode mode) {
   return 0;
 }
 
+constexpr std::uint64_t kBlockBytes = 4096;
+
+std::uint64_t whole_blocks(std::uint64_t bytes) {
+  return bytes > std::numeric_limits<std::uint64_t>::max() - kBlockBytes
+             ? bytes
+             : (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
+std::uint64_t bytes_on_disk(const struct stat& info) { return static_cast<std::uint64_t>(info.st_blocks) * 512; }
+
 timespec as_timespec(const std::optional<SetTime>& time) {
   if (!time) return {.tv_sec = 0, .tv_nsec = UTIME_OMIT};
   if (!time->at) return {.tv_sec = 0, .tv_nsec = UTIME_NOW};
@@ -50,11 +62,73 @@ Status HostFs::give_to_owner(int fd) const {
   return system_error(errno, "set the owner of a new file");
 }
 
+// Counts what is added, and looks again when the rest is used up: others add and remove files too.
+Status HostFs::take_space(std::uint64_t bytes, std::uint64_t nodes) {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  if (bytes_max_ == kAny && nodes_max_ == kAny) return Ok{};
+  for (bool is_measured : {false, true}) {
+    if (is_measured) {
+      Usage used = WARREN_TRY(measure());
+      std::lock_guard guard(space_mutex_);
+      left_ = {.bytes = bytes_max_ - std::min(bytes_max_, used.bytes),
+               .nodes = nodes_max_ - std::min(nodes_max_, used.nodes)};
+    }
+    std::lock_guard guard(space_mutex_);
+    if (bytes > left_.bytes || nodes > left_.nodes) continue;
+    left_.bytes -= bytes;
+    left_.nodes -= nodes;
+    return Ok{};
+  }
+  return Error(Code::kNoSpace,
+               fmt::format("the folder is full: it may have {} bytes and {} files", bytes_max_, nodes_max_),
+               "remove what is not needed any more");
+}
+
+Result<HostFs::Usage> HostFs::measure() {
+  Usage used;
+  WARREN_TRY(for_each_below([&](int, const HostEntry& entry) -> Status {
+    used.bytes += bytes_on_disk(entry.attributes);
+    ++used.nodes;
+    return Ok{};
+  }));
+  std::vector<FdPtr> open;
+  {
+    std::lock_guard guard(mutex_);
+    open = files_.list();
+  }
+  for (const FdPtr& fd : open) {
+    struct stat info {};
+    bool is_deleted = ::fstat(fd->get(), &info) == 0 && info.st_nlink == 0;
+    if (is_deleted) used.bytes += bytes_on_disk(info);
+  }
+  return used;
+}
+
+// Everything in the folder. What is moved away meanwhile is left out.
+Status HostFs::for_each_below(const std::function<Status(int dir, const HostEntry& entry)>& visit) const {
+  std::vector<std::string> pending{""};
+  while (!pending.empty()) {
+    std::string dir = std::move(pending.back());
+    pending.pop_back();
+    Result<Fd> fd = open_host_dir_below(root_.get(), dir);
+    bool is_gone = !fd.ok() && (fd.error().code() == Code::kNotFound || fd.error().code() == Code::kNotDirectory);
+    if (is_gone) continue;
+    Fd open = WARREN_TRY(std::move(fd));
+    std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(open.get()));
+    for (const HostEntry& entry : entries) {
+      WARREN_TRY(visit(open.get(), entry));
+      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(dir.empty() ? entry.name : dir + "/" + entry.name);
+    }
+  }
+  return Ok{};
+}
+
 Result<Attributes> HostFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
   if (!is_writable_) return read_only();
   WARREN_TRY(check_name(name));
   bool is_file = (node.mode & S_IFMT) == 0 || (node.mode & S_IFMT) == S_IFREG;
   if (!is_file) return only_files();
+  WARREN_TRY(take_space(0, 1));
   std::lock_guard guard(mutex_);
   sweep();
   NodePtr dir = WARREN_TRY(find_dir(parent));
@@ -83,18 +157,25 @@ Result<Attributes> HostFs::create(Inode parent, std::string_view name, const New
 Result<Attributes> HostFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   if (!is_writable_) return read_only();
   WARREN_TRY(check_name(name));
+  WARREN_TRY(take_space(kBlockBytes, 1));
   std::lock_guard guard(mutex_);
   NodePtr dir = WARREN_TRY(find_dir(parent));
   FdPtr fd = WARREN_TRY(open_dir_fd(dir));
   std::string text(name);
-  if (::mkdirat(fd->get(), text.c_str(), node.mode & kModeBits) != 0) {
-    return system_error(errno, fmt::format("make {}", quote(name)));
+  if (::mkdirat(fd->get(), text.c_str(), 0700) != 0) return system_error(errno, fmt::format("make {}", quote(name)));
+  auto finish = [&]() -> Result<HostStat> {
+    Fd made(::openat(fd->get(), text.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!made.is_open()) return system_error(errno, fmt::format("open {}", quote(name)));
+    WARREN_TRY(give_to_owner(made.get()));
+    if (::fchmod(made.get(), node.mode & kModeBits) != 0) return system_error(errno, "set a mode");
+    return stat_at(made.get(), "");
+  };
+  Result<HostStat> info = finish();
+  if (!info.ok()) {
+    ::unlinkat(fd->get(), text.c_str(), AT_REMOVEDIR);
+    return std::move(info).take_error();
   }
-  Fd made(::openat(fd->get(), text.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!made.is_open()) return system_error(errno, fmt::format("open {}", quote(name)));
-  WARREN_TRY(give_to_owner(made.get()));
-  HostStat info = WARREN_TRY(stat_at(made.get(), ""));
-  return shown(know(dir, name, info), info);
+  return shown(know(dir, name, *info), *info);
 }
 
 Result<Attributes> HostFs::make_symlink(Inode, std::string_view, std::string_view, Owner) {
@@ -158,6 +239,7 @@ Result<Attributes> HostFs::set_attributes(Inode node, const AttributeChanges& ch
 Status HostFs::write(Inode node, std::uint64_t offset, Bytes data) {
   if (!is_writable_) return read_only();
   FdPtr fd = WARREN_TRY(open_file(node));
+  WARREN_TRY(take_space(whole_blocks(data.size())));
   std::size_t done = 0;
   while (done < data.size()) {
     ssize_t put = ::pwrite(fd->get(), data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
@@ -181,6 +263,7 @@ Result<std::uint64_t> HostFs::append(Inode node, Bytes data) {
 Status HostFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
   if (!is_writable_) return read_only();
   FdPtr fd = WARREN_TRY(open_file(node));
+  if (mode != AllocateMode::kPunchHole) WARREN_TRY(take_space(whole_blocks(length)));
   int how = 0;
   if (mode == AllocateMode::kKeepSize) how = FALLOC_FL_KEEP_SIZE;
   if (mode == AllocateMode::kPunchHole) how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -195,6 +278,11 @@ Result<std::uint64_t> HostFs::copy_range(Inode from, std::uint64_t from_offset, 
   if (!is_writable_) return read_only();
   FdPtr source = WARREN_TRY(open_file(from));
   FdPtr target = WARREN_TRY(open_file(to));
+  struct stat whole {};
+  if (::fstat(source->get(), &whole) != 0) return system_error(errno, "stat a file");
+  std::uint64_t size = static_cast<std::uint64_t>(whole.st_size);
+  length = std::min(length, size - std::min(size, from_offset));
+  WARREN_TRY(take_space(whole_blocks(length)));
   auto in = static_cast<off64_t>(from_offset);
   auto out = static_cast<off64_t>(to_offset);
   std::uint64_t done = 0;
@@ -209,20 +297,37 @@ Result<std::uint64_t> HostFs::copy_range(Inode from, std::uint64_t from_offset, 
   return done;
 }
 
+// Also of a file that the host has moved away: the relay may have taken the message before its program syncs it.
 Status HostFs::sync(Inode node) {
   if (!is_writable_) return Ok{};
-  Attributes at = WARREN_TRY(get_attributes(node));
-  if (!at.is_directory()) {
-    FdPtr fd = WARREN_TRY(open_file(node));
-    return ::fsync(fd->get()) == 0 ? Status(Ok{}) : Status(system_error(errno, "sync a file"));
+  if (node == kRootInode) return sync_tree();
+  Fd dir;
+  {
+    std::lock_guard guard(mutex_);
+    NodePtr found = WARREN_TRY(find_node(node));
+    if (found->type == S_IFDIR) {
+      FdPtr path = WARREN_TRY(open_dir_fd(found));
+      dir = Fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (!dir.is_open()) return system_error(errno, "open a directory");
+    }
   }
-  std::lock_guard guard(mutex_);
-  NodePtr dir = WARREN_TRY(find_dir(node));
-  FdPtr path = WARREN_TRY(open_dir_fd(dir));
-  Fd fd(::openat(path->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) return system_error(errno, "open a directory");
-  bool is_synced = node == kRootInode ? ::syncfs(fd.get()) == 0 : ::fsync(fd.get()) == 0;
-  return is_synced ? Status(Ok{}) : Status(system_error(errno, "sync a directory"));
+  if (dir.is_open()) return ::fsync(dir.get()) == 0 ? Status(Ok{}) : Status(system_error(errno, "sync a directory"));
+  FdPtr fd = WARREN_TRY(open_file(node));
+  return ::fsync(fd->get()) == 0 ? Status(Ok{}) : Status(system_error(errno, "sync a file"));
+}
+
+// The folder alone: an agent must not be able to make the host sync its whole disk again and again.
+Status HostFs::sync_tree() const {
+  WARREN_TRY(for_each_below([](int dir, const HostEntry& entry) -> Status {
+    bool is_dir = S_ISDIR(entry.attributes.st_mode);
+    if (!is_dir && !S_ISREG(entry.attributes.st_mode)) return Ok{};
+    Fd fd(::openat(dir, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd.is_open()) return Ok{};  // moved away, or its mode forbids it
+    return ::fsync(fd.get()) == 0 ? Status(Ok{}) : Status(system_error(errno, "sync a file"));
+  }));
+  Fd root(::openat(root_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) return system_error(errno, "open a directory");
+  return ::fsync(root.get()) == 0 ? Status(Ok{}) : Status(system_error(errno, "sync a directory"));
 }
 
 Status HostFs::set_xattr(Inode, std::string_view, Bytes, XattrMode) {

@@ -77,5 +77,75 @@ TEST_F(WritableHostFs, ALinkThatTheHostPutThereIsNotFollowed) {
   EXPECT_FALSE(fs_->write(file, 0, as_bytes("x")).ok());
 }
 
+class LimitedHostFs : public WritableHostFs {
+ protected:
+  LimitedHostFs() {
+    fs_ = HostFs::open(root_.string(),
+                       {.hidden = {}, .view = {}, .is_writable = true, .bytes_max = 1 << 20, .nodes_max = 20})
+              .value();
+  }
+
+  Status fill(const std::string& name, std::size_t bytes) {
+    return write_file(*fs_, name, as_bytes(std::string(bytes, 'x')));
+  }
+};
+
+TEST_F(LimitedHostFs, ManyFilesTogetherAreLimited) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(fill("/f" + std::to_string(i), 300'000).ok());
+  EXPECT_EQ(fill("/g", 300'000).error().code(), Code::kNoSpace);
+  std::filesystem::rename(root_ / "f0", root_.parent_path() / (root_.filename().string() + "-taken"));
+  EXPECT_TRUE(fill("/g", 300'000).ok()) << "the relay has taken a message";
+  std::filesystem::remove(root_.parent_path() / (root_.filename().string() + "-taken"));
+}
+
+TEST_F(LimitedHostFs, WritingOneFileAgainAndAgainIsNotLimited) {
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(fill("/f", 300'000).ok()) << i;
+}
+
+TEST_F(LimitedHostFs, SpaceIsNotHadInOtherWays) {
+  Attributes file = fs_->create(kRootInode, "f", {.mode = 0600}).value();
+  EXPECT_EQ(fs_->allocate(file.inode, AllocateMode::kKeepSize, 0, 2 << 20).error().code(), Code::kNoSpace);
+  ASSERT_TRUE(fs_->write(file.inode, 0, as_bytes(std::string(600'000, 'x'))).ok());
+  ASSERT_TRUE(fs_->unlink(kRootInode, "f").ok());
+  EXPECT_EQ(fill("/g", 600'000).error().code(), Code::kNoSpace) << "a deleted file that is open counts";
+  EXPECT_EQ(fs_->open_backing(file.inode).error().code(), Code::kUnsupported);
+  fs_->release(file.inode);
+  ASSERT_TRUE(fill("/g", 600'000).ok());
+  Attributes from = lstat(*fs_, "/g").value();
+  Attributes to = fs_->create(kRootInode, "h", {.mode = 0600}).value();
+  EXPECT_EQ(fs_->copy_range(from.inode, 0, to.inode, 0, 1 << 30).error().code(), Code::kNoSpace);
+  fs_->release(to.inode);
+}
+
+TEST_F(LimitedHostFs, FilesAndDirectoriesAreCounted) {
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(fill("/f" + std::to_string(i), 1).ok());
+    ASSERT_TRUE(make_dirs(*fs_, "/d" + std::to_string(i)).ok());
+  }
+  EXPECT_EQ(fill("/more", 1).error().code(), Code::kNoSpace);
+  EXPECT_EQ(make_dirs(*fs_, "/more").error().code(), Code::kNoSpace);
+  std::filesystem::remove(root_ / "f0");
+  EXPECT_TRUE(fill("/more", 1).ok());
+}
+
+TEST_F(WritableHostFs, AFileThatTheHostHasTakenCanBeSynced) {
+  Attributes made = fs_->create(kRootInode, "a", {.mode = 0600}).value();
+  ASSERT_TRUE(fs_->write(made.inode, 0, as_bytes("x")).ok());
+  std::filesystem::path taken = root_.parent_path() / (root_.filename().string() + "-taken");
+  std::filesystem::rename(root_ / "a", taken);
+  EXPECT_TRUE(fs_->sync(made.inode).ok());
+  fs_->release(made.inode);
+  std::filesystem::remove(taken);
+  EXPECT_TRUE(fs_->sync(kRootInode).ok());
+}
+
+TEST_F(WritableHostFs, ADirectoryGetsTheModeThatWasAskedFor) {
+  for (std::uint32_t mode : {0U, 0777U, 0700U}) {
+    std::string name = "d" + std::to_string(mode);
+    ASSERT_TRUE(fs_->make_dir(kRootInode, name, {.mode = mode}).ok());
+    EXPECT_EQ(fs_->lookup(kRootInode, name).value().mode & 07777U, mode);
+  }
+}
+
 }  // namespace
 }  // namespace warren

@@ -114,6 +114,8 @@ Status OverlayFs::reload() {
   for (const auto& [number, copy] : copies_) {
     if (retained_.contains(number)) in_use[number] = copy;
   }
+  std::unordered_set<Inode> dropped;
+  for (const auto& [number, copy] : copies_) dropped.insert(number);
   // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
   // lost.
   std::erase_if(copies_,
@@ -136,14 +138,16 @@ Status OverlayFs::reload() {
     }
   }
   for (const auto& [number, copy] : copies_) {
+    dropped.erase(number);
     numbers_[copy.upper] = number;
     auto known = in_use.find(number);
     if (!retained_.contains(number) || (known != in_use.end() && known->second.upper == copy.upper)) continue;
     upper().retain(copy.upper).ignore("it was removed again");
   }
-  for (auto& [number, copy] : in_use) {
+  follow_moved(dropped);
+  for (const auto& [number, copy] : in_use) {
     bool is_file = copy.seen && copy.seen->is_file();
-    if (is_file && !has_lost && !copies_.contains(number)) moved_[number] = std::move(copy.base_path);
+    if (is_file && !has_lost && !copies_.contains(number)) add_moved(number, copy);
   }
   for (const LostLink& one : lost) {
     base_.reserve_number(one.base, one.generation);
@@ -264,15 +268,42 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
 }
 
 // An apply writes a new file to the base and removes the copy. For a program that has the copy open it is the same
-// file.
+// file. Whatever takes its path later is another one: the program's offsets mean nothing there, and it gets kStale.
 Result<std::optional<Inode>> OverlayFs::find_moved(Inode node) {
   std::optional<Inode> now;
   auto moved = moved_.find(node);
   if (moved == moved_.end() || base_.get_attributes(node).ok()) return now;  // it was written in place, or discarded
-  std::string path = moved->second;
+  std::string path = moved->second.base_path;
   Result<Attributes> found = lstat(*this, path);
-  if (found.ok() && found->is_file() && found->inode != node) now = found->inode;
-  return now;
+  moved = moved_.find(node);
+  bool is_file =
+      moved != moved_.end() && found.ok() && found->is_file() && is_base_number(found->inode) && found->inode != node;
+  if (!is_file) return now;
+  Moved& where = moved->second;
+  Copy* copy = find_copy(found->inode);
+  Attributes below;
+  if (copy && copy->seen) below = *copy->seen;
+  else below = WARREN_TRY(base_.get_attributes(found->inode));
+  bool is_first = !where.now && (!where.mtime || *where.mtime == below.mtime);
+  bool is_same = where.now == found->inode && where.generation == below.generation;
+  if (!is_first && !is_same) return now;
+  where.now = found->inode;
+  where.generation = below.generation;
+  return where.now;
+}
+
+void OverlayFs::add_moved(Inode node, const Copy& copy) {
+  Result<Attributes> last = upper().get_attributes(copy.upper);
+  if (last.ok()) moved_[node] = {.base_path = copy.base_path, .mtime = last->mtime, .now = {}, .generation = 0};
+}
+
+// The file was changed again, and that change was applied or discarded too.
+void OverlayFs::follow_moved(const std::unordered_set<Inode>& dropped) {
+  for (auto& [node, moved] : moved_) {
+    if (!moved.now || !dropped.contains(*moved.now)) continue;
+    moved.now.reset();
+    moved.mtime.reset();
+  }
 }
 
 // Our own kernel knows the file by two numbers, and has changed only what it cached of one.

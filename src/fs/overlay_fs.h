@@ -120,6 +120,14 @@ class OverlayFs final : public FileSystem {
     std::optional<Place> last;  // the name that it had
   };
 
+  // A copy in use that an apply has moved to the base, where it has another number.
+  struct Moved {
+    std::string base_path;
+    std::optional<Timestamp> mtime;  // of the copy, and so of the file that the apply has written; absent: any
+    std::optional<Inode> now;        // once found
+    std::uint64_t generation = 0;    // of the found one: the host may use its number for another file
+  };
+
   // Removed hard links of a node of the base, by base path, with the time of removal.
   using Lost = std::map<std::string, Timestamp>;
 
@@ -159,6 +167,8 @@ class OverlayFs final : public FileSystem {
   // Nodes. All of these under the lock.
   Result<View> view(Inode node);  // of a node that has moved, at its new number
   Result<std::optional<Inode>> find_moved(Inode node);
+  void add_moved(Inode node, const Copy& copy);
+  void follow_moved(const std::unordered_set<Inode>& dropped);
   void announce_moved(Inode node, Inode top);
   Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
   Result<Attributes> attributes_of(const View& view);
@@ -264,9 +274,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_map<Inode, Removed> removed_;
-  // Copies in use that an apply has moved to the base, where they have another number: by their own, the base path.
-  std::unordered_map<Inode, std::string> moved_;
-  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
+  std::unordered_map<Inode, Moved> moved_;  // copies in use that are no longer in the upper layer
+  std::unordered_set<Inode> nameless_;      // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };
 

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -66,8 +68,9 @@ class Session final : private ChangeListener {
   // errors from then on.
   void stop();
 
-  // What the kernel wrote back from memory maps and could not be stored: a sentence for each file. Nobody was waiting
-  // for an answer, so whoever ends the mount reports it. Searches the whole tree for the files' names.
+  // What the kernel wrote back from memory maps and could not be stored: a sentence for each of the first ten files,
+  // and one for the rest. Nobody was waiting for an answer, so whoever ends the mount reports it. Searches the tree for
+  // the files' names.
   std::vector<std::string> lost();
 
  private:
@@ -131,6 +134,8 @@ class Session final : private ChangeListener {
   void forget_loss(Inode node);
   Status check_loss(Inode node);
   void report_losses();
+  std::map<Inode, Error> list_losses();
+  std::vector<std::string> describe_losses(std::map<Inode, Error> nodes);
   Status sync(const Request& request, Buffer& scratch);
   Status sync_dir(const Request& request, Buffer& scratch);
   Status sync_all(const Request& request, Buffer& scratch);
@@ -179,8 +184,10 @@ class Session final : private ChangeListener {
   bool notices_ended_ = false;        // under notices_mutex_
   std::unique_ptr<Workers> notices_;  // one thread, from the first run_later on; under notices_mutex_
   std::mutex losses_mutex_;
-  std::map<Inode, Error> losses_;    // why a page of the file could not be stored; under losses_mutex_
-  bool losses_are_reported_ = true;  // under losses_mutex_
+  std::map<Inode, Error> losses_;  // why a page of the file could not be stored; under losses_mutex_
+  std::condition_variable report_ended_;
+  bool is_reporting_ = false;        // under losses_mutex_
+  std::set<Inode> reported_losses_;  // by whoever is reporting
 
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> serving_ = false;

@@ -241,7 +241,6 @@ void Session::note_loss(Inode node, const Error& why) {
   {
     std::lock_guard guard(losses_mutex_);
     if (!losses_.emplace(node, why).second) return;
-    losses_are_reported_ = false;
   }
   run_later([this] { report_losses(); });
 }
@@ -251,34 +250,67 @@ void Session::forget_loss(Inode node) {
   {
     std::lock_guard guard(losses_mutex_);
     if (losses_.erase(node) == 0) return;
-    losses_are_reported_ = false;
   }
   run_later([this] { report_losses(); });
 }
 
-// The root stands for the whole mount: `warren umount` syncs it.
+// The root stands for the whole mount: `warren umount` syncs it, and then reads what was reported.
 Status Session::check_loss(Inode node) {
-  if (node == kRootInode) report_losses();
-  std::lock_guard guard(losses_mutex_);
-  auto found = node == kRootInode ? losses_.begin() : losses_.find(node);
-  if (found == losses_.end()) return Ok{};
-  return found->second;
+  std::map<Inode, Error> nodes;
+  if (node == kRootInode) {
+    report_losses();
+    nodes = list_losses();
+  } else {
+    std::lock_guard guard(losses_mutex_);
+    auto found = losses_.find(node);
+    if (found != losses_.end()) nodes.insert(*found);
+  }
+  if (nodes.empty()) return Ok{};
+  return nodes.begin()->second;
 }
 
+// One at a time, so that the last report is the latest one. Returns when everything that was noted before is reported.
 void Session::report_losses() {
   {
-    std::lock_guard guard(losses_mutex_);
-    if (std::exchange(losses_are_reported_, true)) return;
+    std::unique_lock lock(losses_mutex_);
+    report_ended_.wait(lock, [&] { return !is_reporting_; });
+    if (losses_.empty() && reported_losses_.empty()) return;
+    is_reporting_ = true;
   }
-  if (options_.when_lost) options_.when_lost(lost());
+  std::map<Inode, Error> nodes = list_losses();
+  std::set<Inode> all;
+  for (const auto& [node, why] : nodes) all.insert(node);
+  if (all != reported_losses_ && options_.when_lost) options_.when_lost(describe_losses(std::move(nodes)));
+  {
+    std::lock_guard guard(losses_mutex_);
+    reported_losses_ = std::move(all);
+    is_reporting_ = false;
+  }
+  report_ended_.notify_all();
 }
 
-std::vector<std::string> Session::lost() {
+// Nobody can miss what a file had that has no name any more. Only a program that has it open still gets an error.
+std::map<Inode, Error> Session::list_losses() {
   std::map<Inode, Error> nodes;
   {
     std::lock_guard guard(losses_mutex_);
     nodes = losses_;
   }
+  std::erase_if(nodes, [&](const auto& loss) {
+    Result<Attributes> now = fs_.get_attributes(loss.first);
+    if (now.ok()) return now->nlink == 0;
+    if (now.error().code() != Code::kStale) return false;
+    std::lock_guard guard(losses_mutex_);
+    losses_.erase(loss.first);  // its number may be given to another file
+    return true;
+  });
+  return nodes;
+}
+
+std::vector<std::string> Session::lost() { return describe_losses(list_losses()); }
+
+std::vector<std::string> Session::describe_losses(std::map<Inode, Error> nodes) {
+  constexpr std::size_t kNamed = 10;
   std::vector<std::string> all;
   auto describe = [&](const std::string& what, const Error& why) {
     all.push_back(
@@ -290,9 +322,12 @@ std::vector<std::string> Session::lost() {
     if (found == nodes.end()) return WalkNext::kContinue;
     describe(quote(entry.path), found->second);
     nodes.erase(found);
-    return nodes.empty() ? WalkNext::kStop : WalkNext::kContinue;
+    return nodes.empty() || all.size() == kNamed ? WalkNext::kStop : WalkNext::kContinue;
   }).ignore("what cannot be read cannot be named");
-  for (const auto& [node, why] : nodes) describe("a file without a name", why);
+  if (nodes.empty()) return all;
+  std::string_view other = all.empty() ? "" : "other ";
+  describe(nodes.size() == 1 ? fmt::format("one {}file", other) : fmt::format("{} {}files", nodes.size(), other),
+           nodes.begin()->second);
   return all;
 }
 

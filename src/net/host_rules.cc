@@ -107,6 +107,27 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   return Error(Code::kInvalid, fmt::format("{} is not a valid port", quote(text.substr(0, 32))));
 }
 
+// Shown with the rule that was probably meant.
+Error is_url(std::string_view word) {
+  std::size_t scheme = word.find("://");
+  std::string_view rest = word.substr(scheme + 3);
+  rest = rest.substr(0, rest.find_first_of("/?#"));
+  if (std::size_t user = rest.rfind('@'); user != rest.npos) rest.remove_prefix(user + 1);
+  bool has_secure_port = to_lower(word.substr(0, scheme)) != "http";
+  Result<HostPort> target = parse_host_port(rest, has_secure_port ? 443 : 80);
+  std::string hint = "write HOST or HOST:PORT";
+  if (target.ok()) {
+    bool needs_port = split_port(rest).port || target->host.name.find_first_of(".:") == std::string::npos;
+    hint = fmt::format("write {}", quote(needs_port ? target->text() : target->host.text()));
+  }
+  return {Code::kInvalid, fmt::format("{} is a URL, not a host", quote(word.substr(0, kHostBytes))), std::move(hint)};
+}
+
+Error is_everything(std::string_view word) {
+  return {Code::kInvalid, fmt::format("{} would allow every host", quote(word)),
+          "`--net all` gives the command the host's network; otherwise name hosts or smaller networks"};
+}
+
 }  // namespace
 
 std::string Host::text() const { return address && address->is_v6() ? fmt::format("[{}]", name) : name; }
@@ -159,8 +180,10 @@ bool HostRules::Rule::covers(const Host& host) const {
 }
 
 Result<HostRules::Rule> HostRules::parse_rule(std::string_view word) {
+  if (word.find("://") != word.npos) return is_url(word);
   Rule rule;
   Split split = split_port(word);
+  if (split.host == "*") return is_everything(word);
   if (split.port) {
     rule.ports = *split.port == "*" ? Ports::kAll : Ports::kOne;
     if (rule.ports == Ports::kOne) rule.port = WARREN_TRY(parse_port(*split.port));
@@ -179,6 +202,7 @@ Result<HostRules::Rule> HostRules::parse_rule(std::string_view word) {
     rule.bits = rule.network->is_v6() ? 128 : 32;
     if (bits) {
       std::optional<int> count = parse_number<int>(*bits);
+      if (count == 0) return is_everything(word);
       if (!count || *count < 1 || *count > rule.bits) return not_a_host(word, "a network is ADDRESS/BITS");
       rule.bits = *count;
     }

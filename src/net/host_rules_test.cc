@@ -106,5 +106,18 @@ TEST(HostRules, WhatIsNoRuleIsRefused) {
   }
 }
 
+TEST(HostRules, AMistakeIsAnsweredWithWhatToWrite) {
+  auto hint_for = [](const char* word) { return HostRules::parse(std::vector<std::string>{word}).error().hint(); };
+  EXPECT_EQ(hint_for("http://a.example"), "write 'a.example'");
+  EXPECT_EQ(hint_for("HTTPS://u:p@A.example:8443/x?y#z"), "write 'a.example:8443'");
+  EXPECT_EQ(hint_for("http://x"), "write 'x:80'");
+  EXPECT_EQ(hint_for("https://x/"), "write 'x:443'");
+  EXPECT_EQ(hint_for("https://[fd00::1]/"), "write '[fd00::1]'");
+  EXPECT_EQ(hint_for("https://"), "write HOST or HOST:PORT");
+  for (const char* all : {"0.0.0.0/0", "[::]/0", "::/0", "*", "*:443"}) {
+    EXPECT_NE(hint_for(all).find("--net all"), std::string::npos) << all;
+  }
+}
+
 }  // namespace
 }  // namespace warren::net

@@ -1,5 +1,6 @@
 #include "net/proxy.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -33,6 +34,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kRelayBytes = std::size_t{64} << 10;
 constexpr std::size_t kAddressesMax = 8;
+constexpr std::int64_t kNamelessMs = 60'000;
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -67,7 +69,10 @@ Result<std::vector<Address>> resolve(const Host& host) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   int failed = ::getaddrinfo(host.name.c_str(), nullptr, &hints, &list);
-  if (failed != 0) return Error(Code::kUnavailable, fmt::format("cannot resolve it: {}", ::gai_strerror(failed)));
+  if (failed != 0) {
+    Code code = failed == EAI_AGAIN ? Code::kTimeout : Code::kUnavailable;
+    return Error(code, fmt::format("cannot resolve it: {}", ::gai_strerror(failed)));
+  }
   std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   std::vector<Address> found;
   for (const addrinfo* one = list; one != nullptr && found.size() < kAddressesMax; one = one->ai_next) {
@@ -77,13 +82,14 @@ Result<std::vector<Address>> resolve(const Host& host) {
   return found;
 }
 
-// Waits for one of `events` on `fd`. kUnavailable when `stop` says so or time is up.
+// Waits for one of `events` on `fd`. kTimeout when time is up, kUnavailable when `stop` says so.
 Status wait_for_socket(int fd, short events, int stop, int timeout_ms) {
   std::array<pollfd, 2> all{pollfd{fd, events, 0}, pollfd{stop, POLLIN, 0}};
   int ready = 0;
   do ready = ::poll(all.data(), all.size(), timeout_ms);
   while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return Error(Code::kUnavailable, "it does not answer");
+  if (ready == 0) return Error(Code::kTimeout, "it does not answer");
+  if (ready < 0) return system_error(errno, "poll");
   if (all[1].revents != 0) return Error(Code::kUnavailable, "the run has ended");
   return Ok{};
 }
@@ -179,19 +185,40 @@ class BodyGate final : public Gate {
   BodyFrame frame_;
 };
 
+// Whether a line ends with LF alone, so that the end of a head may never come.
+bool has_lone_line_feed(std::string_view text) {
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) {
+    if (at == 0 || text[at - 1] != '\r') return true;
+  }
+  return false;
+}
+
+// Where the client's bytes go.
+struct Way {
+  Fd socket;
+  const UpstreamProxy* upstream = nullptr;  // the proxy at its other end, if it is not the host itself
+  std::string first;                        // what the host has sent already
+};
+
 class Connection {
  public:
-  Connection(const HostRules& rules, const std::function<void(const ProxyEvent&)>& record, const ProxyLimits& limits,
-             Fd client, int stop)
-      : rules_(rules), record_(record), limits_(limits), client_(std::move(client)), stop_(stop) {}
+  Connection(ProxyState& state, Fd client, int stop)
+      : state_(state), limits_(state.limits), client_(std::move(client)), stop_(stop) {}
 
   void serve() {
     int flags = ::fcntl(client_.get(), F_GETFL);
     ::fcntl(client_.get(), F_SETFL, flags | O_NONBLOCK);
     deadline_ = SteadyClock::now() + std::chrono::milliseconds(limits_.head_ms);
-    if (!fill().ok()) return;
-    if (input_.front() == 5) serve_socks();
-    else serve_http();
+    if (!fill().ok()) return;  // nothing was asked for
+    constexpr char kSocks4 = 4;
+    constexpr char kSocks5 = 5;
+    constexpr char kTlsRecord = 22;
+    switch (input_.front()) {
+      case kSocks5: return serve_socks();
+      case kSocks4: return refuse_socks4();
+      case kTlsRecord: return refuse_tls();
+      default: return serve_http();
+    }
   }
 
  private:
@@ -210,37 +237,49 @@ class Connection {
     }
   }
 
+  // What can never become a request is refused before its end.
   void serve_http() {
     std::size_t end = 0;
     while ((end = input_.find("\r\n\r\n")) == input_.npos) {
       if (input_.size() > kHeadBytes)
         return refuse_head(431, "Request Header Fields Too Large", "the head is too long");
-      if (!fill().ok()) return;
+      if (!is_token(input_.substr(0, 1)))
+        return refuse_head(400, "Bad Request", "bad request: neither HTTP nor SOCKS5");
+      if (has_lone_line_feed(input_))
+        return refuse_head(400, "Bad Request", "bad request: a line ends with LF alone; lines end with CR LF");
+      Status more = fill();
+      if (more.ok()) continue;
+      if (more.error().code() == Code::kTimeout)
+        refuse_head(408, "Request Timeout", "half a request, and then nothing for too long");
+      return;
     }
     end += 4;
     if (end > kHeadBytes) return refuse_head(431, "Request Header Fields Too Large", "the head is too long");
     Result<ProxyRequest> request = parse_proxy_request(std::string_view(input_).substr(0, end));
     if (!request.ok()) return refuse_head(400, "Bad Request", request.error().message());
     input_.erase(0, end);
-    HostRules::Verdict verdict = rules_.judge(request->target);
-    Result<Fd> server = open_server(request->target, verdict);
-    if (!server.ok()) {
-      bool is_refused = server.error().code() == Code::kNotPermitted;
-      return answer(is_refused ? 403 : 502, is_refused ? "Forbidden" : "Bad Gateway", server.error().message());
+    HostRules::Verdict verdict = state_.rules.judge(request->target);
+    Result<Way> way =
+        open_way(request->target, verdict, request->is_tunnel ? Upstreams::Use::kTunnel : Upstreams::Use::kPlainHttp);
+    if (!way.ok()) {
+      bool is_refused = way.error().code() == Code::kNotPermitted;
+      return answer(is_refused ? 403 : 502, is_refused ? "Forbidden" : "Bad Gateway", way.error().message());
     }
     if (request->is_tunnel) {
       send_now("HTTP/1.1 200 Connection established\r\n\r\n");
       TunnelGate gate(request->target, verdict);
-      return relay(*server, "", gate, request->target);
+      return relay(std::move(way).take_value(), "", gate, request->target);
     }
     BodyGate gate(request->body_bytes);
-    relay(*server, std::move(request->head), gate, request->target);
+    std::string head =
+        way->upstream != nullptr ? head_for_proxy(*request, way->upstream->authorization) : request->head;
+    relay(std::move(way).take_value(), std::move(head), gate, request->target);
   }
 
   void serve_socks() {
     Result<std::optional<SocksGreeting>> greeting = parse_socks_greeting(input_);
     while (greeting.ok() && !*greeting) {
-      if (!fill().ok()) return;
+      if (!fill_socks()) return;
       greeting = parse_socks_greeting(input_);
     }
     bool is_understood = greeting.ok() && (*greeting)->offers_no_password;
@@ -249,7 +288,7 @@ class Connection {
     input_.erase(0, (*greeting)->size);
     Result<std::optional<SocksRequest>> request = parse_socks_request(input_);
     while (request.ok() && !*request) {
-      if (!fill().ok()) return;
+      if (!fill_socks()) return;
       request = parse_socks_request(input_);
     }
     if (!request.ok()) {
@@ -262,37 +301,119 @@ class Connection {
       refused(target, "SOCKS5 command other than CONNECT");
       return answer_socks(7);
     }
-    HostRules::Verdict verdict = rules_.judge(target);
-    Result<Fd> server = open_server(target, verdict);
-    if (!server.ok()) return answer_socks(server.error().code() == Code::kNotPermitted ? 2 : 4);
+    HostRules::Verdict verdict = state_.rules.judge(target);
+    Result<Way> way = open_way(target, verdict, Upstreams::Use::kTunnel);
+    if (!way.ok()) return answer_socks(way.error().code() == Code::kNotPermitted ? 2 : 4);
     answer_socks(0);
     TunnelGate gate(target, verdict);
-    relay(*server, "", gate, target);
+    relay(std::move(way).take_value(), "", gate, target);
+  }
+
+  bool fill_socks() {
+    Status more = fill();
+    bool is_late = !more.ok() && more.error().code() == Code::kTimeout;
+    if (is_late) refused({}, "half a SOCKS5 request, and then nothing for too long");
+    return more.ok();
+  }
+
+  void refuse_socks4() {
+    refused({}, "SOCKS4; the proxy understands SOCKS5, HTTP and CONNECT");
+    constexpr std::array<char, 8> kRejected{0, 91};
+    send_now({kRejected.data(), kRejected.size()});
+    linger();
+  }
+
+  void refuse_tls() {
+    refused({}, "TLS to the proxy itself, whose address begins with http://");
+    constexpr std::array<char, 7> kAlert{21, 3, 1, 0, 2, 2, 40};  // fatal: handshake failure
+    send_now({kAlert.data(), kAlert.size()});
+    linger();
   }
 
   // Checks, resolves and connects; records what fails. kNotPermitted: refused.
-  Result<Fd> open_server(const HostPort& target, HostRules::Verdict verdict) {
+  Result<Way> open_way(const HostPort& target, HostRules::Verdict verdict, Upstreams::Use use) {
     if (!verdict.is_allowed) {
-      return refusal(target, fmt::format("{} is not allowed in this run", target.text()), rule_for(target));
+      refused(target, "", rule_for(target));
+      return Error(Code::kNotPermitted, fmt::format("{} is not allowed in this run", target.text()));
     }
+    const UpstreamProxy* upstream = state_.upstreams.find(target, use);
+    if (upstream != nullptr) return open_way_through(*upstream, target, use);
     Result<std::vector<Address>> addresses = resolve(target.host);
     if (!addresses.ok()) return failure(target, addresses.error().message());
     std::string problem = "it has no address";
-    std::string allow;
-    bool is_refused = false;
+    const Address* bad = nullptr;
     for (const Address& address : *addresses) {
-      if (!rules_.may_lead_to(target, address)) {
-        problem = fmt::format("{} leads to {}, which is not a public address", target.host.text(), address.text());
-        allow = rule_for({Host{address.text(), address}, target.port});
-        is_refused = true;
+      if (!state_.rules.may_lead_to(target, address)) {
+        bad = &address;
         continue;
       }
       Result<Fd> server = connect_to(socket_address(address, target.port), stop_, limits_.connect_ms);
-      if (server.ok()) return server;
+      if (server.ok()) return Way{.socket = std::move(server).take_value()};
       problem = server.error().message();
-      is_refused = false;
+      bad = nullptr;
     }
-    return is_refused ? refusal(target, problem, allow) : failure(target, problem);
+    return bad != nullptr ? not_public(target, *bad) : failure(target, problem);
+  }
+
+  // Fails at once while the name service does not answer.
+  Result<std::vector<Address>> resolve_if_possible(const Host& host) {
+    auto now = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now().time_since_epoch()).count();
+    if (!host.address && now < state_.nameless_until_ms) return Error(Code::kTimeout, "the name service is silent");
+    Result<std::vector<Address>> addresses = resolve(host);
+    bool is_silent = !addresses.ok() && addresses.error().code() == Code::kTimeout;
+    if (is_silent) state_.nameless_until_ms = now + kNamelessMs;
+    return addresses;
+  }
+
+  // It resolves the name again, so one address that is not allowed is enough to refuse. Where names cannot be resolved
+  // here, the rules for names are all there is.
+  Result<Way> open_way_through(const UpstreamProxy& upstream, const HostPort& target, Upstreams::Use use) {
+    Result<std::vector<Address>> seen = resolve_if_possible(target.host);
+    if (seen.ok()) {
+      auto bad = std::find_if(seen->begin(), seen->end(),
+                              [&](const Address& address) { return !state_.rules.may_lead_to(target, address); });
+      if (bad != seen->end()) return not_public(target, *bad);
+    }
+    Way way{.upstream = &upstream};
+    Status opened = connect_upstream(upstream, way);
+    if (opened.ok() && use == Upstreams::Use::kTunnel) opened = open_tunnel(target, way);
+    if (opened.ok()) return way;
+    return failure(target, fmt::format("the proxy {}: {}", upstream.at.text(), opened.error().message()));
+  }
+
+  Status connect_upstream(const UpstreamProxy& upstream, Way& way) {
+    std::vector<Address> addresses = WARREN_TRY(resolve(upstream.at.host));
+    Error problem(Code::kUnavailable, "it has no address");
+    for (const Address& address : addresses) {
+      Result<Fd> server = connect_to(socket_address(address, upstream.at.port), stop_, limits_.connect_ms);
+      if (!server.ok()) {
+        problem = server.error();
+        continue;
+      }
+      way.socket = std::move(server).take_value();
+      return Ok{};
+    }
+    return problem;
+  }
+
+  Status open_tunnel(const HostPort& target, Way& way) {
+    std::string request = connect_request(target, way.upstream->authorization);
+    ssize_t sent = ::send(way.socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(request.size())) return Error(Code::kUnavailable, "it does not read");
+    auto until = SteadyClock::now() + std::chrono::milliseconds(limits_.tunnel_ms);
+    for (;;) {
+      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - SteadyClock::now()).count();
+      WARREN_TRY(wait_for_socket(way.socket.get(), POLLIN, stop_, static_cast<int>(std::max<std::int64_t>(left, 0))));
+      std::array<char, 4096> bytes;
+      ssize_t got = ::recv(way.socket.get(), bytes.data(), bytes.size(), 0);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got <= 0) return Error(Code::kUnavailable, "it has closed the connection");
+      way.first.append(bytes.data(), static_cast<std::size_t>(got));
+      std::optional<std::size_t> head = WARREN_TRY(parse_connect_answer(way.first));
+      if (!head) continue;
+      way.first.erase(0, *head);
+      return Ok{};
+    }
   }
 
   static std::string rule_for(const HostPort& target) {
@@ -300,16 +421,17 @@ class Connection {
     return is_web && target.host.name.find_first_of(".:") != std::string::npos ? target.host.text() : target.text();
   }
 
-  Error refusal(const HostPort& target, std::string why, const std::string& allow) {
-    refused(target, why, allow);
-    return {Code::kNotPermitted, std::move(why)};
+  Error not_public(const HostPort& target, const Address& address) {
+    std::string why = fmt::format("it leads to {}, which is not a public address", address.text());
+    refused(target, why, rule_for({Host{address.text(), address}, target.port}));
+    return {Code::kNotPermitted, fmt::format("{}: {}", target.text(), why)};
   }
   Error failure(const HostPort& target, std::string why) {
-    record_({Outcome::kFailed, target.host.text(), target.port, why, ""});
+    state_.record({Outcome::kFailed, target.host.text(), target.port, why, ""});
     return {Code::kUnavailable, fmt::format("{}: {}", target.text(), why)};
   }
   void refused(const HostPort& target, const std::string& why, const std::string& allow = "") {
-    record_({Outcome::kRefused, target.host.name.empty() ? "" : target.host.text(), target.port, why, allow});
+    state_.record({Outcome::kRefused, target.host.name.empty() ? "" : target.host.text(), target.port, why, allow});
   }
 
   void refuse_head(int status, std::string_view title, const std::string& why) {
@@ -343,12 +465,12 @@ class Connection {
   }
 
   // Carries bytes both ways until both sides have ended. The request's head goes first.
-  void relay(const Fd& server, std::string head, Gate& gate, const HostPort& target) {
-    Flow up{.from = client_.get(), .to = server.get(), .pending = std::move(head)};
-    Flow down{.from = server.get(), .to = client_.get()};
+  void relay(Way way, std::string head, Gate& gate, const HostPort& target) {
+    Flow up{.from = client_.get(), .to = way.socket.get(), .pending = std::move(head)};
+    Flow down{.from = way.socket.get(), .to = client_.get(), .pending = std::move(way.first)};
     bool is_reached = false;
     auto reached = [&] {
-      if (!is_reached) record_({Outcome::kReached, target.host.text(), target.port, "", ""});
+      if (!is_reached) state_.record({Outcome::kReached, target.host.text(), target.port, "", ""});
       is_reached = true;
     };
     if (!up.pending.empty()) reached();
@@ -424,8 +546,7 @@ class Connection {
     return true;
   }
 
-  const HostRules& rules_;
-  const std::function<void(const ProxyEvent&)>& record_;
+  ProxyState& state_;
   const ProxyLimits& limits_;
   Fd client_;
   int stop_;
@@ -439,7 +560,7 @@ class Connection {
 void Proxy::start(Fd client, int stop) {
   {
     std::lock_guard lock(mutex_);
-    if (active_ >= limits_.connections) return;
+    if (active_ >= state_.limits.connections) return;
     ++active_;
   }
   auto finish = [this] {
@@ -449,7 +570,7 @@ void Proxy::start(Fd client, int stop) {
   };
   try {
     std::thread([this, finish, stop, client = std::move(client)]() mutable {
-      Connection(rules_, record_, limits_, std::move(client), stop).serve();
+      Connection(state_, std::move(client), stop).serve();
       finish();
     }).detach();
   } catch (const std::system_error&) {

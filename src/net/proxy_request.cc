@@ -19,13 +19,6 @@ constexpr std::size_t kTrailerBytes = std::size_t{8} << 10;
 
 Error bad_request(std::string_view why) { return {Code::kInvalid, fmt::format("bad request: {}", why)}; }
 
-bool is_token(std::string_view text) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || is_digit(c) || kMarks.find(c) != kMarks.npos;
-  });
-}
-
 bool is_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '\t' || (c >= ' ' && c != 0x7f) || c < 0; });
 }
@@ -110,9 +103,10 @@ std::set<std::string> own_headers(const Head& head) {
   return names;
 }
 
+std::string host_header(const HostPort& target) { return target.port == 80 ? target.host.text() : target.text(); }
+
 std::string rewritten(const Head& head, const HostPort& target, std::string_view path) {
-  std::string host = target.port == 80 ? target.host.text() : target.text();
-  std::string text = fmt::format("{} {} {}\r\nHost: {}\r\n", head.method, path, head.version, host);
+  std::string text = fmt::format("{} {} {}\r\nHost: {}\r\n", head.method, path, head.version, host_header(target));
   std::set<std::string> dropped = own_headers(head);
   for (const Header& header : head.headers) {
     if (!dropped.contains(header.name)) text += fmt::format("{}: {}\r\n", header.typed, header.value);
@@ -126,6 +120,23 @@ Error bad_socks() { return {Code::kInvalid, "bad request: not SOCKS5"}; }
 
 }  // namespace
 
+bool is_token(std::string_view text) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || is_digit(c) || kMarks.find(c) != kMarks.npos;
+  });
+}
+
+std::string head_for_proxy(const ProxyRequest& request, const std::string& authorization) {
+  std::size_t path = request.head.find(' ') + 1;
+  std::string_view end = "\r\n";
+  std::string_view rest = std::string_view(request.head).substr(path);
+  rest.remove_suffix(end.size());
+  std::string text = fmt::format("{}http://{}{}", request.head.substr(0, path), host_header(request.target), rest);
+  if (!authorization.empty()) text += fmt::format("Proxy-Authorization: {}\r\n", authorization);
+  return text.append(end);
+}
+
 Result<ProxyRequest> parse_proxy_request(std::string_view text) {
   Head head = WARREN_TRY(split_head(text));
   ProxyRequest request;
@@ -134,6 +145,8 @@ Result<ProxyRequest> parse_proxy_request(std::string_view text) {
     request.target = WARREN_TRY(parse_host_port(head.target));
     return request;
   }
+  // A proxy on the way would answer with what it was sent, its own user's password included.
+  if (head.method == "TRACE") return bad_request("TRACE");
   constexpr std::string_view kScheme = "http://";
   if (to_lower(head.target.substr(0, kScheme.size())) != kScheme) {
     return Error(Code::kUnsupported, "this is a proxy: it serves http://HOST/PATH and CONNECT HOST:PORT");

@@ -26,6 +26,12 @@ struct ProxyRequest {
 // Parses a head, up to and including the empty line. kInvalid; kUnsupported for an address that is not http.
 Result<ProxyRequest> parse_proxy_request(std::string_view head);
 
+// The head of a request that is no tunnel, for another proxy instead of the server. Empty authorization: none.
+std::string head_for_proxy(const ProxyRequest& request, const std::string& authorization);
+
+// What the name of an HTTP method or header consists of.
+bool is_token(std::string_view text);
+
 // Where the body of a request ends.
 class BodyFrame {
  public:

@@ -23,6 +23,16 @@ TEST(ProxyRequest, APlainRequestIsRewrittenForOneConnection) {
             "Connection: close\r\n\r\n");
 }
 
+TEST(ProxyRequest, AnotherProxyGetsTheWholeAddressAndItsPassword) {
+  Result<ProxyRequest> request = parse_proxy_request("GET http://Example.com/a?b HTTP/1.1\r\nAccept: */*\r\n\r\n");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(head_for_proxy(*request, "Basic x"),
+            "GET http://example.com/a?b HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\nConnection: close\r\n"
+            "Proxy-Authorization: Basic x\r\n\r\n");
+  EXPECT_EQ(head_for_proxy(*parse_proxy_request("GET http://[fd00::1]:81 HTTP/1.0\r\n\r\n"), ""),
+            "GET http://[fd00::1]:81/ HTTP/1.0\r\nHost: [fd00::1]:81\r\nConnection: close\r\n\r\n");
+}
+
 TEST(ProxyRequest, ATunnelNeedsAPort) {
   EXPECT_TRUE(parse_proxy_request("CONNECT example.com:443 HTTP/1.1\r\n\r\n")->is_tunnel);
   EXPECT_FALSE(parse_proxy_request("CONNECT example.com HTTP/1.1\r\n\r\n").ok());

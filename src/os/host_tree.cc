@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::size_t kOpenDirs = 64;
+constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kPathPart = 2048;  // plus one name, below the kernel's limit for a path
 
 constexpr std::uint64_t kDigestStart = 14695981039346656037U;  // FNV-1a: against accidents, not against an enemy
@@ -64,6 +65,18 @@ Result<Fd> open_deep(int top, std::string_view dir) {
 Timestamp timestamp_of(const timespec& time) { return {time.tv_sec, static_cast<std::int32_t>(time.tv_nsec)}; }
 
 timespec host_time(Timestamp time) { return {static_cast<time_t>(time.seconds), time.nanoseconds}; }
+
+Result<std::size_t> read_part(int fd, off_t at, std::string& buffer) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    ssize_t count = ::pread(fd, buffer.data() + done, buffer.size() - done, at + static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(errno, "read a file");
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
 
 bool is_foreign_xattr(std::string_view name) { return !name.starts_with("user."); }
 
@@ -221,6 +234,32 @@ Result<Fd> HostTree::open_file(std::string_view path, int flags) {
   if (::fstat(fd.get(), &info) != 0) return failed("stat", path);
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)));
   return fd;
+}
+
+Result<Fd> HostTree::open_to_overwrite(std::string_view path) {
+  Result<Fd> plain = open_file(path, O_RDWR);
+  if (plain.ok() || plain.error().code() != Code::kDenied) return plain;
+  Place at = WARREN_TRY(place(path));
+  Fd node(::openat(at.dir, at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  bool is_own = node.is_open() && ::fstat(node.get(), &info) == 0 && info.st_uid == ::geteuid();
+  if (!is_own || !S_ISREG(info.st_mode)) return plain;
+  std::string direct = fmt::format("/proc/self/fd/{}", node.get());
+  if (::chmod(direct.c_str(), (info.st_mode & 07777U) | 0600U) != 0) return failed("set the mode of", path);
+  Fd fd(::open(direct.c_str(), O_RDWR | O_CLOEXEC));
+  Error why = failed("open", path);
+  if (::chmod(direct.c_str(), info.st_mode & 07777U) != 0) return failed("set the mode of", path);
+  if (!fd.is_open()) return why;
+  return fd;
+}
+
+Status HostTree::check_overwritable(std::string_view path) {
+  Result<Fd> fd = open_file(path, O_RDWR);
+  if (fd.ok()) return Ok{};
+  struct stat info = WARREN_TRY(get(path));
+  bool is_mode = fd.error().code() == Code::kDenied && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+  if (is_mode) return Ok{};
+  return std::move(fd).take_error();
 }
 
 Result<std::string> HostTree::read_link(std::string_view path) {
@@ -443,6 +482,31 @@ Result<std::uint64_t> digest_host_content(int fd) {
     at += static_cast<off_t>(size);
   }
   return value;
+}
+
+Result<bool> is_copy_of(int file, int source) {
+  struct stat info {};
+  struct stat whole {};
+  if (::fstat(file, &info) != 0 || ::fstat(source, &whole) != 0) return system_error(errno, "stat a file");
+  if (info.st_size == 0) return true;
+  if (info.st_size != whole.st_size) return false;
+  std::string there(limits::kCopyBytes, '\0');
+  std::string expected(limits::kCopyBytes, '\0');
+  const std::string zeros(kPageBytes, '\0');
+  for (off_t at = 0; at < info.st_size;) {
+    std::size_t count = WARREN_TRY(read_part(file, at, there));
+    std::size_t wanted = WARREN_TRY(read_part(source, at, expected));
+    if (count != wanted || count == 0) return false;
+    for (std::size_t i = 0; i < count; i += kPageBytes) {
+      std::size_t size = std::min(kPageBytes, count - i);
+      std::string_view page = std::string_view(there).substr(i, size);
+      bool is_known =
+          page == std::string_view(expected).substr(i, size) || page == std::string_view(zeros).substr(0, size);
+      if (!is_known) return false;
+    }
+    at += static_cast<off_t>(count);
+  }
+  return true;
 }
 
 Result<std::uint64_t> copy_host_content(int from, int to) {

@@ -72,6 +72,10 @@ class HostTree {
   Status make_special(std::string_view path, std::uint32_t mode, std::uint64_t rdev);
   Result<Fd> create_file(std::string_view path);           // kExists; for reading and writing, mode 0600
   Result<Fd> open_file(std::string_view path, int flags);  // O_RDONLY or O_RDWR; kInvalid if it is not a regular file
+  // For reading and writing, also if its mode forbids that but the file is ours: then the mode is changed for a moment.
+  Result<Fd> open_to_overwrite(std::string_view path);
+  // Returns the errors of open_to_overwrite without changing the mode.
+  Status check_overwritable(std::string_view path);
   Result<std::string> read_link(std::string_view path);
   Status remove_file(std::string_view path);
   Status remove_dir(std::string_view path);
@@ -117,6 +121,10 @@ class HostTree {
 
 // Of the content of a file: the same for holes and zeros. Against accidents, not against an enemy.
 Result<std::uint64_t> digest_host_content(int fd);
+
+// Whether the file has exactly this content, or is what an interrupted copy_host_content of it leaves: empty, or with
+// pages of zeros that are not written yet.
+Result<bool> is_copy_of(int file, int source);
 
 // Copies the content of a file to the same offsets in `to`; holes stay holes. Returns the size.
 Result<std::uint64_t> copy_host_content(int from, int to);

@@ -155,5 +155,33 @@ TEST_F(HostTreeTest, ContentIsCopiedWithItsHoles) {
   EXPECT_LT(info.st_blocks * 512, 1 << 20);
 }
 
+TEST_F(HostTreeTest, AnInterruptedCopyIsRecognised) {
+  std::string whole = std::string(4096, 'a') + std::string(4096, 'b') + "end";
+  put("in/source", whole);
+  Fd source = tree_->open_file("/source", O_RDONLY).value();
+  auto is_copy = [&](const std::string& content) {
+    put("in/file", content);
+    Fd file = tree_->open_file("/file", O_RDONLY).value();
+    return is_copy_of(file.get(), source.get()).value();
+  };
+  EXPECT_TRUE(is_copy(whole));
+  EXPECT_TRUE(is_copy(""));
+  EXPECT_TRUE(is_copy(std::string(4096, 'a') + std::string(4099, '\0')));
+  EXPECT_TRUE(is_copy(std::string(4096, '\0') + whole.substr(4096)));
+  EXPECT_FALSE(is_copy(whole.substr(0, 4096)));
+  EXPECT_FALSE(is_copy(std::string(4096, 'a') + "edited" + whole.substr(4102)));
+}
+
+TEST_F(HostTreeTest, AnOwnReadOnlyFileCanBeOverwritten) {
+  put("in/f", "old");
+  ASSERT_EQ(::chmod(path("in/f").c_str(), 0444), 0);
+  EXPECT_TRUE(tree_->check_overwritable("/f").ok());
+  EXPECT_TRUE(tree_->open_to_overwrite("/f").ok());
+  EXPECT_EQ(tree_->get("/f").value().st_mode & 07777U, 0444U);
+  ASSERT_EQ(::mkdir(path("in/d").c_str(), 0755), 0);
+  EXPECT_FALSE(tree_->check_overwritable("/d").ok());
+  EXPECT_FALSE(tree_->open_to_overwrite("/d").ok());
+}
+
 }  // namespace
 }  // namespace warren

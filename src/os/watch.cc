@@ -23,9 +23,12 @@ Result<FileWatch> FileWatch::open(const std::string& path) {
   return FileWatch(std::move(inotify));
 }
 
-Status FileWatch::add_touches_of(const std::string& path) {
-  if (::inotify_add_watch(inotify_.get(), path.c_str(), IN_ATTRIB | IN_MOVE_SELF) >= 0) return Ok{};
-  return system_error(errno, fmt::format("watch {}", quote(path)));
+Status FileWatch::add_touches_of(const std::string& path, Writes writes) {
+  std::uint32_t modify = writes == Writes::kNoticed ? IN_MODIFY : 0;
+  int added = ::inotify_add_watch(inotify_.get(), path.c_str(), IN_ATTRIB | IN_MOVE_SELF | modify);
+  if (added < 0) return system_error(errno, fmt::format("watch {}", quote(path)));
+  other_ = added;
+  return Ok{};
 }
 
 FileWatch::Happened FileWatch::take() {
@@ -37,7 +40,9 @@ FileWatch::Happened FileWatch::take() {
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       inotify_event event;
       std::memcpy(&event, events.data() + at, sizeof event);
-      if ((event.mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0) happened.written = true;
+      bool is_other = other_ >= 0 && event.wd == other_;
+      if ((event.mask & IN_MODIFY) != 0 && is_other) happened.other_written = true;
+      else if ((event.mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0) happened.written = true;
       if ((event.mask & (IN_ATTRIB | IN_MOVE_SELF | IN_Q_OVERFLOW)) != 0) happened.touched = true;
       at += sizeof event + event.len;
     }

@@ -52,6 +52,22 @@ TEST_F(WatchTest, AWriteIsReportedOnce) {
   EXPECT_FALSE(watch.take().written);
 }
 
+TEST_F(WatchTest, AWriteToAnotherFileIsReportedSeparatelyAndIfWanted) {
+  std::string other = directory_.file("other");
+  std::ofstream(other) << "x";
+  FileWatch watch = FileWatch::open(file()).value();
+  ASSERT_TRUE(watch.add_touches_of(other, FileWatch::Writes::kNoticed).ok());
+  std::ofstream(other, std::ios::app) << "x";
+  FileWatch::Happened happened = watch.take();
+  EXPECT_TRUE(happened.other_written);
+  EXPECT_FALSE(happened.written || happened.touched);
+  ASSERT_TRUE(watch.add_touches_of(other).ok());
+  std::ofstream(other, std::ios::app) << "x";
+  EXPECT_FALSE(watch.take().other_written);
+  ASSERT_EQ(::utimensat(AT_FDCWD, other.c_str(), nullptr, 0), 0);
+  EXPECT_TRUE(watch.take().touched);
+}
+
 TEST_F(WatchTest, ATouchIsReportedButNotAsAWrite) {
   FileWatch watch = FileWatch::open(file()).value();
   touch();

@@ -167,7 +167,7 @@ class Planner {
       if (place.kind != Kind::kReadable) return;
       view = HomeView::kAll;
     }
-    plan_.home = Plan::Home{.path = home->path, .view = view, .shown = {}, .sign_ins = {}};
+    plan_.home = Plan::Home{.path = home->path, .view = view, .shown = {}, .sign_ins = {}, .kept_sign_ins = {}};
     std::erase_if(plan_.places, [&](const Place& place) { return place.path == home->path; });
     add(*std::move(home), Kind::kHome);
   }
@@ -185,10 +185,52 @@ class Planner {
       }
     }
     if (!plan_.home) return;
-    for (std::string_view name : home_sign_ins()) {
-      std::string path = join_path(plan_.home->path, name);
-      if (plan_.is_in_home(path) && !is_in_a_place(path)) plan_.home->sign_ins.emplace_back(name);
+    for (std::string_view name : home_sign_ins()) add_sign_in(std::string(name));
+  }
+
+  // A link of the user is followed to a file of the same name in the home: no other file may become what a command
+  // writes, even if a link to it came into the home with applied changes.
+  void add_sign_in(const std::string& name) {
+    Plan::Home& home = *plan_.home;
+    std::string path = join_path(home.path, name);
+    if (!plan_.is_in_home(path) || is_in_a_place(path)) return;
+    std::optional<std::string> real = find_real_path(path);
+    if (real == path) {
+      home.sign_ins.push_back({name, name});
+      return;
     }
+    std::string why = why_not_followed(name, real);
+    if (!why.empty()) {
+      home.kept_sign_ins.push_back({name, std::move(why)});
+      return;
+    }
+    std::string outside = path_in_home(*real, home.path);
+    home.sign_ins.push_back({name, outside});  // if a program replaces the link
+    home.sign_ins.push_back({outside, outside});
+    linked_sign_ins_.push_back(*std::move(real));
+  }
+
+  std::string why_not_followed(const std::string& name, const std::optional<std::string>& real) const {
+    if (!real) return "it is a link that leads nowhere";
+    if (is_within(*real, plan_.base)) return fmt::format("it is a link to {}, in the base", quote(*real));
+    if (!plan_.is_in_home(*real)) return fmt::format("it is a link to {}, outside your home directory", quote(*real));
+    if (is_in_a_place(*real)) return fmt::format("it is a link to {}, which another rule covers", quote(*real));
+    if (base_name(*real) != base_name(name)) return fmt::format("it is a link to another name, {}", quote(*real));
+    Result<std::optional<struct stat>> there = find_host_file(*real);
+    bool is_plain = there.ok() && (!*there || S_ISREG((*there)->st_mode));
+    return is_plain ? "" : fmt::format("it is a link to {}, which is not a file", quote(*real));
+  }
+
+  // Where links lead, if the end of the path need not exist; nullopt for a link that leads nowhere.
+  static std::optional<std::string> find_real_path(const std::string& path) {
+    Result<std::string> real = canonical_host_path(path);
+    if (real.ok()) return *real;
+    Result<std::optional<struct stat>> link = find_host_link(path);
+    if (link.ok() && *link) return std::nullopt;
+    if (path == "/") return std::nullopt;
+    std::optional<std::string> parent = find_real_path(std::string(directory_of(path)));
+    if (!parent) return std::nullopt;
+    return join_path(*parent, base_name(path));
   }
 
   bool is_in_a_place(const std::string& path) const {
@@ -274,6 +316,7 @@ class Planner {
       if (place.kind == Kind::kAllowed || place.kind == Kind::kBase) options.mount_points.push_back(place.path);
     }
     for (const std::string& path : options_.read) add_as_typed(path, options.opened);
+    options.opened.insert(options.opened.end(), linked_sign_ins_.begin(), linked_sign_ins_.end());
     for (const std::string& path : guarded_) {
       if (is_within(path, plan_.home->path)) options.guarded.push_back(path);
     }
@@ -470,6 +513,7 @@ class Planner {
   Plan plan_;
   std::vector<std::string> guarded_;
   std::vector<std::string> opened_;
+  std::vector<std::string> linked_sign_ins_;                         // files that links lead to, to be shown
   std::map<std::string, std::set<std::string>> parents_of_secrets_;  // with the names missing in them
 };
 

@@ -57,7 +57,19 @@ struct Plan {
     std::string path;  // canonical
     HomeView view = HomeView::kTools;
     MadeHomeView shown;
-    std::vector<std::string> sign_ins;  // relative paths of files that are also written outside
+
+    // A file of the layer that is also written outside. Both paths are relative to the home; they differ if the user
+    // has a link there.
+    struct SignIn {
+      std::string inside;
+      std::string outside;
+    };
+    std::vector<SignIn> sign_ins;
+    struct KeptSignIn {
+      std::string name;
+      std::string why;
+    };
+    std::vector<KeptSignIn> kept_sign_ins;  // which stay in the layer, because of where a link leads
   };
 
   std::string base;  // canonical

@@ -44,6 +44,16 @@ class PlanTest : public ::testing::Test {
     return std::nullopt;
   }
 
+  // "INSIDE", or "INSIDE>OUTSIDE" where they differ.
+  std::vector<std::string> sign_ins() {
+    std::vector<std::string> all;
+    const Plan made = plan();
+    for (const Plan::Home::SignIn& one : made.home->sign_ins) {
+      all.push_back(one.inside == one.outside ? one.inside : one.inside + ">" + one.outside);
+    }
+    return all;
+  }
+
   std::optional<Code> error() { return error_of(make_plan(options_)); }
 
   testing::TempDir dir_;
@@ -126,13 +136,47 @@ TEST_F(PlanTest, AHomeThatTheUserDecidedAboutHasNoLayer) {
 }
 
 TEST_F(PlanTest, SignInsAreWrittenThroughUnlessTheyAreAllowedOrRefused) {
-  std::vector<std::string> all = plan().home->sign_ins;
+  std::vector<std::string> all = sign_ins();
   EXPECT_NE(std::find(all.begin(), all.end(), ".claude/.credentials.json"), all.end());
   std::filesystem::create_directories(home_ + "/.claude");
   options_.allow = {home_ + "/.claude"};
-  EXPECT_EQ(plan().home->sign_ins.size(), all.size() - 1);
+  EXPECT_EQ(sign_ins().size(), all.size() - 1);
   options_.default_allows = DefaultAllows::kNone;
-  EXPECT_TRUE(plan().home->sign_ins.empty());
+  EXPECT_TRUE(sign_ins().empty());
+}
+
+TEST_F(PlanTest, ALinkedSignInIsWrittenToAFileOfItsNameInTheHomeOnly) {
+  namespace files = std::filesystem;
+  for (const char* dir : {"/.codex", "/.qwen", "/dotfiles/codex", "/dotfiles/claude", "/.ssh"}) {
+    files::create_directories(home_ + dir);
+  }
+  for (const char* file : {"/dotfiles/codex/auth.json", "/dotfiles/settings.json"}) std::ofstream(home_ + file) << "{}";
+  files::create_symlink("../dotfiles/codex/auth.json", home_ + "/.codex/auth.json");
+  files::create_directory_symlink("dotfiles/claude", home_ + "/.claude");  // the file itself is not there yet
+  const Plan made = plan();
+  std::vector<std::string> written = sign_ins();
+  for (const char* one :
+       {".codex/auth.json>dotfiles/codex/auth.json", "dotfiles/codex/auth.json",
+        ".claude/.credentials.json>dotfiles/claude/.credentials.json", "dotfiles/claude/.credentials.json"}) {
+    EXPECT_NE(std::find(written.begin(), written.end(), one), written.end()) << one;
+  }
+  EXPECT_TRUE(made.home->kept_sign_ins.empty());
+  EXPECT_TRUE(made.home->shown.view->shows("dotfiles/codex/auth.json"));
+  EXPECT_FALSE(made.home->shown.view->shows("dotfiles/settings.json"));
+
+  std::ofstream(root_ + "/auth.json") << "{}";
+  std::ofstream(base_ + "/auth.json") << "{}";
+  for (const std::string& target : {home_ + "/dotfiles/settings.json", root_ + "/auth.json", base_ + "/auth.json",
+                                    home_ + "/nowhere/auth.json", home_ + "/.ssh/auth.json"}) {
+    std::ofstream(home_ + "/.ssh/auth.json") << "{}";
+    files::remove(home_ + "/.codex/auth.json");
+    files::create_symlink(target, home_ + "/.codex/auth.json");
+    const Plan other = plan();
+    ASSERT_EQ(other.home->kept_sign_ins.size(), 1U) << target;
+    EXPECT_EQ(other.home->kept_sign_ins[0].name, ".codex/auth.json");
+    EXPECT_NE(other.home->kept_sign_ins[0].why.find("link"), std::string::npos);
+    for (const Plan::Home::SignIn& one : other.home->sign_ins) EXPECT_NE(one.inside, ".codex/auth.json") << target;
+  }
 }
 
 TEST_F(PlanTest, AnotherHomeOfTheUserIsHiddenAsAWhole) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -81,6 +82,12 @@ std::optional<std::string> find_cgroup_parent() {
   return std::nullopt;
 }
 
+// The name ends with the server's pid. One that is just starting has no process in its cgroup yet.
+bool is_of_running_server(std::string_view name) {
+  std::optional<pid_t> pid = parse_number<pid_t>(name.substr(name.rfind('-') + 1));
+  return pid && (::kill(*pid, 0) == 0 || errno == EPERM);
+}
+
 // Those of servers that were killed are empty; a cgroup with processes cannot be removed.
 void remove_empty_cgroups(const std::string& parent) {
   Result<Fd> dir = open_host_dir(parent);
@@ -88,7 +95,8 @@ void remove_empty_cgroups(const std::string& parent) {
   Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
   if (!entries.ok()) return;
   for (const HostEntry& entry : *entries) {
-    if (entry.name.starts_with(kCgroupPrefix)) ::rmdir(join_path(parent, entry.name).c_str());
+    if (entry.name.starts_with(kCgroupPrefix) && !is_of_running_server(entry.name))
+      ::rmdir(join_path(parent, entry.name).c_str());
   }
 }
 

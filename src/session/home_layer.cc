@@ -192,13 +192,14 @@ std::optional<Attributes> HomeLayer::find_own(const std::string& name) {
 
 // What an earlier run left in the layer is not this run's: it may have been one that must not write through.
 void HomeLayer::note_sign_ins() {
-  for (const std::string& name : plan_.home->sign_ins) {
-    if (std::optional<Attributes> own = find_own(name)) written_[name] = *own;
+  for (const auto& one : plan_.home->sign_ins) {
+    if (std::optional<Attributes> own = find_own(one.inside)) written_[one.inside] = *own;
   }
 }
 
 void HomeLayer::write_sign_ins(WhenToWrite when) {
-  for (const std::string& name : plan_.home->sign_ins) {
+  for (const auto& one : plan_.home->sign_ins) {
+    const std::string& name = one.inside;
     std::optional<Attributes> own = find_own(name);
     if (!own) continue;
     auto before = written_.find(name);
@@ -208,19 +209,21 @@ void HomeLayer::write_sign_ins(WhenToWrite when) {
     seen_[name] = *own;
     if (!rests && when == WhenToWrite::kAtRest) continue;
     written_[name] = *own;
-    write_sign_in(name, own->size).ignore("the sign-in stays in the layer");
+    write_sign_in(one, own->size).ignore("the sign-in stays in the layer");
   }
 }
 
-// An empty or a half-written file is no sign-in.
-Status HomeLayer::write_sign_in(const std::string& name, std::uint64_t size) {
-  std::string content = WARREN_TRY(read_file(fs(), "/" + name, {.size_bytes_max = kSignInBytes}));
+// An empty or a half-written file is no sign-in. Links were followed when the run began: what has become one since is
+// not written.
+Status HomeLayer::write_sign_in(const Plan::Home::SignIn& one, std::uint64_t size) {
+  std::string content = WARREN_TRY(read_file(fs(), "/" + one.inside, {.size_bytes_max = kSignInBytes}));
   if (content.empty() || content.size() != size) return Error(Code::kBusy, "it is being written");
-  std::string path = join_path(plan_.home->path, name);
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
-  if (there) path = WARREN_TRY(canonical_host_path(path));
+  std::string path = join_path(plan_.home->path, one.outside);
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(path));
   if (there && !S_ISREG(there->st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a file", quote(path)));
   if (there) {
+    std::string canonical = WARREN_TRY(canonical_host_path(path));
+    if (canonical != path) return Error(Code::kStale, fmt::format("{} is {} now", quote(path), quote(canonical)));
     Result<std::string> old = read_host_file(path, kSignInBytes);
     if (old.ok() && *old == content) return Ok{};
   } else {
@@ -243,8 +246,8 @@ bool HomeLayer::is_removed(const std::string& name) {
 
 Status HomeLayer::drop_sign_ins() {
   std::vector<std::string> own;
-  for (const std::string& name : plan_.home->sign_ins) {
-    if (find_own(name) || is_removed(name)) own.push_back("/" + name);
+  for (const auto& one : plan_.home->sign_ins) {
+    if (find_own(one.inside) || is_removed(one.inside)) own.push_back("/" + one.inside);
   }
   if (own.empty()) return Ok{};
   WARREN_TRY(discard_changes(opened_->overlay, filter_of(own)));

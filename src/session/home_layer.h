@@ -53,7 +53,7 @@ class HomeLayer {
   bool is_only_user();
   std::optional<Attributes> find_own(const std::string& name);
   bool is_removed(const std::string& name);
-  Status write_sign_in(const std::string& name, std::uint64_t size);
+  Status write_sign_in(const Plan::Home::SignIn& one, std::uint64_t size);
   void note_sign_ins();
   Status drop_sign_ins();
 

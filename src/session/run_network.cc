@@ -69,7 +69,7 @@ class NetworkRecorder {
 };
 
 // The child's life: waits for the listening socket, then serves until its parent is gone.
-[[noreturn]] void live_as_proxy(const net::HostRules& hosts, const std::string& record, int control) {
+[[noreturn]] void live_as_proxy(const NetworkChoice& network, const std::string& record, int control) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the parent died just before this, its end of `control` is closed
   ::prctl(PR_SET_NAME, "warren-proxy");
   ::signal(SIGPIPE, SIG_IGN);
@@ -82,7 +82,7 @@ class NetworkRecorder {
   Result<Message> message = receive_message(control);
   if (!message.ok() || message->fds.size() != 1) ::_exit(0);
   NetworkRecorder recorder(record);
-  net::Proxy proxy(hosts, [&](const net::ProxyEvent& event) { recorder.add(event); });
+  net::Proxy proxy(network.hosts, network.upstreams, [&](const net::ProxyEvent& event) { recorder.add(event); });
   proxy.serve(message->fds.front(), control);
   ::_exit(0);
 }
@@ -109,9 +109,9 @@ Result<NetworkChoice> parse_network(std::span<const std::string> words) {
     if (words.size() > 1) {
       return Error(Code::kInvalid, "'all' and 'none' cannot be combined with anything else");
     }
-    return NetworkChoice{words.front() == "all" ? NetworkAccess::kAll : NetworkAccess::kNone, {}};
+    return NetworkChoice{words.front() == "all" ? NetworkAccess::kAll : NetworkAccess::kNone, {}, {}};
   }
-  NetworkChoice choice{NetworkAccess::kByName, {}};
+  NetworkChoice choice{NetworkAccess::kByName, {}, {}};
   choice.hosts = WARREN_TRY(net::HostRules::parse(words));
   return choice;
 }
@@ -173,11 +173,11 @@ NetworkSummary read_network_record(const std::string& path, std::uint64_t from) 
   return summary;
 }
 
-Result<std::unique_ptr<ProxyProcess>> ProxyProcess::start(const net::HostRules& hosts, const std::string& record) {
+Result<std::unique_ptr<ProxyProcess>> ProxyProcess::start(const NetworkChoice& network, const std::string& record) {
   auto [ours, theirs] = WARREN_TRY(open_message_pair());
   pid_t pid = ::fork();
   if (pid < 0) return system_error(errno, "start the proxy");
-  if (pid == 0) live_as_proxy(hosts, record, theirs.get());
+  if (pid == 0) live_as_proxy(network, record, theirs.get());
   return std::unique_ptr<ProxyProcess>(new ProxyProcess(pid, std::move(ours)));
 }
 

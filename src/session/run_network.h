@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "net/host_rules.h"
+#include "net/upstream.h"
 #include "os/fd.h"
 
 namespace warren {
@@ -26,7 +27,8 @@ enum class NetworkAccess {
 
 struct NetworkChoice {
   NetworkAccess access = NetworkAccess::kAll;
-  net::HostRules hosts;  // for kByName
+  net::HostRules hosts;      // for kByName
+  net::Upstreams upstreams;  // the user's own proxies, which our proxy goes through
 };
 
 // "all", "none", or words as HostRules takes them. kInvalid.
@@ -43,8 +45,8 @@ struct HostCount {
   std::string host;
   std::uint16_t port = 0;
   std::size_t count = 0;
-  std::string reason;
-  std::string allow;  // the rule that would allow it; may be empty
+  std::string reason;  // empty: no rule allows it
+  std::string allow;   // the rule that would allow it; may be empty
 };
 
 // Each host once, in the order in which it was first asked for.
@@ -64,7 +66,7 @@ NetworkSummary read_network_record(const std::string& path, std::uint64_t from);
 class ProxyProcess {
  public:
   // Forks: call it before any thread is started.
-  static Result<std::unique_ptr<ProxyProcess>> start(const net::HostRules& hosts, const std::string& record);
+  static Result<std::unique_ptr<ProxyProcess>> start(const NetworkChoice& network, const std::string& record);
   ~ProxyProcess();  // ends it
   ProxyProcess(const ProxyProcess&) = delete;
   ProxyProcess& operator=(const ProxyProcess&) = delete;

@@ -95,7 +95,7 @@ Result<std::string> preferences_file() {
   const char* given = std::getenv("XDG_CONFIG_HOME");
   if (given != nullptr && *given == '/') return std::string(given) + "/warren/run.toml";
   std::string home = WARREN_TRY(home_directory());
-  return home + "/.config/warren/run.toml";
+  return join_path(home, ".config/warren/run.toml");
 }
 
 Result<RunPreferences> parse_preferences(std::string_view text, const std::string& base) {

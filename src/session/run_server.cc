@@ -150,7 +150,7 @@ class RunServer {
     serving_ = WARREN_TRY(session_.lock_serving());
     WARREN_TRY(take_signals());
     if (options_.network.access == NetworkAccess::kByName) {
-      proxy_ = WARREN_TRY(ProxyProcess::start(options_.network.hosts, network_record(session_.path())));
+      proxy_ = WARREN_TRY(ProxyProcess::start(options_.network, network_record(session_.path())));
     }
     sandbox_ = WARREN_TRY(Sandbox::start(plan_, session_.file()));
     set_limits();
@@ -249,7 +249,9 @@ class RunServer {
 
   // As the agent may use it: with the rights of user space.
   Status open_namespace() {
-    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = options_.relay}, clock_));
+    std::optional<RelayMailbox> relay = options_.relay;
+    if (relay) relay->bytes_max = options_.limits.disk_bytes;
+    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = relay}, clock_));
     view_ =
         (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
     return Ok{};
@@ -316,7 +318,7 @@ class RunServer {
 
   void acknowledge_leave(const Fd& command, const char* which) {
     Changes changes = agent_ ? find_changes() : changes_;
-    std::vector<std::string> fields{"left", which, changes.files ? "changed" : "same",
+    std::vector<std::string> fields{"left", which, changes.anything ? "changed" : "same",
                                     changes.memory ? "remembered" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
@@ -326,13 +328,14 @@ class RunServer {
   }
 
   struct Changes {
-    bool files = true;
+    bool anything = true;
     bool memory = false;
   };
   Changes find_changes() {
     Result<Agent::ChangeMark> now = agent_->change_mark();
-    if (!now.ok()) return {.files = true, .memory = view_ != nullptr};
-    return {.files = now->files != first_change_.files, .memory = now->names != first_change_.names};
+    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr};
+    bool has_changed = now->everything != first_change_.everything;
+    return {.anything = has_changed, .memory = has_changed && now->names != first_change_.names};
   }
 
   void close_home() {
@@ -453,7 +456,7 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   if (message.verb() != "left" || (message.fields.size() != 4 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
-            .has_changed = message.fields[2] == "changed" || message.fields[3] == "remembered",
+            .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
             .failure = {}};
   if (has_failed) left.failure = Error(Code::kIo, message.fields[4], message.fields[5]);

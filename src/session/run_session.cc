@@ -301,6 +301,7 @@ class Run {
             .base = joined_->base(),
             .allowed = joined_->allowed(),
             .network = joined_->network(),
+            .upstreams = is_owner_ ? options_.network.upstreams.names() : std::vector<std::string>(),
             .limits = joined_->limits(),
             .namespace_path = joined_->namespace_path(),
             .relay = is_owner_ ? options_.relay : std::nullopt,

@@ -65,6 +65,7 @@ struct RunFacts {
   std::string base;
   std::vector<std::string> allowed;
   NetworkAccess network = NetworkAccess::kAll;
+  std::vector<std::string> upstreams;  // the user's own proxies, for the run that started the sandbox
   LimitsInForce limits;
   std::string namespace_path;          // "" if it is not mounted
   std::optional<RelayMailbox> relay;   // for the run that started the sandbox

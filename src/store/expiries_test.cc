@@ -282,10 +282,10 @@ TEST_F(ExpiringStore, AMountLearnsThatAFileOfItsOwnHasExpired) {
   SystemClock clock;
   auto store = Store::open(dir_.file("m.db"), {.mode = OpenMode::kCreate, .commits = Commits::kGrouped}, clock).value();
   Listener listener;
-  ASSERT_OK(store->listen(&listener));
+  ASSERT_OK(store->listen(Tree::kFiles, &listener));
   ASSERT_OK(write_file(store->fs(), "/f", as_bytes("x"), {.expires_at_ms = clock.now_us() / 1000 + 50}));
   EXPECT_TRUE(listener.hears("f"));
-  ASSERT_OK(store->listen(nullptr));
+  ASSERT_OK(store->listen(Tree::kFiles, nullptr));
   MemoryFs memory(clock);
   ASSERT_OK(memory.listen(&listener));
   ASSERT_OK(write_file(memory, "/m", as_bytes("x"), {.expires_at_ms = clock.now_us() / 1000 + 50}));

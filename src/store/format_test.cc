@@ -1,4 +1,6 @@
 // The rules of docs/format.md that apply to what the store writes and how it reads.
+#include <filesystem>
+
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -122,6 +124,16 @@ TEST_F(Format, FS19_TheChunkSizeIsChosenOnceAndKept) {
   auto again = Store::open(other, {.chunk_bytes = 4096}, clock_);
   ASSERT_OK(again);
   EXPECT_EQ((*again)->schema().chunk_bytes, 65'536U);
+}
+
+TEST_F(Format, AFileThatIsInUseOrWasLeftByAKilledProcessExists) {
+  ASSERT_OK(write_file(store_->fs(), "/f", as_bytes("x")));
+  EXPECT_EQ(error_of(Store::open(file_, {.mode = OpenMode::kCreate}, clock_)), Code::kExists);
+  std::string killed = dir_.file("killed.db");
+  for (const char* suffix : {"", "-wal"}) std::filesystem::copy_file(file_ + suffix, killed + suffix);
+  EXPECT_EQ(error_of(Store::open(killed, {.mode = OpenMode::kCreate}, clock_)), Code::kExists);
+  std::filesystem::remove(killed);
+  EXPECT_EQ(error_of(Store::open(killed, {.mode = OpenMode::kCreate}, clock_)), Code::kConflict);
 }
 
 TEST_F(Format, FS23_ReadingNeverMovesAtime) {

@@ -35,6 +35,7 @@ class Repairer {
   Status repair_root();
   Status move_away_from_root();
   Status repair_entries();
+  Status repair_namespace_root();
   Status repair_chunks();
   Status remove_leftovers();
   Status attach_lost();
@@ -78,6 +79,7 @@ Status Repairer::repair(const FsckReport& before) {
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());
   WARREN_TRY(remove_leftovers());
+  WARREN_TRY(repair_namespace_root());
   WARREN_TRY(repair_chunks());
   WARREN_TRY(attach_lost());
   WARREN_TRY(repair_links());
@@ -197,6 +199,21 @@ Status Repairer::remove_leftovers() {
     UPDATE fs_whiteout SET parent_path = iif(right.parent = '', '/', right.parent) FROM right
     WHERE right.path = fs_whiteout.path AND fs_whiteout.path LIKE '/%' AND
       fs_whiteout.parent_path IS NOT iif(right.parent = '', '/', right.parent);
+  )sql");
+}
+
+// A directory that is not the root any more gets a name in lost+found, like others.
+Status Repairer::repair_namespace_root() {
+  if (!tables_.has("wr_meta") || !tables_.has("wr_orphan")) return Ok{};
+  return run(R"sql(
+    DELETE FROM wr_meta WHERE key = 'namespace_ino' AND (typeof(value) <> 'integer' OR value = 1 OR
+      value NOT IN (SELECT ino FROM fs_inode WHERE (mode & 61440) = 16384) OR value IN (SELECT ino FROM fs_dentry));
+    INSERT OR REPLACE INTO wr_orphan (ino, boot, pid_namespace, pid, started)
+      SELECT value, '', 0, 0, 0 FROM wr_meta WHERE key = 'namespace_ino' AND
+        value NOT IN (SELECT ino FROM wr_orphan WHERE boot = '' AND pid = 0);
+    DELETE FROM wr_orphan WHERE boot = '' AND pid = 0 AND
+      ino IN (SELECT ino FROM fs_inode WHERE (mode & 61440) = 16384) AND
+      ino NOT IN (SELECT value FROM wr_meta WHERE key = 'namespace_ino');
   )sql");
 }
 

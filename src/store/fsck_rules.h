@@ -199,6 +199,30 @@ inline constexpr Check kOwnChecks[] = {
     {"WR-10", "wr_meta", Repair::kYes, "wr_meta has {} for {}, which is not a valid amount",
      "SELECT value, key FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')"
      " AND (typeof(value) <> 'integer' OR value < 0)"},
+    {"WR-35", "wr_meta", Repair::kYes, "wr_meta names {} as the root of the namespace, which is not a directory",
+     "SELECT value FROM wr_meta WHERE key = 'namespace_ino' AND (typeof(value) <> 'integer' OR"
+     " NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = value AND (i.mode & 61440) = 16384))"},
+    {"WR-35", "wr_meta", Repair::kYes,
+     "wr_meta names inode {} as the root of the namespace, which is the root of the files",
+     "SELECT value FROM wr_meta WHERE key = 'namespace_ino' AND value = 1"},
+    {"WR-35", "wr_meta", Repair::kYes, "wr_meta names inode {} as the root of the namespace, which has a name",
+     "SELECT m.value FROM wr_meta m JOIN fsck_link l ON l.ino = m.value WHERE m.key = 'namespace_ino' AND m.value <> "
+     "1"},
+    {"WR-35", "wr_meta wr_orphan", Repair::kYes, "the root of the namespace, inode {}, is not kept by wr_orphan",
+     "SELECT m.value FROM wr_meta m JOIN fs_inode i ON i.ino = m.value WHERE m.key = 'namespace_ino' AND m.value <> 1"
+     " AND (i.mode & 61440) = 16384 AND NOT EXISTS (SELECT 1 FROM fsck_link l WHERE l.ino = m.value)"
+     " AND NOT EXISTS (SELECT 1 FROM wr_orphan o WHERE o.ino = m.value AND o.boot = '' AND o.pid = 0)"},
+    {"WR-35", "wr_meta wr_orphan", Repair::kYes, "wr_orphan keeps directory {}, which is not the root of the namespace",
+     "SELECT o.ino FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino WHERE (i.mode & 61440) = 16384 AND o.boot = ''"
+     " AND o.pid = 0 AND NOT EXISTS (SELECT 1 FROM wr_meta m WHERE m.key = 'namespace_ino' AND m.value = o.ino)"},
+    {"WR-35", "wr_meta", Repair::kNo, "inode {} has names in the namespace and among the files",
+     "WITH RECURSIVE names(ino) AS (SELECT value FROM wr_meta WHERE key = 'namespace_ino' AND value <> 1"
+     " AND value NOT IN (SELECT ino FROM fsck_link)"
+     " UNION SELECT d.ino FROM names n CROSS JOIN fs_dentry d ON d.parent_ino = n.ino"
+     " CROSS JOIN fs_inode i ON i.ino = d.ino WHERE (i.mode & 61440) = 16384)"
+     " SELECT d.ino FROM names n CROSS JOIN fs_dentry d ON d.parent_ino = n.ino CROSS JOIN fsck_link l ON l.ino = d.ino"
+     " CROSS JOIN fs_inode i ON i.ino = d.ino WHERE (i.mode & 61440) <> 16384"
+     " GROUP BY d.ino HAVING count(*) < max(l.names)"},
 };
 
 }  // namespace warren

@@ -714,6 +714,70 @@ TEST_F(Fsck, WR10_AnInvalidCountIsReportedAndCountedAgain) {
   EXPECT_TRUE(report.after.clean());
 }
 
+// The root is inode 10; /note in the namespace is inode 11.
+constexpr Sql kNamespace = R"sql(
+INSERT INTO fs_inode (ino, mode, nlink, size, atime, mtime, ctime) VALUES
+  (10, 16877, 1, 0, 1, 1, 1), (11, 33188, 1, 0, 1, 1, 1);
+INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('note', 10, 11);
+INSERT INTO wr_meta VALUES ('namespace_ino', 10);
+INSERT INTO wr_orphan VALUES (10, '', 0, 0, 0);
+)sql";
+
+TEST_F(Fsck, WR35_ANamespaceIsInOrderAndStaysInARepair) {
+  plant(kNamespace);
+  EXPECT_EQ(violated(), Rules{});
+  plant("DELETE FROM fs_dentry WHERE ino = 5");
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino = 10"), 0);
+  EXPECT_EQ(ask("SELECT value FROM wr_meta WHERE key = 'namespace_ino'"), 10);
+}
+
+TEST_F(Fsck, WR35_ARootThatIsNotKeptIsKeptAgain) {
+  plant(kNamespace);
+  plant("DELETE FROM wr_orphan");
+  EXPECT_EQ(violated(), (Rules{"FS-11", "WR-35"}));
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT value FROM wr_meta WHERE key = 'namespace_ino'"), 10);
+  EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino = 10"), 0);
+  plant("UPDATE wr_orphan SET boot = 'b', pid = 7 WHERE ino = 10");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT pid FROM wr_orphan WHERE ino = 10"), 0);
+}
+
+TEST_F(Fsck, WR35_WhatIsNotARootIsReportedAndForgotten) {
+  for (Sql change : {Sql("INSERT OR REPLACE INTO wr_meta VALUES ('namespace_ino', 1)"),
+                     Sql("INSERT OR REPLACE INTO wr_meta VALUES ('namespace_ino', 2)"),
+                     Sql("INSERT OR REPLACE INTO wr_meta VALUES ('namespace_ino', 3)"),
+                     Sql("INSERT OR REPLACE INTO wr_meta VALUES ('namespace_ino', 99)"),
+                     Sql("INSERT OR REPLACE INTO wr_meta VALUES ('namespace_ino', 'x')")}) {
+    plant(change);
+    EXPECT_EQ(violated(), Rules{"WR-35"});
+    expect_repaired();
+    EXPECT_EQ(ask("SELECT count(*) FROM wr_meta WHERE key = 'namespace_ino'"), 0);
+    EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry"), 6);
+  }
+}
+
+TEST_F(Fsck, WR35_AForgottenRootIsFoundAgain) {
+  plant(kNamespace);
+  plant("DELETE FROM wr_meta WHERE key = 'namespace_ino'");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino = 10 AND name = '10'"), 1);
+}
+
+TEST_F(Fsck, WR35_AFileInBothTreesIsReported) {
+  plant(kNamespace);
+  plant(
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('alias', 2, 11);"
+      "UPDATE fs_inode SET nlink = 2 WHERE ino = 11");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+  expect_not_repairable();
+  plant("UPDATE fs_dentry SET parent_ino = 10 WHERE name = 'alias'");
+  EXPECT_EQ(violated(), Rules{});
+}
+
 TEST_F(Fsck, EverythingAtOnceIsRepairedAtOnce) {
   plant(
       "DELETE FROM fs_inode WHERE ino = 1; DELETE FROM fs_dentry WHERE ino = 2;"

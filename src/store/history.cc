@@ -368,28 +368,6 @@ Result<PastChanges> History::changes(std::int64_t from, std::optional<std::int64
   return changed;
 }
 
-Result<std::optional<std::int64_t>> History::find_unfinished_restore() {
-  Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
-  if (!WARREN_TRY(exists())) return std::optional<std::int64_t>();
-  Statement get = WARREN_TRY(
-      database_.prepare("SELECT value FROM wr_meta WHERE key = 'history_restoring' AND typeof(value) = 'integer'"));
-  return get.find_integer();
-}
-
-Status History::set_unfinished_restore(std::optional<std::int64_t> id) {
-  Transaction change = WARREN_TRY(store_.begin_write());
-  store_.journal()->note_row();
-  if (!id) {
-    WARREN_TRY(database_.execute("DELETE FROM wr_meta WHERE key = 'history_restoring'"));
-    return change.commit();
-  }
-  Statement put = WARREN_TRY(database_.prepare(
-      "INSERT INTO wr_meta (key, value) VALUES ('history_restoring', ?) ON CONFLICT (key) DO UPDATE SET value = "
-      "excluded.value"));
-  WARREN_TRY(put.bind(1, *id).run());
-  return change.commit();
-}
-
 Result<std::vector<Inode>> History::list_touched_dirs(const PastChanges& changed) {
   Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
   Statement parents = WARREN_TRY(database_.prepare("SELECT DISTINCT parent_ino FROM wr_past_dentry WHERE ino = ?"));

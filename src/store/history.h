@@ -79,10 +79,6 @@ class History {
   // kNotFound. `to`: nullopt for now.
   Result<PastChanges> changes(std::int64_t from, std::optional<std::int64_t> to);
 
-  // An agent in two files is restored in two commits: the first one notes that the second is missing.
-  Result<std::optional<std::int64_t>> find_unfinished_restore();
-  Status set_unfinished_restore(std::optional<std::int64_t> id);
-
   // Of nodes that were changed, and of the directories that names were changed in: all directories above them, at any
   // time. A comparison of two trees need not look elsewhere.
   Result<std::vector<Inode>> list_touched_dirs(const PastChanges& changed);

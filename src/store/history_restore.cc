@@ -111,7 +111,11 @@ Status History::put_back(std::int64_t id, std::int64_t version) {
     Statement add = WARREN_TRY(database_.prepare(sql.add_older()));
     WARREN_TRY(add.bind(1, id).bind(2, version).run());
   }
-  return database_.execute("DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes')");
+  // The root of the namespace is the directory that is kept without a name (WR-35).
+  return database_.execute(
+      "DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes', 'namespace_ino');"
+      "INSERT INTO wr_meta (key, value) SELECT 'namespace_ino', o.ino FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino "
+      "WHERE o.boot = '' AND (i.mode & 61440) = 16384 ORDER BY o.ino LIMIT 1");
 }
 
 Status History::note_changed(const PastChanges& changed) {

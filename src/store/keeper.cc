@@ -54,7 +54,8 @@ std::int64_t now_milliseconds() {
 Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journal,
                                               std::function<Result<bool>()> work) {
   FileWatch watch = WARREN_TRY(FileWatch::open(database.wal_path()));
-  WARREN_TRY(watch.add_touches_of(database.path()));
+  WARREN_TRY(watch.add_touches_of(database.path(), FileWatch::Writes::kNoticed));
+  database.look_for_writes([&] { return watch.take().other_written; });
   database.listen_for_commits();
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error(errno, "eventfd");
@@ -66,6 +67,7 @@ Result<std::unique_ptr<Keeper>> Keeper::start(Database& database, Journal& journ
     keeper->seen_seq_ = WARREN_TRY(journal.last_seq());
     keeper->seen_epoch_ = database.foreign_epoch();
   }
+  database.before_checkpoint([k = keeper.get()] { k->look_at_file(); });
   keeper->keeping_ = std::thread([k = keeper.get()] { k->keep(); });
   keeper->checkpointing_ = std::thread([k = keeper.get()] { k->checkpoint_when_asked(); });
   return keeper;
@@ -78,7 +80,11 @@ Keeper::Keeper(Database& database, Journal& journal, std::function<Result<bool>(
       watch_(std::move(watch)),
       wake_(std::move(wake)) {}
 
-Keeper::~Keeper() { stop(); }
+Keeper::~Keeper() {
+  stop();
+  auto guard = database_.lock();
+  database_.before_checkpoint(nullptr);
+}
 
 void Keeper::stop() {
   ending_ = true;
@@ -105,9 +111,9 @@ void Keeper::has_work(std::chrono::milliseconds delay) {
 
 void Keeper::wake() { ::eventfd_write(wake_.get(), 1); }
 
-void Keeper::listen(ChangeListener* listener) {
+void Keeper::listen(Tree tree, ChangeListener* listener) {
   std::lock_guard guard(listener_mutex_);
-  listener_ = listener;
+  listeners_.at(static_cast<std::size_t>(tree)) = listener;
 }
 
 void Keeper::everything_changed() {
@@ -124,7 +130,25 @@ void Keeper::changed_here(Change change) {
   wake();
 }
 
+void Keeper::look_at_file() {
+  if (take_events()) wake();  // keep() may be waiting for what was taken here
+}
+
+// Returns whether there is something for keep() to handle.
+bool Keeper::take_events() {
+  std::lock_guard guard(watch_mutex_);
+  FileWatch::Happened now;
+  database_.look_for_writes([&] {
+    now = watch_.take();
+    return now.other_written;
+  });
+  unread_.written = unread_.written || now.written;
+  unread_.touched = unread_.touched || now.touched;
+  return unread_.written || unread_.touched;
+}
+
 void Keeper::batch_ended() {
+  look_at_file();
   if (unsynced_since_ == 0) unsynced_since_ = now_milliseconds();
   std::uint32_t pages = database_.log_pages();
   if (pages < kPagesBesides) {
@@ -142,7 +166,7 @@ void Keeper::batch_ended() {
   // The log restarts only if all of it is checkpointed while nobody writes: now. A checkpoint in the background must
   // end first, because two cannot run at once.
   checkpoint_ended_.wait(lock, [this] { return !checkpoint_runs_; });
-  database_.checkpoint().ignore("the log keeps growing, and the next batch tries again");
+  checkpoint_unwatched(database_).ignore("the log keeps growing, and the next batch tries again");
 }
 
 void Keeper::make_room() {
@@ -187,7 +211,8 @@ void Keeper::keep() {
     int ready = ::poll(sources.data(), sources.size(), wait_milliseconds());
     eventfd_t ignored = 0;
     ::eventfd_read(wake_.get(), &ignored);
-    FileWatch::Happened happened = watch_.take();
+    take_events();
+    FileWatch::Happened happened = take_unread();
     if (happened.touched) database_.check_name().ignore("fsync and closing the store report it");
     auto due = database_.batch().due_at();
     bool is_late = due && std::chrono::steady_clock::now() >= *due;
@@ -207,6 +232,11 @@ void Keeper::keep() {
       ask_for(wants_checkpoint_);
     }
   }
+}
+
+FileWatch::Happened Keeper::take_unread() {
+  std::lock_guard guard(watch_mutex_);
+  return std::exchange(unread_, {});
 }
 
 void Keeper::work_when_due() {
@@ -277,16 +307,21 @@ Status Keeper::report_changes() {
     changed_here_.clear();
   }
   std::lock_guard guard(listener_mutex_);
-  if (listener_ == nullptr) return Ok{};
-  for (const Change& change : news->changes) {
+  for (ChangeListener* listener : listeners_) {
+    if (listener != nullptr) report(*listener, *news, everything);
+  }
+  return Ok{};
+}
+
+void Keeper::report(ChangeListener& listener, const News& news, bool everything) {
+  for (const Change& change : news.changes) {
     if (change.kind == ChangeKind::kEverything) everything = true;
-    if (change.kind == ChangeKind::kEntry) listener_->entry_changed(Inode{change.id}, change.name);
+    if (change.kind == ChangeKind::kEntry) listener.entry_changed(Inode{change.id}, change.name);
     if (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes) {
-      listener_->node_changed(Inode{change.id});
+      listener.node_changed(Inode{change.id});
     }
   }
-  if (everything) listener_->everything_changed();
-  return Ok{};
+  if (everything) listener.everything_changed();
 }
 
 void Keeper::ask_for(bool& what) {
@@ -321,10 +356,27 @@ void Keeper::checkpoint_when_asked() {
 
 // On a connection of its own, so that nobody waits for it.
 Status Keeper::checkpoint() {
-  if (!checkpointer_) WARREN_TRY(database_.check_name());  // another file has the path: the log must not go there
-  if (!checkpointer_) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
-  moved_pages_ = WARREN_TRY(checkpointer_->checkpoint());
+  bool is_first = !checkpointer_;
+  if (is_first) WARREN_TRY(database_.check_name());  // another file has the path: the log must not go there
+  if (is_first) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
+  moved_pages_ = WARREN_TRY(checkpoint_unwatched(*checkpointer_));
   return Ok{};
+}
+
+// Its own writes are not watched: each page would wake keep().
+Result<std::uint32_t> Keeper::checkpoint_unwatched(Database& database) {
+  look_at_file();
+  if (database_.is_overwritten()) WARREN_TRY(database_.check_name());
+  notice_writes(FileWatch::Writes::kIgnored);
+  Result<std::uint32_t> moved = database.checkpoint();
+  notice_writes(FileWatch::Writes::kNoticed);
+  look_at_file();
+  return moved;
+}
+
+void Keeper::notice_writes(FileWatch::Writes writes) {
+  std::lock_guard guard(watch_mutex_);
+  watch_.add_touches_of(database_.path(), writes).ignore("the file has lost its name, which is noticed anyway");
 }
 
 }  // namespace warren

@@ -2,6 +2,7 @@
 // processes, and sync and checkpoint while nobody waits for it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "os/fd.h"
 #include "os/watch.h"
 #include "store/journal.h"
+#include "store/tree.h"
 
 namespace warren {
 
@@ -45,8 +47,11 @@ class Keeper {
   // There is work to do after `delay`; what is planned earlier stays.
   void has_work(std::chrono::milliseconds delay = {});
 
-  // See FileSystem::listen.
-  void listen(ChangeListener* listener);
+  // Looks whether the file was overwritten (Database::look_for_writes); also after stop().
+  void look_at_file();
+
+  // See FileSystem::listen; each tree has one listener. Every listener gets the changes of both trees.
+  void listen(Tree tree, ChangeListener* listener);
 
  private:
   Keeper(Database& database, Journal& journal, std::function<Result<bool>()> work, FileWatch watch, Fd wake);
@@ -61,9 +66,15 @@ class Keeper {
     bool is_everything = false;
   };
   Result<News> read_news();
+  static void report(ChangeListener& listener, const News& news, bool everything);
   Status report_changes();
   void wake();
 
+  bool take_events();
+  FileWatch::Happened take_unread();
+  void notice_writes(FileWatch::Writes writes);  // to the file
+
+  Result<std::uint32_t> checkpoint_unwatched(Database& database);
   void checkpoint_when_asked();
   void ask_for(bool& what);
   Status checkpoint();
@@ -71,7 +82,9 @@ class Keeper {
   Database& database_;
   Journal& journal_;
   std::function<Result<bool>()> work_;
-  FileWatch watch_;
+  std::mutex watch_mutex_;
+  FileWatch watch_;             // under watch_mutex_, like the following
+  FileWatch::Happened unread_;  // taken from it, and not yet handled by keep()
   Fd wake_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> everything_changed_ = false;
@@ -83,8 +96,8 @@ class Keeper {
   std::mutex changed_here_mutex_;
   std::vector<Change> changed_here_;
 
-  std::mutex listener_mutex_;  // held while the listener is called, so that it can be removed safely
-  ChangeListener* listener_ = nullptr;
+  std::mutex listener_mutex_;  // held while a listener is called, so that it can be removed safely
+  std::array<ChangeListener*, kTrees> listeners_{};
 
   // Used by keep()'s thread only.
   std::uint64_t seen_epoch_ = 0;

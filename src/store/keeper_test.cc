@@ -57,8 +57,8 @@ class Ear final : public ChangeListener {
 // A store as a mount opens it, another of ours, and a program that only knows SQLite.
 class KeeperTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_OK(mounted_->listen(&ear_)); }
-  void TearDown() override { ASSERT_OK(mounted_->listen(nullptr)); }
+  void SetUp() override { ASSERT_OK(mounted_->listen(Tree::kFiles, &ear_)); }
+  void TearDown() override { ASSERT_OK(mounted_->listen(Tree::kFiles, nullptr)); }
 
   std::unique_ptr<Store> open(OpenMode mode, Commits commits) {
     return Store::open(dir_.file("a.db"), {.mode = mode, .durability = Durability::kProcess, .commits = commits},
@@ -113,7 +113,7 @@ TEST_F(KeeperTest, ALookThatFailedIsTriedAgainAndForgetsNothing) {
   auto database = Database::open(dir.file("b.db"), {.commits = Commits::kGrouped}).value();
   auto journal = Journal::open(*database, clock_).value();
   auto keeper = Keeper::start(*database, *journal, []() -> Result<bool> { return false; }).value();
-  keeper->listen(&ear_);
+  keeper->listen(Tree::kFiles, &ear_);
   auto rename = [&](Sql sql) {
     Transaction scope = Transaction::begin(*database, Access::kWrite).value();
     ASSERT_OK(database->execute(sql));

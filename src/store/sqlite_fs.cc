@@ -122,7 +122,7 @@ Result<std::optional<Inode>> SqliteFs::parent_of(Inode dir) {
 Result<bool> SqliteFs::is_within(Inode dir, Inode ancestor) {
   for (int depth = 0; depth < limits::kTreeDepth; ++depth) {
     if (dir == ancestor) return true;
-    if (dir == kRootInode) return false;
+    if (dir == kRootInode || dir == namespace_root_) return false;
     std::optional<Inode> parent = WARREN_TRY(parent_of(dir));
     if (!parent) return false;  // a removed directory has no parent
     dir = *parent;
@@ -536,7 +536,7 @@ Result<std::vector<std::string>> SqliteFs::list_xattrs(Inode node) {
   return names;
 }
 
-Status SqliteFs::listen(ChangeListener* listener) { return store_.listen(listener); }
+Status SqliteFs::listen(ChangeListener* listener) { return store_.listen(Tree::kFiles, listener); }
 
 Result<FileSystemStats> SqliteFs::stats(Inode) {
   Transaction scope = WARREN_TRY(read_scope());

@@ -87,6 +87,10 @@ class SqliteFs final : public FileSystem {
   Status keep_nameless(Inode node);
   Status let_go(Inode node);
 
+  // The root of the agent's second tree (store/namespace_tree.h). O(all entries), once.
+  Result<std::optional<Inode>> find_namespace_root();  // kCorrupt: what the file names is not one
+  Status make_namespace_root();                        // if there is none
+
   // Removes nodes without a name that a crashed process left. Called once, when the store opens.
   Status collect_orphans();
 
@@ -213,6 +217,7 @@ class SqliteFs final : public FileSystem {
   std::function<Status(Inode)> when_collected_;
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::unordered_map<Inode, OpenDir> open_dirs_;
+  std::optional<Inode> namespace_root_;  // once it was found
   std::uint64_t foreign_epoch_ = 0;
 };
 

@@ -13,7 +13,6 @@
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "db/log_owner.h"
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -23,6 +22,7 @@
 #include "store/sqlite_fs.h"
 #include "store/tool_calls.h"
 #include "store/usage.h"
+#include "store/vacant.h"
 
 namespace warren {
 namespace {
@@ -69,7 +69,7 @@ Status check_encoding(Database& database) {
 // All or nothing: created under a draft name and renamed when every table is in it.
 Status create_file(const std::string& path, const StoreOptions& options, Clock& clock) {
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
-  Status vacant = check_no_log(path);
+  Status vacant = check_vacant(path);
   if (!vacant.ok()) {
     // It is the log of a file that exists, perhaps since a moment ago.
     if (WARREN_TRY(find_host_file(path))) return Error(Code::kExists, fmt::format("{} already exists", quote(path)));
@@ -135,6 +135,11 @@ Store::~Store() {
 Status Store::close() {
   if (is_read_only() || std::exchange(is_closed_, true)) return Ok{};
   if (keeper_) keeper_->stop();
+  if (keeper_) keeper_->look_at_file();
+  if (database_->is_overwritten()) {
+    database_->abandon_batch();
+    return database_->check_name();
+  }
   fs_->leave().ignore("the next open of the agent collects what is left");
   Status stored = database_->end_batch();
   if (!stored.ok()) lost_.insert(journal_->nodes().begin(), journal_->nodes().end());
@@ -353,9 +358,9 @@ void Store::seal() {
   if (has.ok() && *has) database_->seal_commits();
 }
 
-Status Store::listen(ChangeListener* listener) {
+Status Store::listen(Tree tree, ChangeListener* listener) {
   if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
-  keeper_->listen(listener);
+  keeper_->listen(tree, listener);
   return Ok{};
 }
 

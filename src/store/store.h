@@ -18,6 +18,7 @@
 #include "fs/change_listener.h"
 #include "store/journal.h"
 #include "store/schema.h"
+#include "store/tree.h"
 #include "store/undo_log.h"
 
 namespace warren {
@@ -86,8 +87,9 @@ class Store final : private TransactionObserver {
   // After other code has replaced rows of any table on this connection, and has committed that.
   void rows_replaced();
 
-  // See FileSystem::listen. Only with grouped commits; otherwise kUnsupported.
-  Status listen(ChangeListener* listener);
+  // See FileSystem::listen; each tree has one listener, which also gets the changes of the other tree. Only with
+  // grouped commits; otherwise kUnsupported.
+  Status listen(Tree tree, ChangeListener* listener);
 
   Status backup_to(const std::string& path) { return database_->backup_to(path); }
 

@@ -16,12 +16,16 @@ constexpr std::string_view kWorkingPath = "/mem/working";
 constexpr int kInboxSlot = MountFs::kSlotMax - 1;
 constexpr int kOutboxSlot = MountFs::kSlotMax;
 
-// Looks first, so that opening changes nothing when all of them exist.
+// Looks first, so that opening changes nothing when all of them exist. All in one commit.
 Status make_directories(FileSystem& own) {
+  std::vector<std::string> missing;
   for (const std::string& path : namespace_directories()) {
-    if (!WARREN_TRY(exists(own, path))) WARREN_TRY(make_dirs(own, path));
+    if (!WARREN_TRY(exists(own, path))) missing.push_back(path);
   }
-  return Ok{};
+  if (missing.empty()) return Ok{};
+  std::unique_ptr<Unit> unit = WARREN_TRY(own.begin(UnitAccess::kWrite));
+  for (const std::string& path : missing) WARREN_TRY(make_dirs(own, path));
+  return unit->commit();
 }
 
 }  // namespace

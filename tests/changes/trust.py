@@ -61,6 +61,31 @@ class Base(Case):
         self.talk(["apply", str(copy)], b"y\n")
         self.assertEqual(self.read("a"), "22\n")
 
+    def test_a_dry_run_says_all_that_apply_asks(self):
+        copy = self.foreign()
+        self.w.warren("fs", copy, "write", "/Makefile", input=b"all:\n\trm -rf /\n")
+        out = self.w.warren("apply", "--dry-run", copy).decode()
+        base = f"apply will ask, or needs --trust-base '{self.base}': "
+        self.assertRegex(out, f"(?m)^{base}.*was not created here")
+        self.assertRegex(out, "(?m)^runs by itself: /Makefile: ")
+        self.assertIn("apply will ask, or needs --yes: 1 file may run the next time you work in the base\n", out)
+        asks = json.loads(self.w.warren("apply", "--dry-run", "--json", copy))["asks"]
+        self.assertEqual([(one["about"], one["agree"]) for one in asks],
+                         [("base", f"--trust-base '{self.base}'"), ("programs", "--yes")])
+        self.assertEqual([file["path"] for file in asks[1]["files"]], ["/Makefile"])
+        # What is answered is not asked; what is not applied either.
+        out = self.w.warren("apply", "--dry-run", "--yes", "--trust-base", self.base, copy).decode()
+        self.assertNotIn("will ask", out)
+        self.assertNotIn("--yes", self.w.warren("apply", "--dry-run", copy, "/a").decode())
+        self.assertIn("not '/'", self.w.fails("apply", "--dry-run", "--trust-base", "/", copy))
+        # Nothing was agreed to by any of it.
+        self.assertIn("was not created here", self.w.fails("apply", "--yes", copy))
+        # With a conflict too.
+        overlaid.write(self.base / "a", "changed\n")
+        said = self.w.fails("apply", "--dry-run", copy)
+        self.assertIn("conflict: /a", said)
+        self.assertIn(base, said)
+
     def test_another_base_than_agreed_to_needs_a_yes(self):
         self.fill(a="1\n")
         self.write("/a", "22\n")

@@ -19,6 +19,8 @@
 #include "fs/mount_fs.h"
 #include "fs/overlay_fs.h"
 #include "fs/path_ops.h"
+#include "fs/subtree_fs.h"
+#include "store/namespace_tree.h"
 #include "store/overlay_rows.h"
 #include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
@@ -159,6 +161,42 @@ class TestMountFs final : public TestFs {
   std::optional<RebasedFs> fs_;
 };
 
+class TestSubtreeFs final : public TestFs {
+ public:
+  explicit TestSubtreeFs(Clock& clock) : whole_(clock) {
+    WARREN_CHECK(make_dirs(whole_, "/deep/inside").ok());
+    auto root = stat(whole_, "/deep/inside");
+    WARREN_CHECK(root.ok());
+    fs_.emplace(whole_, root->inode);
+  }
+  FileSystem& fs() override { return *fs_; }
+
+ private:
+  MemoryFs whole_;
+  std::optional<SubtreeFs> fs_;
+};
+
+template <Commits commits>
+class TestNamespaceTree final : public TestFs {
+ public:
+  explicit TestNamespaceTree(Clock& clock) {
+    auto opened =
+        Store::open(dir_.file("agent.db"),
+                    {.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits}, clock);
+    WARREN_CHECK(opened.ok());
+    store_ = std::move(opened).take_value();
+    auto tree = NamespaceTree::open_in(*store_);
+    WARREN_CHECK(tree.ok());
+    tree_ = std::move(tree).take_value();
+  }
+  FileSystem& fs() override { return *tree_; }
+
+ private:
+  TempDir dir_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<NamespaceTree> tree_;
+};
+
 class TestBlobFs final : public TestFs {
  public:
   explicit TestBlobFs(Clock& clock) : store_(clock), fs_(store_, clock) {}
@@ -186,6 +224,9 @@ std::vector<Factory> factories() {
       {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
       {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
       {.name = "mounted", .make = make<TestMountFs>},
+      {.name = "subtree", .make = make<TestSubtreeFs>},
+      {.name = "namespace", .make = make<TestNamespaceTree<Commits::kEach>>},
+      {.name = "namespace_grouped", .make = make<TestNamespaceTree<Commits::kGrouped>>},
   };
 }
 

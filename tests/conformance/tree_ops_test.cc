@@ -135,13 +135,15 @@ TEST_P(TreeOpsTest, ALinkInATreeDoesNotLeadOutOfIt) {
 }
 
 TEST_P(TreeOpsTest, ADeepTreeIsRemoved) {
+  std::uint64_t before = must(fs_.stats(kRootInode)).used_inodes;
   make_deep("deep", limits::kTreeDepth + 500);
   EXPECT_OK(remove_all("/deep"));
   EXPECT_TRUE(names(kRootInode).empty());
-  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, 1U);
+  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, before);
 }
 
 TEST_P(TreeOpsTest, AWideTreeIsRemoved) {
+  std::uint64_t before = must(fs_.stats(kRootInode)).used_inodes;
   Inode dir = make_dir("wide");
   {
     auto unit = must(fs_.begin(UnitAccess::kWrite));
@@ -156,7 +158,7 @@ TEST_P(TreeOpsTest, AWideTreeIsRemoved) {
     must(unit->commit());
   }
   EXPECT_OK(remove_all("/wide"));
-  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, 1U);
+  EXPECT_EQ(must(fs_.stats(kRootInode)).used_inodes, before);
   EXPECT_EQ(attributes(kRootInode).nlink, 2U);
 }
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = None
@@ -361,6 +362,22 @@ class InteropTest(unittest.TestCase):
         self.model = later
         self.warren("checkpoint", self.db, "restore", "later")
         self.check_all()
+        self.warren("fsck", self.db)
+
+    def test_the_sdk_neither_sees_nor_damages_a_namespace(self):
+        (self.scratch / "base").mkdir()
+        self.warren("init", "agent", "--base", "base")
+        self.db = str(self.scratch / ".agentfs" / "agent.db")
+        environment = {"XDG_RUNTIME_DIR": str(self.scratch)}
+        with unittest.mock.patch.dict(os.environ, environment):
+            self.warren("vfs", self.db, "write", "/mem/semantic/note", "kept")
+            self.sdk(["fs", "writeFile", "/mem/made", b"made"], ["fs", "mkdir", "/dir"], ["fs", "rmdir", "/dir"],
+                     ["fs", "writeFile", "/gone", b"gone"], ["fs", "unlink", "/gone"])
+            self.assertEqual(self.sdk(["fs", "readdir", "/"], ["fs", "readdir", "/mem"]), [["mem"], ["made"]])
+            self.assertEqual(self.warren("fs", self.db, "cat", "/mem/made"), b"made")
+            self.assertEqual(self.warren("vfs", self.db, "read", "/mem/semantic/note"), b"kept")
+            self.sdk(["fs", "rm", "/mem", {"recursive": True}])
+            self.assertEqual(self.warren("vfs", self.db, "read", "/mem/semantic/note"), b"kept")
         self.warren("fsck", self.db)
 
     def change_by_warren(self):

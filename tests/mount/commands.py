@@ -174,7 +174,22 @@ class Ending(Commands):
         try:
             status, out, err = self.warren("umount", point)
             self.assertEqual((status, out), (1, ""))
-            self.assertRegex(err, f"^warren: '{point}' is in use\nhint: .*--lazy\n$")
+            self.assertEqual(err, f"warren: '{point}' is in use by 'sleep' (process {user.pid})\n"
+                             "hint: end it or leave the directory there, or unmount with --lazy\n")
+            # By an open file, a memory map, a program.
+            subprocess.run(["cp", "/bin/sleep", point / "program"], check=True)
+            script = ("import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0) if sys.argv[2:] else 0\n"
+                      "if m: f.close()\nprint(flush=True); sys.stdin.read()")
+            for words in ([sys.executable, "-c", script, point / "program"],
+                          [sys.executable, "-c", script, point / "program", "map"], [point / "program", "600"]):
+                other = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                try:
+                    if words[0] == sys.executable:
+                        other.stdout.readline()
+                    self.assertIn(f"(process {other.pid})", self.warren("umount", point)[2], words)
+                finally:
+                    other.kill()
+                    other.communicate()
             self.assertTrue(mounted.answers(point))
             self.assertEqual(self.warren("umount", "--lazy", point), (0, "", ""))
             self.assertFalse(mounted.is_mounted(point))

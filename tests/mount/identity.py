@@ -5,6 +5,7 @@ SQLite finds a log by name alone. So a file that is moved while it is in use, th
 of another one must not be read without its log, nor with the log of another file.
 """
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -90,10 +91,10 @@ class InUse(Identity):
         mount = self.world.mount()
         self.put(mount, "one")
         os.rename(self.file, self.moved)
-        self.refused("init", "a", said=("still has the file open",))
+        self.refused("init", "a", said=("a process still has the previous",))
         self.assertFalse(self.file.exists())
         os.rename(self.file.with_name("other.db"), self.file)
-        self.refused("fs", "a", "ls", "/", said=("a process still has it open",))
+        self.refused("fs", "a", "ls", "/", said=("a process still has the previous",))
         self.world.run("umount", mount)
         self.assertEqual(self.world.warren("fs", "a", "cat", "/o"), b"other")
         self.check("b", "one")
@@ -110,11 +111,69 @@ class InUse(Identity):
         self.assertEqual(self.world.warren("fs", "b", "cat", "/x"), b"y")
         self.check("b", "one")
 
+    def test_a_file_that_is_overwritten_in_place_is_reported_and_not_written_again(self):
+        """`cp other.db a.db` under a mount: what is in the file afterwards is what was copied, and no mixture."""
+        self.world.warren("init", "other")
+        for number in range(50):
+            self.world.warren("fs", "other", "write", f"/o{number}", f"other {number}")
+        other = self.file.with_name("other.db").read_bytes()
+        mount = self.world.mount()
+        self.put(mount, "one", "two")
+        log = self.log.stat().st_size
+        subprocess.run(["cp", self.file.with_name("other.db"), self.file], check=True)
+        mounted.wait_for(lambda: not self.log.exists(), "the log still has its name, and would be applied to the other file")
+        with self.assertRaises(OSError) as refused:
+            self.put(mount, "three")
+        self.assertEqual(refused.exception.errno, errno.ESTALE)
+        self.assertGreater(log, 0)
+        done = self.world.run("umount", mount)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"'%s' was overwritten while it was in use" % os.fsencode(self.file), done.stderr)
+        self.assertEqual(self.file.read_bytes(), other)
+        self.world.fsck()
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/o49"), b"other 49")
+        self.assertEqual(sorted(os.listdir(self.file.parent)), ["a.db", "other.db"])
+
+    def test_what_others_do_to_the_file_is_no_overwriting(self):
+        mount = self.world.mount()
+        for number in range(3):
+            self.put(mount, f"f{number}")
+            os.utime(self.file)
+            subprocess.run(["touch", self.file], check=True)
+            with contextlib.closing(sqlite3.connect(self.file)) as other:
+                other.execute("CREATE TABLE IF NOT EXISTS mine (x)")
+                other.execute("INSERT INTO mine VALUES (zeroblob(1000000))")
+                other.commit()
+                other.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            self.world.warren("fs", "a", "write", f"/w{number}", "y")
+            with contextlib.closing(sqlite3.connect(self.file)) as other:
+                other.execute("PRAGMA wal_checkpoint").fetchall()
+                other.execute("DELETE FROM mine")
+                other.commit()
+        # Enough for checkpoints of the mount's own, too.
+        with open(mount / "large", "wb") as file:
+            for _ in range(200):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+        self.put(mount, "last")
+        self.world.umount(mount)
+        self.check("a", "f0", "f1", "f2", "last")
+
     def test_another_program_can_have_it_open(self):
         other = self.enterContext(contextlib.closing(sqlite3.connect(self.file)))
         other.execute("SELECT count(*) FROM fs_inode").fetchone()
         self.world.warren("fs", "a", "write", "/x", "y")
         self.assertEqual(self.world.warren("fs", "a", "cat", "/x"), b"y")
+
+    def test_a_program_that_shares_no_log_has_not_moved_the_file(self):
+        for is_written in (False, True):
+            with self.subTest(is_written), contextlib.closing(sqlite3.connect(self.file, isolation_level=None)) as other:
+                other.execute("PRAGMA locking_mode = EXCLUSIVE")
+                other.execute("SELECT count(*) FROM fs_inode").fetchone()
+                if is_written:
+                    other.execute("PRAGMA user_version = 0")
+                said = self.refused("fs", "a", "ls", "/", said=(f"is open in process {os.getpid()}", "try again"))
+                self.assertNotIn(b"was moved while it was in use", said)
 
     def test_many_that_open_it_at_once_are_not_refused(self):
         commands = [subprocess.Popen([mounted.program(), "fs", "a", "write", f"/f{number}", "x"], cwd=self.world.home,
@@ -145,6 +204,25 @@ class Names(Identity):
         self.refused("fs", "b", "ls", "/", said=("is not complete", self.log))
         self.check("a", "one")
         self.check("b", "one")
+
+
+class Strange(Identity):
+    """What somebody else has put in the place of a log, for example in an archive."""
+
+    def test_a_pipe_is_refused_at_once(self):
+        for suffix in ("-wal", "-shm"):
+            with self.subTest(suffix):
+                pipe = self.file.with_name("a.db" + suffix)
+                os.mkfifo(pipe)
+                said = (pipe.name, "is not a regular file")
+                for command in (("fs", "a", "ls", "/"), ("fs", "a", "write", "/x", "y"), ("info", "a")):
+                    self.refused(*command, said=said)
+                new = self.file.with_name("new.db" + suffix)
+                os.mkfifo(new)
+                self.refused("init", "new", said=(new.name, "is not a regular file"))
+                os.unlink(pipe)
+                os.unlink(new)
+                self.world.warren("fs", "a", "ls", "/")
 
 
 class LeftLog(Identity):

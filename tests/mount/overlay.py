@@ -6,6 +6,7 @@
 Needs root.
 """
 import ctypes
+import errno
 import hashlib
 import mmap
 import os
@@ -287,6 +288,25 @@ class Overlay(unittest.TestCase):
             self.assertEqual(idle.read(), (self.base / "src/main.c").read_bytes())
         self.remount()
         self.assertEqual((self.mount / "README").read_bytes(), after)
+        self.before = tree(self.base)
+
+    def test_an_open_file_does_not_go_on_in_another_one(self):
+        """What somebody puts in the place of the applied file later is not the file that the program has open."""
+        for is_used_between in (True, False):
+            with self.subTest(is_used_between), open(self.mount / "README", "r+b", buffering=0) as file:
+                os.pwrite(file.fileno(), b"of the agent\n", 0)
+                self.world.warren("apply", "--yes", self.world.id)
+                if is_used_between:
+                    self.assertEqual(os.pread(file.fileno(), 12, 0), b"of the agent")
+                (self.base / "README~").write_bytes(b"another file of the user\n")
+                os.rename(self.base / "README~", self.base / "README")
+                self.soon((self.mount / "README").read_bytes, b"another file of the user\n")
+                with self.assertRaises(OSError) as failed:
+                    os.pwrite(file.fileno(), b"MIXED", 3)
+                    os.fsync(file.fileno())
+                self.assertEqual(failed.exception.errno, errno.ESTALE)
+                self.assertEqual((self.mount / "README").read_bytes(), b"another file of the user\n")
+                self.assertEqual(self.world.warren("diff", self.world.id), b"")
         self.before = tree(self.base)
 
     def test_git_finds_nothing_changed(self):

@@ -826,6 +826,46 @@ mapped[:] = b"M" * (1 << 20)
         self.world.umount(self.mount)
         self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/mapped"), b"new")
 
+    def test_many_lost_memory_maps_do_not_hide_the_mount(self):
+        self.world.umount(self.mount)
+        self.world.mount("mnt", "--sync")
+        folder = self.mount / ("d" * 200)
+        folder.mkdir()
+        names = [f"{folder.name}/{number:03}{'n' * 150}" for number in range(300)]
+        for name in names:
+            self.sparse(name, 4096)
+        with self.full():
+            for name in names:
+                self.change_by_map(name)
+        lost = sum(self.fsync_error(name) == errno.ENOSPC for name in names)  # the first few still fit
+        self.assertGreater(lost, 250)
+        for done in (self.world.run("umount", self.mount), self.world.run("ps")):
+            self.assertEqual(done.stderr.count(f"changes of '/{folder.name}/".encode()), 10, done.stderr)
+            self.assertIn(b"changes of %d other files through a memory map could not be stored" % (lost - 10), done.stderr)
+        self.assertIn(os.fsencode(self.mount), self.world.run("ps").stdout)
+        self.assertTrue(mounted.is_mounted(self.mount))
+        done = self.world.run("umount", "--force", self.mount)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"changes of %d other files" % (lost - 10), done.stderr)
+
+    def test_a_lost_memory_map_of_a_file_that_is_removed_or_replaced_ends(self):
+        self.world.umount(self.mount)
+        self.world.mount("mnt", "--sync")
+        for name in ("removed", "replaced"):
+            self.sparse(name, 1 << 20)
+        with self.full():
+            for name in ("removed", "replaced"):
+                self.change_by_map(name)
+        self.assertEqual(self.fsync_error("removed"), errno.ENOSPC)
+        self.assertIn(b"'/removed'", self.world.run("umount", self.mount).stderr)
+        (self.mount / "good").write_bytes(b"good")
+        os.rename(self.mount / "good", self.mount / "replaced")
+        os.unlink(self.mount / "removed")
+        sync(self.mount)
+        self.assertNotIn(b"'/re", self.world.run("ps").stderr)
+        self.world.umount(self.mount)
+        self.assertEqual(self.world.warren("fs", self.world.id, "cat", "/replaced"), b"good")
+
     def test_a_full_disk_recovers_when_files_are_deleted(self):
         safe = self.fill("first")
         for path in list(safe)[:len(safe) // 2]:

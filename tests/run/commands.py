@@ -331,6 +331,41 @@ class Commands:
         sandboxed.wait_for(lambda: path.exists() and path.read_text() == "fresh\n", "the sign-in is not written")
         process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
 
+    def test_a_sign_in_that_is_a_link_is_written_to_its_file_or_said_not_to_be(self):
+        home = self.world.home
+        for path in (".codex", ".gemini", ".qwen"):
+            self.put(f"{path}/other", "x\n")
+        kept = self.put("dotfiles/codex/auth.json", "old\n")
+        os.chmod(kept, 0o600)
+        (home / ".codex/auth.json").symlink_to("../dotfiles/codex/auth.json")
+        self.put("dotfiles/claude/.credentials.json", "old\n")
+        (home / ".claude").symlink_to("dotfiles/claude")
+        mine = self.put(".bashrc", "mine\n")
+        (home / ".gemini/oauth_creds.json").symlink_to("../.bashrc")
+        far = self.world.canary / "oauth_creds.json"
+        far.write_text("far\n")
+        os.chown(far, self.world.uid, self.world.uid)
+        (home / ".qwen/oauth_creds.json").symlink_to(far)
+        done = self.world.run("--walls", "--", "true")
+        for line in (f"written through: {home}/.codex/auth.json, to {kept}", f"written through: {kept}",
+                     f"not written through: {home}/.gemini/oauth_creds.json: it is a link to another name, '{mine}'",
+                     f"not written through: {home}/.qwen/oauth_creds.json: it is a link to '{far}', outside your home directory"):
+            self.assertIn(f"{line}\n", done.stderr)
+        # Written through the link, and in its place.
+        out = self.ok("--", "sh", "-c", "cat ~/.codex/auth.json; echo new > ~/.codex/auth.json; cat ~/.claude/.credentials.json; "
+                      "echo new > ~/.claude/fresh; mv ~/.claude/fresh ~/.claude/.credentials.json; ls -A ~/dotfiles")
+        self.assertEqual(out, "old\nold\nclaude\ncodex\n")
+        self.assertEqual((kept.read_text(), (home / ".claude/.credentials.json").read_text()), ("new\n", "new\n"))
+        self.ok("--", "sh", "-c", "echo newer > ~/.codex/fresh; mv ~/.codex/fresh ~/.codex/auth.json; "
+                "for f in .gemini .qwen; do echo evil > ~/x; mv ~/x ~/$f/oauth_creds.json; done")
+        self.assertEqual(kept.read_text(), "newer\n")
+        self.assertEqual(stat.S_IMODE(kept.stat().st_mode), 0o600)
+        self.assertEqual((mine.read_text(), far.read_text()), ("mine\n", "far\n"))
+        self.assertTrue((home / ".codex/auth.json").is_symlink() and (home / ".claude").is_symlink())
+        # Afterwards the link shows again inside.
+        self.assertEqual(self.ok("--", "sh", "-c", "readlink ~/.codex/auth.json; cat ~/.codex/auth.json"),
+                         "../dotfiles/codex/auth.json\nnewer\n")
+
     def test_the_layer_of_the_home_is_shown_applied_and_reset(self):
         home, warren = self.world.home, self.world.warren
         done = warren("home", "show")
@@ -350,9 +385,20 @@ class Commands:
         self.assertIn("/.pgpass' is or contains something that is hidden from runs", done.stderr)
         self.assertEqual((home / ".pgpass").read_text(), "secret\n")
         self.assertEqual(warren("home", "apply").returncode, 2, "what to apply must be named")
-        done = warren("home", "apply", "/.inputrc", "/made", "--yes")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(((home / ".inputrc").read_text(), (home / "made").read_text()), ("[b]\n", "x\n"))
+        done = warren("home", "apply", "/made", "--dry-run")
+        self.assertIn("apply will ask, or needs --yes: 1 change in your home directory, where shells", done.stdout)
+        for is_again in (False, True):
+            done = warren("home", "apply", "/.inputrc", "/made", "--yes")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("\n  warren home undo   restores what was replaced\n", done.stdout)
+            self.assertEqual(((home / ".inputrc").read_text(), (home / "made").read_text()), ("[b]\n", "x\n"))
+            if not is_again:
+                self.assertIn("shared.db", warren("home", "undo", "--list").stdout)
+                done = warren("home", "undo")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(((home / ".inputrc").read_text(), (home / "made").exists()), ("[a]\n", False))
+                # The change was applied, so it is no longer the layer's: a run makes it again.
+                self.ok("--", "sh", "-c", "echo '[b]' > ~/.inputrc; echo x > ~/made")
         self.assertEqual(warren("home", "diff").stdout, "M f /.pgpass\nA f /other\n")
         self.put(".config/app/token", "secret\n")
         self.put(".config/git/ignore", "x\n")
@@ -519,10 +565,9 @@ class Commands:
         self.ok("--discard", "--session", "thrown", "--", "sh", "-c", "echo x > f")
         self.assertEqual(sorted(self.world.sessions()), sorted([session, "kept"]))
 
-    def test_an_ended_session_is_one_file_and_one_for_its_namespace(self):
+    def test_an_ended_session_is_one_file(self):
         self.ok("--session", "s", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo $i > f$i; done")
-        self.assertEqual(sorted(os.listdir(self.world.session_dir("s"))),
-                         ["base_path", "delta.db", "delta.namespace.db", "lock"])
+        self.assertEqual(sorted(os.listdir(self.world.session_dir("s"))), ["base_path", "delta.db", "lock"])
         self.assertEqual(os.stat(self.world.session_dir("s")).st_mode & 0o777, 0o700)
         self.assertEqual((self.world.session_dir("s") / "base_path").read_text(), str(self.world.base))
         self.assertEqual(self.world.processes(), [])
@@ -601,8 +646,7 @@ class Commands:
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
         file = self.world.session_dir("s") / "delta.db"
-        self.assertEqual([(s["id"], s["size_bytes"]) for s in listed],
-                         [("s", sum(f.stat().st_size for f in (file, file.with_suffix(".namespace.db"))))])
+        self.assertEqual([(s["id"], s["size_bytes"]) for s in listed], [("s", file.stat().st_size)])
         process, _ = self.begin("s", "echo on; read line")
         done = self.world.run("--session", "s", "--discard", "--", "true")
         process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)

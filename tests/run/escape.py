@@ -826,6 +826,57 @@ class Escape:
         raised = self.world.run("--memory", "200M", "--", "sh", "-c", "ulimit -d unlimited")
         self.assertNotEqual(raised.returncode, 0)
 
+    def delegated_cgroup(self):
+        """A cgroup that belongs to the user, as systemd makes one for a session; runs are started in a child of it."""
+        mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+        tops = [pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"]
+        offered = (tops[0] / "cgroup.controllers").read_text().split() if tops else []
+        if not {"memory", "pids"} <= set(offered):
+            why = (f"NOT TESTED: limits by a cgroup. They need version 2 with the controllers memory and pids; this machine's "
+                   f"has {' '.join(offered) or 'none'}")
+            print(f"{self.id()}: {why}", file=sys.stderr)
+            self.skipTest(why)
+        top = tops[0] / f"warren-test-{os.getpid()}"
+        self.addCleanup(lambda: [child.rmdir() for child in [*top.glob("*/"), top] if child.exists()])
+        try:
+            (tops[0] / "cgroup.subtree_control").write_text("+memory +pids")
+            top.mkdir()
+            (top / "cgroup.subtree_control").write_text("+memory +pids")
+        except OSError as error:
+            print(f"{self.id()}: NOT TESTED: limits by a cgroup: {error}", file=sys.stderr)
+            self.skipTest(f"this machine does not let us make a cgroup: {error}")
+        (top / "terminal").mkdir()
+        for path in (top, *top.glob("cgroup.*"), top / "terminal", *(top / "terminal").glob("cgroup.*")):
+            os.chown(path, self.uid, self.uid)
+        return top
+
+    def test_a_run_in_a_delegated_cgroup_is_limited_as_a_whole(self):
+        top = self.delegated_cgroup()
+        # The walls of this class are in force as well; each process alone stays below the limit.
+        script = ("import os, signal, time\n"
+                  "children = []\n"
+                  "for i in range(4):\n"
+                  "    pid = os.fork()\n"
+                  "    if pid == 0: hog = bytearray(100 << 20); time.sleep(60); os._exit(0)\n"
+                  "    children.append(pid)\n"
+                  "ended = os.waitpid(-1, 0)[1]\n"
+                  "print('killed' if os.WTERMSIG(ended) == signal.SIGKILL else ended)\n")
+
+        def run(*words):
+            enter = f"echo $$ > {top}/terminal/cgroup.procs && exec \"$@\""
+            return subprocess.run(["sh", "-c", enter, "sh", *self.world.words("run", *words)], cwd=self.world.base, text=True,
+                                  env=self.world.environment(), capture_output=True, timeout=sandboxed.PATIENCE_SECONDS)
+
+        done = run("--walls", "--memory", "200M", "--processes", "100", "--", sandboxed.PYTHON, "-c", script)
+        self.assertIn("memory: 200.0 MiB for the whole run (cgroup)\n", done.stderr)
+        self.assertIn("processes: 100 for the whole run (cgroup)\n", done.stderr)
+        self.assertEqual(done.stdout, "killed\n", done.stderr)
+        done = run("--processes", "50", "--", "sh", "-c", "for i in $(seq 200); do sleep 60 & done; echo not reached")
+        self.assertNotIn("not reached", done.stdout)
+        done = run("--", "cat", "/proc/self/cgroup")
+        self.assertIn("warren-run-", done.stdout, done.stderr)
+        self.assertEqual([path.name for path in top.glob("*/")], ["terminal"], "a cgroup is left")
+
     def test_processor_time_and_disk_have_limits(self):
         done = self.world.run("--cpu-time", "1s", "--", "sh", "-c", "while :; do :; done")
         self.assertIn(done.returncode, (128 + signal.SIGXCPU, 128 + signal.SIGKILL))

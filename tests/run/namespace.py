@@ -79,8 +79,11 @@ class Namespaces:
         self.assertEqual(self.vfs("s", "ls", "/"), "audit/\nipc/\nmem/\npolicy/\nstate/\n")
         diff = self.world.warren("diff", "session:s", "--stat").stdout
         self.assertNotIn("episodic", diff)
-        self.world.warren("discard", "session:s", "--yes")
+        self.vfs("s", "write", "/mem/semantic/x", "kept")
+        self.assertEqual(self.world.warren("discard", "session:s", "--yes").returncode, 0)
         self.sh("s", "test ! -e mem")
+        self.assertEqual(self.vfs("s", "read", "/mem/semantic/x"), "kept", "discarding took the memory along")
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "")
 
     def test_a_joiner_shares_it(self):
         first = self.world.start("run", "--session", "s", "--", "sh", "-c",
@@ -113,11 +116,11 @@ class Namespaces:
 
     def test_a_session_is_deleted_with_it(self):
         self.sh("s", "echo x > $WARREN_NAMESPACE/mem/semantic/x")
-        names = sorted(p.name for p in self.world.session_dir("s").iterdir() if p.name.endswith(".db"))
-        self.assertEqual(names, ["delta.db", "delta.namespace.db"])
+        names = sorted(p.name for p in self.world.session_dir("s").iterdir() if ".db" in p.name)
+        self.assertEqual(names, ["delta.db"])
         self.assertEqual(self.world.warren("sessions", "rename", "s", "t").returncode, 0)
         self.assertEqual(self.vfs("t", "read", "/agent/t/mem/semantic/x"), "x\n")
-        self.assertEqual(self.world.warren("fsck", "session:t").stdout.count("clean"), 2)
+        self.assertIn("clean", self.world.warren("fsck", "session:t").stdout)
         self.assertEqual(self.world.warren("sessions", "delete", "--yes", "t").returncode, 0)
         self.assertEqual(self.world.sessions(), [])
         self.sh("u", "echo x > $WARREN_NAMESPACE/mem/semantic/x", "--discard")
@@ -222,6 +225,68 @@ class Namespaces:
         """, *options)
         self.assertEqual(self.mail_of("bob")["body"], "for bob\n")
 
+    ATTACH = """
+            import hashlib, time
+            def send(header):
+                stem = f"{time.time_ns()}-0123abcd.msg"
+                (root / "ipc/outbox/.pending" / stem).write_text(f"TO: bob\\nATTACHMENT: {header}\\n\\nsee there")
+                os.rename(root / "ipc/outbox/.pending" / stem, root / "ipc/outbox" / stem)
+            """
+
+    def test_attachments_are_handed_over_in_the_folders(self):
+        options = self.start_relay()
+        self.python("s", self.ATTACH + """
+            content = b"of the sandbox " * 10_000
+            digest = hashlib.sha256(content).hexdigest()
+            (root / "ipc/outbox/.attachments/.draft").write_bytes(content)
+            os.rename(root / "ipc/outbox/.attachments/.draft", root / f"ipc/outbox/.attachments/{digest}")
+            send(f"sha256:{digest} file")
+        """, *options)
+        self.assertIn("see there", self.mail_of("bob")["body"])
+        secret = self.world.root / "file"
+        secret.write_bytes(b"for alice alone")
+        self.relay("send", "alice", "take it", "--from", "bob", "--attach", str(secret), "--wait", "delivered")
+        self.python("s", """
+            (name,) = [n for n in os.listdir(root / "ipc/inbox/.attachments") if not n.startswith(".")]
+            assert (root / "ipc/inbox/.attachments" / name).read_bytes() == b"for alice alone"
+        """, *options)
+
+    def test_a_sandbox_cannot_send_what_it_does_not_have(self):
+        options = self.start_relay()
+        secret = self.world.root / "secret"
+        secret.write_bytes(b"of bob alone")
+        self.relay("send", "bob", "note to self", "--from", "bob", "--attach", str(secret), "--wait", "delivered")
+        self.mail_of("bob")
+        self.python("s", self.ATTACH + """
+            send("sha256:" + hashlib.sha256(b"of bob alone").hexdigest())
+        """, *options)
+        sandboxed.wait_for(lambda: "has no file for" in self.relay("inbox", "alice"), "no nack came")
+        self.assertEqual(self.relay("inbox", "bob", "--json"), "")
+        # The same name outside of a sandbox is treated alike.
+        self.relay("send", "bob", "from outside", "--from", "alice", "--attach", str(secret), "--wait", "delivered")
+
+    def test_the_outbox_cannot_fill_the_disk(self):
+        options = self.start_relay()
+        self.python("s", """
+            written = 0
+            try:
+                for number in range(100):
+                    (root / f"ipc/outbox/.pending/{number}").write_bytes(bytes(1 << 20))
+                    written += 1
+            except OSError as error:
+                assert errno.errorcode[error.errno] == "ENOSPC", error
+            assert 5 < written < 16, written
+        """, *options, "--disk", "16M")
+
+    def test_a_relay_that_is_asked_for_needs_a_namespace(self):
+        options = self.start_relay()
+        settings = self.world.home / ".config/warren/run.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text("namespace = false\n")
+        self.assertEqual(self.world.run("--", "sh", "-c", "test -z $WARREN_NAMESPACE").returncode, 0)
+        done = self.world.run(*options, "--", "sh", "-c", "ls -a $WARREN_NAMESPACE/ipc/inbox")
+        self.assertEqual((done.returncode, ".done" in done.stdout), (0, True), done.stderr)
+
     def test_a_relay_that_is_not_there_is_named(self):
         options = self.start_relay()
         cases = ((["--relay-as", "carol", "--relay", str(self.root)], "has no agent 'carol'"),
@@ -287,7 +352,7 @@ class Namespaces:
         self.sh("s", f"""
             test "$(ls /agent)" = s && ! ls /agent/other /agent/third && ! mkdir /agent/other && ! mkdir /new &&
             ! ls {self.world.session_dir("other")} && ! cat $WARREN_NAMESPACE/../other/mem/semantic/x &&
-            ! cat {self.world.session_dir("s")}/delta.namespace.db
+            ! cat {self.world.session_dir("s")}/delta.db
         """)
         running.kill()
         running.communicate()
@@ -362,27 +427,78 @@ class Agents(unittest.TestCase):
         self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
-    def test_its_namespace_is_a_file_beside_it(self):
+    def read(self, agent="a"):
+        return self.warren("vfs", agent, "read", "/mem/semantic/x")
+
+    def test_its_namespace_is_in_its_file_and_apart_from_its_files(self):
         self.warren("init", "a", "--base", self.world.base)
         self.assertIn("has no policy", self.warren("policy", "a", "show"))
         self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
         self.assertEqual(self.warren("vfs", "a", "read", "/agent/a/mem/semantic/x"), "kept")
-        self.assertEqual(self.warren("fs", "a", "ls", "/").split()[0:2].count("mem"), 0)
-        self.assertEqual(self.warren("agents").count("\n"), 1)
+        self.assertEqual(self.warren("fs", "a", "ls", "/").split(), sorted(os.listdir(self.world.base)))
+        self.assertEqual(os.listdir(self.world.root / ".agentfs"), ["a.db"])
+        self.assertEqual(self.warren("diff", "a"), "")
         self.warren("policy", "a", "set", "--preset", "read-only")
         self.assertIn("denied by rule", self.warren("vfs", "a", "write", "--as-agent", "/mem/semantic/y", "1", status=1))
-        self.assertIn("clean", json.dumps(json.loads(self.warren("fsck", "a", "--json"))["namespace"]))
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    def test_changes_are_discarded_and_the_memory_stays(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.warren("fs", "a", "write", "/made", "made")
+        self.assertEqual(self.warren("diff", "a"), "A f /made\n")
+        self.warren("discard", "a", "--yes")
+        self.assertEqual(self.warren("diff", "a"), "")
+        self.assertEqual(self.read(), "kept")
+        self.assertIn("clean", self.warren("fsck", "a"))
 
     def test_backup_and_restore_take_it_along(self):
         self.warren("init", "a", "--base", self.world.base)
         self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
         self.warren("backup", "a", "copy.db")
-        self.assertTrue((self.world.root / "copy.namespace.db").exists())
         self.warren("vfs", "a", "write", "/mem/semantic/x", "changed")
         self.warren("restore", "a", "copy.db", "--force")
-        self.assertEqual(self.warren("vfs", "a", "read", "/mem/semantic/x"), "kept")
+        self.assertEqual(self.read(), "kept")
         self.warren("init", "a", "--base", self.world.base, "--force")
         self.warren("vfs", "a", "read", "/mem/semantic/x", status=1)
+
+    def test_it_moves_with_its_file_and_goes_with_it(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        folder = self.world.root / ".agentfs"
+        (folder / "a.db").rename(folder / "b.db")
+        self.assertEqual(self.read("b"), "kept")
+        (folder / "b.db").unlink()
+        self.warren("init", "b", "--base", self.world.base)
+        self.warren("vfs", "b", "read", "/mem/semantic/x", status=1)
+
+    def test_one_quota_is_for_files_and_memory(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("fs", "a", "write", "/made", "x" * 600)
+        self.warren("quota", "a", "--bytes", "1000")
+        self.assertIn("quota", self.warren("vfs", "a", "write", "/mem/semantic/x", "x" * 600, status=1))
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "x" * 300)
+
+    def test_a_repair_keeps_it(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.warren("sql", "a", "--write", "DELETE FROM wr_orphan")
+        self.assertIn("WR-35", self.warren("fsck", "a", status=1))
+        self.warren("fsck", "a", "--repair")
+        self.assertEqual(self.read(), "kept")
+        self.assertEqual(self.warren("diff", "a"), "")
+
+    def test_a_root_that_is_a_directory_of_the_files_is_refused(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("fs", "a", "mkdir", "/policy")
+        self.warren("sql", "a", "--write", "INSERT INTO wr_meta SELECT 'namespace_ino', ino FROM fs_dentry "
+                                           "WHERE name = 'policy'")
+        out = self.warren("vfs", "a", "ls", "/", status=1)
+        self.assertIn("as the root of the namespace, which has a name", out)
+        self.assertIn("warren fsck", out)
+        self.warren("fsck", "a", "--repair")
+        self.warren("vfs", "a", "write", "/mem/semantic/x", "kept")
+        self.assertEqual(self.read(), "kept")
 
     def test_it_works_without_the_base(self):
         self.warren("init", "a", "--base", self.world.base)
@@ -390,12 +506,6 @@ class Agents(unittest.TestCase):
         self.world.base.rename(self.world.root / "moved")
         self.assertEqual(self.warren("vfs", "a", "read", "/mem/semantic/x"), "kept")
         (self.world.root / "moved").rename(self.world.base)
-
-    def test_a_damaged_file_is_named(self):
-        self.warren("init", "a", "--base", self.world.base)
-        (self.world.root / ".agentfs" / "a.namespace.db").write_text("not a database")
-        out = self.warren("vfs", "a", "ls", "/", status=1)
-        self.assertIn("open the agent's namespace", out)
 
 
 if __name__ == "__main__":

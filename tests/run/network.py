@@ -104,6 +104,54 @@ except OSError as error:
 """ % PORT
 
 
+# Outside: a proxy as companies have them. Every name leads to this machine. Writes down what it was asked for.
+UPSTREAM = """
+import base64, socket, socketserver, sys, threading
+log, wanted, mode = sys.argv[1:]
+
+class Client(socketserver.StreamRequestHandler):
+    def handle(self):
+        first = self.rfile.readline().decode().split()
+        headers = {}
+        while line := self.rfile.readline().decode().strip():
+            name, value = line.split(": ", 1)
+            headers[name.lower()] = value
+        given = headers.get("proxy-authorization", "-")
+        with open(log, "a") as file:
+            print(first[0], first[1], given, file=file)
+        if mode == "garbage":
+            return self.wfile.write(b"SSH-2.0-me\\r\\n")
+        if mode == "silent":
+            return
+        if given != (f"Basic {base64.b64encode(wanted.encode()).decode()}" if wanted else "-"):
+            return self.wfile.write(b"HTTP/1.1 407 Proxy Authentication Required\\r\\nContent-Length: 0\\r\\n\\r\\n")
+        if mode == "refusing":
+            return self.wfile.write(b"HTTP/1.1 403 By policy\\r\\nContent-Length: 0\\r\\n\\r\\n")
+        place = first[1] if first[0] == "CONNECT" else first[1].removeprefix("http://").split("/")[0]
+        server = socket.create_connection(("127.0.0.1", int(place.rsplit(":", 1)[1])))
+        if first[0] == "CONNECT":
+            self.wfile.write(b"HTTP/1.1 200 Connection established\\r\\nVia: me\\r\\n\\r\\n")
+        else:
+            path = "/" + first[1].removeprefix("http://").split("/", 1)[1]
+            kept = "".join(f"{n}: {v}\\r\\n" for n, v in headers.items() if not n.startswith("proxy-"))
+            server.sendall(f"{first[0]} {path} HTTP/1.1\\r\\n{kept}\\r\\n".encode())
+        def carry(take, give):
+            try:
+                while block := take(): give(block)
+                server.shutdown(socket.SHUT_WR)
+            except OSError: pass
+        threading.Thread(target=carry, args=(lambda: self.rfile.read1(65536), server.sendall), daemon=True).start()
+        while block := server.recv(65536): self.wfile.write(block)
+
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+server = Server(("127.0.0.1", 0), Client)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
 class Network:
     uid = 0
 
@@ -136,9 +184,11 @@ class Network:
         os.chmod(cert, 0o644)
         return context, cert
 
-    def run_with(self, *net, command, env=(), **options):
+    def run_with(self, *net, command, env=(), env_outside=None, **options):
         words = [word for host in net for word in ("--net", host)]
         words += [word for one in env for word in ("--env", one)]
+        if env_outside:
+            options["env"] = env_outside
         return self.world.run(*words, "--", *command, **options)
 
     def talk(self, net, *parts):
@@ -146,6 +196,28 @@ class Network:
         done = self.run_with(*net, command=(sandboxed.PYTHON, "-c", TALK, *parts))
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
+
+    def talk_open(self, net, bytes):
+        """Like talk, with a client that does not close its side."""
+        done = self.run_with(*net, command=(sandboxed.PYTHON, "-c", TALK.replace("s.shutdown(socket.SHUT_WR)", ""), bytes))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def upstream(self, user="", mode="working"):
+        """Starts a second proxy, in a process of its own; returns its port, and a function that lists what it was asked."""
+        log = self.world.root / f"upstream-{mode}"
+        log.write_text("")
+        process = subprocess.Popen([sandboxed.PYTHON, "-c", UPSTREAM, log, user, mode], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        return int(process.stdout.readline()), lambda: log.read_text().splitlines()
+
+    def without_name_service(self):
+        """No name is known but those of /etc/hosts, as in a network whose proxy resolves names."""
+        switch = self.world.root / "nsswitch.conf"
+        switch.write_text("passwd: files\ngroup: files\nhosts: files\n")
+        self.world.mounts.append(["--bind", switch, "/etc/nsswitch.conf"])
 
     # What works.
 
@@ -218,6 +290,84 @@ class Network:
         self.assertIn("no_proxy=localhost,127.0.0.1,::1", out)
         self.assertNotIn("HTTPS_PROXY=http://mine:1", out)
 
+    def test_the_users_own_proxy_is_the_way_out(self):
+        tls, cert = self.certificate("allowed.example")
+        web, secure = self.server(), self.server(tls=tls)
+        self.without_name_service()
+        port, asked = self.upstream("us@er:pass word")
+        proxy = f"http://us%40er:pass%20word@127.0.0.1:{port}/"
+        env = self.world.environment() | {"HTTPS_PROXY": proxy, "http_proxy": proxy}
+        net = (f"allowed.example:{web.port}", f"allowed.example:{secure.port}")
+        login = "Basic dXNAZXI6cGFzcyB3b3Jk"
+        url = f"https://allowed.example:{secure.port}/x"
+        seen = []
+        for command, shown, line in (
+                (("curl", "-sS", "-d", "sent", url), f"POST allowed.example:{secure.port} /x sent\n",
+                 f"CONNECT allowed.example:{secure.port} {login}"),
+                (("curl", "-sS", "--socks5-hostname", f"127.0.0.1:{PORT}", "--noproxy", "", url),
+                 f"GET allowed.example:{secure.port} /x \n", f"CONNECT allowed.example:{secure.port} {login}"),
+                (("curl", "-sS", "-d", "plain", f"http://allowed.example:{web.port}/y?z"),
+                 f"POST allowed.example:{web.port} /y?z plain\n", f"POST http://allowed.example:{web.port}/y?z {login}")):
+            done = self.run_with(*net, env=(f"CURL_CA_BUNDLE={cert}",), command=command, env_outside=env)
+            self.assertEqual(done.stdout, shown, done.stderr)
+            self.assertIn("network: reached allowed.example:", done.stderr)
+            seen.append(line)
+            self.assertEqual(asked(), seen)
+        # The password stays outside, and what is not allowed never gets to that proxy.
+        done = self.run_with(*net, command=("sh", "-c", "env; cat /proc/*/environ; curl -sS http://other.example/; "
+                                            f"curl -sS -X TRACE http://allowed.example:{web.port}/"), env_outside=env)
+        for secret in ("pass%20word", "pass word", login):
+            self.assertNotIn(secret, done.stdout + done.stderr)
+        self.assertIn("other.example:80 is not allowed in this run", done.stdout)
+        self.assertEqual(asked(), seen)
+        done = self.world.run("--walls", "--net", net[0], "--", "true", env=env)
+        self.assertIn(f"network: hosts by name, through a proxy, which uses your proxy 127.0.0.1:{port}\n", done.stderr)
+
+    def test_a_proxy_of_the_user_that_fails_is_named(self):
+        self.without_name_service()
+        free = socket.create_server(("127.0.0.1", 0))
+        closed = free.getsockname()[1]
+        free.close()
+        for port, says in ((self.upstream("u:p")[0], "it asks for a user and a password"),
+                           (self.upstream(mode="refusing")[0], "it answers '403 By policy'"),
+                           (self.upstream(mode="garbage")[0], "its answer is not one of an HTTP proxy"),
+                           (self.upstream(mode="silent")[0], "it has closed the connection"), (closed, "refused")):
+            env = self.world.environment() | {"ALL_PROXY": f"http://127.0.0.1:{port}"}
+            done = self.run_with("allowed.example", env_outside=env,
+                                 command=("curl", "-sS", "-w", "%{http_connect}", "https://allowed.example/"))
+            self.assertEqual(done.stdout, "502", done.stderr)
+            self.assertRegex(done.stderr, f"network: failed allowed.example:443: the proxy 127.0.0.1:{port}: .*{says}")
+        for value in ("socks5://127.0.0.1:1", "https://u:secret@127.0.0.1:1", "http://u:secret@:x"):
+            done = self.run_with("allowed.example", env_outside=self.world.environment() | {"https_proxy": value},
+                                 command=("true",))
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("https_proxy ", done.stderr)
+            self.assertIn("hint: ", done.stderr)
+            self.assertNotIn("secret", done.stderr)
+            self.assertEqual(self.world.run("--", "true", env=self.world.environment() | {"https_proxy": value}).returncode, 0)
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_the_users_own_proxy_opens_no_private_address(self):
+        web = self.server()
+        self.without_name_service()
+        port, asked = self.upstream()
+        env = self.world.environment() | {"ALL_PROXY": f"http://127.0.0.1:{port}", "NO_PROXY": "direct.example"}
+        self.name("10.1.2.3 inner.example", "127.0.0.1 local.example direct.example")
+        fetch = ("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}")
+        for host in ("inner.example", "local.example", "10.1.2.3", "127.0.0.1", "localhost"):
+            rules = (f"inner.example:{web.port}", f"local.example:{web.port}")
+            done = self.run_with(*rules, env_outside=env, command=(*fetch, "--noproxy", "", f"http://{host}:{web.port}/"))
+            self.assertEqual(done.stdout, "403", done.stderr)
+        self.assertEqual((asked(), web.seen), ([], []))
+        # Named as an address it is allowed; and what NO_PROXY names is reached directly.
+        done = self.run_with(f"inner.example:{web.port}", f"10.1.2.3:{web.port}", env_outside=env,
+                             command=(*fetch, f"http://inner.example:{web.port}/"))
+        self.assertEqual(done.stdout, "200", done.stderr)
+        self.assertEqual(asked(), [f"GET http://inner.example:{web.port}/ -"])
+        done = self.run_with(f"direct.example:{web.port}", f"127.0.0.1:{web.port}", env_outside=env,
+                             command=(*fetch, f"http://direct.example:{web.port}/"))
+        self.assertEqual((done.stdout, len(asked()), len(web.seen)), ("200", 1, 2), done.stderr)
+
     def test_a_joiner_gets_the_network_of_the_session(self):
         web = self.server()
         self.name("127.0.0.1 allowed.example")
@@ -248,7 +398,11 @@ class Network:
 
     def test_bad_choices_are_refused(self):
         for words, says in ((("nonsense",), "neither a host nor a known set"), (("all", "none"), "cannot be combined"),
-                            (("0x7f.1",), "not a valid host"), (("https://a.example",), "not a valid"),
+                            (("0x7f.1",), "not a valid host"),
+                            (("http://x.example",), "hint: write 'x.example'"),
+                            (("https://u@x.example:8443/a?b",), "hint: write 'x.example:8443'"),
+                            (("0.0.0.0/0",), "hint: `--net all`"), (("::/0",), "hint: `--net all`"), (("*",), "hint: `--net all`"),
+                            (("x.example/path",), "without a path"),
                             (("*.com",), "at least two parts"), (("a.example:0",), "not a valid port"), (("",), "no host")):
             done = self.run_with(*words, command=("true",))
             self.assertEqual(done.returncode, 125, words)
@@ -267,8 +421,8 @@ class Network:
                       ("-sS", "--socks5-hostname", f"127.0.0.1:{PORT}", "--noproxy", "", f"http://other.example:{web.port}/")):
             done = self.run_with("allowed.example", command=("curl", "-f", *words))
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn(f"network: refused other.example:{web.port}: ", done.stderr)
-            self.assertIn(f"allow it with --net other.example:{web.port}\n", done.stderr)
+            self.assertIn(f"network: refused other.example:{web.port}; allow it with --net other.example:{web.port}\n",
+                          done.stderr)
         self.assertEqual(web.seen, [])
 
     def test_there_is_no_way_around_the_proxy(self):
@@ -371,6 +525,11 @@ class Network:
         for head in ("\\0\\0\\0\\0\\r\\n\\r\\n", "GET / HTTP/1.1\\r\\n\\r\\n", "CONNECT\\r\\n\\r\\n", "CONNECT a:b:c HTTP/1.1\\r\\n\\r\\n",
                      "GET http://allowed.example:99999/ HTTP/1.1\\r\\n\\r\\n", "GET gopher://allowed.example/ HTTP/1.1\\r\\n\\r\\n"):
             self.assertIn("HTTP/1.1 400", self.talk(net, head).stdout, head)
+        # What hung until it timed out: refused at once, in the client's own protocol.
+        began = time.monotonic()
+        self.assertIn("HTTP/1.1 400", self.talk_open(net, "GET http://allowed.example/ HTTP/1.1\\n\\n").stdout)
+        self.assertIn("b'\\x00[", self.talk_open(net, "\\4\\1\\0\\120\\177\\0\\0\\1\\0").stdout)
+        self.assertLess(time.monotonic() - began, 20)
         for socks in ("\\5\\1\\2", "\\5\\0", "\\4\\1\\0\\120\\177\\0\\0\\1\\0"):
             self.assertNotIn("\\\\x05\\\\x00", self.talk(net, socks).stdout, socks)
         for request in ("\\5\\2\\0\\1\\177\\0\\0\\1\\0\\120", "\\5\\3\\0\\1\\177\\0\\0\\1\\0\\120", "\\5\\1\\0\\11xxxxxxxxxx",

@@ -46,7 +46,8 @@ struct VfsMount {
 };
 
 // A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe. The first call of any view makes the
-// standard directories; an agent with a base has no namespace (kUnsupported).
+// standard directories. The namespace of an agent with a base is apart from its files, in the same agent file; it is
+// made outside a unit (kBusy), and from then on a unit holds changes of both together.
 class Vfs {
  public:
   Result<std::string> read(std::string_view path);

@@ -28,9 +28,7 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
 Command make_backup() {
   return {.name = "backup",
           .summary = "Copy an agent to a new file, even while it is in use",
-          .details =
-              "The namespace of an agent with a base is in a file of its own beside it, and so is its copy: "
-              "FILE without .db, with .namespace.db.",
+          .details = "",
           .positionals = {id_argument(),
                           {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
           .options = {json_option()},

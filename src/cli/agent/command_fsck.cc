@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "agent/locate.h"
-#include "agent/namespace_store.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -34,68 +33,50 @@ void print_report(Output& out, const FsckReport& report) {
             report.inodes, report.entries, report.chunks, report.keys, report.calls);
 }
 
-// What became of one file; printed already, unless JSON was asked for.
-struct Outcome {
-  bool is_clean = false;
-  Json json;
-};
-
-Result<Outcome> check(Context& context, const Arguments& args, const std::string& path) {
+Result<Exit> check(Context& context, const Arguments& args, const std::string& path) {
   FsckReport report = WARREN_TRY(check_agent(path, context.clock));
-  if (!args.has("json")) print_report(context.out, report);
+  if (args.has("json")) context.out.json(report_json(report));
+  else print_report(context.out, report);
   if (!report.clean() && !args.has("json"))
     context.out.line("run again with `--repair` to repair what can be repaired, after a backup");
-  return Outcome{.is_clean = report.clean(), .json = report_json(report)};
+  return report.clean() ? Exit::kOk : Exit::kFailed;
 }
 
-Result<Outcome> repair(Context& context, const Arguments& args, const std::string& path) {
+Result<Exit> repair(Context& context, const Arguments& args, const std::string& path) {
   RepairReport report = WARREN_TRY(repair_agent(path, context.clock));
   Output& out = context.out;
-  Json json{
-      {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
-  if (!report.backup_path.empty()) set_bytes(json, "backup", report.backup_path);
-  if (!args.has("json")) {
+  if (args.has("json")) {
+    Json json{
+        {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
+    if (!report.backup_path.empty()) set_bytes(json, "backup", report.backup_path);
+    out.json(json);
+  } else {
     print_report(out, report.before);
     if (!report.backup_path.empty()) {
       out.print("backup: {}\nrepaired {} rows\n", out.name(report.backup_path), report.repaired);
       print_report(out, report.after);
     }
   }
-  return Outcome{.is_clean = report.after.clean(), .json = std::move(json)};
-}
-
-Result<Outcome> check_or_repair(Context& context, const Arguments& args, const std::string& path) {
-  return args.has("repair") ? repair(context, args, path) : check(context, args, path);
+  return report.after.clean() ? Exit::kOk : Exit::kFailed;
 }
 
 Result<Exit> run_fsck(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(locate_agent(args.get("ID")));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no file to check");
-  Outcome outcome = WARREN_TRY(check_or_repair(context, args, path));
-  if (std::optional<std::string> names = WARREN_TRY(find_namespace_file(path))) {
-    if (!args.has("json")) context.out.print("the namespace, in {}:\n", context.out.name(*names));
-    Outcome of_names = WARREN_TRY(check_or_repair(context, args, *names));
-    outcome.json["namespace"] = std::move(of_names.json);
-    outcome.is_clean = outcome.is_clean && of_names.is_clean;
-  }
-  if (args.has("json")) context.out.json(outcome.json);
-  return outcome.is_clean ? Exit::kOk : Exit::kFailed;
+  return args.has("repair") ? repair(context, args, path) : check(context, args, path);
 }
 
 }  // namespace
 
 Command make_fsck() {
-  return {
-      .name = "fsck",
-      .summary = "Check an agent's file against every rule of its format",
-      .details =
-          "The exit status is 1 if a rule is broken and was not repaired. Rules: docs/format.md. If the agent has a "
-          "base and a namespace, the namespace's file is checked too, with a report of its own.",
-      .positionals = {id_argument()},
-      .options = {{.name = "repair", .help = "repair what can be repaired, after a backup next to the file"},
-                  json_option()},
-      .subcommands = {},
-      .handler = run_fsck};
+  return {.name = "fsck",
+          .summary = "Check an agent's file against every rule of its format",
+          .details = "The exit status is 1 if a rule is broken and was not repaired. Rules: docs/format.md.",
+          .positionals = {id_argument()},
+          .options = {{.name = "repair", .help = "repair what can be repaired, after a backup next to the file"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_fsck};
 }
 
 }  // namespace warren::cli

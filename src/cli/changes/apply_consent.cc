@@ -10,6 +10,7 @@
 #include "cli/changes/changes_output.h"
 #include "os/host_files.h"
 #include "os/terminal.h"
+#include "session/home_layer.h"
 
 namespace warren::cli {
 namespace {
@@ -21,16 +22,66 @@ bool is_home(const std::string& base) {
   return canonical.ok() && *canonical == base;
 }
 
-// No list of names could be complete there.
-Result<bool> agrees_to_home(Context& context, const AgentOverlay& overlay, std::size_t count) {
-  std::string what = fmt::format(
-      "{} in your home directory, where shells, package managers and agents run much of "
-      "what they find",
-      count == 1 ? "1 change" : fmt::format("{} changes", count));
-  if (!is_terminal(context.input)) {
-    return Error(Code::kDenied, fmt::format("nothing was written: {}", what), "look at the diff; then add --yes");
+// Whether --trust-base names the base; an error if it names another directory.
+Result<bool> is_named(const Arguments& args, const AgentOverlay& overlay) {
+  std::optional<std::string> named = args.find("trust-base");
+  if (!named) return false;
+  std::string asked = WARREN_TRY(canonical_host_path(*named).within("--trust-base"));
+  std::string base = WARREN_TRY(canonical_host_path(overlay.base_path));
+  if (asked == base) return true;
+  return Error(Code::kInvalid, fmt::format("the base of this agent is {}, not {}", quote(base), quote(asked)),
+               "`warren apply --to DIR` writes the changes to another directory");
+}
+
+Result<std::optional<ApplyQuestion>> find_base_question(const Arguments& args, const AgentOverlay& overlay) {
+  std::optional<std::string> doubt = WARREN_TRY(find_doubt(overlay));
+  if (WARREN_TRY(is_named(args, overlay)) || !doubt) return std::optional<ApplyQuestion>();
+  return std::optional(ApplyQuestion{.about = "base",
+                                     .why = *std::move(doubt),
+                                     .agree = fmt::format("--trust-base {}", quote(overlay.base_path)),
+                                     .files = {}});
+}
+
+// In a home no list of names could be complete.
+ApplyQuestion home_question(std::size_t count) {
+  return {.about = "home",
+          .why = fmt::format("{} in your home directory, where shells, package managers and agents run much of what "
+                             "they find",
+                             count == 1 ? "1 change" : fmt::format("{} changes", count)),
+          .agree = "--yes",
+          .files = {}};
+}
+
+struct ProgramsQuestion {
+  ApplyQuestion question;
+  bool is_in_git = false;
+};
+
+// nullopt if none of the changes runs by itself.
+Result<std::optional<ProgramsQuestion>> find_programs_question(const AgentOverlay& overlay,
+                                                               const std::vector<TreeChange>& changes) {
+  ProgramsQuestion found{.question = {.about = "programs", .why = {}, .agree = "--yes", .files = {}}};
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  for (const TreeChange& change : changes) {
+    Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+    if (remarks.runs.empty()) continue;
+    found.is_in_git = found.is_in_git || remarks.is_in_git;
+    found.question.files.push_back({change.path, remarks.runs});
   }
-  context.err.print("{}: {}\n", context.err.name(overlay.base_path), what);
+  std::size_t count = found.question.files.size();
+  if (count == 0) return std::optional<ProgramsQuestion>();
+  found.question.why = fmt::format("{} may run the next time you work in the base",
+                                   count == 1 ? "1 file" : fmt::format("{} files", count));
+  return std::optional(std::move(found));
+}
+
+Result<bool> agrees_to_home(Context& context, const AgentOverlay& overlay, std::size_t count) {
+  ApplyQuestion question = home_question(count);
+  if (!is_terminal(context.input)) {
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
+                 fmt::format("look at the diff; then add {}", question.agree));
+  }
+  context.err.print("{}: {}\n", context.err.name(overlay.base_path), question.why);
   bool agrees = WARREN_TRY(ask_yes(context, "Apply them?"));
   if (!agrees) context.err.line("nothing was written");
   return agrees;
@@ -39,23 +90,17 @@ Result<bool> agrees_to_home(Context& context, const AgentOverlay& overlay, std::
 }  // namespace
 
 Result<bool> agrees_to_base(Context& context, const Arguments& args, const AgentOverlay& overlay) {
-  std::optional<std::string> doubt = WARREN_TRY(find_doubt(overlay));
-  if (std::optional<std::string> named = args.find("trust-base")) {
-    std::string asked = WARREN_TRY(canonical_host_path(*named).within("--trust-base"));
-    std::string base = WARREN_TRY(canonical_host_path(overlay.base_path));
-    if (asked != base) {
-      return Error(Code::kInvalid, fmt::format("the base of this agent is {}, not {}", quote(base), quote(asked)),
-                   "`warren apply --to DIR` writes the changes to another directory");
-    }
-    if (doubt) WARREN_TRY(agree_to_base(overlay));
+  if (WARREN_TRY(is_named(args, overlay))) {
+    if (WARREN_TRY(find_doubt(overlay))) WARREN_TRY(agree_to_base(overlay));
     return true;
   }
-  if (!doubt) return true;
+  std::optional<ApplyQuestion> question = WARREN_TRY(find_base_question(args, overlay));
+  if (!question) return true;
   if (!is_terminal(context.input)) {
-    return Error(Code::kDenied, fmt::format("nothing was written to {}: {}", quote(overlay.base_path), *doubt),
-                 fmt::format("if the changes belong there, add --trust-base {}", quote(overlay.base_path)));
+    return Error(Code::kDenied, fmt::format("nothing was written to {}: {}", quote(overlay.base_path), question->why),
+                 fmt::format("if the changes belong there, add {}", question->agree));
   }
-  context.err.print("{}\n", *doubt);
+  context.err.print("{}\n", question->why);
   bool agrees =
       WARREN_TRY(ask_yes(context, fmt::format("Write its changes to {}?", context.err.name(overlay.base_path))));
   if (agrees) WARREN_TRY(agree_to_base(overlay));
@@ -67,29 +112,46 @@ Result<bool> agrees_to_programs(Context& context, const Arguments& args, const A
                                 const std::vector<TreeChange>& changes) {
   if (args.has("yes")) return true;
   if (is_home(overlay.base_path)) return agrees_to_home(context, overlay, changes.size());
-  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
-  std::size_t count = 0;
-  bool is_in_git = false;
-  for (const TreeChange& change : changes) {
-    Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
-    if (remarks.runs.empty()) continue;
-    ++count;
-    is_in_git = is_in_git || remarks.is_in_git;
-    context.err.print("runs by itself: {}: {}\n", context.err.name(change.path), remarks.runs);
+  std::optional<ProgramsQuestion> found = WARREN_TRY(find_programs_question(overlay, changes));
+  if (!found) return true;
+  const ApplyQuestion& question = found->question;
+  for (const ApplyQuestion::File& file : question.files) {
+    context.err.print("runs by itself: {}: {}\n", context.err.name(file.path), file.runs);
   }
-  view.reset();  // nobody waits for the user
-  if (count == 0) return true;
-  std::string advice = is_in_git ? "; `apply --as-branch NAME` writes nothing into .git but a branch" : "";
+  std::string advice = found->is_in_git ? "; `apply --as-branch NAME` writes nothing into .git but a branch" : "";
   if (!is_terminal(context.input)) {
-    return Error(Code::kDenied,
-                 fmt::format("nothing was written: {} may run the next time you work in the base",
-                             count == 1 ? "1 file" : fmt::format("{} files", count)),
-                 fmt::format("look at the diff; then add --yes, or name the other changes{}", advice));
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
+                 fmt::format("look at the diff; then add {}, or name the other changes{}", question.agree, advice));
   }
   if (!advice.empty()) context.err.line(advice.substr(2));
   bool agrees = WARREN_TRY(ask_yes(context, "They may run the next time you work in the base. Apply them?"));
   if (!agrees) context.err.line("nothing was written");
   return agrees;
+}
+
+Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const AgentOverlay& overlay,
+                                                  const std::vector<TreeChange>& changes, AskAbout what) {
+  std::vector<ApplyQuestion> all;
+  if (std::optional<ApplyQuestion> base = WARREN_TRY(find_base_question(args, overlay)))
+    all.push_back(*std::move(base));
+  if (what == AskAbout::kBase || args.has("yes")) return all;
+  if (is_home(overlay.base_path)) {
+    all.push_back(home_question(changes.size()));
+    return all;
+  }
+  std::optional<ProgramsQuestion> programs = WARREN_TRY(find_programs_question(overlay, changes));
+  if (programs) all.push_back(std::move(programs->question));
+  return all;
+}
+
+std::string undo_command(const Arguments& args) {
+  const std::string& id = args.get("ID");
+  if (std::optional<std::string> project = args.find("project")) {
+    return fmt::format("warren home undo --project {}", quote(*project));
+  }
+  Result<std::string> layer = home_layer_file(HomeLayerScope::kShared, "");
+  if (layer.ok() && *layer == id) return "warren home undo";
+  return fmt::format("warren undo {}", unambiguous_id(id));
 }
 
 std::string unambiguous_id(const std::string& id) {

@@ -19,6 +19,27 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
 Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
                                 const std::vector<TreeChange>& changes);
 
+// A question of the two functions above.
+struct ApplyQuestion {
+  struct File {
+    std::string path;
+    std::string runs;  // when it runs
+  };
+  std::string about;  // "base", "home" or "programs"
+  std::string why;
+  std::string agree;        // the option that answers it
+  std::vector<File> files;  // of "programs"
+};
+
+// What they would ask, for a rehearsal: asks nothing and records nothing. kInvalid if --trust-base names another
+// directory.
+enum class AskAbout { kBase, kBaseAndPrograms };
+Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const AgentOverlay& overlay,
+                                                  const std::vector<TreeChange>& changes, AskAbout what);
+
+// The command that undoes what this apply did.
+std::string undo_command(const Arguments& args);
+
 // The ID as it should be written in another command: "session:fix" for a session.
 std::string unambiguous_id(const std::string& id);
 

@@ -23,9 +23,10 @@ void print_recovery(Output& err, const UndoRecovery& recovery) {
               err.name(recovery.failure->message()));
     return;
   }
-  err.print("an undo in {} was interrupted; it is {}\n", err.name(recovery.record.base),
-            recovery.is_finished ? "finished now" : fmt::format("taken back ({})", err.name(recovery.reason)));
+  err.print("an undo in {} was interrupted; it {}\n", err.name(recovery.record.base),
+            recovery.is_finished ? "is finished now" : fmt::format("was taken back ({})", err.name(recovery.reason)));
   for (const LeftNode& node : recovery.left) err.line("except " + err.name(describe(node)));
+  if (recovery.note) err.line(err.name(*recovery.note));
 }
 
 std::string_view change_word(TreeChangeKind kind) {

@@ -71,10 +71,40 @@ Result<std::vector<ApplyConflict>> resolve_conflicts(const AgentOverlay& overlay
   return left;
 }
 
-void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts) {
+Json questions_json(const std::vector<ApplyQuestion>& questions) {
+  Json list = Json::array();
+  for (const ApplyQuestion& question : questions) {
+    Json item{{"about", question.about}, {"why", printable(question.why)}, {"agree", printable(question.agree)}};
+    Json files = Json::array();
+    for (const ApplyQuestion::File& file : question.files) {
+      Json one{{"runs", file.runs}};
+      set_bytes(one, "path", file.path);
+      files.push_back(std::move(one));
+    }
+    if (!question.files.empty()) item["files"] = std::move(files);
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+// What apply would ask, in a dry run.
+void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {
+  for (const ApplyQuestion& question : questions) {
+    for (const ApplyQuestion::File& file : question.files) {
+      out.print("runs by itself: {}: {}\n", out.name(file.path), file.runs);
+    }
+    out.print("apply will ask, or needs {}: {}\n", out.name(question.agree), out.name(question.why));
+  }
+}
+
+void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,
+                     const std::vector<ApplyQuestion>& questions) {
   if (args.has("json")) {
-    context.out.json({{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}});
+    Json json{{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}};
+    if (args.has("dry-run")) json["asks"] = questions_json(questions);
+    context.out.json(json);
   } else {
+    print_questions(context.out, questions);
     for (const ApplyConflict& conflict : conflicts) {
       context.err.print("conflict: {}: {}\n", context.err.name(conflict.path), conflict.why);
     }
@@ -86,7 +116,8 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
 }
 
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
-                   const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report) {
+                   const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
+                   const std::vector<ApplyQuestion>& questions) {
   Output& out = context.out;
   bool is_dry_run = args.has("dry-run");
   if (args.has("json")) {
@@ -98,12 +129,14 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
               {"notes", report.notes},
               {"can_be_undone", report.can_be_undone},
               {"dry_run", is_dry_run}};
+    if (is_dry_run) json["asks"] = questions_json(questions);
     set_bytes(json, "base", overlay.base_path);
     out.json(json);
     return;
   }
   if (is_dry_run) {
     for (const TreeChange& change : changes) out.line(change_line(out, change));
+    print_questions(out, questions);
   }
   for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
   for (const std::string& note : report.notes) context.err.line(context.err.name(note));
@@ -113,8 +146,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
   }
   out.print("{} {}: {}\n", is_dry_run ? "would apply to" : "applied to", out.name(overlay.base_path),
             summary_text(summarise(changes)));
-  if (report.can_be_undone)
-    out.print("  warren undo {}   restores what was replaced\n", unambiguous_id(args.get("ID")));
+  if (report.can_be_undone) out.print("  {}   restores what was replaced\n", out.name(undo_command(args)));
 }
 
 Result<Exit> write_patch_file(Context& context, const std::string& file, const AgentOverlay& overlay,
@@ -155,12 +187,17 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
                           const std::vector<TreeChange>& changes, ApplyOptions options) {
   bool asks = args.has("interactive");
   bool writes = !changes.empty() && !args.has("dry-run");
+  std::vector<ApplyQuestion> questions;
+  if (!changes.empty() && args.has("dry-run")) {
+    questions =
+        WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
+  }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
   if (!args.has("force") && !asks) {
     std::vector<ApplyConflict> conflicts =
         WARREN_TRY(resolve_conflicts(opened.overlay, changes, args.has("merge"), options.contents));
     if (!conflicts.empty()) {
-      print_conflicts(context, args, conflicts);
+      print_conflicts(context, args, conflicts, questions);
       return Exit::kFailed;
     }
   }
@@ -170,7 +207,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
     else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
   }
-  print_applied(context, args, opened.overlay, changes, options.contents, report);
+  print_applied(context, args, opened.overlay, changes, options.contents, report, questions);
   return Exit::kOk;
 }
 
@@ -273,7 +310,7 @@ Result<Exit> run_apply(Context& context, const Arguments& args) {
 }
 
 std::vector<Option> apply_options() {
-  return {{.name = "dry-run", .letter = 'n', .help = "show what would be done, and any conflicts"},
+  return {{.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
           {.name = "force", .help = "take the agent's version where the base has changed too"},
           {.name = "merge", .help = "merge text files where the base has changed too"},
           {.name = "interactive", .letter = 'i', .help = "ask about each change"},

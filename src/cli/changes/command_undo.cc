@@ -97,17 +97,6 @@ Result<UndoChoice> asked_undos(const Arguments& args) {
   return UndoChoice([agent = std::move(agent)](const ApplyRecord& record) { return agent.owns(record); });
 }
 
-// Finishes those interrupted undos that are what this command asks for: doing it again would undo one more apply.
-Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
-  UndoChoice asked = WARREN_TRY(asked_undos(args));
-  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(asked, context.clock));
-  for (UndoRecovery& one : recovered) {
-    if (one.failure && !args.has("list")) return std::move(*one.failure);
-    print_recovery(context.err, one);
-  }
-  return recovered;
-}
-
 Result<KeptApply> choose_kept(const Arguments& args) {
   if (std::optional<std::string> name = args.find("record")) {
     std::vector<KeptApply> all = WARREN_TRY(list_kept());
@@ -129,6 +118,25 @@ Result<KeptApply> choose_kept(const Arguments& args) {
   return Error(Code::kNotFound, fmt::format("no apply of {} can be undone", quote(id)),
                "what an apply replaced is kept for 30 days, if nothing else was asked for; `warren undo --list` shows "
                "what there is");
+}
+
+// Finishes interrupted undos, and returns those that are what this command asks for: doing it again would undo one more
+// apply. Others in the same base, of whatever agent, must be over before anything else is undone there.
+Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
+  UndoChoice asked = WARREN_TRY(asked_undos(args));
+  std::optional<std::string> base;
+  if (!args.has("list")) {
+    Result<KeptApply> kept = choose_kept(args);
+    if (kept.ok()) base = kept->record.base;
+  }
+  auto is_chosen = [&](const ApplyRecord& record) { return asked(record) || record.base == base; };
+  std::vector<UndoRecovery> recovered = WARREN_TRY(recover_undos(is_chosen, context.clock));
+  for (UndoRecovery& one : recovered) {
+    if (one.failure && !args.has("list")) return std::move(*one.failure);
+    print_recovery(context.err, one);
+  }
+  std::erase_if(recovered, [&](const UndoRecovery& one) { return !asked(one.record); });
+  return recovered;
 }
 
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {

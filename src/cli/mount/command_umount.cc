@@ -15,6 +15,8 @@
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
+#include "os/mount_table.h"
+#include "os/mount_users.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {
@@ -74,6 +76,35 @@ Status store_everything(const std::string& dir, const Running& server) {
                "it is still mounted; solve that and unmount again, or give up these changes with --force");
 }
 
+constexpr std::size_t kUsersShown = 8;
+
+// Names what keeps it mounted, as far as we may see it.
+Error is_in_use(const std::string& given, const std::string& dir) {
+  std::string busy = fmt::format("{} is in use", quote(given));
+  std::string inner = dir == "/" ? dir : dir + "/";
+  Result<std::vector<MountEntry>> mounts = read_mount_table();
+  for (const MountEntry& mount : mounts.ok() ? *mounts : std::vector<MountEntry>()) {
+    if (!mount.dir.starts_with(inner)) continue;
+    return {Code::kBusy, fmt::format("{}: something is mounted at {}", busy, quote(mount.dir)), "unmount that first"};
+  }
+  std::vector<MountUser> users = list_mount_users(dir);
+  if (users.empty()) {
+    std::string others = ::geteuid() == 0 ? "" : ", which may be other users'";
+    return {Code::kBusy, std::move(busy),
+            fmt::format("end the programs that have open files or their working directory there{} (as root, `fuser -vm "
+                        "DIR` lists them), or unmount with --lazy",
+                        others)};
+  }
+  std::string names;
+  for (std::size_t i = 0; i < users.size() && i < kUsersShown; ++i) {
+    (names += i == 0 ? "" : ", ") += fmt::format("{} (process {})", quote(users[i].name), users[i].pid);
+  }
+  if (users.size() > kUsersShown) names += fmt::format(" and {} more", users.size() - kUsersShown);
+  return {
+      Code::kBusy, fmt::format("{} by {}", busy, names),
+      fmt::format("end {} or leave the directory there, or unmount with --lazy", users.size() == 1 ? "it" : "them")};
+}
+
 Result<Exit> run_umount(Context& context, const Arguments& args) {
   const std::string& given = args.get("DIR");
   bool dead = is_dead_mount(given);
@@ -89,11 +120,7 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
   bool checks = !args.has("lazy") && !args.has("force") && !dead;
   if (checks && !running.empty()) WARREN_TRY(store_everything(dir, running.back()));
   Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
-  if (!done.ok() && done.error().code() == Code::kBusy) {
-    return Error(Code::kBusy, fmt::format("{} is in use", quote(given)),
-                 "end the programs that have open files or their working directory there (`fuser -vm DIR` lists them), "
-                 "or unmount with --lazy");
-  }
+  if (!done.ok() && done.error().code() == Code::kBusy) return is_in_use(given, dir);
   WARREN_TRY(std::move(done));
   if (args.has("lazy")) return Exit::kOk;
   for (const Running& server : running) {

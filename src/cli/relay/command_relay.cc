@@ -23,7 +23,7 @@ Result<std::string> relay_root_path(Context& context, const Arguments& args) {
   if (auto given = args.find("root"); given && !given->empty()) return *given;
   std::optional<std::string> home = context.environment("HOME");
   if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "use '--root'");
-  return *home + "/.agent-relay";
+  return join_path(*home, ".agent-relay");
 }
 
 Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args) {

@@ -114,6 +114,12 @@ Result<Exit> run_home_apply(Context& context, const Arguments& args) {
   return make_apply().handler(context, forwarded);
 }
 
+Result<Exit> run_home_undo(Context& context, const Arguments& args) {
+  Arguments forwarded = args;
+  if (!args.has("record")) forwarded.add("ID", WARREN_TRY(layer_of(args)));  // it may have been reset since
+  return make_undo().handler(context, forwarded);
+}
+
 Result<Exit> run_home_reset(Context& context, const Arguments& args) {
   std::string file = WARREN_TRY(existing_layer_of(args));
   if (args.has("PATH")) {
@@ -183,6 +189,13 @@ Command make_home() {
                 .options = with_project(make_apply().options),
                 .subcommands = {},
                 .handler = run_home_apply};
+  Command undo{.name = "undo",
+               .summary = "Restore what an apply replaced in your home directory",
+               .details = "Works like `warren undo`.",
+               .positionals = {},
+               .options = with_project(make_undo().options),
+               .subcommands = {},
+               .handler = run_home_undo};
   Command reset{.name = "reset",
                 .summary = "Drop what runs changed in your home directory",
                 .details = "Without PATH the whole layer is removed, which is refused while a run uses it.",
@@ -199,7 +212,7 @@ Command make_home() {
           "effect outside until you apply it.",
       .positionals = {},
       .options = {},
-      .subcommands = {show, diff, apply, reset},
+      .subcommands = {show, diff, apply, undo, reset},
       .handler = nullptr};
 }
 

@@ -39,9 +39,10 @@ void print_network(Output& err, const NetworkSummary& network) {
   if (!reached.empty()) err.line(fmt::format("network: reached {}", joined_names(reached, kHostsShown)));
   auto list = [&](const std::vector<HostCount>& hosts, std::string_view word) {
     for (std::size_t i = 0; i < hosts.size() && i < kHostsShown; ++i) {
+      std::string reason = hosts[i].reason.empty() ? "" : fmt::format(": {}", printable(hosts[i].reason));
       std::string advice =
           hosts[i].allow.empty() ? "" : fmt::format("; allow it with --net {}", printable(hosts[i].allow));
-      err.line(fmt::format("network: {} {}: {}{}", word, host_line(hosts[i]), printable(hosts[i].reason), advice));
+      err.line(fmt::format("network: {} {}{}{}", word, host_line(hosts[i]), reason, advice));
     }
     if (hosts.size() > kHostsShown) err.line(fmt::format("network: {} {} more", word, hosts.size() - kHostsShown));
   };
@@ -109,13 +110,22 @@ class RunReport final : public RunObserver {
                           shows_all ? "" : ", --home all shows all but secrets"));
   }
 
+  void print_sign_ins(const Plan::Home& home) {
+    std::string path = printable(home.path);
+    for (const Plan::Home::SignIn& one : home.sign_ins) {
+      std::string target = one.outside == one.inside ? "" : fmt::format(", to {}/{}", path, printable(one.outside));
+      err_.line(fmt::format("written through: {}/{}{}", path, printable(one.inside), target));
+    }
+    for (const Plan::Home::KeptSignIn& one : home.kept_sign_ins) {
+      err_.line(fmt::format("not written through: {}/{}: {}", path, one.name, printable(one.why)));
+    }
+  }
+
   void print_walls(const RunFacts& facts) {
     err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
     if (facts.home) {
       err_.line(fmt::format("copy-on-write: {}, in {}", printable(facts.home->path), printable(facts.home_layer)));
-      for (const std::string& name : facts.home->sign_ins) {
-        err_.line(fmt::format("written through: {}/{}", printable(facts.home->path), name));
-      }
+      print_sign_ins(*facts.home);
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
     err_.line(fmt::format("memory and messages: {}", facts.namespace_path.empty() ? "no" : facts.namespace_path));
@@ -124,8 +134,12 @@ class RunReport final : public RunObserver {
     }
     bool has_own_network = facts.network != NetworkAccess::kAll;
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", has_own_network ? ", network" : ""));
-    err_.line(fmt::format("network: {}", facts.network == NetworkAccess::kByName ? "hosts by name, through a proxy"
-                                                                                 : warren::word_of(facts.network)));
+    bool is_by_name = facts.network == NetworkAccess::kByName;
+    std::string onward = facts.upstreams.empty()
+                             ? ""
+                             : fmt::format(", which uses your proxy {}", joined_names(facts.upstreams, kNamesShown));
+    err_.line(fmt::format("network: {}{}",
+                          is_by_name ? "hosts by name, through a proxy" : warren::word_of(facts.network), onward));
     err_.line(fmt::format("environment: {}", joined_names(facts.variables, facts.variables.size())));
     if (!facts.held_back.empty()) {
       err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));

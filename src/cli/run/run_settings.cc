@@ -108,9 +108,10 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   auto given = [&](std::string_view name) { return args.has(name) ? args.find(name) : std::nullopt; };
   std::optional<std::string> name = given("relay-as");
   if (given("relay") && !name && !preferences.relay_as) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
-  if (name && !options.has_namespace) {
+  if (name && args.has("no-namespace")) {
     return Error(Code::kInvalid, "--relay-as shows messages in the namespace, which this run does not have");
   }
+  if (name) options.has_namespace = true;  // whatever the settings say
   if (name || given("relay")) options.has_asked_for_namespace = true;
   if (!name && options.has_namespace) name = preferences.relay_as;
   if (!name) return Ok{};
@@ -120,10 +121,12 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   if (!root && usual != nullptr && *usual != '\0') root = usual;
   if (!root) {
     std::string home = WARREN_TRY(home_directory());
-    root = home + "/.agent-relay";
+    root = join_path(home, ".agent-relay");
   }
   Result<std::string> whole = canonical_host_path(*root);
-  if (!whole.ok()) return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)), "--relay DIR");
+  if (!whole.ok())
+    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)),
+                 "`warren relay up` starts one, and --relay DIR says where it is");
   options.relay = RelayMailbox{.root = *whole, .name = *name};
   return Ok{};
 }
@@ -158,7 +161,13 @@ Status take_settings(const Arguments& args, RunOptions& options) {
   options.has_asked_for_home = options.home_view || options.home_layer;
   WARREN_TRY(take_limits(args, options.limits));
   options.has_asked_for_limits = options.limits != RunLimits{};
-  return take_preferences(args, options);
+  WARREN_TRY(take_preferences(args, options));
+  if (options.network.access != NetworkAccess::kByName) return Ok{};
+  options.network.upstreams = WARREN_TRY(net::Upstreams::from_environment([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  }));
+  return Ok{};
 }
 
 std::vector<Option> environment_options() {

@@ -10,7 +10,7 @@ namespace warren::relay {
 
 Result<Readiness> AttachmentCourier::take(const Message& message, const std::string& sender) {
   if (message.find(kAttachmentHeader) == nullptr) return Readiness::kReady;
-  bool is_confined = root_.find_owner(sender) || lives_.is_sandboxed(sender);
+  bool is_confined = root_.is_confined(sender) || lives_.is_sandboxed(sender);
   auto confined = is_confined ? Attachments::Confined::kYes : Attachments::Confined::kNo;
   if (WARREN_TRY(attachments_.take_in(message, sender, confined)) == Readiness::kWaits) return Readiness::kWaits;
   return attachments_.check(message, sender);

@@ -65,7 +65,7 @@ Result<std::string> name_draft(int dir, const std::string& draft, const Attachme
 
 Result<Attachment> Client::attach(int file) {
   Attachment out;
-  if (root_.has_attachments() && !owner_) {
+  if (root_.has_attachments() && !owner_ && !root_.is_confined(agent_)) {
     Result<Config> config = root_.read_config();
     std::uint64_t most = config.ok() ? config->attachment_bytes_max : Config().attachment_bytes_max;
     out.hash = WARREN_TRY(AttachmentStore(root_).add(file, most).within("attach"));

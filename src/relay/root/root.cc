@@ -344,6 +344,11 @@ std::optional<Owner> Root::find_owner(std::string_view agent) const {
   return found == owners_.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool Root::is_confined(std::string_view agent) const {
+  if (find_owner(agent)) return true;
+  return ::faccessat(agents(), fmt::format("{}/.confined", agent).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 // `parent` may be a directory in which the owner can exchange names at any moment.
 Result<Fd> Root::make_owned_dir(int parent, const std::string& name, const Owner& owner,
                                 std::vector<std::string>& repaired) const {

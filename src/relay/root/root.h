@@ -77,6 +77,9 @@ class Root {
   Status make_attachment_dirs(std::string_view agent);
   // The agent's user, if that is not ours.
   std::optional<Owner> find_owner(std::string_view agent) const;
+  // Whether the agent cannot reach `attachments`, because of its user or because `warren run --relay-as` has shown its
+  // mail to a sandbox (the file agents/NAME/.confined). What it does not have, it cannot send.
+  bool is_confined(std::string_view agent) const;
 
   // Directories of an agent. kDenied: it does not belong to the agent's user.
   Result<Fd> open_outbox(std::string_view agent) const { return open_agent_dir(agent, "outbox"); }
