@@ -14,6 +14,7 @@
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "backends/open_backend.h"
+#include "backends/vector/vector_blobs.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
@@ -21,6 +22,7 @@
 #include "os/host_files.h"
 #include "os/host_stat.h"
 #include "store/sqlite_fs.h"
+#include "vfs/vector_query.h"
 
 namespace warren {
 namespace {
@@ -38,10 +40,12 @@ Result<std::string> working_file(const std::string& agent_path) {
   return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
 }
 
-// Tells the relay that this agent sees nothing but its own mail (Root::is_confined). It stays: what the agent has sent
-// may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
-void mark_confined(int agent_dir) {
+// Marks this agent for the relay: it sees nothing but its own mail (Root::is_confined). It stays: what the agent has
+// sent may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
+Status mark_confined(int agent_dir, const std::string& name) {
   Fd mark(::openat(agent_dir, ".confined", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (mark.is_open() || errno == EACCES || errno == EPERM) return Ok{};
+  return system_error(errno, fmt::format("mark {} as confined at the relay", quote(name)));
 }
 
 // Follows no link below the relay's directory: an agent may put one into its own.
@@ -58,7 +62,7 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
     if (!next.is_open()) {
       return system_error(errno, fmt::format("open the {} of {} at the relay", folder, quote(relay.name)));
     }
-    if (step == folder) mark_confined(at.get());
+    if (step == folder) WARREN_TRY(mark_confined(at.get(), relay.name));
     at = std::move(next);
   }
   std::uint64_t bytes_max = std::min(relay.bytes_max.value_or(kMailBytes), kMailBytes);
@@ -69,6 +73,24 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
   Result<Attributes> made = fs->make_dir(kRootInode, ".attachments", {.mode = 0700});
   if (!made.ok() && made.error().code() != Code::kExists) return std::move(made).take_error();
   return fs;
+}
+
+// Of several processes that make the file at once, one makes it and all open it.
+Result<std::unique_ptr<Store>> open_or_make_store(const std::string& file, const StoreOptions& options, Clock& clock) {
+  StoreOptions how = options;
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
+  if (!there) how.mode = OpenMode::kCreate;
+  Result<std::unique_ptr<Store>> store = Store::open(file, how, clock);
+  if (store.ok() || there) return store;
+  // Whatever the error: if somebody else has made it meanwhile, it is theirs that counts.
+  there = WARREN_TRY(find_host_file(file));
+  return there ? Store::open(file, options, clock) : std::move(store);
+}
+
+Status check_semantic_path(std::string_view path) {
+  if (path == kSemanticMemory || path.starts_with(std::string(kSemanticMemory) + "/")) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
+               fmt::format("queries search {}, and vector indexes where they are mounted", kSemanticMemory));
 }
 
 }  // namespace
@@ -84,9 +106,9 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
   FileSystem* working =
       WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
-  WARREN_TRY(made->open_mounts(options.mounts, clock));
+  WARREN_TRY(made->open_mounts(options, clock));
   std::vector<NamespaceMount> mounted;
-  for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store->name()});
+  for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store.name()});
   if (options.relay) {
     made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
@@ -104,28 +126,76 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   return made;
 }
 
-Status AgentNamespace::open_mounts(const std::vector<MountSpec>& mounts, Clock& clock) {
-  WARREN_TRY(check_no_duplicates(mounts));
+Status AgentNamespace::open_mounts(const AgentNamespaceOptions& options, Clock& clock) {
+  std::vector<MountSpec> all = options.mounts;
+  for (const MountedStore& mount : options.stores) {
+    all.push_back({.path = mount.path, .backend = {}, .password_env = {}, .directory = {}});
+  }
+  WARREN_TRY(check_no_duplicates(all));
   auto variables = [](std::string_view name) -> std::optional<std::string> {
     const char* value = std::getenv(std::string(name).c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  for (const MountSpec& mount : mounts) {
+  for (const MountSpec& mount : options.mounts) {
     auto what = [&] { return "mount " + quote(mount.path); };
     std::string address = WARREN_TRY(expand_address(mount.backend, variables).within(what));
-    BackendOptions options{.clock = clock, .directory = mount.directory};
+    BackendOptions how{.clock = clock, .password = mount.password, .directory = mount.directory};
     if (!mount.password_env.empty()) {
-      options.password = variables(mount.password_env);
-      if (!options.password) {
+      how.password = variables(mount.password_env);
+      if (!how.password) {
         return Error(Code::kInvalid, fmt::format("mount {}: the environment variable {} is not set", quote(mount.path),
                                                  quote(mount.password_env)));
       }
     }
-    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, options).within(what));
-    auto fs = std::make_unique<BlobFs>(*store, clock, BlobFsOptions{.owner = {::geteuid(), ::getegid()}});
-    mounts_.push_back({.path = mount.path, .store = std::move(store), .fs = std::move(fs)});
+    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, how).within(what));
+    BlobStore& opened = *store;
+    add_mount(mount.path, opened, std::move(store), clock);
   }
+  for (const MountedStore& mount : options.stores) add_mount(mount.path, mount.store, nullptr, clock);
   return Ok{};
+}
+
+void AgentNamespace::add_mount(std::string path, BlobStore& store, std::unique_ptr<BlobStore> owned, Clock& clock) {
+  auto fs = std::make_unique<BlobFs>(store, clock, BlobFsOptions{.owner = {::geteuid(), ::getegid()}});
+  mounts_.push_back({.path = std::move(path), .owned = std::move(owned), .store = store, .fs = std::move(fs)});
+}
+
+const AgentNamespace::BlobMount* AgentNamespace::find_mount(std::string_view path) const {
+  const BlobMount* innermost = nullptr;
+  for (const BlobMount& mount : mounts_) {
+    bool is_in = path.starts_with(mount.path) && (path.size() == mount.path.size() || path[mount.path.size()] == '/');
+    if (is_in && (innermost == nullptr || mount.path.size() > innermost->path.size())) innermost = &mount;
+  }
+  return innermost;
+}
+
+Result<std::vector<VectorMatch>> AgentNamespace::query(const std::string& path, const VectorQuery& query,
+                                                       const SemanticIndex::MayRead& may_read) {
+  const BlobMount* mount = find_mount(path);
+  if (mount == nullptr) {
+    WARREN_TRY(check_semantic_path(path));
+    return semantic_->query(path, query, may_read);
+  }
+  auto* vectors = dynamic_cast<VectorBlobs*>(&mount->store);
+  if (vectors == nullptr) {
+    return Error(Code::kInvalid, fmt::format("{} cannot be queried: {} is mounted there, which is not a vector index",
+                                             quote(path), mount->store.name()));
+  }
+  return query_mounted(vectors->index(), mount->path, path, query, may_read);
+}
+
+Result<SemanticCheck> AgentNamespace::check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read) {
+  if (const BlobMount* mount = find_mount(path)) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} is on {}, which takes only what it can find again", quote(path), mount->store.name()),
+                 "only the files of /mem/semantic can be other than items");
+  }
+  WARREN_TRY(check_semantic_path(path));
+  return semantic_->check(path, may_read);
+}
+
+Status AgentNamespace::check_write(std::string_view path, std::string_view data) {
+  return find_mount(path) != nullptr ? Status(Ok{}) : semantic_->check_write(path, data);
 }
 
 Status AgentNamespace::sync_mounts() {
@@ -140,7 +210,7 @@ Status AgentNamespace::sync_mounts() {
 std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
   std::vector<MountHealth> all;
   for (BlobMount& mount : mounts_) {
-    Result<BlobPage> page = mount.store->list({.limit = 1});
+    Result<BlobPage> page = mount.store.list({.limit = 1});
     all.push_back({mount.path, page.ok() ? Status(Ok{}) : Status(std::move(page).take_error())});
   }
   return all;
@@ -152,13 +222,8 @@ Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, 
     return memory_.get();
   }
   std::string file = WARREN_TRY(working_file(agent_path));
-  StoreOptions options{.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = Commits::kEach};
-  Result<std::unique_ptr<Store>> store = Store::open(file, options, clock);
-  if (!store.ok() && store.error().code() == Code::kExists) {
-    options.mode = OpenMode::kReadWrite;
-    store = Store::open(file, options, clock);
-  }
-  store_ = WARREN_TRY(std::move(store));
+  StoreOptions options{.mode = OpenMode::kReadWrite, .durability = Durability::kProcess, .commits = Commits::kEach};
+  store_ = WARREN_TRY(open_or_make_store(file, options, clock));
   return &store_->fs();
 }
 

@@ -34,9 +34,16 @@ struct RelayMailbox {
   bool operator==(const RelayMailbox&) const = default;
 };
 
+// A store that is open already.
+struct MountedStore {
+  std::string path;  // normalised
+  BlobStore& store;  // outlives the namespace
+};
+
 struct AgentNamespaceOptions {
   WorkingMemory working = WorkingMemory::kProcess;
   std::vector<MountSpec> mounts = {};
+  std::vector<MountedStore> stores = {};
   std::optional<RelayMailbox> relay = std::nullopt;
 };
 
@@ -54,7 +61,15 @@ class AgentNamespace {
   Namespace& operator*() { return *namespace_; }
   Namespace* operator->() { return namespace_.get(); }
   const std::string& agent_id() const { return agent_id_; }
-  SemanticIndex& semantic() { return *semantic_; }
+
+  // Items at or below `path` (resolved) by the similarity of their embeddings: of /mem/semantic, or of the vector index
+  // that is mounted there. kInvalid for any other path.
+  Result<std::vector<VectorMatch>> query(const std::string& path, const VectorQuery& query,
+                                         const SemanticIndex::MayRead& may_read);
+  // What of /mem/semantic is not found by queries. kInvalid for any other path, also for one that is mounted.
+  Result<SemanticCheck> check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read);
+  // As SemanticIndex::check_write; a mounted index checks for itself what it takes.
+  Status check_write(std::string_view path, std::string_view data);
 
   // What was written to backends is stored, or why not.
   Status sync_mounts();
@@ -71,10 +86,13 @@ class AgentNamespace {
 
   struct BlobMount {
     std::string path;
-    std::unique_ptr<BlobStore> store;
+    std::unique_ptr<BlobStore> owned;  // if it was opened here
+    BlobStore& store;
     std::unique_ptr<BlobFs> fs;
   };
-  Status open_mounts(const std::vector<MountSpec>& mounts, Clock& clock);
+  Status open_mounts(const AgentNamespaceOptions& options, Clock& clock);
+  void add_mount(std::string path, BlobStore& store, std::unique_ptr<BlobStore> owned, Clock& clock);
+  const BlobMount* find_mount(std::string_view path) const;  // that this path is in
 
   std::string agent_id_;
   std::vector<BlobMount> mounts_;

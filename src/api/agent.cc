@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "os/host_files.h"
 #include "store/store.h"
+#include "vfs/mount_spec.h"
 
 namespace warren::v1 {
 namespace {
@@ -42,6 +43,26 @@ Status create_if_missing(const std::string& path, const AgentOptions& options, C
   return create(path, options, clock);
 }
 
+Status take_mounts(const AgentOptions& options, AgentState& state) {
+  std::string here = WARREN_TRY(canonical_host_path("."));
+  for (const VfsMountOptions& mount : options.mounts) {
+    if (mount.backend.empty() == (mount.store == nullptr)) {
+      return Error(Code::kInvalid, fmt::format("the mount on {} needs either a backend or a store", quote(mount.path)),
+                   "set exactly one of VfsMountOptions::backend and VfsMountOptions::store");
+    }
+    if (mount.store) {
+      std::string path = WARREN_TRY(parse_mount_point(mount.path));
+      state.stores.push_back(std::make_unique<OwnBlobs>(mount.store));
+      state.mounted_stores.push_back({.path = std::move(path), .store = *state.stores.back()});
+      continue;
+    }
+    MountSpec spec = WARREN_TRY(make_mount(mount.path, mount.backend, here));
+    spec.password = mount.password;
+    state.mounts.push_back(std::move(spec));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Agent::Agent(std::unique_ptr<AgentState> state) : state_(std::move(state)) {}
@@ -51,6 +72,7 @@ Agent::~Agent() = default;
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
   auto state = std::make_unique<AgentState>();
   std::string path = WARREN_TRY(path_of(options));
+  WARREN_TRY(take_mounts(options, *state));
   WARREN_TRY(create_if_missing(path, options, state->clock));
   warren::AgentOptions internal{.id_or_path = path,
                                 .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,

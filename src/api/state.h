@@ -4,9 +4,11 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "api/own_blobs.h"
 #include "base/clock.h"
 #include "vfs/guard_fs.h"
 
@@ -16,6 +18,10 @@ namespace warren::v1 {
 struct AgentState {
   SystemClock clock;
   std::unique_ptr<warren::Agent> agent;  // null in a view of the namespace
+
+  std::vector<MountSpec> mounts;                  // of the namespace
+  std::vector<std::unique_ptr<OwnBlobs>> stores;  // of the namespace: those of the user
+  std::vector<MountedStore> mounted_stores;
 
   std::mutex names_mutex;                            // guards opening the two below
   std::unique_ptr<AgentNamespace> names;             // opened when it is first used

@@ -4,6 +4,7 @@
 
 #include "api/attributes.h"
 #include "api/state.h"
+#include "base/json.h"
 #include "fs/expiry.h"
 #include "fs/path_ops.h"
 #include "vfs/values.h"
@@ -22,7 +23,8 @@ warren::Space to_internal(Space space) { return space == Space::kUser ? warren::
 Result<AgentState*> view_of(AgentState& state, Space space) {
   std::lock_guard lock(state.names_mutex);
   if (!state.names) {
-    state.names = WARREN_TRY(AgentNamespace::open(*state.agent, {}, state.clock));
+    state.names = WARREN_TRY(
+        AgentNamespace::open(*state.agent, {.mounts = state.mounts, .stores = state.mounted_stores}, state.clock));
   }
   std::unique_ptr<AgentState>& view = state.views[space == Space::kUser ? 0 : 1];
   if (!view) {
@@ -91,6 +93,26 @@ Result<std::vector<VfsMount>> Vfs::mounts() {
     mounts.push_back({.path = mount.path, .backend = mount.backend});
   }
   return mounts;
+}
+
+Result<std::vector<VfsMatch>> Vfs::query(std::string_view path, const VfsQuery& query) {
+  AgentState* view = WARREN_TRY(view_of(*state_, space_));
+  std::string resolved = WARREN_TRY((*state_->names)->resolve(path));
+  VectorQuery asked{.embedding = query.embedding, .top_k = query.top_k, .filter = {}};
+  if (!query.filter.empty()) {
+    Json filter = WARREN_TRY(parse_json(query.filter).within("filter"));
+    asked.filter = WARREN_TRY(parse_vector_filter(filter));
+  }
+  auto may_read = [&](const std::string& at) { return view->shown->may_read(at); };
+  std::vector<VectorMatch> found = WARREN_TRY(state_->names->query(resolved, asked, may_read));
+  std::vector<VfsMatch> matches;
+  for (VectorMatch& match : found) {
+    matches.push_back({.path = std::move(match.item.id),
+                       .score = match.score,
+                       .text = std::move(match.item.text),
+                       .metadata = dump_json(match.item.metadata)});
+  }
+  return matches;
 }
 
 Result<Files> Vfs::files() {

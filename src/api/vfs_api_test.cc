@@ -2,6 +2,7 @@
 #include <warren/agent.h>
 
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -81,12 +82,15 @@ TEST_F(VfsApiTest, TheFilesBelowHaveTheSameRules) {
   EXPECT_EQ(error_of(files.rename("/mem/working/f", "/state/f")), Code::kCrossDevice);
 }
 
-TEST_F(VfsApiTest, WorkingMemoryEndsWithTheAgentObject) {
+TEST_F(VfsApiTest, S2_2_WorkingMemoryEndsWithTheAgentObjectAndTheRestLasts) {
+  const std::vector<std::string> lasting{"/mem/episodic", "/mem/semantic", "/state/checkpoints", "/ipc/outbox"};
   ASSERT_OK(vfs_.write("/mem/working/f", "x"));
-  ASSERT_OK(vfs_.write("/mem/semantic/f", "x"));
+  for (const std::string& dir : lasting) ASSERT_OK(vfs_.write(dir + "/f", "x"));
+  ASSERT_OK(operator_.write("/policy/f", "x"));
   auto again = Agent::open({.path = dir_.file("a.db")}).value();
   EXPECT_FALSE(again->vfs().exists("/mem/working/f").value());
-  EXPECT_TRUE(again->vfs().exists("/mem/semantic/f").value());
+  for (const std::string& dir : lasting) EXPECT_TRUE(again->vfs().exists(dir + "/f").value()) << dir;
+  EXPECT_TRUE(again->vfs().exists("/policy/f").value());
 }
 
 TEST_F(VfsApiTest, ATimeToLiveIsShownAndKept) {
@@ -105,6 +109,149 @@ TEST_F(VfsApiTest, ATimeToLiveIsShownAndKept) {
   EXPECT_FALSE(vfs_.exists("/mem/episodic/f").value());
   ASSERT_OK(agent_->files().write_file("/f", "x", milliseconds(1)));
   while (agent_->files().exists("/f").value()) std::this_thread::yield();
+}
+
+TEST_F(VfsApiTest, S1_2_MountsAreConfiguredInCode) {
+  std::vector<VfsMountOptions> mounts{{.path = "/mem/notes", .backend = "sqlite:" + dir_.file("notes.db")},
+                                      {.path = "/mem/episodic", .backend = "memory:"}};
+  auto agent = Agent::open({.path = dir_.file("b.db"), .mounts = mounts}).value();
+  ASSERT_OK(agent->vfs().write("/mem/notes/day/1.json", R"({"n": 1})"));
+  ASSERT_OK(agent->vfs().append("/mem/episodic/log", "one"));
+  EXPECT_EQ(error_of(agent->vfs().remove("/mem/episodic/log")), Code::kDenied) << "rights go by path";
+  EXPECT_EQ(agent->vfs().mounts().value().size(), 4U);
+  agent.reset();
+  agent = Agent::open({.path = dir_.file("b.db"), .mounts = mounts}).value();
+  EXPECT_EQ(agent->vfs().read("/agent/b/mem/notes/day/1.json").value(), R"({"n": 1})");
+  EXPECT_FALSE(agent->vfs().exists("/mem/episodic/log").value());
+  agent = Agent::open({.path = dir_.file("b.db")}).value();
+  EXPECT_FALSE(agent->vfs().exists("/mem/notes").value());
+}
+
+// Section 2.2 names typical backends: each memory works on one, under its own rules.
+TEST_F(VfsApiTest, S2_2_EachMemoryWorksOnABackend) {
+  std::vector<VfsMountOptions> mounts;
+  for (const std::string dir : {"/mem/working", "/mem/episodic", "/mem/semantic", "/state/checkpoints", "/ipc/inbox"}) {
+    mounts.push_back({.path = dir, .backend = "sqlite:" + dir_.file(std::to_string(mounts.size()) + ".db")});
+  }
+  auto agent = Agent::open({.path = dir_.file("b.db"), .mounts = mounts}).value();
+  ASSERT_OK(agent->vfs().write("/mem/working/f", "lasts on this backend"));
+  ASSERT_OK(agent->vfs().append("/mem/episodic/log", "one"));
+  EXPECT_EQ(error_of(agent->vfs().files().value().truncate("/mem/episodic/log", 0)), Code::kDenied);
+  ASSERT_OK(agent->vfs().write("/mem/semantic/x.json", R"({"text": "x", "embedding": [1]})"));
+  ASSERT_OK(agent->vfs().write("/state/checkpoints/large", std::string(3'000'000, 'c')));
+  ASSERT_OK(agent->vfs({.space = Space::kKernel}).write("/ipc/inbox/1", "hello"));
+  EXPECT_EQ(error_of(agent->vfs().write("/ipc/inbox/2", "forged")), Code::kDenied);
+  agent = Agent::open({.path = dir_.file("b.db"), .mounts = mounts}).value();
+  EXPECT_EQ(agent->vfs().read("/mem/working/f").value(), "lasts on this backend");
+  EXPECT_EQ(agent->vfs().read("/mem/episodic/log").value(), "one");
+  EXPECT_EQ(agent->vfs().read("/state/checkpoints/large").value().size(), 3'000'000U);
+  EXPECT_EQ(agent->vfs().read("/ipc/inbox/1").value(), "hello");
+}
+
+TEST_F(VfsApiTest, S2_2_MessagesAreTakenInTheirOrder) {
+  for (const char* name : {"10", "11", "12"}) {
+    ASSERT_OK(operator_.write(std::string("/ipc/inbox/") + name, name));
+    ASSERT_OK(vfs_.write(std::string("/ipc/outbox/") + name, name));
+  }
+  for (auto& [taker, dir] : {std::pair(vfs_, "/ipc/inbox"), std::pair(operator_, "/ipc/outbox")}) {
+    Vfs vfs = taker;
+    std::string taken;
+    for (const std::string& name : vfs.list(dir).value()) {
+      std::string path = std::string(dir) + "/" + name;
+      taken += vfs.read(path).value() + " ";
+      ASSERT_OK(vfs.remove(path));
+    }
+    EXPECT_EQ(taken, "10 11 12 ");
+    EXPECT_TRUE(vfs.list(dir).value().empty());
+  }
+}
+
+// Everything else is the suite of blob stores (own_blobs_test.cc) and that of BlobFs.
+class Drawer final : public BlobStore {
+ public:
+  std::string name() const override { return "drawer"; }
+  Result<std::optional<Blob>> get(std::string_view key) override {
+    auto found = values.find(key);
+    if (found == values.end()) return std::optional<Blob>();
+    return std::optional(Blob{.info = {.version = found->second}, .content = found->second});
+  }
+  Result<BlobInfo> put(std::string_view key, std::string_view content, const PutOptions&) override {
+    if (is_away) return Error(Code::kUnavailable, "the drawer is locked");
+    values.insert_or_assign(std::string(key), std::string(content));
+    return BlobInfo{.version = std::string(content)};
+  }
+  Result<bool> remove(std::string_view key) override { return values.erase(std::string(key)) > 0; }
+  Result<std::vector<BlobInfo>> list(std::string_view prefix, std::string_view from, std::size_t limit) override {
+    std::vector<BlobInfo> found;
+    for (const auto& [key, value] : values) {
+      if (key.starts_with(prefix) && key >= from && found.size() < limit) {
+        found.push_back({.key = key, .size = value.size(), .version = value});
+      }
+    }
+    return found;
+  }
+
+  std::map<std::string, std::string, std::less<>> values;
+  bool is_away = false;
+};
+
+TEST_F(VfsApiTest, S4_3_AStoreOfTheProgramIsMounted) {
+  auto drawer = std::make_shared<Drawer>();
+  auto agent = Agent::open({.path = dir_.file("b.db"), .mounts = {{.path = "/mem/own", .store = drawer}}}).value();
+  Vfs vfs = agent->vfs();
+  ASSERT_OK(vfs.write("/mem/own/a/b.txt", "one"));
+  ASSERT_OK(vfs.append("/mem/own/a/b.txt", " two"));
+  EXPECT_EQ(drawer->values.at("a/b.txt"), "one two");
+  drawer->values["a/c"] = "of the program";
+  EXPECT_EQ(vfs.read("/mem/own/a/c").value(), "of the program");
+  EXPECT_EQ(vfs.list("/mem/own/a").value(), (std::vector<std::string>{"b.txt", "c"}));
+  EXPECT_EQ(vfs.mounts().value().back().backend, "drawer");
+  drawer->is_away = true;
+  EXPECT_EQ(error_of(vfs.write("/mem/own/a/c", "lost")), Code::kUnavailable);
+  drawer->is_away = false;
+  ASSERT_OK(vfs.remove("/mem/own/a/c"));
+  EXPECT_FALSE(drawer->values.contains("a/c"));
+  EXPECT_EQ(error_of(vfs.write("/mem/own/x", "y", {.time_to_live = std::chrono::hours(1)})), Code::kUnsupported);
+}
+
+TEST_F(VfsApiTest, AMountThatCannotBeIsRefused) {
+  auto open = [&](VfsMountOptions mount) { return error_of(Agent::open({.path = ":memory:", .mounts = {mount}})); };
+  EXPECT_EQ(open({.path = "/mem/x"}), Code::kInvalid);
+  EXPECT_EQ(open({.path = "/mem/x", .backend = "memory:", .store = std::make_shared<Drawer>()}), Code::kInvalid);
+  EXPECT_EQ(open({.path = "/policy/x", .backend = "memory:"}), Code::kInvalid);
+  EXPECT_EQ(open({.path = "/", .store = std::make_shared<Drawer>()}), Code::kInvalid);
+  EXPECT_EQ(open({.path = "/mem/x", .backend = "redis://u:secret@host"}), Code::kInvalid);
+  auto twice = Agent::open({.path = ":memory:",
+                            .mounts = {{.path = "/mem/x", .backend = "memory:"},
+                                       {.path = "/mem//x/", .store = std::make_shared<Drawer>()}}})
+                   .value();
+  EXPECT_EQ(error_of(twice->vfs().list("/")), Code::kInvalid);
+  auto unknown = Agent::open({.path = ":memory:", .mounts = {{.path = "/mem/x", .backend = "ftp://host"}}}).value();
+  EXPECT_EQ(error_of(unknown->vfs().list("/")), Code::kInvalid);
+}
+
+TEST_F(VfsApiTest, S7_2_QueriesFindItemsOfSemanticMemoryAndOfMountedIndexes) {
+  auto agent =
+      Agent::open({.path = dir_.file("b.db"), .mounts = {{.path = "/mem/books", .backend = "vectors:"}}}).value();
+  Vfs vfs = agent->vfs();
+  for (const std::string dir : {"/mem/semantic", "/mem/books"}) {
+    ASSERT_OK(vfs.write(dir + "/cat.json", R"({"text": "a cat", "embedding": [1, 0.1], "metadata": {"legs": 4}})"));
+    ASSERT_OK(vfs.write(dir + "/b/bird.json", R"({"text": "a bird", "embedding": [0.2, 1], "metadata": {"legs": 2}})"));
+    std::vector<VfsMatch> found = vfs.query(dir, {.embedding = {1, 0}, .top_k = 1}).value();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].path, dir + "/cat.json");
+    EXPECT_EQ(found[0].text, "a cat");
+    EXPECT_EQ(found[0].metadata, R"({"legs":4})");
+    EXPECT_NEAR(found[0].score, 0.995, 0.001);
+    EXPECT_EQ(vfs.query(dir, {.embedding = {1, 0}, .filter = R"({"legs": {"$lt": 4}})"}).value()[0].text, "a bird");
+    EXPECT_EQ(vfs.query(dir + "/b", {.embedding = {1, 0}}).value().size(), 1U);
+    EXPECT_EQ(error_of(vfs.query(dir, {.embedding = {1, 0, 0}})), Code::kInvalid);
+    EXPECT_EQ(error_of(vfs.query(dir, {.embedding = {1, 0}, .filter = "{"})), Code::kInvalid);
+    ASSERT_OK(vfs.remove(dir + "/cat.json"));
+    EXPECT_EQ(vfs.query(dir, {.embedding = {1, 0}, .top_k = 1}).value()[0].text, "a bird");
+  }
+  EXPECT_EQ(error_of(vfs.query("/state", {.embedding = {1, 0}})), Code::kInvalid);
+  EXPECT_EQ(error_of(vfs.query("/mem/booksX", {.embedding = {1, 0}})), Code::kInvalid);
 }
 
 TEST_F(VfsApiTest, AReadOnlyAgentShowsItsNamespace) {

@@ -64,6 +64,13 @@ StoreResult open_s3_blobs(const std::string& address, const BackendOptions& opti
   return StoreResult(std::move(store));
 }
 
+StoreResult open_memory_vectors(const std::string& address, const BackendOptions& options) {
+  if (address != "vectors:") {
+    return Error(Code::kInvalid, fmt::format("nothing may follow \"vectors:\" in {}", quote(address)));
+  }
+  return VectorBlobs::open("memory:", options);
+}
+
 struct BlobScheme {
   std::string_view scheme;
   std::string_view form;  // for people; empty: not worth naming
@@ -73,6 +80,7 @@ struct BlobScheme {
 constexpr std::array kBlobSchemes = {
     BlobScheme{"memory", "memory:", open_memory_blobs},
     BlobScheme{"sqlite", "sqlite:PATH", open_sqlite_blobs},
+    BlobScheme{"vectors", "vectors:", open_memory_vectors},
     BlobScheme{"chroma", "chroma://HOST/COLLECTION", VectorBlobs::open},
     BlobScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", VectorBlobs::open},
     BlobScheme{"exec", "exec:COMMAND", open_exec_blobs},

@@ -245,16 +245,6 @@ Status Planner::back_up(const TreeChange& change, std::uint64_t slot) {
   return Ok{};
 }
 
-// Only its content is used.
-Status Planner::make_readable(std::uint64_t slot) {
-  if (staging_.is_dry_run()) return Ok{};
-  std::string at = slot_path(intent_, slot);
-  HostMetadata metadata = WARREN_TRY(base_.get_metadata(at));
-  metadata.mode = 0600;
-  WARREN_TRY(base_.set_metadata(at, metadata));
-  return Ok{};
-}
-
 // Also backs up the old content, which is overwritten in place.
 Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content) {
   std::string dir(split_parent(change.base_path).parent);
@@ -263,7 +253,6 @@ Status Planner::add_overwrite(const TreeChange& change, const HostNode& old_node
   step.backup = WARREN_TRY(new_slot(dir));
   step.old_node = old_node;
   step.new_node = WARREN_TRY(stage(change, step.slot, content));
-  WARREN_TRY(make_readable(step.slot));
   WARREN_TRY(back_up(change, step.backup));
   step.before = WARREN_TRY(base_.get_metadata(change.base_path));
   step.after = WARREN_TRY(stager_.metadata_of(change));

@@ -42,7 +42,6 @@ class Planner {
   Status add_overwrite(const TreeChange& change, const HostNode& old_node, const std::string* content);
   Status add_metadata(const TreeChange& change, const HostNode& old_node);
   Status back_up(const TreeChange& change, std::uint64_t slot);
-  Status make_readable(std::uint64_t slot);
   Status write(const TreeChange& change, const std::string& at, const std::string* content);
   Result<HostNode> known_node(const TreeChange& change);
   Result<std::string> dir_around(std::string_view path);

@@ -22,7 +22,7 @@ bool is_in_place(const Step& step) { return step.kind == StepKind::kSetMetadata 
 Result<std::uint64_t> fingerprint_step(HostTree& base, StepKind kind, const std::string& at,
                                        const std::unordered_set<std::string>& skipped) {
   if (kind != StepKind::kOverwrite) return base.fingerprint_tree(at, skipped);
-  Fd file = WARREN_TRY(base.open_file(at, O_RDONLY));
+  Fd file = WARREN_TRY(base.open_despite_mode(at, O_RDONLY));
   return digest_host_content(file.get());
 }
 
@@ -103,9 +103,9 @@ Result<InPlaceFiles> StepTree::open_in_place(const Step& step, const std::string
   InPlaceFiles files;
   std::optional<struct stat> there = WARREN_TRY(base_.find(at));
   if (!there || !is_node(step.old_node, *there)) return files;
-  files.fresh = WARREN_TRY(base_.open_file(slot(step.slot), O_RDONLY));
+  files.fresh = WARREN_TRY(base_.open_despite_mode(slot(step.slot), O_RDONLY));
   files.old = WARREN_TRY(base_.open_file(slot(step.backup), O_RDONLY));
-  Fd target = WARREN_TRY(base_.open_to_overwrite(at));
+  Fd target = WARREN_TRY(base_.open_despite_mode(at, O_RDWR));
   if (::fstat(target.get(), &files.info) != 0) return system_error(errno, "stat a file");
   if (is_node(step.old_node, files.info)) files.target = std::move(target);
   return files;

@@ -26,7 +26,7 @@ class Stream {
   Status write_all(Bytes data, Instant until);
 
   // What was not sent yet is not sent after the connection is closed either: a command that was given up must not
-  // arrive behind later ones.
+  // arrive after later ones.
   void abandon();
 
   // The other side has not closed the connection and has sent nothing that was not read. Does not wait.

@@ -77,7 +77,7 @@ class CopyDraft {
     std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
     Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
-    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // tells others that it is in use
+    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // shows others that it is in use
     return CopyDraft(std::move(fd), std::move(draft));
   }
 

@@ -1,9 +1,16 @@
 #include "fs/memory_fs.h"
 
+#include <atomic>
+#include <mutex>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "fs/expiry.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
 
@@ -42,6 +49,53 @@ TEST(MemoryFs, WhatIsRemovedWhileItIsOpenCountsUntilItIsReleased) {
   EXPECT_EQ(code_of(write_file(fs, "/b", as_bytes(big))), Code::kNoSpace);
   fs.release(open.inode);
   EXPECT_TRUE(write_file(fs, "/b", as_bytes(big)).ok());
+}
+
+class NamesGone final : public ChangeListener {
+ public:
+  void entry_changed(Inode, std::string_view name) override {
+    std::lock_guard lock(mutex_);
+    names_.emplace(name);
+  }
+  void node_changed(Inode) override {}
+  void everything_changed() override {}
+  std::size_t count() {
+    std::lock_guard lock(mutex_);
+    return names_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
+
+// Under the thread sanitizer this is about the thread that reports (./check --full).
+TEST(MemoryFs, FilesThatExpireWhileOthersWorkAreReportedEach) {
+  constexpr int kThreads = 3;
+  constexpr int kFiles = 100;
+  SystemClock clock;
+  MemoryFs fs(clock);
+  NamesGone gone;
+  ASSERT_TRUE(fs.listen(&gone).ok());
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < kFiles; ++i) {
+        std::string path = fmt::format("/{}-{}", thread, i);
+        std::int64_t soon = expiry_after(clock, std::chrono::milliseconds(1 + i % 3)).value();
+        EXPECT_TRUE(write_file(fs, path, as_bytes("x"), {.expires_at_ms = soon}).ok());
+        read_file(fs, path).ignore("it may be gone already");
+        read_dir(fs, "/").ignore("only to be in the way");
+        EXPECT_TRUE(write_file(fs, "/kept", as_bytes("y")).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  while (gone.count() < kThreads * kFiles) std::this_thread::yield();
+  EXPECT_EQ(read_dir(fs, "/").value(), std::vector<std::string>{"kept"});
+  std::int64_t later = expiry_after(clock, std::chrono::hours(1)).value();
+  ASSERT_TRUE(write_file(fs, "/later", as_bytes("x"), {.expires_at_ms = later}).ok());
+  ASSERT_TRUE(fs.listen(nullptr).ok()) << "it ends while it waits for the next one";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace warren {
 namespace {
 
 // First match wins in either direction.
-constexpr std::array<std::pair<int, Code>, 31> kTable{{
+constexpr std::array<std::pair<int, Code>, 32> kTable{{
     {EINVAL, Code::kInvalid},
     {ENOENT, Code::kNotFound},
     {EEXIST, Code::kExists},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<int, Code>, 31> kTable{{
     {EBUSY, Code::kBusy},
     {EAGAIN, Code::kBusy},
     {ESTALE, Code::kStale},
+    {ESTALE, Code::kConflict},  // of what was read before; opening it again shows the current value
     {ENODATA, Code::kNoData},
     {EOPNOTSUPP, Code::kUnsupported},
     {ENOSYS, Code::kUnsupported},

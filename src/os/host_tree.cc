@@ -236,8 +236,8 @@ Result<Fd> HostTree::open_file(std::string_view path, int flags) {
   return fd;
 }
 
-Result<Fd> HostTree::open_to_overwrite(std::string_view path) {
-  Result<Fd> plain = open_file(path, O_RDWR);
+Result<Fd> HostTree::open_despite_mode(std::string_view path, int access) {
+  Result<Fd> plain = open_file(path, access);
   if (plain.ok() || plain.error().code() != Code::kDenied) return plain;
   Place at = WARREN_TRY(place(path));
   Fd node(::openat(at.dir, at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -246,7 +246,7 @@ Result<Fd> HostTree::open_to_overwrite(std::string_view path) {
   if (!is_own || !S_ISREG(info.st_mode)) return plain;
   std::string direct = fmt::format("/proc/self/fd/{}", node.get());
   if (::chmod(direct.c_str(), (info.st_mode & 07777U) | 0600U) != 0) return failed("set the mode of", path);
-  Fd fd(::open(direct.c_str(), O_RDWR | O_CLOEXEC));
+  Fd fd(::open(direct.c_str(), access | O_CLOEXEC));
   Error why = failed("open", path);
   if (::chmod(direct.c_str(), info.st_mode & 07777U) != 0) return failed("set the mode of", path);
   if (!fd.is_open()) return why;

@@ -72,9 +72,9 @@ class HostTree {
   Status make_special(std::string_view path, std::uint32_t mode, std::uint64_t rdev);
   Result<Fd> create_file(std::string_view path);           // kExists; for reading and writing, mode 0600
   Result<Fd> open_file(std::string_view path, int flags);  // O_RDONLY or O_RDWR; kInvalid if it is not a regular file
-  // For reading and writing, also if its mode forbids that but the file is ours: then the mode is changed for a moment.
-  Result<Fd> open_to_overwrite(std::string_view path);
-  // Returns the errors of open_to_overwrite without changing the mode.
+  // Also if its mode forbids that, but the file is ours: then the mode is changed for a moment. O_RDONLY or O_RDWR.
+  Result<Fd> open_despite_mode(std::string_view path, int access);
+  // Returns the errors of opening it so for reading and writing, without changing the mode.
   Status check_overwritable(std::string_view path);
   Result<std::string> read_link(std::string_view path);
   Status remove_file(std::string_view path);

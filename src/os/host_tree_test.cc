@@ -176,11 +176,11 @@ TEST_F(HostTreeTest, AnOwnReadOnlyFileCanBeOverwritten) {
   put("in/f", "old");
   ASSERT_EQ(::chmod(path("in/f").c_str(), 0444), 0);
   EXPECT_TRUE(tree_->check_overwritable("/f").ok());
-  EXPECT_TRUE(tree_->open_to_overwrite("/f").ok());
+  EXPECT_TRUE(tree_->open_despite_mode("/f", O_RDWR).ok());
   EXPECT_EQ(tree_->get("/f").value().st_mode & 07777U, 0444U);
   ASSERT_EQ(::mkdir(path("in/d").c_str(), 0755), 0);
   EXPECT_FALSE(tree_->check_overwritable("/d").ok());
-  EXPECT_FALSE(tree_->open_to_overwrite("/d").ok());
+  EXPECT_FALSE(tree_->open_despite_mode("/d", O_RDWR).ok());
 }
 
 }  // namespace

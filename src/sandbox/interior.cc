@@ -359,7 +359,10 @@ Status Interior::finish() {
   home_ = Fd();
   namespace_ = Fd();
   for (const std::string& cover : covers_) {
-    WARREN_TRY(mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne));
+    Status sealed = mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne);
+    // The host has removed the directory meanwhile, and with it what we had mounted there.
+    bool is_gone = !sealed.ok() && sealed.error().code() == Code::kNotFound;
+    if (!is_gone) WARREN_TRY(std::move(sealed));
   }
   sources_.clear();
   devices_.clear();

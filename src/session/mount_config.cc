@@ -11,6 +11,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "os/host_files.h"
+#include "session/run_preferences.h"
 #include "toml/toml.h"
 
 namespace warren {
@@ -31,6 +32,13 @@ Result<std::vector<MountSpec>> read_mounts_file(const std::string& path) {
   Json document = WARREN_TRY(parse_toml(text).within(quote(path)));
   std::string whole = WARREN_TRY(canonical_host_path(path));
   return parse_mount_table(document, std::string(directory_of(whole))).within(quote(path));
+}
+
+Result<std::vector<MountSpec>> parse_mounts(const std::vector<std::string>& texts, const std::string& directory) {
+  std::vector<MountSpec> mounts;
+  for (const std::string& text : texts) mounts.push_back(WARREN_TRY(parse_mount(text, directory)));
+  WARREN_TRY(check_no_duplicates(mounts));
+  return mounts;
 }
 
 // Mounts of `above` replace those of `below` on the same path.
@@ -55,17 +63,28 @@ Result<std::string> user_mounts_file(const std::string& agent) {
 
 Result<std::vector<MountSpec>> load_mounts(const MountSources& sources) {
   std::vector<MountSpec> mounts;
+  if (sources.preferred_file) mounts = WARREN_TRY(read_mounts_file(*sources.preferred_file));
+  if (!sources.preferred.empty()) {
+    std::string file = WARREN_TRY(preferences_file());
+    std::string whole = WARREN_TRY(canonical_host_path(file));
+    std::vector<MountSpec> preferred = WARREN_TRY(parse_mounts(sources.preferred, std::string(directory_of(whole)))
+                                                      .within(fmt::format("{}: mount", quote(file))));
+    mounts = merged(std::move(mounts), preferred);
+  }
   if (check_name(sources.agent).ok()) {
     std::string path = WARREN_TRY(user_mounts_file(sources.agent));
     Result<std::optional<struct stat>> there = find_host_file(path);
-    if (there.ok() && *there) mounts = WARREN_TRY(read_mounts_file(path));
+    if (there.ok() && *there) {
+      std::vector<MountSpec> of_agent = WARREN_TRY(read_mounts_file(path));
+      mounts = merged(std::move(mounts), of_agent);
+    }
   }
-  if (sources.file) mounts = merged(std::move(mounts), WARREN_TRY(read_mounts_file(*sources.file)));
+  if (sources.file) {
+    std::vector<MountSpec> of_file = WARREN_TRY(read_mounts_file(*sources.file));
+    mounts = merged(std::move(mounts), of_file);
+  }
   std::string here = WARREN_TRY(canonical_host_path("."));
-  std::vector<MountSpec> given;
-  for (const std::string& text : sources.arguments)
-    given.push_back(WARREN_TRY(parse_mount(text, here).within("--mount")));
-  WARREN_TRY(check_no_duplicates(given));
+  std::vector<MountSpec> given = WARREN_TRY(parse_mounts(sources.arguments, here).within("--mount"));
   return merged(std::move(mounts), given);
 }
 

@@ -15,6 +15,7 @@
 #include "os/host_files.h"
 #include "sandbox/plan.h"
 #include "toml/toml.h"
+#include "vfs/mount_spec.h"
 
 namespace warren {
 namespace {
@@ -76,14 +77,19 @@ Status take_keys(const Json& table, RunPreferences& preferences) {
       if (!preferences.relay->starts_with('/')) return bad_key(key, "an absolute path");
     } else if (key == "relay-as") {
       preferences.relay_as = WARREN_TRY(word_for(key, value));
+    } else if (key == "mount") {
+      preferences.mount = WARREN_TRY(words_of(key, value));
+      for (const std::string& word : preferences.mount) WARREN_TRY(parse_mount(word, "/").within(quote(key)));
+    } else if (key == "mounts") {
+      preferences.mounts = WARREN_TRY(word_for(key, value));
+      if (!preferences.mounts->starts_with('/')) return bad_key(key, "an absolute path");
     } else if (key == "namespace") {
       if (!value.is_boolean()) return bad_key(key, "true or false");
       preferences.has_namespace = value.get<bool>();
     } else {
       return Error(Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
-                   "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, namespace, relay, "
-                   "relay-as, and tables "
-                   "[project.\"/path\"]");
+                   "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, namespace, mount, "
+                   "mounts, relay, relay-as, and tables [project.\"/path\"]");
     }
   }
   return Ok{};

@@ -25,6 +25,8 @@ struct RunPreferences {
   std::optional<bool> has_namespace;
   std::optional<std::string> relay;  // the relay's directory, absolute
   std::optional<std::string> relay_as;
+  std::vector<std::string> mount;     // as for --mount
+  std::optional<std::string> mounts;  // a file, absolute
 };
 
 // $XDG_CONFIG_HOME/warren/run.toml, or ~/.config/warren/run.toml.

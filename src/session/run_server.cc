@@ -182,6 +182,7 @@ class RunServer {
     if (view_) {
       shown.has_mounts = false;
       shown.passthrough = false;
+      shown.flushes = !options_.mounts.empty();
       mounted_names_ = WARREN_TRY(Mounted::adopt(*view_, std::move(requests.names), *plan_.namespace_path, shown));
     }
     std::string problem = mounted_->passthrough_problem();
@@ -251,7 +252,7 @@ class RunServer {
   Status open_namespace() {
     std::optional<RelayMailbox> relay = options_.relay;
     if (relay) relay->bytes_max = options_.limits.disk_bytes;
-    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.relay = relay}, clock_));
+    namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = relay}, clock_));
     view_ =
         (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
     return Ok{};
@@ -358,8 +359,11 @@ class RunServer {
     if (mounted_names_) mounted_names_->unmount();
     changes_ = find_changes();
     view_.reset();
+    Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
     namespace_.reset();
-    closed_ = with_losses(agent_->close(), mounted_->lost());
+    closed_ = agent_->close();
+    if (closed_.ok()) closed_ = std::move(stored);
+    closed_ = with_losses(std::move(closed_), mounted_->lost());
     if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
     agent_.reset();
     if (home_) close_home();

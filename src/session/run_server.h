@@ -25,6 +25,7 @@ struct ServerOptions {
   RunLimits limits;
   bool passthrough = false;
   std::optional<RelayMailbox> relay;                          // shown at /ipc of the namespace
+  std::vector<MountSpec> mounts;                              // in the namespace
   std::string home_layer;                                     // the file of the home's layer, if the plan has one
   std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns

@@ -182,10 +182,16 @@ class Run {
     if (options_.at) WARREN_TRY(go_back());
     home_ = plan.home;
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
+    if (options_.has_namespace) {
+      MountSources sources = options_.mounts;
+      sources.agent = session_->id();
+      mounts_ = WARREN_TRY(load_mounts(sources));
+    }
     ServerOptions how{.network = options_.network,
                       .limits = limits(),
                       .passthrough = options_.passthrough,
                       .relay = options_.relay,
+                      .mounts = mounts_,
                       .home_layer = home_layer_,
                       .checkpoint_every = options_.checkpoint_every,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
@@ -275,7 +281,7 @@ class Run {
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits, --no-namespace, --relay-as, --checkpoint and --passthrough");
+          "limits, --no-namespace, --mount, --mounts, --relay-as, --checkpoint and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -305,6 +311,7 @@ class Run {
             .limits = joined_->limits(),
             .namespace_path = joined_->namespace_path(),
             .relay = is_owner_ ? options_.relay : std::nullopt,
+            .mounts = mounts_,
             .variables = names_of(environment_.variables),
             .held_back = environment_.held_back,
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
@@ -387,6 +394,7 @@ class Run {
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
+  std::vector<MountSpec> mounts_;      // that the server was started with
   std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;
   bool is_owner_ = false;

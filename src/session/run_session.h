@@ -16,6 +16,7 @@
 #include "sandbox/plan.h"
 #include "sandbox/run_limits.h"
 #include "session/home_layer.h"
+#include "session/mount_config.h"
 #include "session/run_network.h"
 
 namespace warren {
@@ -50,6 +51,7 @@ struct RunOptions {
   std::optional<std::string> at;                              // an existing session goes back to this checkpoint first
   bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
+  MountSources mounts;                      // in it; the agent is the session
   bool has_asked_for_namespace = false;     // about these, by an option
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
@@ -68,7 +70,8 @@ struct RunFacts {
   std::vector<std::string> upstreams;  // the user's own proxies, for the run that started the sandbox
   LimitsInForce limits;
   std::string namespace_path;          // "" if it is not mounted
-  std::optional<RelayMailbox> relay;   // for the run that started the sandbox
+  std::optional<RelayMailbox> relay;   // for the run that started the sandbox, like the following
+  std::vector<MountSpec> mounts;       // in the namespace
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;

@@ -81,7 +81,7 @@ class Store final : private TransactionObserver {
   void expiry_changed();
   void expired(Inode parent, std::string_view name);
 
-  // Tells the listener that a node's content has changed, though a caller of ours has changed it.
+  // Reports a changed node to the listener although a caller of ours changed it.
   void announce(Inode node);
 
   // After other code has replaced rows of any table on this connection, and has committed that.

@@ -50,7 +50,7 @@ BlobFs::~BlobFs() {
   }
   writer_wakes_.notify_all();
   if (writer_.joinable()) writer_.join();
-  sync(kRootInode).ignore("nobody is left to be told");
+  sync(kRootInode).ignore("there is nobody left to report it to");
 }
 
 Result<BlobStore*> BlobFs::reach() {

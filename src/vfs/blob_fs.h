@@ -109,7 +109,7 @@ class BlobFs final : public FileSystem {
     std::string content;
     std::optional<std::string> version;   // that it replaces; unset: there was no value
     std::optional<Timestamp> expires;     // of the value that it replaces
-    std::optional<std::size_t> appended;  // everything behind this offset was appended, and nothing else changed
+    std::optional<std::size_t> appended;  // everything after this offset was appended, and nothing else changed
     bool is_in_doubt = false;             // a put failed, and may have happened
     Timestamp modified;
     std::int64_t since_ns = 0;

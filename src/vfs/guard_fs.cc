@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/no_wait.h"
 #include "base/path.h"
 
 namespace warren {
@@ -120,11 +121,27 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
                                           *verdict.rule + 1, rule.line, rule.reason.empty() ? "" : ": ", rule.reason));
 }
 
+// A change that is repeated, because this thread must not wait for a backend, counts once.
+class GuardFs::Counted {
+ public:
+  explicit Counted(GuardFs* fs) : fs_(fs) {}
+  Counted(Counted&& other) noexcept : fs_(std::exchange(other.fs_, nullptr)) {}
+  Counted& operator=(Counted&&) = delete;
+  ~Counted() {
+    if (fs_ == nullptr || !NoWait::is_hit()) return;
+    std::lock_guard lock(fs_->rate_mutex_);
+    fs_->tokens_ += 1;
+  }
+
+ private:
+  GuardFs* fs_;  // null: there is no limit
+};
+
 // A bucket that holds the changes of one second.
-Status GuardFs::check_change() {
+Result<GuardFs::Counted> GuardFs::count_change() {
   LivePolicy::Current now = WARREN_TRY(policy_.current());
   std::optional<std::uint64_t> limit = now.policy->limits().changes_per_second;
-  if (!limit) return Ok{};
+  if (!limit) return Counted(nullptr);
   std::lock_guard lock(rate_mutex_);
   auto rate = static_cast<double>(*limit);
   std::int64_t at = clock_.monotonic_ns();
@@ -135,7 +152,7 @@ Status GuardFs::check_change() {
     return Error(Code::kLimit, fmt::format("the policy allows {} changes a second", *limit), "wait and try again");
   }
   tokens_ -= 1;
-  return Ok{};
+  return Counted(this);
 }
 
 Status GuardFs::check_size(std::uint64_t size) {
@@ -174,25 +191,25 @@ Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
 
 Result<Attributes> GuardFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return learned(inner().make_node(parent, name, node), parent, name);
 }
 
 Result<Attributes> GuardFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return learned(inner().make_dir(parent, name, node), parent, name);
 }
 
 Result<Attributes> GuardFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return learned(inner().make_symlink(parent, name, target, owner), parent, name);
 }
 
 Result<Attributes> GuardFs::create(Inode parent, std::string_view name, const NewNode& node) {
   WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   Result<Attributes> made = learned(inner().create(parent, name, node), parent, name);
   if (made.ok()) table_.retain(made->inode);
   return made;
@@ -201,7 +218,7 @@ Result<Attributes> GuardFs::create(Inode parent, std::string_view name, const Ne
 // The new name must have the same rights for everybody, or one name would open what the other one protects.
 Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   LivePolicy::Current now = WARREN_TRY(policy_.current());
@@ -219,7 +236,7 @@ Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view 
 
 Status GuardFs::unlink(Inode parent, std::string_view name) {
   WARREN_TRY(check_in(parent, name, Rights::kDelete));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   Result<Attributes> gone = inner().lookup(parent, name);
   WARREN_TRY(inner().unlink(parent, name));
   if (gone.ok()) table_.removed(gone->inode, parent, name);
@@ -228,7 +245,7 @@ Status GuardFs::unlink(Inode parent, std::string_view name) {
 
 Status GuardFs::remove_dir(Inode parent, std::string_view name) {
   WARREN_TRY(check_in(parent, name, Rights::kDelete));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return inner().remove_dir(parent, name);
 }
 
@@ -254,7 +271,7 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
     WARREN_TRY(check_file_moved(to, from));
     if (replaced->is_directory()) WARREN_TRY(check_moved_tree(to, from));
   }
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   WARREN_TRY(inner().rename(parent, name, new_parent, new_name, mode));
   WARREN_TRY(unit->commit());
   table_.moved(moved.inode, parent, name, new_parent, new_name);
@@ -295,7 +312,7 @@ Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
 
 Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
   WARREN_TRY(check(node, Rights::kOverwrite));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   if (changes.size) WARREN_TRY(check_size(*changes.size));
   return inner().set_attributes(node, changes);
 }
@@ -337,7 +354,7 @@ Result<std::size_t> GuardFs::read(Inode node, std::uint64_t offset, MutableBytes
 Status GuardFs::write(Inode node, std::uint64_t offset, Bytes data) {
   Rights rights = WARREN_TRY(rights_of(node));
   if (!rights.has(Rights::kOverwrite) && !rights.has(Rights::kAppend)) return check(node, Rights::kOverwrite);
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   WARREN_TRY(check_size(offset + data.size()));
   if (rights.has(Rights::kOverwrite)) return inner().write(node, offset, data);
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
@@ -348,7 +365,7 @@ Status GuardFs::write(Inode node, std::uint64_t offset, Bytes data) {
 
 Result<std::uint64_t> GuardFs::append(Inode node, Bytes data) {
   WARREN_TRY(check(node, Rights::kAppend));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   LivePolicy::Current now = WARREN_TRY(policy_.current());
   if (!now.policy->limits().file_bytes) return inner().append(node, data);
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
@@ -362,7 +379,7 @@ Result<std::uint64_t> GuardFs::append(Inode node, Bytes data) {
 
 Status GuardFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
   WARREN_TRY(check(node, Rights::kOverwrite));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   if (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) WARREN_TRY(check_size(offset + length));
   return inner().allocate(node, mode, offset, length);
 }
@@ -381,7 +398,7 @@ Result<std::uint64_t> GuardFs::copy_range(Inode from, std::uint64_t from_offset,
                                           std::uint64_t length) {
   WARREN_TRY(check(from, Rights::kRead));
   WARREN_TRY(check(to, Rights::kOverwrite));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   WARREN_TRY(check_size(to_offset + length));
   return inner().copy_range(from, from_offset, to, to_offset, length);
 }
@@ -398,13 +415,13 @@ Result<std::vector<std::string>> GuardFs::list_xattrs(Inode node) {
 
 Status GuardFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   WARREN_TRY(check(node, Rights::kOverwrite));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return inner().set_xattr(node, name, value, mode);
 }
 
 Status GuardFs::remove_xattr(Inode node, std::string_view name) {
   WARREN_TRY(check(node, Rights::kOverwrite));
-  WARREN_TRY(check_change());
+  Counted counted = WARREN_TRY(count_change());
   return inner().remove_xattr(node, name);
 }
 

@@ -75,13 +75,14 @@ class GuardFs final : public ForwardingFs {
  private:
   class Stream;
   class Listener;
+  class Counted;
 
   Result<Rights> rights_of(Inode node);
   Status check(Inode node, Rights::Operation operation);
   Status check_in(Inode dir, std::string_view name, Rights::Operation operation);
   Status check_path(std::string_view path, Rights::Operation operation);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
-  Status check_change();  // the rate
+  Result<Counted> count_change();  // by the rate limit
   Status check_size(std::uint64_t size);
   Status check_moved_tree(std::string_view from, std::string_view to);
   Status check_file_moved(std::string_view from, std::string_view to);

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/no_wait.h"
+#include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
@@ -201,7 +203,7 @@ TEST_F(GuardTest, AnInvalidPolicyDoesNotReplaceTheOneInForce) {
   EXPECT_EQ(code(fresh.current()), Code::kCorrupt);
 }
 
-TEST_F(GuardTest, OnlyThePolicyCommandsChangeThePolicy) {
+TEST_F(GuardTest, S2_1_OnlyThePolicyCommandsChangeActiveAndHistory) {
   set_policy(R"({"version": 1})");
   EXPECT_EQ(code(write_file(*kernel_, kActivePolicy, as_bytes("{}"))), Code::kDenied);
   EXPECT_EQ(code(unlink(*kernel_, kActivePolicy)), Code::kDenied);
@@ -222,6 +224,33 @@ TEST_F(GuardTest, LimitsOfAPolicyHold) {
   EXPECT_EQ(last, Code::kLimit);
   clock_.advance_ns(1'000'000'000);
   EXPECT_TRUE(write_file(*user_, "/a", as_bytes("1")).ok());
+}
+
+// A filesystem whose changes ask another process.
+class FarFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override {
+    if (NoWait::forbids_waiting()) return Error(Code::kBusy, "must not wait");
+    return ForwardingFs::write(node, offset, data);
+  }
+};
+
+TEST_F(GuardTest, AChangeThatIsRepeatedBecauseItMustWaitCountsOnce) {
+  set_policy(R"({"version": 1, "limits": {"changes_per_second": 2}})");
+  ASSERT_TRUE(write_file(own_, "/f", as_bytes("old")).ok());
+  FarFs far(own_);
+  LivePolicy policy(own_);
+  GuardFs guarded(far, policy, {.agent = "a1", .space = Space::kUser, .door = "test", .session = {}}, clock_);
+  Inode node = guarded.lookup(kRootInode, "f").value().inode;
+  for (int i = 0; i < 2; ++i) {
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      NoWait no_wait;
+      EXPECT_EQ(code(guarded.write(node, 0, as_bytes("new"))), Code::kBusy);
+    }
+    EXPECT_TRUE(guarded.write(node, 0, as_bytes("new")).ok());
+  }
+  EXPECT_EQ(code(guarded.write(node, 0, as_bytes("new"))), Code::kLimit);
 }
 
 TEST_F(GuardTest, PathsOfTheNamespaceAreRelativeOrAbsolute) {

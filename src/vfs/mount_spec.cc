@@ -15,24 +15,6 @@ namespace {
 // What an agent must not be without, or what a mount would hide.
 constexpr std::array<std::string_view, 3> kNotMountable{"/policy", "/audit", "/agent"};
 
-Result<std::string> parse_mount_point(std::string_view path) {
-  if (!path.starts_with('/')) {
-    return Error(Code::kInvalid, fmt::format("the mount point {} does not begin with a slash", quote(path)));
-  }
-  std::string normal = WARREN_TRY(normalise_path(path));
-  auto names = WARREN_TRY(split_path(normal));
-  if (names.empty()) return Error(Code::kInvalid, "nothing can be mounted on /: the agent's own files are there");
-  if (std::find(names.begin(), names.end(), "..") != names.end()) {
-    return Error(Code::kInvalid, fmt::format("the mount point {} must not contain '..'", quote(path)));
-  }
-  std::string top = fmt::format("/{}", names.front());
-  if (std::find(kNotMountable.begin(), kNotMountable.end(), top) != kNotMountable.end()) {
-    return Error(Code::kInvalid, fmt::format("nothing can be mounted on {}: {} belongs to the agent itself",
-                                             quote(normal), quote(top)));
-  }
-  return normal;
-}
-
 // A password that is written out would be seen in `ps`, in shell histories and in copies of the file.
 Status check_no_password(std::string_view address) {
   if (!is_service_address(address)) return Ok{};
@@ -47,20 +29,6 @@ Status check_no_password(std::string_view address) {
   if (password.empty() || (password.starts_with("${") && password.find('}') == password.size() - 1)) return Ok{};
   return Error(Code::kInvalid, "the address of the backend has a password in it, where others can see it",
                "put it into an environment variable and write ${NAME} in its place, in single quotes for the shell");
-}
-
-Result<MountSpec> make_spec(std::string_view path, std::string backend, const std::string& directory) {
-  MountSpec spec {
-    .path = WARREN_TRY(parse_mount_point(path))
-    , .backend = {}, .password_env = {}, .directory = directory
-  };
-  if (backend.empty()) {
-    return Error(Code::kInvalid, fmt::format("the mount on {} lacks its backend", quote(spec.path)),
-                 fmt::format("known: {}", known_blob_schemes()));
-  }
-  WARREN_TRY(check_no_password(backend).within("mount on " + quote(spec.path)));
-  spec.backend = std::move(backend);
-  return spec;
 }
 
 Result<std::string> text_of(const Json& table, std::string_view key) {
@@ -80,7 +48,7 @@ Result<MountSpec> parse_entry(const Json& table, const std::string& directory) {
   std::string path = WARREN_TRY(text_of(table, "path"));
   if (path.empty()) return Error(Code::kInvalid, "\"path\" is missing");
   std::string backend = WARREN_TRY(text_of(table, "backend"));
-  MountSpec spec = WARREN_TRY(make_spec(path, std::move(backend), directory));
+  MountSpec spec = WARREN_TRY(make_mount(path, std::move(backend), directory));
   spec.password_env = WARREN_TRY(text_of(table, "password_env"));
   if (!spec.password_env.empty() && !is_service_address(spec.backend)) {
     return Error(Code::kInvalid, "\"password_env\" is for the address of a service, such as redis://host");
@@ -90,13 +58,43 @@ Result<MountSpec> parse_entry(const Json& table, const std::string& directory) {
 
 }  // namespace
 
+Result<std::string> parse_mount_point(std::string_view path) {
+  if (!path.starts_with('/')) {
+    return Error(Code::kInvalid, fmt::format("the mount point {} does not begin with a slash", quote(path)));
+  }
+  std::string normal = WARREN_TRY(normalise_path(path));
+  auto names = WARREN_TRY(split_path(normal));
+  if (names.empty()) return Error(Code::kInvalid, "nothing can be mounted on /: the agent's own files are there");
+  if (std::find(names.begin(), names.end(), "..") != names.end()) {
+    return Error(Code::kInvalid, fmt::format("the mount point {} must not contain '..'", quote(path)));
+  }
+  std::string top = fmt::format("/{}", names.front());
+  if (std::find(kNotMountable.begin(), kNotMountable.end(), top) != kNotMountable.end()) {
+    return Error(Code::kInvalid, fmt::format("nothing can be mounted on {}: {} belongs to the agent itself",
+                                             quote(normal), quote(top)));
+  }
+  return normal;
+}
+
+Result<MountSpec> make_mount(std::string_view path, std::string backend, const std::string& directory) {
+  std::string point = WARREN_TRY(parse_mount_point(path));
+  MountSpec spec{.path = std::move(point), .backend = {}, .password_env = {}, .directory = directory};
+  if (backend.empty()) {
+    return Error(Code::kInvalid, fmt::format("the mount on {} lacks its backend", quote(spec.path)),
+                 fmt::format("known: {}", known_blob_schemes()));
+  }
+  WARREN_TRY(check_no_password(backend).within("mount on " + quote(spec.path)));
+  spec.backend = std::move(backend);
+  return spec;
+}
+
 Result<MountSpec> parse_mount(std::string_view text, const std::string& directory) {
   std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
     return Error(Code::kInvalid, "a mount is written as PATH=BACKEND",
                  fmt::format("for example /mem/notes=sqlite:notes.db; known backends: {}", known_blob_schemes()));
   }
-  return make_spec(text.substr(0, equals), std::string(text.substr(equals + 1)), directory);
+  return make_mount(text.substr(0, equals), std::string(text.substr(equals + 1)), directory);
 }
 
 Result<std::vector<MountSpec>> parse_mount_table(const Json& document, const std::string& directory) {

@@ -21,10 +21,11 @@
 namespace warren {
 
 struct MountSpec {
-  std::string path;          // normalised
-  std::string backend;       // as written, so without passwords
-  std::string password_env;  // may be empty
-  std::string directory;     // absolute: where relative paths and programs are found
+  std::string path;                          // normalised
+  std::string backend;                       // as written, so without passwords
+  std::string password_env;                  // may be empty
+  std::string directory;                     // absolute: where relative paths and programs are found
+  std::optional<std::string> password = {};  // of a program that has it at hand; instead of password_env
 };
 
 using Variables = std::function<std::optional<std::string>(std::string_view name)>;
@@ -32,6 +33,11 @@ using Variables = std::function<std::optional<std::string>(std::string_view name
 // kInvalid says what is wrong, without repeating an address that may have a password.
 Result<MountSpec> parse_mount(std::string_view text, const std::string& directory);
 Result<std::vector<MountSpec>> parse_mount_table(const Json& document, const std::string& directory);
+
+// The same from its parts.
+Result<MountSpec> make_mount(std::string_view path, std::string backend, const std::string& directory);
+// Normalised. kInvalid for a path where nothing can be mounted.
+Result<std::string> parse_mount_point(std::string_view path);
 
 // kInvalid for two mounts on one path.
 Status check_no_duplicates(const std::vector<MountSpec>& mounts);

@@ -83,7 +83,8 @@ def snapshot(top, with_times=False):
         elif stat.S_ISLNK(info.st_mode):
             what.append(os.readlink(path))
         if kind in (stat.S_IFREG, stat.S_IFDIR):
-            what.append(sorted((x, os.getxattr(path, x)) for x in os.listxattr(path) if x.startswith("user.")))
+            ours = "user.warren.log"  # an agent file says where its log is
+            what.append(sorted((x, os.getxattr(path, x)) for x in os.listxattr(path) if x.startswith("user.") and x != ours))
         seen[name] = tuple(map(str, what))
 
     add(top, b"/")

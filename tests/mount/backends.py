@@ -102,6 +102,47 @@ class Backends(unittest.TestCase):
         self.world.umount(second)
         self.finish(first)
 
+    def test_the_slower_of_two_writers_learns_it_from_close(self):
+        specs = ["--namespace", "--mount", f"/mem/notes=sqlite:{self.folder}/notes.db"]
+        first, second = self.world.mount("one", *specs), self.world.mount("two", *specs)
+        (first / "mem/notes/f").write_text("old")
+        for end in (os.close, os.fsync):
+            slow = os.open(first / "mem/notes/f", os.O_RDWR)
+            os.pwrite(slow, b"slow", 0)
+            (second / "mem/notes/f").write_text("fast")
+            with self.assertRaises(OSError) as caught:
+                end(slow)
+            self.assertEqual(caught.exception.errno, errno.ESTALE)
+            if end == os.fsync:
+                os.close(slow)
+            self.assertEqual(self.vfs("read", "/mem/notes/f", "--mount", specs[2]), "fast")
+            # Opened again, it can be changed.
+            with open(first / "mem/notes/f", "r+") as file:
+                self.assertEqual(file.read(), "fast")
+                file.write(" and slow")
+            self.assertEqual(self.vfs("read", "/mem/notes/f", "--mount", specs[2]), "fast and slow")
+        self.world.umount(second)
+        self.finish(first)
+
+    def test_a_change_that_waits_for_a_backend_counts_once(self):
+        spec = f"/mem/custom=exec:{sys.executable} {EXAMPLE} {self.folder}/store"
+        mount = self.world.mount("mnt", "--namespace", "--mount", spec)
+        custom = mount / "mem/custom"
+        custom.joinpath("f").write_text("x")
+        policy = self.folder / "policy.json"
+        policy.write_text('{"version": 1, "limits": {"changes_per_second": 8}}')
+        self.world.warren("policy", self.world.id, "set", policy)
+        # Each is two changes, the new file and its removal, and each has to ask the program.
+        for i in range(4):
+            os.mkdir(custom / f"d{i}")
+            os.rmdir(custom / f"d{i}")
+        with self.assertRaises(OSError) as caught:
+            for i in range(500):
+                os.mkdir(custom / f"e{i}")
+        self.assertEqual(caught.exception.errno, errno.EMFILE)
+        self.world.warren("policy", self.world.id, "set", "--preset", "open")
+        self.finish(mount)
+
     def backend_pids(self):
         pids = []
         for folder in pathlib.Path("/proc").iterdir():

@@ -19,6 +19,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mounted
 
 
+def content_of(path):
+    """None while there is no such file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 class Held(unittest.TestCase):
     def setUp(self):
         self.world = self.enterContext(mounted.World())
@@ -292,7 +300,7 @@ class OverABase(Held):
         other = self.world.mount("other")
         for remover, rest in ((self.mount, other), (other, self.mount)):
             (self.mount / "f").write_bytes(CONTENT[::-1])
-            mounted.wait_for(lambda: (other / "f").read_bytes() == CONTENT[::-1], "the change is not shown", 5)
+            mounted.wait_for(lambda: content_of(other / "f") == CONTENT[::-1], "the change is not shown", 5)
             fds = [os.open(remover / "f", os.O_RDWR), os.open(rest / "f", os.O_RDWR)]
             (remover / "f").unlink()
             self.gone(rest / "f")

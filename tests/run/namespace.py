@@ -187,6 +187,13 @@ class Namespaces:
         self.sh("s", """printf 'TO: bob\\n\\nin place' > $WARREN_NAMESPACE/ipc/outbox/$(date +%s%N)-89abcdef.msg""", *options)
         self.assertEqual(self.mail_of("bob")["body"], "in place")
 
+    def test_a_run_that_cannot_be_marked_as_confined_does_not_start(self):
+        options = self.start_relay()
+        (self.root / "agents" / "alice" / ".confined").symlink_to("nowhere")
+        done = self.world.run("--session", "s", *options, "--", "true")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("mark 'alice' as confined at the relay", done.stderr)
+
     def test_the_inbox_is_the_relays(self):
         options = self.start_relay()
         first = self.relay("send", "alice", "hello", "--from", "bob", "--wait", "delivered").strip()
@@ -302,6 +309,138 @@ class Namespaces:
         self.assertEqual(self.world.sessions(), [])
         self.assertIn(f"messages: those of alice at the relay {self.root}",
                       self.world.run("--walls", *options, "--", "true").stderr)
+
+    # Backends.
+
+    def own(self, path, text=None, mode=0o644):
+        """A file (or, without a text, a directory) of the user, with those above it."""
+        missing = [one for one in (path, *path.parents) if not one.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.mkdir()
+        else:
+            path.write_text(text)
+            path.chmod(mode)
+        for one in missing:
+            os.chown(one, self.uid, self.uid)
+        return path
+
+    def test_s4_a_backend_is_mounted_by_an_option(self):
+        store = self.own(self.world.home / "store")
+        spec = f"/mem/notes=sqlite:{store}/notes.db"
+        out = self.sh("s", "cd $WARREN_NAMESPACE/mem/notes && mkdir day && echo one > day/1 && cat day/1 && ls -A ~/store 2>&1",
+                      "--keep", "--mount", spec, status=2)
+        self.assertIn("one\n", out)
+        self.assertNotIn("notes.db", out, "the backend's own file is shown")
+        self.assertEqual(self.vfs("s", "read", "/mem/notes/day/1", "--mount", spec), "one\n")
+        self.assertEqual(self.vfs("s", "exists", "/mem/notes", status=1), "", "it is in the agent's own files")
+        table = self.own(self.world.home / "mounts.toml", f'[[mount]]\npath = "/mem/notes"\nbackend = "sqlite:store/notes.db"\n')
+        self.assertEqual(self.sh("s", "cat $WARREN_NAMESPACE/mem/notes/day/1", "--mounts", table), "one\n")
+
+    def test_s4_the_users_own_files_say_what_is_mounted(self):
+        config = self.world.home / ".config" / "warren"
+        self.own(self.world.home / "store")
+
+        def mounted(*options):
+            done = self.world.run("--session", "s", "--walls", *options, "--", "true")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line for line in done.stderr.splitlines() if line.startswith("mounted: ")]
+
+        def line(name, path="/mem/notes"):
+            return f"mounted: sqlite:{name}.db on /agent/s{path}"
+
+        self.own(config / "run.toml", f"""
+            mount = "/mem/notes=sqlite:all.db"
+            [project."{self.world.base}"]
+            mount = ["/mem/notes=sqlite:project.db", "/mem/more=sqlite:more.db"]
+            [project."/elsewhere"]
+            mount = "/mem/notes=sqlite:elsewhere.db"
+        """)
+        self.assertEqual(mounted(), [line("project"), line("more", "/mem/more")])
+        self.own(config / "mounts" / "s.toml", '[[mount]]\npath = "/mem/notes"\nbackend = "sqlite:session.db"\n')
+        self.assertEqual(mounted(), [line("more", "/mem/more"), line("session")])
+        table = self.own(self.world.home / "t.toml", '[[mount]]\npath = "/mem/notes"\nbackend = "sqlite:table.db"\n')
+        self.assertEqual(mounted("--mounts", table), [line("more", "/mem/more"), line("table")])
+        option = f"/mem/notes=sqlite:{self.world.home}/store/option.db"
+        self.assertEqual(mounted("--mounts", table, "--mount", option)[1:],
+                         [f"mounted: {option.split('=')[1]} on /agent/s/mem/notes"])
+        self.assertEqual(mounted("--no-namespace"), [])
+        # Relative paths begin at the file that has them.
+        self.assertTrue((config / "project.db").exists())
+        self.assertTrue((config / "mounts" / "session.db").exists())
+        for text, says in (("mount = 3", "'mount' must be a text or a list of texts"),
+                           ('mount = "/mem/x"', "a mount is written as PATH=BACKEND"),
+                           ('mounts = "t.toml"', "'mounts' must be an absolute path")):
+            self.own(config / "run.toml", text + "\n")
+            done = self.world.run("--", "true")
+            self.assertEqual(done.returncode, 125)
+            self.assertIn(says, done.stderr)
+
+    def test_s4_what_a_backend_needs_stays_outside(self):
+        store = self.own(self.world.home / "store")
+        example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "backend.py"
+        self.own(store / "backend.py", example.read_text())
+        script = self.own(store / "backend", f"""#!/bin/sh
+            test "$STORE_SECRET" = sesame || exit 1
+            exec {sandboxed.PYTHON} {store}/backend.py {store}/values
+        """, 0o755)
+        secret = {"env": self.world.environment() | {"STORE_SECRET": "sesame"}}
+        done = self.world.run("--session", "s", "--keep", "--mount", f"/mem/custom=exec:{script}", "--", "sh", "-c", """
+            cd $WARREN_NAMESPACE/mem/custom && echo kept > x && cat x && echo ${STORE_SECRET-none} && ! ls ~/store &&
+            ! grep -l sesame /proc/*/environ 2>/dev/null""", **secret)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "kept\nnone\n")
+        done = self.world.run("--session", "s", "--mount", f"/mem/custom=exec:{script}", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("mount '/mem/custom'", done.stderr)
+
+    def test_s4_what_could_not_be_stored_is_reported(self):
+        store = self.own(self.world.home / "store")
+        example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "backend.py"
+        full = example.read_text().replace(
+            'content = base64.b64decode(request["content"], validate=True)\n',
+            'content = base64.b64decode(request["content"], validate=True)\n'
+            '        if content:\n            raise Refused("no_space", "full")\n')
+        self.own(store / "full.py", full)
+        done = self.world.run("--session", "s", "--mount", f"/mem/x=exec:{sandboxed.PYTHON} {store}/full.py {store}/values",
+                              "--", sandboxed.PYTHON, "-c", """if True:
+            import errno, os
+            descriptor = os.open(os.environ["WARREN_NAMESPACE"] + "/mem/x/f", os.O_CREAT | os.O_WRONLY)
+            os.write(descriptor, b"lost")
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                print(errno.errorcode[error.errno])""")
+        self.assertEqual(done.stdout, "ENOSPC\n", done.stderr)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("store what was written to '/mem/x'", done.stderr)
+
+    def test_s4_bad_mounts_are_named_and_leave_no_session(self):
+        table = self.own(self.world.home / "t.toml", '[[mount]]\npath = "/mem/x"\nbackend = "memory:"\n', 0o666)
+        cases = ((["--mount", "/mem/x"], "a mount is written as PATH=BACKEND"),
+                 (["--mount", "/policy/x=memory:"], "belongs to the agent itself"),
+                 (["--mount", "/mem/x=ftp://host"], "not a known kind of backend"),
+                 (["--mount", "/mem/x=redis://u:secret@host"], "has a password in it"),
+                 (["--mount", "/mem/x=redis://u:${NOT_SET}@host"], "'NOT_SET' is not set"),
+                 (["--mount", "/mem/x=memory:", "--mount", "/mem//x=memory:"], "two backends are mounted on '/mem/x'"),
+                 (["--mounts", self.world.home / "none.toml"], "there is no file"),
+                 (["--mounts", table], "can be written by others"),
+                 (["--mount", "/mem/x=memory:", "--no-namespace"], "which this run does not have"))
+        for words, says in cases:
+            done = self.world.run(*words, "--", "true")
+            self.assertEqual(done.returncode, 125, words)
+            self.assertIn(says, done.stderr)
+            self.assertNotIn("secret", done.stderr)
+        self.assertEqual(self.world.sessions(), [])
+        first = self.world.start("run", "--session", "s", "--mount", "/mem/x=memory:", "--", "sh", "-c",
+                                 "echo here > $WARREN_NAMESPACE/mem/x/f; touch $WARREN_NAMESPACE/mem/working/up; sleep 1000")
+        sandboxed.wait_for(lambda: self.world.server("s") is not None, "the server did not start")
+        out = self.sh("s", "cd $WARREN_NAMESPACE/mem; until test -e working/up; do sleep 0.05; done; cat x/f")
+        self.assertEqual(out, "here\n", "a joiner does not share the mount")
+        done = self.world.run("--session", "s", "--mount", "/mem/y=memory:", "--", "true")
+        self.assertIn("its sandbox cannot be changed", done.stderr)
+        first.kill()
+        first.communicate()
 
     # What must not work.
 
@@ -506,6 +645,24 @@ class Agents(unittest.TestCase):
         self.world.base.rename(self.world.root / "moved")
         self.assertEqual(self.warren("vfs", "a", "read", "/mem/semantic/x"), "kept")
         (self.world.root / "moved").rename(self.world.base)
+
+    def test_several_processes_make_it_at_once(self):
+        for round_number in range(3):
+            agent = f"b{round_number}"
+            self.warren("init", agent, "--base", self.world.base)
+            writers = [self.world.start("vfs", agent, "write", f"/state/{i}", str(i), cwd=self.world.root) for i in range(6)]
+            said = [writer.communicate(timeout=sandboxed.PATIENCE_SECONDS)[1] for writer in writers]
+            self.assertEqual([writer.returncode for writer in writers], [0] * 6, said)
+            self.assertEqual(self.warren("vfs", agent, "ls", "/state"), "0\n1\n2\n3\n4\n5\ncheckpoints/\n")
+            folder = self.world.root / ".agentfs"
+            self.assertEqual([p.name for p in folder.iterdir() if ".new" in p.name], [], "a draft was left")
+
+    def test_a_time_to_live_works_in_it(self):
+        self.warren("init", "a", "--base", self.world.base)
+        self.warren("vfs", "a", "write", "/mem/semantic/soon", "x", "--ttl", "1ms")
+        self.warren("vfs", "a", "write", "/state/later", "x", "--ttl", "1h")
+        sandboxed.wait_for(lambda: "soon" not in self.warren("vfs", "a", "ls", "/mem/semantic"), "the file to expire")
+        self.assertIn("expires", self.warren("vfs", "a", "stat", "/state/later"))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ struct AgentOptions {
   IfMissing if_missing = IfMissing::kCreate;
   Mode mode = Mode::kReadWrite;
   Durability durability = Durability::kPower;
-  std::uint32_t chunk_bytes = 4096;  // used when the agent is created
+  std::uint32_t chunk_bytes = 4096;       // used when the agent is created
+  std::vector<VfsMountOptions> mounts{};  // in the namespace; the first call of a Vfs connects
 };
 
 // A transaction over several calls: changes through the agent while it exists take effect together at commit(), or,
@@ -64,7 +65,8 @@ struct Checkpoint {
 class Agent {
  public:
   // Fails with kNotFound with IfMissing::kFail; kCorrupt for a file that is not an agent, which is not changed;
-  // kReadOnly for an older format, which must be migrated before it can be written.
+  // kReadOnly for an older format, which must be migrated before it can be written; kInvalid for a mount that cannot
+  // be.
   static Result<std::unique_ptr<Agent>> open(const AgentOptions& options);
   ~Agent();
   Agent(const Agent&) = delete;

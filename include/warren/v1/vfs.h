@@ -8,13 +8,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <warren/result.h>
+#include <warren/v1/blob_store.h>
 #include <warren/v1/files.h>
 
 namespace warren::v1 {
@@ -45,9 +48,30 @@ struct VfsMount {
   std::string backend;  // "agent file", "memory"
 };
 
-// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe. The first call of any view makes the
-// standard directories. The namespace of an agent with a base is apart from its files, in the same agent file; it is
-// made outside a unit (kBusy), and from then on a unit holds changes of both together.
+// Something to mount in the namespace (AgentOptions::mounts). Set exactly one of backend and store.
+struct VfsMountOptions {
+  std::string path;       // "/mem/notes"
+  std::string backend{};  // an address as for `warren vfs --mount`: "redis://cache/0", "sqlite:notes.db"
+  std::optional<std::string> password{};  // of the service at that address, which must not contain it
+  std::shared_ptr<BlobStore> store{};     // a store of your own
+};
+
+struct VfsQuery {
+  std::vector<float> embedding;
+  std::size_t top_k = 10;
+  std::string filter{};  // of the metadata, as JSON: R"({"topic": "birds", "year": {"$gte": 2020}})"; empty: every item
+};
+
+struct VfsMatch {
+  std::string path;
+  double score = 0;  // the cosine
+  std::string text;
+  std::string metadata;  // a JSON object
+};
+
+// A view of an open agent: cheap to copy, valid as long as the agent. Thread-safe. The first call of any view opens
+// the mounts and makes the standard directories. The namespace of an agent with a base is apart from its files, in the
+// same agent file; it is made outside a unit (kBusy), and from then on a unit holds changes of both together.
 class Vfs {
  public:
   Result<std::string> read(std::string_view path);
@@ -59,6 +83,10 @@ class Vfs {
   Status remove(std::string_view path, const RemoveOptions& options = {});
   Result<VfsStat> stat(std::string_view path);  // of a link itself
   Result<std::vector<VfsMount>> mounts();
+  // The items at or below `path` whose embeddings are most similar, best first, of those that may be read: of semantic
+  // memory, or of the vector index that is mounted there. kInvalid for a path that is neither, and for an embedding of
+  // another length than the items'.
+  Result<std::vector<VfsMatch>> query(std::string_view path, const VfsQuery& query);
 
   // Everything else that can be done with files, under the same rules. Paths are not resolved as above: they begin at
   // the root of the namespace.

@@ -110,7 +110,7 @@ void BlobStoreTest::put_many(const std::vector<std::string>& all) {
 
 // Values.
 
-TEST_P(BlobStoreTest, WhatWasPutIsRead) {
+TEST_P(BlobStoreTest, S4_1_WhatWasPutIsRead) {
   BlobInfo info = put("notes/a.txt", "hello");
   EXPECT_EQ(info.key, "notes/a.txt");
   EXPECT_EQ(info.size, 5U);
@@ -126,7 +126,7 @@ TEST_P(BlobStoreTest, WhatWasPutIsRead) {
   EXPECT_EQ((*blob)->info.expires, std::nullopt);
 }
 
-TEST_P(BlobStoreTest, AnEmptyStoreHasNothing) {
+TEST_P(BlobStoreTest, S4_1_AnEmptyStoreHasNothing) {
   EXPECT_EQ(content_of("a"), std::nullopt);
   Result<std::optional<BlobInfo>> info = store().find("a");
   ASSERT_OK(info);
@@ -157,7 +157,7 @@ TEST_P(BlobStoreTest, APutReplacesAndChangesTheVersion) {
   }
 }
 
-TEST_P(BlobStoreTest, ARemovedValueIsGone) {
+TEST_P(BlobStoreTest, S4_1_ARemovedValueIsGone) {
   put("a", "x");
   put("ab", "y");
   Result<bool> removed = store().remove("a");
@@ -343,7 +343,7 @@ TEST_P(BlobStoreTest, AListingHasWhatFindSays) {
   EXPECT_GT(blobs[0].modified.seconds, 1'500'000'000);
 }
 
-TEST_P(BlobStoreTest, AListingIsByPrefixOfBytes) {
+TEST_P(BlobStoreTest, S4_1_AListingIsByPrefixOfBytes) {
   put_many({"a", "a/b", "ab", "abc", "b", "b/a"});
   EXPECT_EQ(keys({.prefix = "a"}), (std::vector<std::string>{"a", "a/b", "ab", "abc"}));
   EXPECT_EQ(keys({.prefix = "a/"}), std::vector<std::string>{"a/b"});
@@ -518,7 +518,7 @@ TEST_P(BlobStoreTest, ReadersSeeWholeValues) {
 
 // Time to live.
 
-TEST_P(BlobStoreTest, AValueIsGoneOnceItsTimeHasPassed) {
+TEST_P(BlobStoreTest, S4_1_AValueIsGoneOnceItsTimeHasPassed) {
   if (!abilities().ttl) {
     EXPECT_EQ(error_of(store().put("a", as_bytes("x"), {.ttl = milliseconds(1000)})), Code::kUnsupported);
     EXPECT_EQ(content_of("a"), std::nullopt);

@@ -105,7 +105,7 @@ Error error_in(const Json& error) {
   return Error(Code::kIo, fmt::format("backend: {} ({})", message, quote(code)));
 }
 
-// The bytes from which keys are wanted, including it: just behind `after`, and at a byte above '/' behind a folder.
+// The bytes from which keys are wanted, including it: just after `after`, or after the whole folder if it is one.
 std::string from_after(std::string after) {
   if (after.empty()) return after;
   std::size_t end = after.find_last_not_of('\xff');

@@ -94,7 +94,7 @@ BlobInfo info_of_row(const pg::Reply& reply, int row, std::string key) {
   return info;
 }
 
-// The first key behind all that begin with `prefix`; unset if there is none.
+// The first key after all that begin with `prefix`; unset if there is none.
 std::optional<std::string> behind_prefix(std::string prefix) {
   while (prefix.ends_with('\xff')) prefix.pop_back();
   if (prefix.empty()) return std::nullopt;

@@ -350,7 +350,7 @@ Result<BlobPage> RedisBlobs::list(const ListOptions& options) {
   if (options.after < options.prefix) from = "[" + options.prefix;
   else if (options.after.empty()) from = "-";
   else if (options.by_folder && options.after.ends_with('/') && options.after.size() > options.prefix.size()) {
-    from = "[" + options.after.substr(0, options.after.size() - 1) + "0";  // '0' follows '/': behind the whole folder
+    from = "[" + options.after.substr(0, options.after.size() - 1) + "0";  // '0' follows '/': after the whole folder
   }
   std::string limit = std::to_string(std::clamp<std::size_t>(options.limit, 1, kRedisPage));
   std::string_view keys[] = {index_};

@@ -198,7 +198,7 @@ Result<S3Answer> S3Api::send(const S3Request& request, Deadline deadline) {
     } else {
       Verdict verdict = judge(*answer);
       if (verdict == Verdict::kWrongTime && !corrected) {
-        corrected = true;  // the answer has told us the time
+        corrected = true;  // the answer had the server's time
         continue;
       }
       if (verdict != Verdict::kRetry) return answer;

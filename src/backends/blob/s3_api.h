@@ -23,7 +23,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 struct S3Request {
   std::string method;
-  std::string key;  // behind the store's prefix; empty: the bucket itself
+  std::string key;  // without the store's prefix; empty: the bucket itself
   std::vector<std::pair<std::string, std::string>> query = {};
   HttpHeaders headers = {};
   Bytes body = {};

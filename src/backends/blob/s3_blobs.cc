@@ -77,7 +77,7 @@ struct S3Blobs::Put {
   bool if_absent = false;
   std::string if_match;  // an ETag; empty: none. With if_absent: of an expired object, which counts as absent
   bool is_bare = false;  // the ETag without its quotes, as some servers want it
-  std::string nonce;     // tells whether the object that is there is ours
+  std::string nonce;     // shows whether the object that is there is ours
   Deadline deadline;
 
   bool is_conditional() const { return if_absent || !if_match.empty(); }
@@ -405,7 +405,7 @@ Result<BlobInfo> S3Blobs::put(std::string_view key, Bytes content, const PutOpti
           .nonce = random_digits(),
           .deadline = api_.deadline_for(content.size())};
   if (options.ttl) {
-    WARREN_TRY(put_mark(key, put.deadline));  // also tells the server's time
+    WARREN_TRY(put_mark(key, put.deadline));  // its answer has the server's time
     put.expires = expiry_of(options, api_.now());
   }
   if (put.expires && put.expires->seconds > kLastSecond) put.expires.reset();

@@ -14,6 +14,7 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kItemSuffix = ".json";
+constexpr std::size_t kEmptyValues = 100'000;
 
 // The id of the item under this key; nullopt if no item can be.
 std::optional<std::string> id_of_key(std::string_view key) {
@@ -45,11 +46,15 @@ BlobAbilities VectorBlobs::abilities() const {
 
 Result<std::optional<Blob>> VectorBlobs::get(std::string_view key) {
   WARREN_TRY(check_blob_key(key));
-  std::optional<std::string> id = id_of_key(key);
-  if (!id) return std::optional<Blob>();
-  std::optional<VectorItem> item = WARREN_TRY(index_->get(*id));
-  if (!item) return std::optional<Blob>();
-  return std::optional(blob_of(key, *item));
+  if (std::optional<std::string> id = id_of_key(key)) {
+    std::optional<VectorItem> item = WARREN_TRY(index_->get(*id));
+    if (item) return std::optional(blob_of(key, *item));
+  }
+  std::lock_guard lock(empty_mutex_);
+  if (!empty_.contains(key)) return std::optional<Blob>();
+  Blob empty;
+  empty.info.key = key;
+  return std::optional(std::move(empty));
 }
 
 Result<std::optional<Blob>> VectorBlobs::get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) {
@@ -67,6 +72,12 @@ Result<std::optional<BlobInfo>> VectorBlobs::find(std::string_view key) {
 Result<BlobInfo> VectorBlobs::put(std::string_view key, Bytes content, const PutOptions& options) {
   WARREN_TRY(check_blob_put(abilities(), key, content.size(), options));
   std::optional<std::string> id = id_of_key(key);
+  std::optional<VectorItem> replaced;
+  if (content.empty() && id) replaced = WARREN_TRY(index_->get(*id));
+  if (content.empty() && !replaced) {
+    WARREN_TRY(put_empty(key));
+    return BlobInfo{.key = std::string(key)};
+  }
   if (!id) {
     return Error(Code::kInvalid, fmt::format("{} cannot be an item of a vector index", quote(key)),
                  "names of items end in .json");
@@ -74,14 +85,26 @@ Result<BlobInfo> VectorBlobs::put(std::string_view key, Bytes content, const Put
   VectorItem item = WARREN_TRY(parse_vector_item(as_text(content), Members::kKnown).within([&] { return quote(key); }));
   item.id = *id;
   WARREN_TRY(index_->upsert(std::span(&item, 1)));
+  std::lock_guard lock(empty_mutex_);
+  empty_.erase(std::string(key));
   return blob_of(key, item).info;
+}
+
+Status VectorBlobs::put_empty(std::string_view key) {
+  std::lock_guard lock(empty_mutex_);
+  if (empty_.size() >= kEmptyValues && !empty_.contains(key)) {
+    return Error(Code::kNoSpace, fmt::format("a vector index has at most {} files without content", kEmptyValues));
+  }
+  empty_.emplace(key);
+  return Ok{};
 }
 
 Result<bool> VectorBlobs::remove(std::string_view key) {
   WARREN_TRY(check_blob_key(key));
   std::optional<std::string> id = id_of_key(key);
-  if (!id) return false;
-  return index_->remove(*id);
+  bool was_item = id && WARREN_TRY(index_->remove(*id));
+  std::lock_guard lock(empty_mutex_);
+  return empty_.erase(std::string(key)) > 0 || was_item;
 }
 
 // The order of keys is not that of ids ("a" and "a.b" become "a.json" and "a.b.json"), so all of a folder are sorted.
@@ -97,7 +120,14 @@ Result<std::vector<BlobInfo>> VectorBlobs::list_plain(const std::string& prefix,
     }
     options.after = page.next;
   } while (!options.after.empty());
+  {
+    std::lock_guard lock(empty_mutex_);
+    for (const std::string& key : empty_) {
+      if (key.starts_with(prefix) && key > after) keys.push_back(key);
+    }
+  }
   std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   std::vector<BlobInfo> found;
   for (const std::string& key : keys) {
     if (found.size() == limit) break;

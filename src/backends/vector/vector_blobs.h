@@ -3,10 +3,17 @@
 //
 // A value is what the index made of it: the same item, not the same bytes. A listing asks for each item, since only
 // that tells its size, and reads all ids of the folder above the prefix.
+//
+// An index has no place for a value without content: a file that was just made, or what marks a folder as such. It is
+// kept in this process until it gets one.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "backends/blob/blob_store.h"
 #include "backends/open_backend.h"
@@ -32,9 +39,12 @@ class VectorBlobs final : public BlobStore {
   Status apply(std::span<const BlobChange> changes) override;
 
  private:
+  Status put_empty(std::string_view key);
   Result<std::vector<BlobInfo>> list_plain(const std::string& prefix, const std::string& after, std::size_t limit);
 
   std::unique_ptr<VectorIndex> index_;
+  std::mutex empty_mutex_;
+  std::set<std::string, std::less<>> empty_;  // keys of values without content
 };
 
 }  // namespace warren

@@ -41,6 +41,26 @@ TEST(VectorBlobs, WhatIsNotAnItemIsRefused) {
   EXPECT_FALSE(*blobs.remove("a.txt"));
 }
 
+TEST(VectorBlobs, AValueWithoutContentWaitsForItHere) {
+  VectorBlobs blobs(std::make_unique<MemoryVectors>());
+  for (std::string_view key : {"a/.warren-dir", "a/new.json", "a/plain.txt"}) {
+    ASSERT_OK(blobs.put(key, {}, {}));
+    ASSERT_TRUE(blobs.get(key)->has_value()) << key;
+    EXPECT_EQ((**blobs.find(key)).size, 0U);
+  }
+  EXPECT_EQ(blobs.list({.by_folder = true})->folders, std::vector<std::string>{"a/"});
+  EXPECT_EQ(*blobs.index().count(), 0U);
+  ASSERT_OK(blobs.put("a/new.json", as_bytes(kItem), {}));
+  EXPECT_EQ(blobs.list({.prefix = "a/new"})->blobs.size(), 1U);
+  EXPECT_EQ(error_of(blobs.put("a/new.json", {}, {})), Code::kInvalid) << "an item does not become empty";
+  EXPECT_EQ(error_of(blobs.put("a/plain.txt", as_bytes(kItem), {})), Code::kInvalid);
+  for (std::string_view key : {"a/.warren-dir", "a/new.json", "a/plain.txt"}) {
+    EXPECT_TRUE(*blobs.remove(key)) << key;
+    EXPECT_FALSE(blobs.get(key)->has_value()) << key;
+  }
+  EXPECT_TRUE(blobs.list({})->blobs.empty());
+}
+
 TEST(VectorBlobs, KeysAreListedInTheirOrder) {
   VectorBlobs blobs(std::make_unique<MemoryVectors>());
   for (std::string_view key : {"a.json", "a.b.json", "a/x.json", "a/y/z.json", "b.json"}) {

@@ -47,7 +47,7 @@ struct VectorPage {
 
 struct VectorListOptions {
   std::string prefix;  // bytes, not components
-  std::string after;   // only ids behind this one
+  std::string after;   // only ids after this one
   std::size_t limit = 1000;
 };
 

@@ -121,7 +121,7 @@ Result<KeptApply> choose_kept(const Arguments& args) {
 }
 
 // Finishes interrupted undos, and returns those that are what this command asks for: doing it again would undo one more
-// apply. Others in the same base, of whatever agent, must be over before anything else is undone there.
+// apply. Those of other agents in the same base must be finished before anything else is undone there.
 Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
   UndoChoice asked = WARREN_TRY(asked_undos(args));
   std::optional<std::string> base;

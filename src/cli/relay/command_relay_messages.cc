@@ -202,7 +202,7 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
       if (args.has("json")) context.out.json_line(received_json(*received, *attached));
       else show(context, *received, *attached);
       if (!args.has("take")) continue;
-      WARREN_TRY(context.out.finish());  // the sender is told that it was read, and nobody has read what is not out
+      WARREN_TRY(context.out.finish());  // the sender gets a receipt: only for what was printed
       WARREN_TRY(client->take(file));
     }
     if (!args.has("follow")) return exit;

@@ -132,6 +132,10 @@ class RunReport final : public RunObserver {
     if (facts.relay) {
       err_.line(fmt::format("messages: those of {} at the relay {}", facts.relay->name, printable(facts.relay->root)));
     }
+    for (const MountSpec& mount : facts.mounts) {
+      err_.line(
+          fmt::format("mounted: {} on {}{}", printable(mount.backend), facts.namespace_path, printable(mount.path)));
+    }
     bool has_own_network = facts.network != NetworkAccess::kAll;
     err_.line(fmt::format("namespaces: user, mount, pid, ipc{}", has_own_network ? ", network" : ""));
     bool is_by_name = facts.network == NetworkAccess::kByName;

@@ -9,6 +9,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/syntax/values.h"
+#include "cli/vfs/view.h"
 #include "os/host_files.h"
 #include "session/run_preferences.h"
 
@@ -131,6 +132,19 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   return Ok{};
 }
 
+Status take_mounts(const Arguments& args, const RunPreferences& preferences, RunOptions& options) {
+  options.mounts.arguments = words_of(args, "mount");
+  options.mounts.file = given_word(args, "mounts");
+  bool is_asked_for = !options.mounts.arguments.empty() || options.mounts.file;
+  if (is_asked_for && !options.has_namespace) {
+    return Error(Code::kInvalid, "--mount and --mounts concern the namespace, which this run does not have");
+  }
+  if (is_asked_for) options.has_asked_for_namespace = true;
+  options.mounts.preferred = preferences.mount;
+  options.mounts.preferred_file = preferences.mounts;
+  return Ok{};
+}
+
 Status take_preferences(const Arguments& args, RunOptions& options) {
   std::error_code failed;
   std::string asked = options.base.value_or(std::filesystem::current_path(failed).string());
@@ -140,6 +154,7 @@ Status take_preferences(const Arguments& args, RunOptions& options) {
   add_variables(preferences, options);
   if (preferences.has_namespace && !options.has_asked_for_namespace) options.has_namespace = *preferences.has_namespace;
   WARREN_TRY(take_relay(args, preferences, options));
+  WARREN_TRY(take_mounts(args, preferences, options));
   choose_home(preferences.home, preferences.home_layer, options);
   std::string file = quote(WARREN_TRY(preferences_file()));
   if (preferences.net && !options.has_asked_for_network) {
@@ -193,14 +208,17 @@ std::vector<Option> network_options() {
 }
 
 std::vector<Option> namespace_options() {
-  return {{.name = "no-namespace", .help = "do not mount the session's namespace (memory, messages) at /agent/ID"},
-          {.name = "relay-as",
-           .value = "NAME",
-           .help = "show the inbox and outbox of this agent of a relay at /ipc of the namespace"},
-          {.name = "relay",
-           .value = "DIR",
-           .help = "the relay's directory [default: WARREN_RELAY_ROOT, or ~/.agent-relay]",
-           .suggest = Suggest::kHostDirs}};
+  std::vector<Option> options = {
+      {.name = "no-namespace", .help = "do not mount the session's namespace (memory, messages) at /agent/ID"},
+      {.name = "relay-as",
+       .value = "NAME",
+       .help = "show the inbox and outbox of this agent of a relay at /ipc of the namespace"},
+      {.name = "relay",
+       .value = "DIR",
+       .help = "the relay's directory [default: WARREN_RELAY_ROOT, or ~/.agent-relay]",
+       .suggest = Suggest::kHostDirs}};
+  for (Option& one : mount_options()) options.push_back(std::move(one));
+  return options;
 }
 
 std::vector<Option> limit_options() {

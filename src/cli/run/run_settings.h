@@ -6,8 +6,8 @@
 
 namespace warren::cli {
 
-// Adds to `options` what the command line says about environment, home, network and limits, and then, for what it does
-// not mention, what run.toml says about the base. Options that the command's table lacks count as not given.
+// Adds to `options` what the command line says about environment, home, network, limits and mounts, and then, for what
+// it does not mention, what run.toml says about the base. Options that the command's table lacks count as not given.
 Status take_settings(const Arguments& args, RunOptions& options);
 
 // The options that take_settings() understands, for a command's table.

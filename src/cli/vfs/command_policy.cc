@@ -225,6 +225,25 @@ std::string reason_of(const Policy& policy, const Verdict& verdict, const Caller
                      rule.reason.empty() ? "" : ": ", rule.reason);
 }
 
+// The limits that an operation meets, even where it is allowed.
+Json limits_of(const PolicyLimits& limits, Rights::Operation operation) {
+  Json found = Json::object();
+  if (operation == Rights::kRead || operation == Rights::kList) return found;
+  if (limits.changes_per_second) found["changes_per_second"] = *limits.changes_per_second;
+  bool may_grow = operation == Rights::kOverwrite || operation == Rights::kAppend;
+  if (limits.file_bytes && may_grow) found["file_bytes"] = *limits.file_bytes;
+  return found;
+}
+
+std::string limits_text(const Json& limits) {
+  std::string text;
+  if (limits.contains("file_bytes"))
+    text = fmt::format("files of at most {} bytes", limits["file_bytes"].get<std::uint64_t>());
+  if (!limits.contains("changes_per_second")) return text;
+  return fmt::format("{}{}{} changes a second", text, text.empty() ? "at most " : ", at most ",
+                     limits["changes_per_second"].get<std::uint64_t>());
+}
+
 Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
@@ -243,10 +262,15 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
     bool allows = verdict.effect == Effect::kAllow;
     is_allowed = is_allowed && allows;
     std::string reason = reason_of(*now.policy, verdict, caller);
+    Json limits = allows ? limits_of(now.policy->limits(), one) : Json::object();
     if (args.has("json")) {
-      list.push_back({{"operation", name_of(one)}, {"effect", allows ? "allow" : "deny"}, {"reason", reason}});
+      list.push_back({{"operation", name_of(one)},
+                      {"effect", allows ? "allow" : "deny"},
+                      {"reason", reason},
+                      {"limits", std::move(limits)}});
     } else {
-      context.out.print("{:<10} {:<6} {}\n", name_of(one), allows ? "allow" : "deny", context.out.name(reason));
+      context.out.print("{:<10} {:<6} {}{}{}\n", name_of(one), allows ? "allow" : "deny", context.out.name(reason),
+                        limits.empty() ? "" : "; ", limits_text(limits));
     }
   }
   // Rights go by path, whatever is mounted there; it is said so that nobody has to wonder.

@@ -3,7 +3,6 @@
 #include "agent/semantic_index.h"
 #include "backends/vector/vector_item.h"
 #include "base/limits.h"
-#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -77,32 +76,30 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
   query.top_k = static_cast<std::size_t>(args.integer("top-k"));
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
-  if (path != kSemanticMemory && !path.starts_with(std::string(kSemanticMemory) + "/")) {
-    return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
-                 fmt::format("queries search {} and what is below it", kSemanticMemory));
-  }
   auto may_read = [&](const std::string& at) { return view.fs->may_read(at); };
   if (args.has("check")) {
-    SemanticCheck checked = WARREN_TRY(view.names->semantic().check(path, may_read));
+    SemanticCheck checked = WARREN_TRY(view.names->check_semantic(path, may_read));
     return show_check(context, args, checked);
   }
-  show_matches(context, args, WARREN_TRY(view.names->semantic().query(path, query, may_read)));
+  show_matches(context, args, WARREN_TRY(view.names->query(path, query, may_read)));
   return Exit::kOk;
 }
 
 }  // namespace
 
 Command make_vfs_query() {
-  return {
+  Command query{
       .name = "query",
       .summary = "Find items of semantic memory by the similarity of their embeddings",
       .details =
           "An item is a file below /mem/semantic whose name ends in .json: {\"text\": …, \"embedding\": [numbers], "
           "\"metadata\": {…}}. The result is exact: the highest cosines of all items. A filter is a JSON object of "
           "metadata members, all of which must match: {\"topic\": \"birds\", \"year\": {\"$gte\": 2020}}, with $eq, "
-          "$ne, $gt, $gte, $lt, $lte, $in and $nin. Only what may be read is found.",
+          "$ne, $gt, $gte, $lt, $lte, $in and $nin. Only what may be read is found. Where a vector index is mounted, "
+          "that "
+          "index is asked.",
       .positionals = {{.name = "PATH",
-                       .help = "/mem/semantic, or a directory or file in it",
+                       .help = "/mem/semantic or a mounted vector index, or a directory or file in it",
                        .times = Times::kOptional,
                        .fallback = kSemanticMemory}},
       .options = {{.name = "embedding",
@@ -122,6 +119,8 @@ Command make_vfs_query() {
                   as_agent_option()},
       .subcommands = {},
       .handler = run_vfs_query};
+  for (Option& one : mount_options()) query.options.push_back(std::move(one));
+  return query;
 }
 
 }  // namespace warren::cli
