@@ -17,6 +17,10 @@ Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::str
   return History(agent.store()).take(name, cause);
 }
 
+Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name, std::string_view cause) {
+  return History(agent.store()).take_automatic(name, cause);
+}
+
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent) { return History(agent.store()).list(); }
 
 Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which) { return History(agent.store()).get(which); }
@@ -38,6 +42,7 @@ Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Cl
 
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock) {
   auto past = WARREN_TRY(open_checkpoint(agent, id, clock));
+  auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kWrite));  // the checkpoint before is of this very moment
   std::vector<std::string> normal;
   for (const std::string& path : paths) {
     std::string one = WARREN_TRY(normalise_path(path));
@@ -50,9 +55,8 @@ Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vecto
   }
   Checkpoint before =
       WARREN_TRY(take_checkpoint(agent, fmt::format("before-restore-of-{}", id), "before restore of paths"));
-  for (const std::string& path : normal) {
-    WARREN_TRY(put_back(past->fs(), agent.fs(), path).within(fmt::format("restore {}", quote(path))));
-  }
+  WARREN_TRY(put_back(past->fs(), agent.fs(), normal));
+  WARREN_TRY(unit->commit());
   return before;
 }
 

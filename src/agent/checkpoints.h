@@ -16,6 +16,7 @@ namespace warren {
 
 // See History for errors.
 Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked");
+Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name, std::string_view cause);
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
 Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which);
 Result<CheckpointSize> measure_checkpoint(Agent& agent, std::int64_t id);
@@ -25,11 +26,11 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
 // Makes the agent what it was. Returns the checkpoint that was taken before, with which the restore can be undone.
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id);
 
-// Only these paths, with everything below them; what did not exist is removed. Each path is one change. The agent must
-// not be the only one that has a database in memory. kNotFound if a path exists neither then nor now.
+// Only these paths, with everything below them; what did not exist is removed. One change, with the checkpoint before
+// it. kNotFound if a path exists neither then nor now; kUnsupported for an agent in memory.
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock);
 
-// The agent as it was, for reading.
+// The agent as it was, for reading, by one thread. It stays what it is though the checkpoint is removed meanwhile.
 Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock);
 
 // What differs between two checkpoints, or between one and now.

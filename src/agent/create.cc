@@ -176,7 +176,7 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(check_vacant(fork.path));
   fork.base = source->base();
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  std::string draft = fmt::format("{}/{}.fork-{}.db", kAgentsDir, fork.id, ::getpid());
+  std::string draft = fmt::format("{}.new-{}", fork.path, ::getpid());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(source->path()));
   Status done = source->backup_to(draft);
   if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);

@@ -33,7 +33,7 @@ class PuttingBack {
 
   FileSystem& from_;
   FileSystem& to_;
-  std::map<Inode, std::string> linked_;
+  std::map<Inode, std::string> linked_;  // files of `from` with several names, and where they were put first
 };
 
 Result<std::optional<Attributes>> PuttingBack::find(FileSystem& fs, std::string_view path) {
@@ -110,8 +110,11 @@ Result<bool> PuttingBack::put_linked(const std::string& path, const Attributes& 
 
 Status PuttingBack::put_file(const std::string& path, const std::optional<Attributes>& there,
                              const Attributes& source) {
+  // A second name of a file that is there now may not be one then: only the named path is changed.
+  bool is_shared = there && there->nlink > 1;
+  if (is_shared) WARREN_TRY(unlink(to_, path));
   Attributes target;
-  if (there) target = *there;
+  if (there && !is_shared) target = *there;
   else target = WARREN_TRY(make_node(to_, path, {.mode = source.mode, .owner = source.owner}));
   WARREN_TRY(to_.set_attributes(target.inode, {.size = 0}));
   WARREN_TRY(from_.open(source.inode));
@@ -179,11 +182,14 @@ Status PuttingBack::put_xattrs(const std::string& path) {
 
 }  // namespace
 
-Status put_back(FileSystem& from, FileSystem& to, std::string_view path) {
+Status put_back(FileSystem& from, FileSystem& to, const std::vector<std::string>& paths) {
   auto unit = WARREN_TRY(to.begin(UnitAccess::kWrite));
   PuttingBack work(from, to);
-  WARREN_TRY(work.make_parents(path));
-  WARREN_TRY(work.put(std::string(path)));
+  for (const std::string& path : paths) {
+    auto doing = [&] { return "restore " + quote(path); };
+    WARREN_TRY(work.make_parents(path).within(doing));
+    WARREN_TRY(work.put(path).within(doing));
+  }
   return unit->commit();
 }
 

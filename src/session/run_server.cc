@@ -35,6 +35,7 @@
 namespace warren {
 namespace {
 
+constexpr int kToolCallsMs = 100;     // between two looks for tool calls that have ended
 constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
 constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
@@ -167,6 +168,7 @@ class RunServer {
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     checkpointed_ = first_change_;
+    if (options_.checkpoint_tool_calls) calls_ended_ = WARREN_TRY(agent_->tools().count_ended());
     if (options_.checkpoint_every) next_checkpoint_ = std::chrono::steady_clock::now() + *options_.checkpoint_every;
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     limits_.counts_in_namespace = sandbox_->limits_processes();
@@ -205,11 +207,14 @@ class RunServer {
       for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
       int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
       if (has_had_commands && next_checkpoint_) patience = shorter(patience, *next_checkpoint_);
+      if (has_had_commands && options_.checkpoint_tool_calls)
+        patience = patience < 0 ? kToolCallsMs : std::min(patience, kToolCallsMs);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
       if (has_had_commands) {
         if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         checkpoint_when_due();
+        checkpoint_after_tool_calls();
         if (ready == 0) continue;
       }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
@@ -258,13 +263,30 @@ class RunServer {
     return Ok{};
   }
 
-  // SIGUSR1 takes a checkpoint. Nobody waits for an answer: `warren checkpoint ID list` shows whether it was taken.
+  // SIGUSR1 takes a checkpoint.
   bool continues_after_signal() {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) return true;
     if (info.ssi_signo != SIGUSR1) return false;
-    take_checkpoint(*agent_, "signal", "signal").ok();
+    take_automatic("signal");
     return true;
+  }
+
+  // A failure is reported at the end of the run.
+  bool take_automatic(std::string_view cause) {
+    Result<Checkpoint> taken = take_automatic_checkpoint(*agent_, cause, cause);
+    if (taken.ok()) return true;
+    ++checkpoints_missed_;
+    checkpoint_error_ = std::move(taken).take_error();
+    return false;
+  }
+
+  void checkpoint_after_tool_calls() {
+    if (!options_.checkpoint_tool_calls) return;
+    Result<std::uint64_t> ended = agent_->tools().count_ended();
+    if (!ended.ok() || *ended == calls_ended_) return;
+    calls_ended_ = *ended;
+    take_automatic("tool-call");
   }
 
   static int shorter(int patience, std::chrono::steady_clock::time_point at) {
@@ -279,8 +301,7 @@ class RunServer {
     if (!next_checkpoint_ || now < *next_checkpoint_) return;
     next_checkpoint_ = now + *options_.checkpoint_every;
     Result<Agent::ChangeMark> mark = agent_->change_mark();
-    if (!mark.ok() || *mark == checkpointed_) return;
-    if (!take_checkpoint(*agent_, "interval", "interval").ok()) return;
+    if (!mark.ok() || mark->everything == checkpointed_.everything || !take_automatic("interval")) return;
     mark = agent_->change_mark();
     if (mark.ok()) checkpointed_ = *mark;
   }
@@ -347,6 +368,14 @@ class RunServer {
                            : with_losses(std::move(closed_), {std::move(what)});
   }
 
+  void report_missed_checkpoints() {
+    if (!checkpoint_error_) return;
+    std::string what = fmt::format("{} checkpoint{} could not be taken, the last because: {}", checkpoints_missed_,
+                                   checkpoints_missed_ == 1 ? "" : "s", checkpoint_error_->message());
+    closed_ = closed_.ok() ? Error(checkpoint_error_->code(), std::move(what), checkpoint_error_->hint())
+                           : with_losses(std::move(closed_), {std::move(what)});
+  }
+
   // Removes the socket first: a command that arrives now waits for our lock and starts another server.
   void end() {
     Result<sockaddr_un> address = address_of(session_);
@@ -365,6 +394,7 @@ class RunServer {
     if (closed_.ok()) closed_ = std::move(stored);
     closed_ = with_losses(std::move(closed_), mounted_->lost());
     if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
+    report_missed_checkpoints();
     agent_.reset();
     if (home_) close_home();
     sandbox_.reset();
@@ -396,6 +426,9 @@ class RunServer {
   Fd last_;
   Agent::ChangeMark first_change_;
   Agent::ChangeMark checkpointed_;  // at the last checkpoint
+  std::uint64_t calls_ended_ = 0;   // tool calls, at the last look
+  int checkpoints_missed_ = 0;
+  std::optional<Error> checkpoint_error_;  // the last one
   std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;
   Changes changes_;
   Status closed_ = Ok{};

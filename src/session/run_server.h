@@ -28,6 +28,7 @@ struct ServerOptions {
   std::vector<MountSpec> mounts;                              // in the namespace
   std::string home_layer;                                     // the file of the home's layer, if the plan has one
   std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
+  bool checkpoint_tool_calls = false;                         // one whenever a tool call has ended
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
 

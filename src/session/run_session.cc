@@ -194,6 +194,7 @@ class Run {
                       .mounts = mounts_,
                       .home_layer = home_layer_,
                       .checkpoint_every = options_.checkpoint_every,
+                      .checkpoint_tool_calls = options_.checkpoint_tool_calls,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
@@ -208,7 +209,9 @@ class Run {
     }
     auto agent = WARREN_TRY(Agent::open({.id_or_path = session_->file(), .layers = Layers::kOwn}, clock_));
     Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, *options_.at));
-    WARREN_TRY(restore_checkpoint(*agent, wanted.id));
+    Checkpoint before = WARREN_TRY(restore_checkpoint(*agent, wanted.id));
+    observer_.on_warning(fmt::format("session {} is what it was at checkpoint {}; what it was before is checkpoint {}",
+                                     quote(session_->id()), wanted.id, before.id));
     return Ok{};
   }
 
@@ -270,7 +273,8 @@ class Run {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
                           options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.passthrough || options_.has_asked_for_namespace || options_.checkpoint_every;
+                          options_.passthrough || options_.has_asked_for_namespace || options_.checkpoint_every ||
+                          options_.checkpoint_tool_calls;
     if (options_.at) {
       return Error(Code::kBusy,
                    fmt::format("session {} is running, so it cannot go back to a checkpoint", quote(session_->id())),

@@ -48,7 +48,8 @@ struct RunOptions {
   EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
   std::optional<std::chrono::milliseconds> checkpoint_every;  // for whoever starts the sandbox
-  std::optional<std::string> at;                              // an existing session goes back to this checkpoint first
+  bool checkpoint_tool_calls = false;
+  std::optional<std::string> at;            // an existing session goes back to this checkpoint first
   bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
   MountSources mounts;                      // in it; the agent is the session

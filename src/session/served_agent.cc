@@ -47,7 +47,7 @@ Status wait_for_end(ServedAgent& served, Signals& signals, const ServeOptions& o
   for (;;) {
     int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
     if (signal != SIGUSR1) return Ok{};
-    Result<Checkpoint> taken = take_checkpoint(served.agent(), "signal", "signal");
+    Result<Checkpoint> taken = take_automatic_checkpoint(served.agent(), "signal", "signal");
     if (!taken.ok() && options.warn) options.warn(fmt::format("no checkpoint was taken: {}", taken.error().message()));
   }
 }

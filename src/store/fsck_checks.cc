@@ -237,7 +237,7 @@ Status check_versions(Database& database, const TableNames& tables, Findings& fi
     if (twice > 0) {
       findings.add("WR-51",
                    fmt::format("{} rows of {} overlap a later version of the same row", twice, table.past.text()),
-                   false);
+                   true);
     }
   }
   return Ok{};

@@ -30,7 +30,9 @@ class Repairer {
   Status run_if(std::string_view table_or_column, Sql sql);
   Result<std::int64_t> find(Sql sql);
 
-  Status erase_invalid_versions();
+  Status repair_history();
+  Status repair_versions(JoinedSql (*statement)(const PastTable&));
+  Status repair_past_entries();
   Status repair_config();
   Status repair_root();
   Status move_away_from_root();
@@ -74,7 +76,7 @@ Status Repairer::repair(const FsckReport& before) {
     return std::ranges::any_of(before.violations, [&](const Violation& v) { return v.rule == rule && v.repairable; });
   };
   if (has("WR-1")) WARREN_TRY(database_.execute("REINDEX"));
-  if (has("WR-50")) WARREN_TRY(erase_invalid_versions());
+  if (has("WR-50") || has("WR-51") || has("WR-52") || has("WR-53")) WARREN_TRY(repair_history());
   if (has("FS-19")) WARREN_TRY(repair_config());
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());
@@ -338,13 +340,67 @@ Status Repairer::repair_links() {
   )sql");
 }
 
-Status Repairer::erase_invalid_versions() {
+Status Repairer::repair_versions(JoinedSql (*statement)(const PastTable&)) {
   for (const PastTable& table : past_tables()) {
     if (!tables_.has(table.past.text())) continue;
     std::int64_t before = database_.total_changes();
-    WARREN_TRY(database_.execute(warren::erase_invalid_versions(table)));
+    WARREN_TRY(database_.execute(statement(table)));
     repaired_ += static_cast<std::size_t>(database_.total_changes() - before);
   }
+  return Ok{};
+}
+
+// Checkpoints lose as little as possible. The next one compares everything.
+Status Repairer::repair_history() {
+  WARREN_TRY(repair_versions(erase_invalid_versions));
+  WARREN_TRY(repair_versions(end_overlapping_versions));
+  if (!tables_.has("wr_checkpoint") || !tables_.has("wr_meta")) return Ok{};
+  // 2^60: beyond that, no further id could be given.
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_checkpoint WHERE id < 1 OR id > 1152921504606846976;
+    UPDATE wr_checkpoint SET name = 'repaired-' || id WHERE typeof(name) <> 'text' OR
+      octet_length(name) NOT BETWEEN 1 AND 255 OR name IN ('.', '..') OR name NOT GLOB '*[^0-9]*' OR
+      name GLOB '*[/@' || char(1) || '-' || char(31) || char(127) || ']*';
+    INSERT INTO wr_meta (key, value) SELECT 'history_version', max(id) FROM wr_checkpoint HAVING max(id) > 0
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      WHERE typeof(value) <> 'integer' OR value < excluded.value OR value > 1152921504606846976;
+    DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit');
+  )sql"));
+  if (tables_.has("wr_past_dentry") && tables_.has("wr_past_inode")) WARREN_TRY(repair_past_entries());
+  return repair_versions(erase_unneeded_versions);
+}
+
+// An entry holds only while its node and its directory do. Taking away ends of its time may uncover more.
+Status Repairer::repair_past_entries() {
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_checkpoint AS c WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = 1 AND
+      i.since <= c.id AND i.until > c.id AND (i.mode & 61440) = 16384);
+    DELETE FROM wr_past_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR instr(name, '/') > 0 OR
+      octet_length(name) > 255 OR ino = 1;
+  )sql"));
+  std::size_t before = 0;
+  do {
+    before = repaired_;
+    WARREN_TRY(run(R"sql(
+      CREATE TEMP TABLE fsck_past AS SELECT d.parent_ino, d.name, d.since,
+        max(d.since, (SELECT min(i.since) FROM wr_past_inode i WHERE i.ino = d.ino AND i.until > d.since),
+          (SELECT min(p.since) FROM wr_past_inode p WHERE p.ino = d.parent_ino AND p.until > d.since AND
+            (p.mode & 61440) = 16384)) AS first,
+        min(d.until, (SELECT max(i.until) FROM wr_past_inode i WHERE i.ino = d.ino AND i.since < d.until),
+          (SELECT max(p.until) FROM wr_past_inode p WHERE p.ino = d.parent_ino AND p.since < d.until AND
+            (p.mode & 61440) = 16384)) AS last FROM wr_past_dentry d;
+      DELETE FROM temp.fsck_past WHERE EXISTS (SELECT 1 FROM wr_past_dentry d WHERE d.parent_ino = fsck_past.parent_ino
+        AND d.name = fsck_past.name AND d.since = fsck_past.since AND first = d.since AND last = d.until);
+    )sql"));
+    repaired_ = before;  // what was counted is the table of this step
+    WARREN_TRY(run(R"sql(
+      DELETE FROM wr_past_dentry AS d WHERE EXISTS (SELECT 1 FROM temp.fsck_past f WHERE f.parent_ino = d.parent_ino AND
+        f.name = d.name AND f.since = d.since AND (f.first IS NULL OR f.last IS NULL OR f.first >= f.last));
+      UPDATE wr_past_dentry AS d SET until = f.last, since = f.first FROM temp.fsck_past f
+        WHERE f.parent_ino = d.parent_ino AND f.name = d.name AND f.since = d.since;
+      DROP TABLE temp.fsck_past;
+    )sql"));
+  } while (repaired_ != before);
   return Ok{};
 }
 

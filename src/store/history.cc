@@ -120,17 +120,19 @@ Result<std::optional<History::Position>> History::find_position() {
   return std::optional(Position{rows.integer(0), rows.integer(1), rows.integer(2)});
 }
 
-// The row of the journal that this transaction will add is the next one.
+// Up to here, in the row of the journal that is written now. Whatever the transaction changes later gets another row.
 Status History::set_position(std::int64_t version) {
   std::int64_t last = WARREN_TRY(store_.journal()->last_seq());
   store_.journal()->note_row();
+  WARREN_TRY(store_.journal()->write());
   Statement put = WARREN_TRY(
       database_.prepare("INSERT INTO wr_meta (key, value) VALUES ('history_version', ?1), ('history_seq', ?2), "
                         "('history_commit', ?3) ON CONFLICT (key) DO UPDATE SET value = excluded.value"));
   return put.bind(1, version).bind(2, last + 1).bind(3, database_.next_commit_number().value_or(0)).run();
 }
 
-// Every commit since then must have left a row, with consecutive numbers up to this transaction.
+// Every commit since then must have left a row, with consecutive numbers up to this transaction. A commit with a
+// checkpoint has several.
 Result<History::Dirty> History::find_dirty(const std::optional<Position>& position) {
   Dirty everything{.is_everything = true, .nodes = {}, .names = {}, .keys = {}};
   if (!position) return everything;
@@ -144,7 +146,9 @@ Result<History::Dirty> History::find_dirty(const std::optional<Position>& positi
   std::int64_t number = position->commit_number;
   Dirty dirty;
   for (JournalRow& row : *rows) {
-    if (row.seq != ++seq || (!is_alone && row.commit_number != ++number)) return everything;
+    bool is_next = is_alone || row.commit_number == number || row.commit_number == number + 1;
+    if (row.seq != ++seq || !is_next) return everything;
+    number = row.commit_number.value_or(number);
     for (Change& change : row.changes) {
       switch (change.kind) {
         case ChangeKind::kEntry:
@@ -160,7 +164,8 @@ Result<History::Dirty> History::find_dirty(const std::optional<Position>& positi
     }
   }
   std::optional<std::int64_t> now = database_.next_commit_number();
-  if (!is_alone && (!now || *now != number + 1)) return everything;
+  bool is_last = now == number + 1 || (now == number && database_.is_in_transaction());  // of this transaction
+  if (!is_alone && !is_last) return everything;
   sort_unique(dirty.names);
   sort_unique(dirty.keys);
   WARREN_TRY(add_nodes_of_names(dirty));
@@ -228,12 +233,6 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
   return Ok{};
 }
 
-Result<std::int64_t> History::last_id() {
-  Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
-  if (!store_.schema().has_extensions) return 0;
-  return last_version();
-}
-
 Result<std::int64_t> History::last_version() {
   Statement get = WARREN_TRY(
       database_.prepare("SELECT value FROM wr_meta WHERE key = 'history_version' AND typeof(value) = 'integer'"));
@@ -242,11 +241,12 @@ Result<std::int64_t> History::last_version() {
 }
 
 // In the running transaction.
-Result<Checkpoint> History::add(std::string_view name, std::string_view cause, std::int64_t id_min) {
+Result<Checkpoint> History::add(std::string_view name, std::string_view cause) {
   if (store_.journal()->has_notes()) {
     return Error(Code::kInvalid, "a checkpoint cannot be taken while a unit with changes is open");
   }
   bool is_complete = WARREN_TRY(make_tables());
+  store_.keep_history();
   std::optional<Position> position;
   if (is_complete) position = WARREN_TRY(find_position());
   Statement newest = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint"));
@@ -254,11 +254,11 @@ Result<Checkpoint> History::add(std::string_view name, std::string_view cause, s
   .value_or(0);
   if (position && position->version < highest) position.reset();  // the rows contradict each other
   std::int64_t last = WARREN_TRY(last_version());
-  if (std::max({id_min, highest, last}) > kIdMax) {
+  if (std::max(highest, last) > kIdMax) {
     return Error(Code::kCorrupt, "the ids of checkpoints are used up: wr_meta or wr_checkpoint has a wrong number",
                  "`warren fsck` shows what is damaged");
   }
-  std::int64_t id = std::max({id_min, highest + 1, last + 1, std::int64_t{1}});
+  std::int64_t id = std::max({highest + 1, last + 1, std::int64_t{1}});
   Dirty dirty = WARREN_TRY(find_dirty(position));
   WARREN_TRY(follow(dirty, id));
   Checkpoint made{.id = id, .name = std::string(name), .at_us = store_.clock().now_us(), .cause = std::string(cause)};
@@ -269,11 +269,23 @@ Result<Checkpoint> History::add(std::string_view name, std::string_view cause, s
   return made;
 }
 
-Result<Checkpoint> History::take(std::string_view name, std::string_view cause, std::int64_t id_min) {
+Result<Checkpoint> History::take(std::string_view name, std::string_view cause) {
   WARREN_TRY(check_checkpoint_name(name));
-  Transaction change = WARREN_TRY(store_.begin_write());
+  auto guard = database_.lock();  // until the spill scope has ended
   SpillScope spill(database_);
-  Checkpoint made = WARREN_TRY(add(name, cause, id_min));
+  Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
+  Checkpoint made = WARREN_TRY(add(name, cause));
+  WARREN_TRY(change.commit());
+  return made;
+}
+
+Result<Checkpoint> History::take_automatic(std::string_view name, std::string_view cause) {
+  WARREN_TRY(check_checkpoint_name(name));
+  auto guard = database_.lock();
+  SpillScope spill(database_);
+  Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
+  Checkpoint made = WARREN_TRY(add(name, cause));
+  WARREN_TRY(remove_older(made));
   WARREN_TRY(change.commit());
   return made;
 }
@@ -403,16 +415,17 @@ Result<bool> History::is_exact() {
   return database_.total_changes() == before;  // and nothing is committed
 }
 
-Status show_checkpoint(Database& database, std::int64_t id) {
+Result<std::int64_t> show_checkpoint(Database& database, std::int64_t id) {
   if (!WARREN_TRY(has_history(database))) return not_found(std::to_string(id));
-  Statement find = WARREN_TRY(database.prepare("SELECT 1 FROM wr_checkpoint WHERE id = ?"));
-  if (!WARREN_TRY(find.bind(1, id).find_integer())) return not_found(std::to_string(id));
+  Statement find = WARREN_TRY(database.prepare("SELECT at_us FROM wr_checkpoint WHERE id = ?"));
+  std::optional<std::int64_t> at_us = WARREN_TRY(find.bind(1, id).find_integer());
+  if (!at_us) return not_found(std::to_string(id));
   TableNames names = WARREN_TRY(TableNames::read(database));
   for (const PastTable& table : past_tables()) {
     PastSql sql(table, names);
     if (sql.exists()) WARREN_TRY(database.execute(sql.make_view(id)));
   }
-  return Ok{};
+  return *at_us;
 }
 
 }  // namespace warren

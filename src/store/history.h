@@ -18,6 +18,9 @@
 
 namespace warren {
 
+// Kept of each kind that the operator does not ask for: at intervals, by signals, after tool calls, by the agent.
+inline constexpr std::size_t kAutomaticCheckpoints = 100;
+
 struct Checkpoint {
   std::int64_t id = 0;  // counts up; never used twice
   std::string name;
@@ -59,19 +62,23 @@ class History {
  public:
   explicit History(Store& store) : store_(store), database_(store.database()) {}
 
-  // `id_min`: the checkpoint's id is at least that. kReadOnly; kInvalid within a unit that has changed something.
-  Result<Checkpoint> take(std::string_view name, std::string_view cause, std::int64_t id_min = 0);
+  // kReadOnly; kInvalid within a unit that has changed something.
+  Result<Checkpoint> take(std::string_view name, std::string_view cause);
+
+  // For one that the operator did not ask for. The oldest of the same cause are removed if there are too many, or if
+  // what only checkpoints keep is more than the agent's quota.
+  Result<Checkpoint> take_automatic(std::string_view name, std::string_view cause);
 
   Result<std::vector<Checkpoint>> list();  // oldest first
   // By id, or the newest of that name. kNotFound.
   Result<Checkpoint> get(std::string_view which);
   Result<CheckpointSize> measure(std::int64_t id);
-  Result<std::int64_t> last_id();  // of any checkpoint there ever was
 
   // Makes the agent exactly what it was, after a checkpoint of what it is now, which is returned: keys, files, and of
   // an agent with a base everything it has recorded about it. The trail of tool calls stays. kCorrupt if the checkpoint
   // is damaged; nothing is changed then.
-  Result<Checkpoint> restore(std::int64_t id, std::int64_t id_min = 0);
+  // kBusy while an apply of the agent is interrupted.
+  Result<Checkpoint> restore(std::int64_t id);
 
   Status remove(std::int64_t id);
   Result<std::vector<Checkpoint>> prune(const PruneRule& rule);
@@ -107,7 +114,7 @@ class History {
   Result<Dirty> find_dirty(const std::optional<Position>& position);
   Status add_nodes_of_names(Dirty& dirty);
   Status follow(const Dirty& dirty, std::int64_t version);
-  Result<Checkpoint> add(std::string_view name, std::string_view cause, std::int64_t id_min);
+  Result<Checkpoint> add(std::string_view name, std::string_view cause);
   Status check_exists(std::int64_t id);
   Status put_back(std::int64_t id, std::int64_t version);
   Status check_put_back(std::int64_t id);
@@ -116,6 +123,8 @@ class History {
   Result<PastChanges> list_changed(std::int64_t from, std::optional<std::int64_t> to);
   Status note_changed(const PastChanges& changed);
   Status remove_in(std::int64_t id);
+  Status remove_older(const Checkpoint& newest);
+  Result<std::uint64_t> measure_past();
   Status forget_if_empty();
   Result<std::int64_t> last_version();
   std::string json_list(const std::vector<std::uint64_t>& nodes) const;
@@ -127,8 +136,8 @@ class History {
 // Whether the file has, or had, a checkpoint.
 Result<bool> has_history(Database& database);
 
-// Makes every table that checkpoints cover appear as it was, on this connection only, which must be read-only.
-// kNotFound.
-Status show_checkpoint(Database& database, std::int64_t id);
+// Makes every table that checkpoints cover appear as it was, on this connection only, which must be read-only. Returns
+// when the checkpoint was taken, in microseconds. kNotFound.
+Result<std::int64_t> show_checkpoint(Database& database, std::int64_t id);
 
 }  // namespace warren

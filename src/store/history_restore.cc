@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include "db/transaction.h"
+#include "store/apply_log.h"
 #include "store/history.h"
 #include "store/journal.h"
 #include "store/orphans.h"
 #include "store/sqlite_fs.h"
+#include "store/usage.h"
 
 namespace warren {
 namespace {
@@ -114,7 +116,8 @@ Status History::put_back(std::int64_t id, std::int64_t version) {
   // The root of the namespace is the directory that is kept without a name (WR-35).
   return database_.execute(
       "DELETE FROM wr_meta WHERE key IN ('used_bytes', 'used_inodes', 'namespace_ino');"
-      "INSERT INTO wr_meta (key, value) SELECT 'namespace_ino', o.ino FROM wr_orphan o JOIN fs_inode i ON i.ino = o.ino "
+      "INSERT INTO wr_meta (key, value) SELECT 'namespace_ino', o.ino FROM wr_orphan o JOIN fs_inode i ON i.ino = "
+      "o.ino "
       "WHERE o.boot = '' AND (i.mode & 61440) = 16384 ORDER BY o.ino LIMIT 1");
 }
 
@@ -131,14 +134,19 @@ Status History::note_changed(const PastChanges& changed) {
   return Ok{};
 }
 
-Result<Checkpoint> History::restore(std::int64_t id, std::int64_t id_min) {
-  Transaction change = WARREN_TRY(store_.begin_write());
+Result<Checkpoint> History::restore(std::int64_t id) {
+  auto guard = database_.lock();  // until nothing that was read before is believed any more
+  Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
   WARREN_TRY(check_exists(id));
-  Checkpoint before = WARREN_TRY(add(fmt::format("before-restore-of-{}", id), "before restore", id_min));
+  if (WARREN_TRY(find_apply_intent(store_))) {
+    return Error(Code::kBusy, "an apply of this agent is under way or was interrupted",
+                 "`warren apply ID --recover` finishes it");
+  }
+  Checkpoint before = WARREN_TRY(add(fmt::format("before-restore-of-{}", id), "before restore"));
   PastChanges changed = WARREN_TRY(list_changed(id, std::nullopt));
   WARREN_TRY(put_back(id, before.id + 1));
-  WARREN_TRY(set_position(before.id + 1));
   WARREN_TRY(note_changed(changed));
+  WARREN_TRY(set_position(before.id + 1));
   WARREN_TRY(change.commit());
   store_.rows_replaced();
   return before;
@@ -181,6 +189,28 @@ Status History::forget_if_empty() {
     WARREN_TRY(database_.execute(text));
   }
   return database_.execute("DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit')");
+}
+
+// Content of versions that the agent does not have any more.
+Result<std::uint64_t> History::measure_past() {
+  Statement query = WARREN_TRY(database_.prepare(
+      "SELECT coalesce(sum(octet_length(data)), 0) FROM wr_past_data WHERE until < 9223372036854775807"));
+  auto bytes = WARREN_TRY(query.find_integer());
+  return static_cast<std::uint64_t>(bytes.value_or(0));
+}
+
+Status History::remove_older(const Checkpoint& newest) {
+  std::vector<Checkpoint> all = WARREN_TRY(list());
+  std::erase_if(all, [&](const Checkpoint& one) { return one.id == newest.id || one.cause != newest.cause; });
+  Quota quota = WARREN_TRY(store_.usage().quota());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bool is_over = all.size() - i >= kAutomaticCheckpoints;
+    if (!is_over && quota.bytes) is_over = WARREN_TRY(measure_past())
+    > *quota.bytes;
+    if (!is_over) break;
+    WARREN_TRY(remove_in(all[i].id));
+  }
+  return Ok{};
 }
 
 Result<std::vector<Checkpoint>> History::prune(const PruneRule& rule) {

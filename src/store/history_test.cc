@@ -403,7 +403,7 @@ TEST_F(HistoryTest, WR50_AVersionThatHoldsForNoCheckpointIsReportedAndRemoved) {
   EXPECT_EQ(ask("SELECT count(*) FROM wr_past_data"), 1);
 }
 
-TEST_F(HistoryTest, WR51_VersionsThatOverlapAreReported) {
+TEST_F(HistoryTest, WR51_VersionsThatOverlapAreReportedAndEnded) {
   write("/a", "1");
   take();
   take();
@@ -412,26 +412,140 @@ TEST_F(HistoryTest, WR51_VersionsThatOverlapAreReported) {
       "INSERT INTO wr_past_data (ino, chunk_index, since, until, data) SELECT ino, chunk_index, 2, until, data FROM "
       "wr_past_data");
   EXPECT_EQ(violated(), std::vector<std::string>{"WR-51"});
+  ASSERT_OK(repair_agent(file_, clock_));
+  expect_clean();
+  open();
+  ASSERT_OK(history().restore(1));
+  EXPECT_EQ(read("/a"), "1");
 }
 
-TEST_F(HistoryTest, WR52_ACheckpointWithAnInvalidNameOrIdIsReported) {
+TEST_F(HistoryTest, WR52_ACheckpointWithAnInvalidNameOrIdIsReportedAndNamedAgain) {
+  write("/a", "1");
   take();
   store_.reset();
   change_as_stranger("UPDATE wr_checkpoint SET name = 'a/b'");
   EXPECT_EQ(violated(), std::vector<std::string>{"WR-52"});
   change_as_stranger("UPDATE wr_checkpoint SET name = '77'");
   EXPECT_EQ(violated(), std::vector<std::string>{"WR-52"});
+  change_as_stranger("UPDATE wr_checkpoint SET name = 'a' || char(10) || 'b'");
+  EXPECT_EQ(violated(), std::vector<std::string>{"WR-52"});
+  change_as_stranger("INSERT INTO wr_checkpoint VALUES (-3, 'x', 0, ''), (9000000000000000000, 'y', 0, '')");
+  ASSERT_OK(repair_agent(file_, clock_));
+  expect_clean();
+  open();
+  ASSERT_EQ(history().list()->size(), 1u);
+  EXPECT_EQ(history().list()->front().name, "repaired-1");
+  EXPECT_EQ(take(), 2);
+  ASSERT_OK(history().restore(1));
+  EXPECT_EQ(read("/a"), "1");
 }
 
-TEST_F(HistoryTest, WR53_ACheckpointThatIsNotATreeIsReported) {
+TEST_F(HistoryTest, WR53_ACheckpointThatIsNotATreeIsReportedAndLosesOnlyWhatIsBroken) {
   write("/d/a", "1");
+  write("/d/b", "2");
   take();
   ASSERT_OK(unlink(fs(), "/d/a"));
   take();
   store_.reset();
   expect_clean();
-  change_as_stranger("DELETE FROM wr_past_inode WHERE (mode & 61440) = 32768");
+  change_as_stranger("DELETE FROM wr_past_inode WHERE ino = (SELECT ino FROM wr_past_dentry WHERE name = 'a')");
   EXPECT_EQ(violated(), std::vector<std::string>{"WR-53"});
+  ASSERT_OK(repair_agent(file_, clock_));
+  expect_clean();
+  open();
+  write("/d/b", "3");
+  ASSERT_OK(history().restore(1));
+  EXPECT_FALSE(exists(fs(), "/d/a").value());
+  EXPECT_EQ(read("/d/b"), "2");
+  store_.reset();
+  change_as_stranger("DELETE FROM wr_past_inode WHERE ino = 1 AND since <= 1");
+  EXPECT_EQ(violated(), std::vector<std::string>{"WR-53"});
+  ASSERT_OK(repair_agent(file_, clock_));
+  expect_clean();
+}
+
+TEST_F(HistoryTest, WhatAUnitChangesAfterItsCheckpointIsInTheNext) {
+  write("/a", "1");
+  take();
+  auto unit = fs().begin(UnitAccess::kWrite);
+  ASSERT_OK(unit);
+  std::int64_t first = take();
+  write("/a", "2");
+  ASSERT_OK((*unit)->commit());
+  std::int64_t second = take();
+  EXPECT_TRUE(history().is_exact().value());
+  ASSERT_OK(history().restore(first));
+  EXPECT_EQ(read("/a"), "1");
+  ASSERT_OK(history().restore(second));
+  EXPECT_EQ(read("/a"), "2");
+}
+
+TEST_F(HistoryTest, ACommitThatChangesNothingACheckpointCoversKeepsTheJournalComplete) {
+  write("/a", "1");
+  take();
+  {
+    Transaction change = store_->begin_write().value();
+    ASSERT_OK(store_->database().execute("UPDATE wr_past_data SET data = x'99'"));  // found only by comparing all
+    ASSERT_OK(change.commit());
+  }
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1'000'000, .inodes = {}}));
+  write("/b", "2");
+  take();
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_past_data WHERE data = x'99' AND until = 9223372036854775807"), 1);
+}
+
+TEST_F(HistoryTest, WhatHadNotExpiredAtACheckpointIsShownAndRestored) {
+  std::int64_t soon = clock_.now_us() / 1000 + 1000;
+  ASSERT_OK(write_file(fs(), "/short", as_bytes("lived"), {.expires_at_ms = soon}));
+  ASSERT_OK(store_->kv().set("short", "1", std::chrono::seconds(1)));
+  std::int64_t id = take();
+  clock_.advance_ns(std::chrono::nanoseconds(std::chrono::seconds(5)).count());
+  auto past = Store::open(file_, {.mode = OpenMode::kReadOnly, .checkpoint = id}, clock_);
+  ASSERT_OK(past);
+  EXPECT_EQ(read_file((*past)->fs(), "/short").value(), "lived");
+  EXPECT_EQ((*past)->kv().get("short").value(), "1");
+}
+
+TEST_F(HistoryTest, ACheckpointThatIsRemovedMeanwhileStaysReadable) {
+  write("/a", "then");
+  std::int64_t id = take();
+  write("/a", "now");
+  take();
+  auto past = Store::open(file_, {.mode = OpenMode::kReadOnly, .checkpoint = id}, clock_);
+  ASSERT_OK(past);
+  ASSERT_OK(history().remove(id));
+  EXPECT_EQ(read_file((*past)->fs(), "/a").value(), "then");
+}
+
+TEST_F(HistoryTest, AnExpiryThatAnotherProgramCancelledComesBackWithItsPair) {
+  std::int64_t soon = clock_.now_us() / 1000 + 1000;
+  ASSERT_OK(store_->kv().set("cancelled", "1", std::chrono::seconds(1)));
+  ASSERT_OK(store_->kv().set("other", "1", std::chrono::seconds(1)));
+  take();
+  change_as_stranger("UPDATE kv_store SET value = '2', updated_at = updated_at + 1 WHERE key = 'cancelled'");
+  take();
+  clock_.advance_ns(std::chrono::nanoseconds(std::chrono::seconds(5)).count());
+  ASSERT_OK(store_->kv().purge_expired());
+  take();
+  EXPECT_TRUE(history().is_exact().value());
+}
+
+TEST_F(HistoryTest, OfThoseTakenByThemselvesTheOldestAreRemoved) {
+  write("/a", "0");
+  std::int64_t asked = take("asked");
+  for (std::size_t i = 0; i < kAutomaticCheckpoints + 5; ++i)
+    ASSERT_OK(history().take_automatic("interval", "interval"));
+  std::vector<Checkpoint> all = history().list().value();
+  EXPECT_EQ(all.size(), kAutomaticCheckpoints + 1);
+  EXPECT_EQ(all.front().id, asked);
+  ASSERT_OK(store_->usage().set_quota({.bytes = 100'000, .inodes = {}}));
+  for (int i = 0; i < 6; ++i) {
+    write("/a", std::string(40'000, static_cast<char>('a' + i)));
+    ASSERT_OK(history().take_automatic("signal", "signal"));
+  }
+  EXPECT_LE(ask("SELECT sum(length(data)) FROM wr_past_data WHERE until < 9223372036854775807"), 100'000);
+  EXPECT_EQ(history().list()->front().id, asked);
+  expect_clean();
 }
 
 // Random operations against a model that keeps every checkpoint as a full copy.

@@ -113,6 +113,7 @@ Status Journal::write() {
   insert_.bind(1, clock_.now_us()).bind(2, origin_).bind(3, as_bytes(pending_));
   WARREN_TRY(insert_.bind(4, database_.next_commit_number()).run());
   discard();
+  has_row_ = true;
   std::int64_t seq = database_.last_insert_id();
   // Rarely and many at a time, so that trimming costs almost nothing per transaction.
   if (seq % 4096 == 0) return trim_.bind(1, seq - limits::kJournalRows).run();

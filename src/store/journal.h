@@ -64,6 +64,7 @@ class Journal {
 
   // Called when the outermost transaction ends. write() does nothing if nothing was noted.
   Status write();
+  bool has_row() const { return has_row_; }  // of this transaction, written already
   void discard() {
     pending_.clear();
     overflowed_ = false;
@@ -81,7 +82,10 @@ class Journal {
 
   // The nodes noted since forget_nodes(), which is called when they are stored.
   const std::unordered_set<std::uint64_t>& nodes() const { return nodes_; }
-  void forget_nodes() { nodes_.clear(); }
+  void forget_nodes() {
+    nodes_.clear();
+    has_row_ = false;
+  }
 
   // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already. A row that cannot be
   // decoded says that everything may have changed.
@@ -103,6 +107,7 @@ class Journal {
   std::size_t last_noted_ = 0;  // where the newest record in pending_ begins, to drop repetitions
   bool overflowed_ = false;
   bool wants_row_ = false;
+  bool has_row_ = false;
   struct {
     std::size_t bytes = 0;
     std::size_t last_noted = 0;

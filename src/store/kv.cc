@@ -126,6 +126,7 @@ Status KeyValue::prepare() {
   expired_ =
       WARREN_TRY(database.prepare("SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
                                   "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
+  list_due_ = WARREN_TRY(database.prepare("SELECT key FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   return Ok{};
 }
@@ -300,9 +301,10 @@ Result<std::size_t> KeyValue::purge_expired() {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   std::int64_t now = now_ms();
   std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
-  for (const std::string& key : keys) {
-    WARREN_TRY(delete_.bind(1, key).run());
-    store_.journal()->note_key(key);
+  for (const std::string& key : keys) WARREN_TRY(delete_.bind(1, key).run());
+  {
+    Rows rows = list_due_.bind(1, now).rows();
+    while (WARREN_TRY(rows.next())) store_.journal()->note_key(rows.text(0));
   }
   WARREN_TRY(clear_expiries_.bind(1, now).run());  // including those whose pair another program removed
   WARREN_TRY(change.commit());

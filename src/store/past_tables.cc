@@ -119,12 +119,32 @@ JoinedSql erase_invalid_versions(const PastTable& table) {
   return join(Sql("DELETE FROM "), table.past, Sql(WARREN_INVALID_VERSION));
 }
 
-JoinedSql count_overlapping_versions(const PastTable& table) {
+namespace {
+
+// "FROM wr_past_… n WHERE …": versions of the same row that begin while `p` holds.
+JoinedSql overlapping(const PastTable& table) {
   JoinedSql same;
-  for (const PastColumn& column : table.keys)
+  for (const PastColumn& column : table.keys) {
     same += join(Sql("n."), column.name, Sql(" = p."), column.name, Sql(" AND "));
-  return join(Sql("SELECT count(*) FROM "), table.past, Sql(" p WHERE EXISTS (SELECT 1 FROM "), table.past,
-              Sql(" n WHERE "), same, Sql("n.since > p.since AND n.since < p.until)"));
+  }
+  return join(Sql(" FROM "), table.past, Sql(" n WHERE "), same, Sql("n.since > p.since AND n.since < p.until"));
+}
+
+}  // namespace
+
+JoinedSql count_overlapping_versions(const PastTable& table) {
+  return join(Sql("SELECT count(*) FROM "), table.past, Sql(" p WHERE EXISTS (SELECT 1"), overlapping(table), Sql(")"));
+}
+
+JoinedSql end_overlapping_versions(const PastTable& table) {
+  return join(Sql("UPDATE "), table.past, Sql(" AS p SET until = (SELECT min(n.since)"), overlapping(table),
+              Sql(") WHERE EXISTS (SELECT 1"), overlapping(table), Sql(")"));
+}
+
+JoinedSql erase_unneeded_versions(const PastTable& table) {
+  return join(Sql("DELETE FROM "), table.past,
+              Sql(" AS p WHERE p.until < " WARREN_OPEN_END
+                  " AND NOT EXISTS (SELECT 1 FROM wr_checkpoint c WHERE c.id >= p.since AND c.id < p.until)"));
 }
 
 PastSql::PastSql(const PastTable& table, const TableNames& names)

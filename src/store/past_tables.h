@@ -50,6 +50,8 @@ Status make_past_tables(Database& database);
 JoinedSql count_invalid_versions(const PastTable& table);
 JoinedSql count_overlapping_versions(const PastTable& table);
 JoinedSql erase_invalid_versions(const PastTable& table);
+JoinedSql end_overlapping_versions(const PastTable& table);  // where the next one begins
+JoinedSql erase_unneeded_versions(const PastTable& table);   // that hold for no checkpoint and are not open
 
 // The statements for one table. Columns that the file's table lacks, because another program made it, are left out.
 class PastSql {

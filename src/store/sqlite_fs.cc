@@ -158,8 +158,10 @@ Result<std::string> SqliteFs::read_link(Inode node) {
 // Another process may have removed its last name, which our set does not know yet.
 Result<bool> SqliteFs::is_orphan(const Attributes& row) {
   if (unlisted_.contains(row.inode)) return true;
-  if (nameless_.contains(row.inode)) return WARREN_TRY(orphans_->find(row.inode))
-  .has_value();
+  if (nameless_.contains(row.inode)) {
+    std::optional<Orphan> kept = WARREN_TRY(orphans_->find(row.inode));
+    return kept.has_value();
+  }
   if (row.nlink != 0 || !orphans_) return false;
   std::optional<Orphan> listed = WARREN_TRY(orphans_->find(row.inode));
   return listed && !listed->is_kept;
@@ -271,6 +273,7 @@ Status SqliteFs::take_orphans() {
     return !unlisted_.contains(node) &&
            std::ranges::none_of(listed, [&](const Orphan& one) { return one.node == node; });
   });
+  std::erase_if(to_collect_, [&](Inode node) { return !nameless_.contains(node); });
   for (const Orphan& orphan : listed) {
     bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
     if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
@@ -348,6 +351,10 @@ Result<bool> SqliteFs::collect_step() {
   guard.unlock();  // while it waits for another process's transaction
   Transaction scope = WARREN_TRY(write_scope());
   bool is_waiting = to_collect_.contains(node);  // or a rollback has restored its name
+  if (is_waiting && !unlisted_.contains(node) && !WARREN_TRY(orphans_->find(node))) {
+    is_waiting = false;  // restoring a checkpoint has given it its name back
+    erase_nameless(nameless_, node);
+  }
   bool is_ours = is_waiting && !WARREN_TRY(has_other_keeper(node));
   if (is_ours && WARREN_TRY(shrink_step(node, 0))) {
     WARREN_TRY(scope.commit());

@@ -70,6 +70,7 @@ Status SqliteFs::remove_expired_now() {
 // Usually the one name that was noted. Otherwise, because it has several or another program has renamed it, all entries
 // are searched.
 Status SqliteFs::remove_all_names(const Expiries::Due& due, Timestamp now) {
+  store_.journal()->note_attributes(due.node);
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(due.node));
   if (!row || !row->is_file()) return expiries_->erase(due.node);  // another program has removed it
   std::vector<EntryName> names;

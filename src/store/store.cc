@@ -116,6 +116,21 @@ Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock
   return database;
 }
 
+// What had expired at a checkpoint is judged by the time at which it was taken.
+class PastClock final : public Clock {
+ public:
+  PastClock(std::int64_t at_us, Clock& clock) : at_us_(at_us), clock_(clock) {}
+  Timestamp now() override {
+    std::int64_t seconds = at_us_ / 1'000'000 - (at_us_ % 1'000'000 < 0 ? 1 : 0);
+    return {seconds, static_cast<std::int32_t>((at_us_ - seconds * 1'000'000) * 1000)};
+  }
+  std::int64_t monotonic_ns() override { return clock_.monotonic_ns(); }
+
+ private:
+  std::int64_t at_us_;
+  Clock& clock_;
+};
+
 constexpr std::chrono::milliseconds kExpiryDelay{1};
 constexpr std::chrono::milliseconds kExpiryLook{5000};
 
@@ -206,6 +221,8 @@ Status Store::rescue(const Error& why) {
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {
   std::string doing = fmt::format("open {}", quote(path));
   std::unique_ptr<Database> database;
+  std::unique_ptr<PastClock> then;
+  std::optional<Transaction> view;
   if (path == ":memory:") {
     database = WARREN_TRY(open_memory(options, clock));
   } else {
@@ -220,9 +237,15 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
                                                 .durability = options.durability,
                                                 .commits = options.checkpoint ? Commits::kEach : options.commits,
                                                 .vfs = options.vfs}));
-    if (options.checkpoint) WARREN_TRY(show_checkpoint(*database, *options.checkpoint).within(doing));
+    if (options.checkpoint) {
+      view.emplace(WARREN_TRY(Transaction::begin(*database, Access::kRead)));
+      std::int64_t at_us = WARREN_TRY(show_checkpoint(*database, *options.checkpoint).within(doing));
+      then = std::make_unique<PastClock>(at_us, clock);
+    }
   }
-  std::unique_ptr<Store> store(new Store(std::move(database), clock));
+  std::unique_ptr<Store> store(new Store(std::move(database), then ? *then : clock));
+  store->past_clock_ = std::move(then);
+  if (view) store->past_view_.emplace(*std::move(view));
   WARREN_TRY(store->assemble(options.commits).within(doing));
   return store;
 }
@@ -248,6 +271,7 @@ Status Store::assemble(Commits commits) {
   fs_ = WARREN_TRY(SqliteFs::open(*this));
   kv_ = WARREN_TRY(KeyValue::open(*this));
   tools_ = WARREN_TRY(ToolCalls::open(*this));
+  keeps_history_ = WARREN_TRY(has_history(*database_));
   database_->observe(this);
   if (is_read_only()) return Ok{};
   if (commits == Commits::kGrouped) database_->take_seat();
@@ -298,10 +322,14 @@ Result<bool> Store::run_deferred_work() {
 Status Store::before_commit() {
   WARREN_TRY(fs_->before_commit());
   WARREN_TRY(usage_->write());
+  // Checkpoints rely on a row for each commit of ours, also if it changed only what they do not cover.
+  bool needs_row = keeps_history_ && !journal_->has_row() && database_->total_changes() != changes_committed_;
+  if (needs_row) journal_->note_row();
   return journal_->write();
 }
 
 void Store::after_commit() {
+  changes_committed_ = database_->total_changes();
   journal_->forget_nodes();
   fs_->after_commit();
   if (keeper_) keeper_->batch_ended();

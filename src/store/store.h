@@ -32,10 +32,11 @@ class Usage;
 struct StoreOptions {
   OpenMode mode = OpenMode::kReadWrite;
   Durability durability = Durability::kPower;
-  Commits commits = Commits::kEach;        // kGrouped for a mount: batches of filesystem changes
-  std::uint32_t chunk_bytes = 4096;        // of a file being created
-  std::optional<std::int64_t> checkpoint;  // the agent as it was then (store/history.h); only for reading
-  const char* vfs = nullptr;               // tests: a disk that fails
+  Commits commits = Commits::kEach;  // kGrouped for a mount: batches of filesystem changes
+  std::uint32_t chunk_bytes = 4096;  // of a file being created
+  // The agent as it was then (store/history.h), for reading by the thread that opened it.
+  std::optional<std::int64_t> checkpoint;
+  const char* vfs = nullptr;  // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
@@ -87,6 +88,9 @@ class Store final : private TransactionObserver {
   // After other code has replaced rows of any table on this connection, and has committed that.
   void rows_replaced();
 
+  // The agent has checkpoints now: each commit from here on leaves a row in the journal. Under the database's lock.
+  void keep_history() { keeps_history_ = true; }
+
   // See FileSystem::listen; each tree has one listener, which also gets the changes of the other tree. Only with
   // grouped commits; otherwise kUnsupported.
   Status listen(Tree tree, ChangeListener* listener);
@@ -111,12 +115,16 @@ class Store final : private TransactionObserver {
   void change_refused() override;
   void change_undone() override;
 
+  std::unique_ptr<Clock> past_clock_;  // of a checkpoint
   Clock& clock_;
   std::uint64_t rollbacks_ = 0;             // under the database's lock
+  bool keeps_history_ = false;              // there are checkpoints; under the database's lock
+  std::int64_t changes_committed_ = 0;      // Database::total_changes at the last commit; under its lock
   int known_losses_ = 0;                    // Database::lost_batches; under its lock
   std::unordered_set<std::uint64_t> lost_;  // nodes whose accepted changes are gone; under the database's lock
   UndoLog undo_;
-  std::unique_ptr<Database> database_;  // declared before everything that has statements of it
+  std::unique_ptr<Database> database_;    // declared before everything that has statements of it
+  std::optional<Transaction> past_view_;  // of a checkpoint, which may be removed meanwhile
   Schema schema_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Usage> usage_;

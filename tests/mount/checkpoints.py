@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checkpoints while an agent is mounted, by other programs in between, and with kills at any moment.
 
-    WARREN=path/to/warren checkpoints.py [-v] [Class.test_name]
+    WARREN=path/to/warren STEP_KILLER=path/to/step_killer checkpoints.py [-v] [Class.test_name]
 
-Needs root for mounts.
+Needs root for mounts. STEP_KILLER kills a program at its Nth system call (tests/relay/step_killer.cc).
 """
 import json
 import os
@@ -20,7 +20,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mounted
 
-KILLS = 60 if mounted.FULL else 12
+KILLS = 200 if mounted.FULL else 16  # of each command
 # Whatever a checkpoint covers; not what the tables are about (times of nodes, journal).
 COVERED = ["fs_inode", "fs_dentry", "fs_data", "fs_symlink", "kv_store", "wr_xattr", "wr_expiry", "wr_kv_expiry"]
 OF_A_BASE = ["fs_whiteout", "fs_origin", "wr_origin", "wr_whiteout", "wr_lost_link", "wr_base_range", "wr_ancestor"]
@@ -145,7 +145,102 @@ class Mounted(Checkpoints):
         self.finish()
 
 
+    def test_a_large_file_that_is_being_removed_comes_back_whole(self):
+        block = os.urandom(1 << 20)
+        with open(self.mount / "large", "wb") as file:
+            for nth in range(300):
+                file.write(block[nth:] + block[:nth])
+        self.checkpoint("take", "then")
+        (self.mount / "large").unlink()
+        self.checkpoint("restore", "then")
+        time.sleep(1)  # in which the mount goes on removing what it still believes to be removed
+        wanted = b"".join(block[nth:] + block[:nth] for nth in range(300))
+        self.assertTrue(self.world.warren("fs", self.world.id, "cat", "/large") == wanted)
+        self.finish()
+
+    def test_restoring_a_path_leaves_files_that_share_its_content_alone(self):
+        mount = self.mount
+        (mount / "d").mkdir()
+        (mount / "d/a").write_bytes(b"A")
+        (mount / "d/c").write_bytes(b"C")
+        (mount / "x").write_bytes(b"X")
+        self.checkpoint("take", "then")
+        (mount / "d/c").unlink()
+        os.link(mount / "d/a", mount / "d/c")
+        os.link(mount / "x", mount / "y")
+        (mount / "x").write_bytes(b"changed")
+        self.checkpoint("restore", "then", "/d", "/x")
+        self.shows(b"A", "d/a")
+        self.shows(b"C", "d/c")
+        self.shows(b"X", "x")
+        self.shows(b"changed", "y")
+        self.finish()
+
+    def test_restores_of_a_path_while_the_mount_writes_it(self):
+        """Whatever was written before a restore is in the checkpoint that it took."""
+        (self.mount / "counter").write_bytes(b"0")
+        self.checkpoint("take", "start")
+        ending = threading.Event()
+
+        def work():
+            nth = 0
+            while not ending.is_set():
+                nth += 1
+                (self.mount / "other").write_bytes(b"%d" % nth)
+                (self.mount / "counter").write_bytes(b"%d" % nth)
+        writer = threading.Thread(target=work)
+        writer.start()
+        try:
+            for _ in range(6):
+                said = json.loads(self.checkpoint("restore", "start", "/counter", "--json"))
+                before = said["before"]["id"]
+                counted = self.world.warren("fs", self.world.id, "cat", f"/counter@{before}")
+                self.assertRegex(counted, rb"^[0-9]*$")
+        finally:
+            ending.set()
+            writer.join()
+        self.finish()
+
+
 class Strangers(Checkpoints):
+    def test_restores_while_sqlite3_writes(self):
+        """Each restore is exact, and what the other program wrote before it is in the checkpoint that it took."""
+        self.fill(b"a")
+        self.checkpoint("take", "a")
+        before = state(self.world.file)
+        ending = threading.Event()
+        errors = []
+
+        def work():
+            database = sqlite3.connect(self.world.file, timeout=60, isolation_level=None)
+            nth = 0
+            try:
+                while not ending.is_set():
+                    nth += 1
+                    database.execute("INSERT OR REPLACE INTO kv_store (key, value) VALUES (?, ?)", (f"s{nth % 5}", str(nth)))
+                    database.execute("UPDATE fs_data SET data = zeroblob(length(data)) WHERE chunk_index = ?", (nth % 3,))
+                    time.sleep(0.005)
+            except Exception as error:
+                errors.append(error)
+            database.close()
+        writer = threading.Thread(target=work)
+        writer.start()
+        try:
+            taken = [json.loads(self.checkpoint("restore", "a", "--json"))["before"]["id"] for _ in range(6)]
+        finally:
+            ending.set()
+            writer.join()
+        self.assertEqual(errors, [])
+        self.checkpoint("restore", "a")
+        self.assertEqual(state(self.world.file), before)
+        for one in taken:  # whole states, though nobody has copies of them
+            self.checkpoint("restore", str(one))
+            found = state(self.world.file)
+            self.checkpoint("take", "again")
+            self.assertEqual(self.checkpoint("diff", str(one), "again"), b"")
+            self.assertEqual(state(self.world.file), found)
+        self.world.fsck()
+
     def test_a_restore_is_exact_after_sqlite3_has_written(self):
         self.fill(b"a")
         self.checkpoint("take", "a")
@@ -269,12 +364,20 @@ class Based(unittest.TestCase):
 class Kills(Checkpoints):
     """kill -9 at any moment leaves the state before or after."""
 
-    def kill_sometime(self, *args):
-        process = subprocess.Popen([mounted.program(), *args], cwd=self.world.home, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        time.sleep(random.uniform(0.002, 0.08))
-        process.kill()
-        process.wait()
+    def killed_at(self, step, *args):
+        """Runs a command, and kills it when it enters that system call. Returns what step_killer says."""
+        done = subprocess.run([os.environ["STEP_KILLER"], "start", str(step), mounted.program(), *args],
+                              cwd=self.world.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return done.stdout.split()[-2:]
+
+    def steps(self, *args):
+        """Moments at which to kill a command, spread over all of its system calls. Runs it once."""
+        done = subprocess.run([os.environ["STEP_KILLER"], "start", "1000000000", mounted.program(), *args],
+                              cwd=self.world.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        words = done.stdout.split()
+        self.assertEqual((words[-3], words[-1]), (b"ended", b"0"), (done.stdout, done.stderr))
+        count = int(words[-2])
+        return sorted({max(1, count * nth // KILLS + random.randrange(-2, 3)) for nth in range(1, KILLS)})
 
     def test_a_killed_take_restore_remove_or_prune_leaves_a_whole_state(self):
         states = {}
@@ -282,37 +385,57 @@ class Kills(Checkpoints):
             self.fill(b"%d" % nth)
             made = json.loads(self.checkpoint("take", f"c{nth}", "--json"))["id"]
             states[made] = state(self.world.file)
-        now = state(self.world.file)
-        for nth in range(KILLS):
-            chosen = random.choice(list(states))
-            doing = random.choice(["take", "restore", "restore", "remove"])
-            if doing == "take":
-                self.kill_sometime("checkpoint", "a", "take", "killed")
-                self.assertEqual(state(self.world.file), now)
-            elif doing == "restore":
-                self.kill_sometime("checkpoint", "a", "restore", str(chosen))
-                found = state(self.world.file)
-                self.assertIn(found, [now, states[chosen]])
-                now = found
-            else:
-                self.checkpoint("take", "victim")
-                self.kill_sometime("checkpoint", "a", "remove", "victim")
-                self.assertEqual(state(self.world.file), now)
+        first, last = min(states), max(states)
+
+        for step in self.steps("checkpoint", "a", "take", "killed"):
+            now = state(self.world.file)
+            self.killed_at(step, "checkpoint", "a", "take", "killed")
+            self.assertEqual(state(self.world.file), now)
             self.assertLessEqual(set(states), set(self.ids()))
+
+        for step in self.steps("checkpoint", "a", "restore", str(first)):
+            self.checkpoint("restore", str(last))
+            self.killed_at(step, "checkpoint", "a", "restore", str(first))
+            self.assertIn(state(self.world.file), [states[first], states[last]])
+
+        self.checkpoint("take", "victim")
+        for step in self.steps("checkpoint", "a", "remove", "victim"):
+            self.checkpoint("take", "victim")
+            now, before = state(self.world.file), set(self.ids())
+            self.killed_at(step, "checkpoint", "a", "remove", "victim")
+            self.assertEqual(state(self.world.file), now)
+            self.assertIn(len(before - set(self.ids())), [0, 1])
+
+        keep = ["checkpoint", "a", "prune", "--keep", "1"]
+        kept = {}
+        for step in self.steps(*keep):
+            kept = {}
+            for nth in range(3):
+                self.fill(b"p%d" % nth)
+                made = json.loads(self.checkpoint("take", f"p{nth}", "--json"))["id"]
+                kept[made] = state(self.world.file)
+            before = self.ids()
+            self.killed_at(step, *keep)
+            self.assertIn(self.ids(), [before, before[-1:]])
         self.world.fsck()
-        for made, wanted in states.items():
+        for made in self.ids():
             self.checkpoint("restore", str(made))
-            self.assertEqual(state(self.world.file), wanted)
+            if made in kept:
+                self.assertEqual(state(self.world.file), kept[made])
+        self.world.fsck()
 
     def test_a_killed_fork_leaves_a_whole_agent_or_none(self):
         self.fill(b"x")
         self.checkpoint("take", "c")
         self.fill(b"y")
-        for nth in range(KILLS):
-            self.kill_sometime("fork", "a", f"f{nth}", "--at", "c")
-            if (self.world.file.parent / f"f{nth}.db").exists():
-                self.assertEqual(self.world.warren("fs", f"f{nth}", "cat", "/dir/deep"), b"x")
-                self.world.warren("fsck", f"f{nth}")
+        for step in self.steps("fork", "a", "whole", "--at", "c"):
+            self.killed_at(step, "fork", "a", f"f{step}", "--at", "c")
+            if (self.world.file.parent / f"f{step}.db").exists():
+                self.assertEqual(self.world.warren("fs", f"f{step}", "cat", "/dir/deep"), b"x")
+                self.world.warren("fsck", f"f{step}")
+        listed = json.loads(self.world.warren("agents", "--json"))
+        self.assertTrue(all(one["id"] in ("a", "whole") or one["id"].startswith("f") for one in listed), listed)
+        self.assertEqual([one["id"] for one in listed if ".new-" in one["id"]], [])  # a draft is not an agent
 
 
 if __name__ == "__main__":

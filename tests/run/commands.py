@@ -626,12 +626,33 @@ class Commands:
                          "one\ndir\nf\nfile\nof the base\n")
         self.assertEqual(self.checkpoints(), ["interval", "before-restore-of-1"])
 
+    def test_a_signal_to_the_server_takes_a_checkpoint(self):
+        process, _ = self.begin("s", "echo one > f; echo up; read line; echo two > f; echo done; read line")
+        os.kill(self.world.server("s"), signal.SIGUSR1)
+        wait_for(lambda: self.checkpoints() == ["signal"], "the checkpoint")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "done\n")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@signal").stdout, "one\n")
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f").stdout, "two\n")
+
+    def test_a_checkpoint_after_each_tool_call(self):
+        process, _ = self.begin("s", "echo one > f; echo up; read line", "--checkpoint", "each-tool-call")
+        self.world.warren("tools", "s", "start", "search")
+        self.world.warren("tools", "s", "succeed", "1", "[]")
+        wait_for(lambda: self.checkpoints() == ["tool-call"], "the checkpoint")
+        self.world.warren("tools", "s", "record", "search", "--result", "[]", "--started", "1767225600", "--completed", "1767225602")
+        wait_for(lambda: self.checkpoints() == ["tool-call", "tool-call"], "the second checkpoint")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@tool-call").stdout, "one\n")
+
     def test_a_checkpoint_that_cannot_be_gone_to_is_refused(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
         self.fails("--session", "s", "--at", "nope", "--", "true", says="there is no checkpoint 'nope'")
         self.fails("--session", "new", "--at", "nope", "--", "true", says="does not exist")
         self.fails("--at", "nope", "--", "true", status=2, says="--at needs --session")
-        self.fails("--checkpoint", "5m", "--", "true", status=2, says="it is not every=TIME")
+        self.fails("--checkpoint", "5m", "--", "true", status=2, says="it is neither every=TIME nor each-tool-call")
         self.fails("--checkpoint", "every=1ms", "--", "true", status=2, says="the shortest time is 1s")
         self.world.warren("checkpoint", "s", "take", "c")
         running = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo up; read line", stdin=subprocess.PIPE, text=True)

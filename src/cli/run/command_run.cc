@@ -42,11 +42,14 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.passthrough = args.has("passthrough");
   if (args.has("at") && !options.session) return refuse(context, "--at needs --session");
   options.at = args.find("at");
-  if (auto text = args.find("checkpoint")) {
+  if (auto text = args.find("checkpoint"); text == "each-tool-call") {
+    options.checkpoint_tool_calls = true;
+  } else if (text) {
     constexpr std::string_view kEvery = "every=";
     Result<std::chrono::milliseconds> time =
-        text->starts_with(kEvery) ? parse_duration(std::string_view(*text).substr(kEvery.size()))
-                                  : Result<std::chrono::milliseconds>(Error(Code::kInvalid, "it is not every=TIME"));
+        text->starts_with(kEvery)
+            ? parse_duration(std::string_view(*text).substr(kEvery.size()))
+            : Result<std::chrono::milliseconds>(Error(Code::kInvalid, "it is neither every=TIME nor each-tool-call"));
     if (time.ok() && *time < std::chrono::seconds(1)) time = Error(Code::kInvalid, "the shortest time is 1s");
     if (!time.ok()) return refuse(context, fmt::format("--checkpoint {}: {}", quote(*text), time.error().message()));
     options.checkpoint_every = *time;
@@ -111,8 +114,8 @@ Command make_run() {
            {.name = "no-default-allows", .help = "do not write sign-in files of known agents to your home directory"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
            {.name = "checkpoint",
-            .value = "every=TIME",
-            .help = "take a checkpoint every so often (5m), if something has changed"},
+            .value = "every=TIME|each-tool-call",
+            .help = "take a checkpoint every so often (5m) if something has changed, or after each tool call"},
            {.name = "at", .value = "WHICH", .help = "go back to this checkpoint of the session first"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
