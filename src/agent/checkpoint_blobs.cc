@@ -77,9 +77,11 @@ Result<std::optional<BlobInfo>> CheckpointBlobs::find(std::string_view key) {
 Result<BlobInfo> CheckpointBlobs::put(std::string_view key, Bytes content, const PutOptions& options) {
   WARREN_TRY(check_checkpoint_name(key));
   std::optional<BlobInfo> there = WARREN_TRY(find(key));
-  WARREN_TRY(check_blob_condition(key, options, there ? &there->version : nullptr));
   if (!content.empty()) return no_change(fmt::format("write to {}", quote(key)));
-  if (there && options.if_match) return *there;  // the same file once more
+  if (there) {
+    return Error(Code::kExists, fmt::format("there is a checkpoint {} already", quote(key)), "choose another name");
+  }
+  WARREN_TRY(check_blob_condition(key, options, nullptr));
   Checkpoint made = WARREN_TRY(take_automatic_checkpoint(agent_, key, kCause));
   return blob_of(made, std::string(key)).info;
 }

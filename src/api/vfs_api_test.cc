@@ -142,6 +142,7 @@ TEST_F(VfsApiTest, S3_1_CheckpointsAreTakenAndListedInTheNamespace) {
             (std::vector<std::string>{"before", "before-restore-of-1", "before@1"}));
   for (Vfs* door : {&vfs_, &operator_}) {
     EXPECT_EQ(error_of(door->remove("/state/checkpoints/before")), Code::kDenied);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/before", "")), Code::kExists);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/12", "")), Code::kInvalid);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/a@b", "")), Code::kInvalid);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/d/a", "")), Code::kInvalid);

@@ -518,7 +518,6 @@ TEST_F(HistoryTest, ACheckpointThatIsRemovedMeanwhileStaysReadable) {
 }
 
 TEST_F(HistoryTest, AnExpiryThatAnotherProgramCancelledComesBackWithItsPair) {
-  std::int64_t soon = clock_.now_us() / 1000 + 1000;
   ASSERT_OK(store_->kv().set("cancelled", "1", std::chrono::seconds(1)));
   ASSERT_OK(store_->kv().set("other", "1", std::chrono::seconds(1)));
   take();

@@ -202,6 +202,25 @@ class Mounted(Checkpoints):
         self.finish()
 
 
+class InTheNamespace(Checkpoints):
+    def test_a_file_made_in_state_checkpoints_takes_one(self):
+        mount = self.world.mount("mnt", "--namespace")
+        (mount / "state/plan").write_bytes(b"first")
+        os.close(os.open(mount / "state/checkpoints/before", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        (mount / "state/plan").write_bytes(b"second")
+        self.assertEqual(os.listdir(mount / "state/checkpoints"), ["before"])
+        self.assertEqual(json.loads((mount / "state/checkpoints/before").read_bytes())["id"], 1)
+        with self.assertRaises(PermissionError):
+            (mount / "state/checkpoints/before").unlink()
+        with self.assertRaises(OSError):
+            (mount / "state/checkpoints/12").touch()
+        self.checkpoint("restore", "before")
+        mounted.wait_for(lambda: (mount / "state/plan").read_bytes() == b"first", "the restored plan is not shown", 30)
+        self.assertEqual(self.ids(), [1, 2])
+        self.world.umount(mount)
+        self.world.fsck()
+
+
 class Strangers(Checkpoints):
     def test_restores_while_sqlite3_writes(self):
         """Each restore is exact, and what the other program wrote before it is in the checkpoint that it took."""
