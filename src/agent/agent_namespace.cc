@@ -138,6 +138,13 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   return made;
 }
 
+Status AgentNamespace::open_once(std::unique_ptr<AgentNamespace>& opened, Agent& agent,
+                                 const AgentNamespaceOptions& options, Clock& clock) {
+  auto lock = agent.store().database().lock();
+  if (!opened) opened = WARREN_TRY(open(agent, options, clock));
+  return Ok{};
+}
+
 Status AgentNamespace::open_mounts(const AgentNamespaceOptions& options, Clock& clock) {
   std::vector<MountSpec> all = options.mounts;
   for (const MountedStore& mount : options.stores) {
@@ -206,8 +213,11 @@ Result<SemanticCheck> AgentNamespace::check_semantic(const std::string& path, co
   return semantic_->check(path, may_read);
 }
 
-Status AgentNamespace::check_write(std::string_view path, std::string_view data) {
-  return find_mount(path) != nullptr ? Status(Ok{}) : semantic_->check_write(path, data);
+// A mounted index checks for itself what it takes.
+Status AgentNamespace::write(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is,
+                             std::optional<std::int64_t> expires_at_ms) {
+  if (as_is == AsIs::kNo && find_mount(path) == nullptr) WARREN_TRY(semantic_->check_write(path, data));
+  return write_value(view, path, data, as_is, expires_at_ms);
 }
 
 Status AgentNamespace::sync_mounts() {

@@ -16,6 +16,7 @@
 #include "vfs/blob_fs.h"
 #include "vfs/mount_spec.h"
 #include "vfs/namespace.h"
+#include "vfs/values.h"
 
 namespace warren {
 
@@ -53,6 +54,10 @@ class AgentNamespace {
   // With a base: in the file beside the agent file, which is made if it is missing.
   // Backends are opened here, and need not answer yet. kNotFound: the relay has no agent of that name.
   static Result<std::unique_ptr<AgentNamespace>> open(Agent& agent, const AgentNamespaceOptions& options, Clock& clock);
+  // Opens it if `opened` is null, for callers on several threads. Holds the lock of the agent's units, and no other, so
+  // that a thread inside a unit and one beside it do not wait for each other (docs/design/fs.md, lock order).
+  static Status open_once(std::unique_ptr<AgentNamespace>& opened, Agent& agent, const AgentNamespaceOptions& options,
+                          Clock& clock);
 
   ~AgentNamespace();
   AgentNamespace(const AgentNamespace&) = delete;
@@ -68,8 +73,11 @@ class AgentNamespace {
                                          const SemanticIndex::MayRead& may_read);
   // What of /mem/semantic is not found by queries. kInvalid for any other path, also for one that is mounted.
   Result<SemanticCheck> check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read);
-  // As SemanticIndex::check_write; a mounted index checks for itself what it takes.
-  Status check_write(std::string_view path, std::string_view data);
+
+  // As write_value, for the caller of `view`, a view of this namespace; the path is resolved. A .json file below
+  // /mem/semantic must be an item that queries can find (SemanticIndex::check_write), unless it is stored as it is.
+  Status write(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is,
+               std::optional<std::int64_t> expires_at_ms);
 
   // What was written to backends is stored, or why not.
   Status sync_mounts();

@@ -19,6 +19,7 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kEntryBytes = 1 << 20;           // ten paths of the greatest length fit, escaped twice
+constexpr std::size_t kCommandBytes = 4096;            // an argument list may have megabytes
 constexpr std::string_view kFailedSuffix = ".failed";  // after the name of the entry
 
 // Candidate directories for the private folder, best first. The last one always exists.
@@ -89,6 +90,7 @@ Result<std::string> runtime_folder() {
 Result<std::unique_ptr<RunningEntry>> RunningEntry::add(Running running) {
   std::string folder = WARREN_TRY(runtime_folder());
   running.process = current_process();
+  if (running.command.size() > kCommandBytes) running.command = running.command.substr(0, kCommandBytes) + "...";
   std::string file = fmt::format("{}/{}.json", folder, running.process.pid);
   WARREN_TRY(replace_host_file(file, dump_json_pretty(to_json(running)), 0600));
   return std::unique_ptr<RunningEntry>(new RunningEntry(std::move(file), std::move(running)));

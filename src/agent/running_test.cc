@@ -76,6 +76,15 @@ TEST_F(RunningTest, AnEntryIsListedForAsLongAsItLives) {
   EXPECT_EQ(files(), 0);
 }
 
+TEST_F(RunningTest, ACommandOfMegabytesIsListedShortened) {
+  Running running = mount_on("/mnt");
+  running.command = std::string(std::size_t{2} << 20, 'x');
+  std::unique_ptr<RunningEntry> entry = RunningEntry::add(running).value();
+  std::vector<Running> all = list_running().value();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_LT(all[0].command.size(), 5000U);
+}
+
 TEST_F(RunningTest, NothingRunsAtFirst) { EXPECT_TRUE(list_running().value().empty()); }
 
 TEST_F(RunningTest, ListingRemovesTheEntryOfADeadProcess) {

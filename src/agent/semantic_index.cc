@@ -114,7 +114,8 @@ Result<SemanticCheck> SemanticIndex::check(std::string_view path, const MayRead&
 Status SemanticIndex::check_write(std::string_view path, std::string_view data) {
   if (!is_at_or_below(path, kSemanticMemory) || !is_item_name(path)) return Ok{};
   auto at_path = [&] { return fmt::format("write {}", quote(path)); };
-  constexpr std::string_view kHint = "`--raw` stores any content as a file that queries do not find";
+  constexpr std::string_view kHint =
+      "`--raw` (in the library: as_is) stores any content as a file that queries do not find";
   Result<VectorItem> item = parse_vector_item(data).within(at_path);
   if (!item.ok()) return std::move(item).take_error().with_hint(kHint);
   std::size_t given = item->embedding.size();

@@ -140,6 +140,18 @@ Result<std::string> home_directory() {
   return Error(Code::kNotFound, "cannot determine your home directory", "set HOME");
 }
 
+Result<std::string> config_file(std::string_view name) {
+  const char* given = std::getenv("XDG_CONFIG_HOME");
+  std::string folder;
+  if (given != nullptr && *given == '/') {
+    folder = given;
+  } else {
+    std::string home = WARREN_TRY(home_directory());
+    folder = join_path(home, ".config");
+  }
+  return join_path(join_path(folder, "warren"), name);
+}
+
 Result<std::string> agents_home() {
   std::string home = WARREN_TRY(home_directory());
   return join_path(home, kAgentsDir);

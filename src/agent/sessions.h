@@ -18,6 +18,8 @@ namespace warren {
 
 // $HOME, or the home directory from the user database.
 Result<std::string> home_directory();
+// A file of the user's settings: ~/.config/warren/NAME, or below XDG_CONFIG_HOME.
+Result<std::string> config_file(std::string_view name);
 // "~/.agentfs", which is hidden from every agent.
 Result<std::string> agents_home();
 Result<std::string> path_of_session(std::string_view id);

@@ -49,6 +49,11 @@ TEST_F(SessionsTest, ANewOneHasAFolderAndNoFile) {
 TEST_F(SessionsTest, TheHomesPathNeverHasTwoSlashesInARow) {
   ::setenv("HOME", "/", 1);
   EXPECT_EQ(*agents_home(), "/.agentfs");
+  ::unsetenv("XDG_CONFIG_HOME");
+  EXPECT_EQ(*config_file("mounts/a.toml"), "/.config/warren/mounts/a.toml");
+  ::setenv("XDG_CONFIG_HOME", "/c/", 1);
+  EXPECT_EQ(*config_file("run.toml"), "/c/warren/run.toml");
+  ::unsetenv("XDG_CONFIG_HOME");
   ::setenv("HOME", "/x//", 1);
   EXPECT_EQ(*home_directory(), "/x");
   EXPECT_EQ(*agents_home(), "/x/.agentfs");

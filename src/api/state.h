@@ -23,8 +23,8 @@ struct AgentState {
   std::vector<std::unique_ptr<OwnBlobs>> stores;  // of the namespace: those of the user
   std::vector<MountedStore> mounted_stores;
 
-  std::mutex names_mutex;                            // guards opening the two below
-  std::unique_ptr<AgentNamespace> names;             // opened when it is first used
+  std::unique_ptr<AgentNamespace> names;             // by AgentNamespace::open_once
+  std::mutex names_mutex;                            // guards the pointers below; nothing is opened under it
   std::array<std::unique_ptr<AgentState>, 2> views;  // of the namespace: user and kernel space
   std::unique_ptr<GuardFs> shown;                    // what Files works on, in a view
 };

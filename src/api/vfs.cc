@@ -19,20 +19,20 @@ struct OpenPath {
 
 warren::Space to_internal(Space space) { return space == Space::kUser ? warren::Space::kUser : warren::Space::kKernel; }
 
-// The view's state, opened by the first call.
+// The view's state, opened by the first call; names_mutex is not held meanwhile, since a thread may come from a unit.
 Result<AgentState*> view_of(AgentState& state, Space space) {
-  std::lock_guard lock(state.names_mutex);
-  if (!state.names) {
-    state.names = WARREN_TRY(
-        AgentNamespace::open(*state.agent, {.mounts = state.mounts, .stores = state.mounted_stores}, state.clock));
-  }
   std::unique_ptr<AgentState>& view = state.views[space == Space::kUser ? 0 : 1];
-  if (!view) {
-    view = std::make_unique<AgentState>();
-    view->shown =
-        (*state.names)
-            ->view({.agent = state.names->agent_id(), .space = to_internal(space), .door = "library", .session = {}});
+  {
+    std::lock_guard lock(state.names_mutex);
+    if (view) return view.get();
   }
+  AgentNamespaceOptions options{.mounts = state.mounts, .stores = state.mounted_stores};
+  WARREN_TRY(AgentNamespace::open_once(state.names, *state.agent, options, state.clock));
+  Caller caller{.agent = state.names->agent_id(), .space = to_internal(space), .door = "library", .session = {}};
+  auto opened = std::make_unique<AgentState>();
+  opened->shown = (*state.names)->view(std::move(caller));
+  std::lock_guard lock(state.names_mutex);
+  if (!view) view = std::move(opened);
   return view.get();
 }
 
@@ -53,7 +53,7 @@ Status Vfs::write(std::string_view path, std::string_view value, const VfsWriteO
   OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
   std::optional<std::int64_t> expires_at_ms;
   if (options.time_to_live) expires_at_ms = WARREN_TRY(expiry_after(state_->clock, *options.time_to_live));
-  return write_value(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms);
+  return state_->names->write(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms);
 }
 
 Status Vfs::append(std::string_view path, std::string_view value, const VfsWriteOptions& options) {

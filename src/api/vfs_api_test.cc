@@ -2,6 +2,7 @@
 #include <warren/agent.h>
 
 #include <chrono>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -91,6 +92,42 @@ TEST_F(VfsApiTest, S2_2_WorkingMemoryEndsWithTheAgentObjectAndTheRestLasts) {
   EXPECT_FALSE(again->vfs().exists("/mem/working/f").value());
   for (const std::string& dir : lasting) EXPECT_TRUE(again->vfs().exists(dir + "/f").value()) << dir;
   EXPECT_TRUE(again->vfs().exists("/policy/f").value());
+}
+
+TEST_F(VfsApiTest, WhatAnotherProcessChangesHoldsForTheNextCall) {
+  ASSERT_OK(vfs_.write("/mem/working/f", "x"));
+  auto other = Agent::open({.path = dir_.file("a.db")}).value();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(vfs_.read("/mem/working/f").value(), "x");
+    ASSERT_OK(other->files().write_file(
+        "/policy/active.json",
+        R"({"version": 1, "rules": [{"path": "/mem/working/**", "operation": "read", "effect": "deny"}]})"));
+    EXPECT_EQ(error_of(vfs_.read("/mem/working/f")), Code::kDenied);
+    ASSERT_OK(other->files().unlink("/policy/active.json"));
+  }
+  Attributes before = vfs_.stat("/mem").value().attributes;
+  ASSERT_OK(other->files().make_dir("/mem/more"));
+  EXPECT_NE(vfs_.stat("/mem").value().attributes.mtime, before.mtime);
+  EXPECT_EQ(vfs_.read("/mem/working/f").value(), "x");
+}
+
+// The first call opens the namespace, which needs what a unit holds.
+TEST_F(VfsApiTest, FirstCallsInsideAUnitAndBesideItDoNotWaitForEachOther) {
+  for (int round = 0; round < 20; ++round) {
+    auto agent = Agent::open({.path = dir_.file("b.db")}).value();
+    std::promise<void> is_in_unit;
+    std::thread inside([&] {
+      auto unit = agent->begin_unit().value();
+      is_in_unit.set_value();
+      EXPECT_OK(agent->vfs().write("/state/inside", "x"));
+      EXPECT_OK(unit->commit());
+    });
+    is_in_unit.get_future().wait();
+    EXPECT_OK(agent->vfs().write("/state/beside", "x"));
+    inside.join();
+    EXPECT_EQ(agent->vfs().read("/state/inside").value(), "x");
+    EXPECT_EQ(agent->vfs().read("/state/beside").value(), "x");
+  }
 }
 
 TEST_F(VfsApiTest, ATimeToLiveIsShownAndKept) {
@@ -279,6 +316,18 @@ TEST_F(VfsApiTest, S7_2_QueriesFindItemsOfSemanticMemoryAndOfMountedIndexes) {
   }
   EXPECT_EQ(error_of(vfs.query("/state", {.embedding = {1, 0}})), Code::kInvalid);
   EXPECT_EQ(error_of(vfs.query("/mem/booksX", {.embedding = {1, 0}})), Code::kInvalid);
+}
+
+TEST_F(VfsApiTest, S7_2_OnlyItemsThatQueriesFindAreWrittenToSemanticMemory) {
+  ASSERT_OK(vfs_.write("/mem/semantic/a.json", R"({"text": "a", "embedding": [1, 0]})"));
+  for (const char* wrong :
+       {"5", R"({"text": "no embedding"})", R"({"embedding": "x"})", R"({"embedding": [1, 0, 0]})"}) {
+    EXPECT_EQ(error_of(vfs_.write("/mem/semantic/b.json", wrong)), Code::kInvalid) << wrong;
+    EXPECT_FALSE(vfs_.exists("/mem/semantic/b.json").value()) << wrong;
+  }
+  ASSERT_OK(vfs_.write("/mem/semantic/b.json", "5", {.as_is = true}));
+  ASSERT_OK(vfs_.write("/mem/semantic/notes", "5"));
+  EXPECT_EQ(vfs_.query("/mem/semantic", {.embedding = {1, 0}}).value().size(), 1U);
 }
 
 TEST_F(VfsApiTest, AReadOnlyAgentShowsItsNamespace) {

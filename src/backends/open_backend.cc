@@ -83,6 +83,7 @@ constexpr std::array kBlobSchemes = {
     BlobScheme{"vectors", "vectors:", open_memory_vectors},
     BlobScheme{"chroma", "chroma://HOST/COLLECTION", VectorBlobs::open},
     BlobScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", VectorBlobs::open},
+    BlobScheme{"weaviate", "weaviate://HOST/CLASS", VectorBlobs::open},
     BlobScheme{"exec", "exec:COMMAND", open_exec_blobs},
     BlobScheme{"redis", "redis://HOST", open_redis_blobs},
     BlobScheme{"rediss", "rediss://HOST (with TLS)", open_redis_blobs},

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,6 +133,11 @@ class FileSystem {
   // Does a few microseconds of pending work, for a caller that would otherwise idle. False if there is none, or if it
   // would have to wait.
   virtual bool run_idle_work() = 0;
+
+  // Equal to an earlier answer only if nothing here has changed since, by whomever or because a file expired: for
+  // callers that keep what they have read, who ask before and after reading. Unset if that cannot be told without
+  // looking, as for most. No I/O.
+  virtual std::optional<std::uint64_t> change_mark() { return std::nullopt; }
 
   // Reports to one listener the changes that were not made through this object; null stops that, and returns when no
   // call is in progress. Succeeds without effect if nobody else can make changes; kUnsupported if others can but we

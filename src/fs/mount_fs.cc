@@ -24,13 +24,57 @@ Error refuse_crossing() { return Error(Code::kCrossDevice, "the two are in diffe
 
 }  // namespace
 
+// Notices.
+
+// Translates the notices of one mount.
+class MountFs::Listener final : public ChangeListener {
+ public:
+  Listener(MountFs& tree, std::size_t mount, ChangeListener& outer) : tree_(tree), mount_(mount), outer_(outer) {}
+
+  void entry_changed(Inode parent, std::string_view name) override {
+    Result<Inode> dir = tree_.outward(mount_, parent);
+    if (dir.ok()) outer_.entry_changed(*dir, name);
+    else outer_.everything_changed();
+  }
+  void node_changed(Inode node) override {
+    Result<Inode> changed = tree_.outward(mount_, node);
+    if (changed.ok()) outer_.node_changed(*changed);
+    else outer_.everything_changed();
+  }
+  void everything_changed() override { outer_.everything_changed(); }
+
+ private:
+  MountFs& tree_;
+  std::size_t mount_;
+  ChangeListener& outer_;
+};
+
+Status MountFs::listen(ChangeListener* listener) {
+  Status all = Ok{};
+  for (std::size_t i = 0; i < mounts_.size(); ++i) {
+    Status stopped = mounts_[i].fs->listen(nullptr);
+    mounts_[i].listener.reset();
+    if (!stopped.ok() && all.ok()) all = std::move(stopped);
+  }
+  if (listener == nullptr) return all;
+  for (std::size_t i = 0; i < mounts_.size(); ++i) {
+    mounts_[i].listener = std::make_unique<Listener>(*this, i, *listener);
+    Status listening = mounts_[i].fs->listen(mounts_[i].listener.get());
+    if (listening.ok()) continue;
+    listen(nullptr).ignore("the reason for not listening is returned");
+    return listening;
+  }
+  return Ok{};
+}
+
 // Construction.
 
 Result<std::unique_ptr<MountFs>> MountFs::make(FileSystem& root, const std::vector<Mount>& mounts, Clock& clock) {
   std::unique_ptr<MountFs> made(new MountFs(clock));
   made->mounts_.push_back({.fs = &root, .slot = 0, .place = 0, .listener = nullptr});
   made->by_slot_[0] = 0;
-  made->places_.push_back({.name = {}, .parent = 0, .mount = 0, .holder = 0, .children = {}, .shown = {}});
+  made->places_.push_back(
+      {.name = {}, .parent = 0, .mount = 0, .holder = 0, .children = {}, .shown = {}, .shown_at = {}});
   for (const Mount& mount : mounts) WARREN_TRY(made->add(mount).within("mount " + quote(mount.path)));
   made->find_holders();
   for (std::size_t place = 0; place < made->places_.size(); ++place) WARREN_TRY(made->show(place));
@@ -67,8 +111,13 @@ std::size_t MountFs::make_place(std::size_t parent, std::string_view name) {
     if (places_[child].name == name) return child;
   }
   std::size_t made = places_.size();
-  places_.push_back(
-      {.name = std::string(name), .parent = parent, .mount = {}, .holder = 0, .children = {}, .shown = {}});
+  places_.push_back({.name = std::string(name),
+                     .parent = parent,
+                     .mount = {},
+                     .holder = 0,
+                     .children = {},
+                     .shown = {},
+                     .shown_at = {}});
   places_[parent].children.push_back(made);
   by_name_[std::string(name)].push_back(made);
   return made;
@@ -154,10 +203,18 @@ Result<std::optional<std::size_t>> MountFs::find_place(const Node& dir) {
 // A unit that holds another mount's lock must not wait for this one's, so it gets what was last seen.
 Result<Attributes> MountFs::show(std::size_t place) {
   if (!can_touch(places_[place].mount.value_or(places_[place].holder))) return last_shown(place);
+  FileSystem* holder = places_[place].mount ? nullptr : mounts_[places_[place].holder].fs;
+  std::optional<std::uint64_t> mark = holder != nullptr ? holder->change_mark() : std::nullopt;
+  if (mark) {
+    std::lock_guard lock(places_mutex_);
+    if (places_[place].shown_at == mark) return places_[place].shown;
+  }
   Attributes shown = WARREN_TRY(look_at(place));
   if (!places_[place].children.empty()) shown.nlink = 1;  // unknown: the filesystem below does not count the mounts
+  if (mark && holder->change_mark() != mark) mark.reset();
   std::lock_guard lock(places_mutex_);
   places_[place].shown = shown;
+  places_[place].shown_at = mark;
   return shown;
 }
 

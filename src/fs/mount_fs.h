@@ -108,7 +108,8 @@ class MountFs final : public FileSystem {
     std::optional<std::size_t> mount;  // whose root is shown here
     std::size_t holder = 0;            // the mount that has the directory, if it exists
     std::vector<std::size_t> children;
-    Attributes shown;  // when it was last looked at; guarded by places_mutex_
+    Attributes shown;                       // when it was last looked at; guarded by places_mutex_
+    std::optional<std::uint64_t> shown_at;  // the holder's change mark then; guarded by places_mutex_
   };
 
   // A number taken apart.

@@ -165,45 +165,4 @@ bool MountFs::run_idle_work() {
   return has_worked;
 }
 
-// Translates the notices of one mount.
-class MountFs::Listener final : public ChangeListener {
- public:
-  Listener(MountFs& tree, std::size_t mount, ChangeListener& outer) : tree_(tree), mount_(mount), outer_(outer) {}
-
-  void entry_changed(Inode parent, std::string_view name) override {
-    Result<Inode> dir = tree_.outward(mount_, parent);
-    if (dir.ok()) outer_.entry_changed(*dir, name);
-    else outer_.everything_changed();
-  }
-  void node_changed(Inode node) override {
-    Result<Inode> changed = tree_.outward(mount_, node);
-    if (changed.ok()) outer_.node_changed(*changed);
-    else outer_.everything_changed();
-  }
-  void everything_changed() override { outer_.everything_changed(); }
-
- private:
-  MountFs& tree_;
-  std::size_t mount_;
-  ChangeListener& outer_;
-};
-
-Status MountFs::listen(ChangeListener* listener) {
-  Status all = Ok{};
-  for (std::size_t i = 0; i < mounts_.size(); ++i) {
-    Status stopped = mounts_[i].fs->listen(nullptr);
-    mounts_[i].listener.reset();
-    if (!stopped.ok() && all.ok()) all = std::move(stopped);
-  }
-  if (listener == nullptr) return all;
-  for (std::size_t i = 0; i < mounts_.size(); ++i) {
-    mounts_[i].listener = std::make_unique<Listener>(*this, i, *listener);
-    Status listening = mounts_[i].fs->listen(mounts_[i].listener.get());
-    if (listening.ok()) continue;
-    listen(nullptr).ignore("the reason for not listening is returned");
-    return listening;
-  }
-  return Ok{};
-}
-
 }  // namespace warren

@@ -1,7 +1,6 @@
 #include "session/mount_config.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,12 +52,7 @@ std::vector<MountSpec> merged(std::vector<MountSpec> below, const std::vector<Mo
 }  // namespace
 
 Result<std::string> user_mounts_file(const std::string& agent) {
-  const char* given = std::getenv("XDG_CONFIG_HOME");
-  std::string folder;
-  if (given != nullptr && *given == '/') folder = given;
-  else folder = WARREN_TRY(home_directory())
-  +"/.config";
-  return fmt::format("{}/warren/mounts/{}.toml", folder, agent);
+  return config_file(fmt::format("mounts/{}.toml", agent));
 }
 
 Result<std::vector<MountSpec>> load_mounts(const MountSources& sources) {

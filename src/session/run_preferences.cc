@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,12 +96,7 @@ Status take_keys(const Json& table, RunPreferences& preferences) {
 
 }  // namespace
 
-Result<std::string> preferences_file() {
-  const char* given = std::getenv("XDG_CONFIG_HOME");
-  if (given != nullptr && *given == '/') return std::string(given) + "/warren/run.toml";
-  std::string home = WARREN_TRY(home_directory());
-  return join_path(home, ".config/warren/run.toml");
-}
+Result<std::string> preferences_file() { return config_file("run.toml"); }
 
 Result<RunPreferences> parse_preferences(std::string_view text, const std::string& base) {
   Json all = WARREN_TRY(parse_toml(text));

@@ -266,22 +266,44 @@ Status SqliteFs::give(Inode node, std::uint32_t seat) {
 
 // Others leave to us what they removed and we may have open.
 Status SqliteFs::take_orphans() {
-  Transaction scope = WARREN_TRY(read_scope());
-  std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
-  // Restoring a checkpoint may have given some their names back.
-  std::erase_if(nameless_, [&](Inode node) {
-    return !unlisted_.contains(node) &&
-           std::ranges::none_of(listed, [&](const Orphan& one) { return one.node == node; });
-  });
-  std::erase_if(to_collect_, [&](Inode node) { return !nameless_.contains(node); });
-  for (const Orphan& orphan : listed) {
-    bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
-    if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
-    if (is_elsewhere || nameless_.contains(orphan.node)) continue;
-    nameless_.insert(orphan.node);
-    if (!retained_.contains(orphan.node)) to_collect_.insert(orphan.node);
+  std::vector<Inode> named;
+  {
+    Transaction scope = WARREN_TRY(read_scope());
+    std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
+    // Restoring a checkpoint may have given some their names back.
+    std::erase_if(nameless_, [&](Inode node) {
+      return !unlisted_.contains(node) &&
+             std::ranges::none_of(listed, [&](const Orphan& one) { return one.node == node; });
+    });
+    std::erase_if(to_collect_, [&](Inode node) { return !nameless_.contains(node); });
+    for (const Orphan& orphan : listed) {
+      bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
+      if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
+      if (is_elsewhere || nameless_.contains(orphan.node)) continue;
+      if (WARREN_TRY(has_name(orphan.node))) {
+        named.push_back(orphan.node);
+        continue;
+      }
+      nameless_.insert(orphan.node);
+      if (!retained_.contains(orphan.node)) to_collect_.insert(orphan.node);
+    }
   }
-  return Ok{};
+  if (named.empty()) return Ok{};
+  Transaction scope = WARREN_TRY(write_scope());
+  for (Inode node : named) {
+    if (WARREN_TRY(has_name(node))) WARREN_TRY(orphans_->erase(node));
+  }
+  return scope.commit();
+}
+
+// A row that another program, or a stranger, has put into wr_orphan may list anything. What has a name is not to be
+// collected. Only nodes with a stored count are searched for: ours have none.
+Result<bool> SqliteFs::has_name(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
+  if (!row || row->nlink == 0) return false;
+  std::optional<Inode> parent = WARREN_TRY(nodes_->find_parent(node));
+  return parent.has_value();
 }
 
 Status SqliteFs::leave() {
@@ -382,6 +404,17 @@ void SqliteFs::forget_rows() {
   directories_.clear();
 }
 
+std::optional<std::uint64_t> SqliteFs::change_mark() {
+  auto guard = database_.lock();
+  std::optional<Database::CommitMark> mark = database_.find_commit_mark();
+  if (!mark || (!expiries_->is_unused() && expiries_->may_be_before(now_ms()))) return std::nullopt;
+  if (*mark != seen_mark_) {
+    seen_mark_ = *mark;
+    ++mark_number_;
+  }
+  return mark_number_;
+}
+
 // Writes back one kept row; the end of the batch writes the rest.
 bool SqliteFs::run_idle_work() {
   auto guard = database_.try_lock();
@@ -459,13 +492,15 @@ Status SqliteFs::collect_orphans() {
   std::vector<Orphan> listed = WARREN_TRY(list_abandoned());
   if (listed.empty()) return Ok{};
   for (const Orphan& orphan : listed) {
-    if (next_keeper(orphan.node, orphan.seat) == 0) WARREN_TRY(shrink_in_steps(orphan.node, 0));
+    if (next_keeper(orphan.node, orphan.seat) != 0 || WARREN_TRY(has_name(orphan.node))) continue;
+    WARREN_TRY(shrink_in_steps(orphan.node, 0));
   }
   Transaction scope = WARREN_TRY(write_scope());
   std::vector<Orphan> abandoned = WARREN_TRY(list_abandoned());
   for (const Orphan& orphan : abandoned) {
     std::optional<Attributes> row = WARREN_TRY(nodes_->find(orphan.node));
-    if (row) WARREN_TRY(pass_on(*row, orphan));
+    bool is_leftover = row && !WARREN_TRY(has_name(orphan.node));
+    if (is_leftover) WARREN_TRY(pass_on(*row, orphan));
     else WARREN_TRY(orphans_->erase(orphan.node));
   }
   return scope.commit();

@@ -80,6 +80,7 @@ class SqliteFs final : public FileSystem {
 
   Status listen(ChangeListener* listener) override;
   bool run_idle_work() override;
+  std::optional<std::uint64_t> change_mark() override;
 
   // For an overlay (fs/upper_layer.h).
   Result<Inode> adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target);
@@ -195,6 +196,7 @@ class SqliteFs final : public FileSystem {
   Status pass_on(const Attributes& row, const std::optional<Orphan>& listed);
   Status give(Inode node, std::uint32_t seat);
   Status take_orphans();
+  Result<bool> has_name(Inode node);
   Result<std::vector<Orphan>> list_abandoned();
   Status charge_size(const Attributes& row, std::uint64_t new_size);
 
@@ -219,6 +221,8 @@ class SqliteFs final : public FileSystem {
   std::unordered_map<Inode, OpenDir> open_dirs_;
   std::optional<Inode> namespace_root_;  // once it was found
   std::uint64_t foreign_epoch_ = 0;
+  Database::CommitMark seen_mark_{};
+  std::uint64_t mark_number_ = 0;  // counts changes of seen_mark_
 };
 
 }  // namespace warren

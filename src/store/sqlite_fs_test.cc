@@ -56,6 +56,57 @@ TEST_F(SqliteFsTest, ChangesByAnotherStoreAreSeenAtOnce) {
   EXPECT_EQ(stat(two_->fs(), "/d")->nlink, 3U);
 }
 
+TEST_F(SqliteFsTest, TheChangeMarkMovesWithEveryChangeWhoeverMakesIt) {
+  write(*one_, "/f", "x");
+  auto mark = [&] { return one_->fs().change_mark(); };
+  std::optional<std::uint64_t> before = mark();
+  ASSERT_TRUE(before);
+  EXPECT_EQ(*read_file(one_->fs(), "/f"), "x");
+  EXPECT_EQ(*read_file(two_->fs(), "/f"), "x");
+  EXPECT_EQ(mark(), before);
+  write(*one_, "/f", "y");
+  std::optional<std::uint64_t> after = mark();
+  EXPECT_TRUE(after && after != before);
+  write(*two_, "/f", "z");
+  EXPECT_TRUE(mark() && mark() != after);
+  {
+    auto unit = one_->fs().begin(UnitAccess::kWrite).value();
+    EXPECT_FALSE(mark()) << "what a unit changes is not committed yet";
+  }
+  EXPECT_TRUE(mark());
+  std::int64_t now_ms = clock_.now_us() / 1000;
+  ASSERT_OK(write_file(two_->fs(), "/short", as_bytes("x"), {.expires_at_ms = now_ms + 1000}));
+  EXPECT_TRUE(*exists(one_->fs(), "/short"));
+  EXPECT_TRUE(mark());
+  clock_.advance_ns(1'000'000'000);
+  EXPECT_FALSE(mark()) << "a file has expired";
+  EXPECT_FALSE(*exists(one_->fs(), "/short"));
+}
+
+// Such a row is not ours: a stranger may have written it.
+TEST_F(SqliteFsTest, AFileWithANameIsNotCollectedWhateverIsListed) {
+  std::string content(3 << 20, 'c');
+  write(*one_, "/kept", content);
+  Inode node = stat(one_->fs(), "/kept")->inode;
+  auto forge = [&] {
+    auto database = Database::open(dir_.file("a.db"), {.durability = Durability::kProcess}).value();
+    Statement put = database->prepare("INSERT INTO wr_orphan VALUES (?, 'another boot', 1, 1, 1)").value();
+    ASSERT_OK(put.bind(1, node.value).run());
+  };
+  for (Commits commits : {Commits::kEach, Commits::kGrouped}) {
+    forge();
+    auto store = Store::open(dir_.file("a.db"), {.mode = OpenMode::kReadWrite, .commits = commits}, clock_).value();
+    EXPECT_TRUE(*read_file(store->fs(), "/kept") == content);
+    EXPECT_EQ(count_orphans(), 0);
+    if (commits == Commits::kEach) continue;
+    forge();  // while it is open
+    ASSERT_OK(store->fs().leave());
+    ASSERT_OK(store->close());
+    EXPECT_EQ(count_orphans(), 0);
+  }
+  EXPECT_TRUE(*read_file(one_->fs(), "/kept") == content);
+}
+
 TEST_F(SqliteFsTest, BothStoresChangingOneTreeInTurnAgree) {
   for (int i = 0; i < 50; ++i) {
     Store& writer = i % 2 == 0 ? *one_ : *two_;

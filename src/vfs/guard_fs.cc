@@ -68,48 +68,51 @@ Status GuardFs::listen(ChangeListener* listener) {
 
 // Judging.
 
-Result<Rights> GuardFs::rights_of(Inode node) {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
+Result<GuardFs::Current> GuardFs::check(Inode node, Rights::Operation operation) {
+  Current now = WARREN_TRY(policy_.current());
+  WARREN_TRY(check_node(now, node, operation));
+  return now;
+}
+
+Result<GuardFs::Current> GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation operation) {
+  WARREN_TRY(check_name(name));
+  std::string path = WARREN_TRY(table_.path_in(dir, name));
+  Current now = WARREN_TRY(policy_.current());
+  WARREN_TRY(refuse(*now.policy, path, operation));
+  return now;
+}
+
+Result<bool> GuardFs::may_read(std::string_view path) {
+  Current now = WARREN_TRY(policy_.current());
+  Status checked = refuse(*now.policy, path, Rights::kRead);
+  if (checked.ok()) return true;
+  if (checked.error().code() == Code::kDenied) return false;
+  return std::move(checked).take_error();
+}
+
+Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation operation) {
+  if (WARREN_TRY(rights_of(now, node)).has(operation)) return Ok{};
+  std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+  for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
+}
+
+Result<Rights> GuardFs::rights_of(const Current& now, Inode node) {
   return table_.rights_of(node, now.generation, [&](std::string_view path) {
     Rights rights = now.policy->rights(caller_, path);
     return is_checked_file(path) ? rights & Rights(Rights::kRead) : rights;
   });
 }
 
-Status GuardFs::check(Inode node, Rights::Operation operation) {
-  if (WARREN_TRY(rights_of(node)).has(operation)) return Ok{};
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
-  for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
-  return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
-}
-
-Status GuardFs::check_in(Inode dir, std::string_view name, Rights::Operation operation) {
-  WARREN_TRY(check_name(name));
-  std::string path = WARREN_TRY(table_.path_in(dir, name));
-  return check_path(path, operation);
-}
-
-Result<bool> GuardFs::may_read(std::string_view path) {
-  Status checked = check_path(path, Rights::kRead);
-  if (checked.ok()) return true;
-  if (checked.error().code() == Code::kDenied) return false;
-  return std::move(checked).take_error();
-}
-
-Status GuardFs::check_path(std::string_view path, Rights::Operation operation) {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  return refuse(*now.policy, path, operation);
-}
-
 // Ok if it is allowed.
 Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const {
+  bool is_protected = operation != Rights::kRead && is_checked_file(path);
+  Verdict verdict = policy.judge(caller_, operation, path);
+  if (!is_protected && verdict.effect == Effect::kAllow) return Ok{};
   std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
-  if (operation != Rights::kRead && is_checked_file(path)) {
+  if (is_protected) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
   }
-  Verdict verdict = policy.judge(caller_, operation, path);
-  if (verdict.effect == Effect::kAllow) return Ok{};
   if (verdict.region) {
     return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller_.space),
                                             warren::name_of(*verdict.region)));
@@ -138,9 +141,8 @@ class GuardFs::Counted {
 };
 
 // A bucket that holds the changes of one second.
-Result<GuardFs::Counted> GuardFs::count_change() {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  std::optional<std::uint64_t> limit = now.policy->limits().changes_per_second;
+Result<GuardFs::Counted> GuardFs::count_change(const Policy& policy) {
+  std::optional<std::uint64_t> limit = policy.limits().changes_per_second;
   if (!limit) return Counted(nullptr);
   std::lock_guard lock(rate_mutex_);
   auto rate = static_cast<double>(*limit);
@@ -149,33 +151,30 @@ Result<GuardFs::Counted> GuardFs::count_change() {
   else tokens_ = std::min(rate, tokens_ + rate * static_cast<double>(at - filled_at_ns_) / 1e9);
   filled_at_ns_ = at;
   if (tokens_ < 1) {
-    return Error(Code::kLimit, fmt::format("the policy allows {} changes a second", *limit), "wait and try again");
+    // EBUSY through a mount: EAGAIN would be better English, but some libraries take it as "nothing was written".
+    return Error(Code::kBusy, fmt::format("the policy allows {} changes a second", *limit), "wait and try again");
   }
   tokens_ -= 1;
   return Counted(this);
 }
 
-Status GuardFs::check_size(std::uint64_t size) {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  std::optional<std::uint64_t> limit = now.policy->limits().file_bytes;
+Status GuardFs::check_size(const Policy& policy, std::uint64_t size) {
+  std::optional<std::uint64_t> limit = policy.limits().file_bytes;
   if (!limit || size <= *limit) return Ok{};
   return Error(Code::kTooLarge, fmt::format("the policy allows files of at most {} bytes", *limit));
 }
 
-Status GuardFs::check_moved_tree(std::string_view from, std::string_view to) {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  if (now.policy->below(from) == now.policy->below(to)) return Ok{};
+Status GuardFs::check_moved_tree(const Policy& policy, std::string_view from, std::string_view to) {
+  if (policy.below(from) == policy.below(to)) return Ok{};
   return Error(Code::kCrossDevice,
                fmt::format("{} and {} have different rules for what is below", quote(from), quote(to)));
 }
 
 // Renaming a file within one set of rules overwrites a name; anything else removes it here and creates it there.
-Status GuardFs::check_file_moved(std::string_view from, std::string_view to) {
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
-  bool is_same =
-      region_of(from) == region_of(to) && now.policy->rights(caller_, from) == now.policy->rights(caller_, to);
-  WARREN_TRY(refuse(*now.policy, from, is_same ? Rights::kOverwrite : Rights::kDelete));
-  return refuse(*now.policy, to, is_same ? Rights::kOverwrite : Rights::kCreate);
+Status GuardFs::check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const {
+  bool is_same = region_of(from) == region_of(to) && policy.rights(caller_, from) == policy.rights(caller_, to);
+  WARREN_TRY(refuse(policy, from, is_same ? Rights::kOverwrite : Rights::kDelete));
+  return refuse(policy, to, is_same ? Rights::kOverwrite : Rights::kCreate);
 }
 
 Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::string_view name) {
@@ -190,26 +189,26 @@ Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
 }
 
 Result<Attributes> GuardFs::make_node(Inode parent, std::string_view name, const NewNode& node) {
-  WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return learned(inner().make_node(parent, name, node), parent, name);
 }
 
 Result<Attributes> GuardFs::make_dir(Inode parent, std::string_view name, const NewNode& node) {
-  WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return learned(inner().make_dir(parent, name, node), parent, name);
 }
 
 Result<Attributes> GuardFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
-  WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return learned(inner().make_symlink(parent, name, target, owner), parent, name);
 }
 
 Result<Attributes> GuardFs::create(Inode parent, std::string_view name, const NewNode& node) {
-  WARREN_TRY(check_in(parent, name, Rights::kCreate));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   Result<Attributes> made = learned(inner().create(parent, name, node), parent, name);
   if (made.ok()) table_.retain(made->inode);
   return made;
@@ -217,11 +216,10 @@ Result<Attributes> GuardFs::create(Inode parent, std::string_view name, const Ne
 
 // The new name must have the same rights for everybody, or one name would open what the other one protects.
 Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view new_name) {
-  WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
   Caller other = caller_;
   other.space = caller_.space == Space::kUser ? Space::kKernel : Space::kUser;
   for (const std::string& from : paths) {
@@ -235,8 +233,8 @@ Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view 
 }
 
 Status GuardFs::unlink(Inode parent, std::string_view name) {
-  WARREN_TRY(check_in(parent, name, Rights::kDelete));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kDelete));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   Result<Attributes> gone = inner().lookup(parent, name);
   WARREN_TRY(inner().unlink(parent, name));
   if (gone.ok()) table_.removed(gone->inode, parent, name);
@@ -244,8 +242,8 @@ Status GuardFs::unlink(Inode parent, std::string_view name) {
 }
 
 Status GuardFs::remove_dir(Inode parent, std::string_view name) {
-  WARREN_TRY(check_in(parent, name, Rights::kDelete));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check_in(parent, name, Rights::kDelete));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return inner().remove_dir(parent, name);
 }
 
@@ -255,23 +253,25 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   WARREN_TRY(check_name(new_name));
   std::string from = WARREN_TRY(table_.path_in(parent, name));
   std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
-  WARREN_TRY(check_file_moved(from, to));
+  Current now = WARREN_TRY(policy_.current());
+  const Policy& policy = *now.policy;
+  WARREN_TRY(check_file_moved(policy, from, to));
   // What is judged must be what is moved.
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
   Attributes moved = WARREN_TRY(inner().lookup(parent, name));
   Result<Attributes> replaced = inner().lookup(new_parent, new_name);
   if (!replaced.ok() && replaced.error().code() != Code::kNotFound) return std::move(replaced).take_error();
-  if (moved.is_directory()) WARREN_TRY(check_moved_tree(from, to));
+  if (moved.is_directory()) WARREN_TRY(check_moved_tree(policy, from, to));
   if (replaced.ok() && mode == RenameMode::kReplace) {
     // Whoever may append only must not lose a file under another one; a queue's writer may replace its own.
-    WARREN_TRY(check_path(to, region_of(to) == Region::kOutbox || region_of(to) == Region::kInbox ? Rights::kOverwrite
-                                                                                                  : Rights::kDelete));
+    bool is_queue = region_of(to) == Region::kOutbox || region_of(to) == Region::kInbox;
+    WARREN_TRY(refuse(policy, to, is_queue ? Rights::kOverwrite : Rights::kDelete));
   }
   if (replaced.ok() && mode == RenameMode::kExchange) {
-    WARREN_TRY(check_file_moved(to, from));
-    if (replaced->is_directory()) WARREN_TRY(check_moved_tree(to, from));
+    WARREN_TRY(check_file_moved(policy, to, from));
+    if (replaced->is_directory()) WARREN_TRY(check_moved_tree(policy, to, from));
   }
-  Counted counted = WARREN_TRY(count_change());
+  Counted counted = WARREN_TRY(count_change(policy));
   WARREN_TRY(inner().rename(parent, name, new_parent, new_name, mode));
   WARREN_TRY(unit->commit());
   table_.moved(moved.inode, parent, name, new_parent, new_name);
@@ -311,9 +311,9 @@ Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
 // Nodes.
 
 Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
-  WARREN_TRY(check(node, Rights::kOverwrite));
-  Counted counted = WARREN_TRY(count_change());
-  if (changes.size) WARREN_TRY(check_size(*changes.size));
+  Current now = WARREN_TRY(check(node, Rights::kOverwrite));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
+  if (changes.size) WARREN_TRY(check_size(*now.policy, *changes.size));
   return inner().set_attributes(node, changes);
 }
 
@@ -352,35 +352,38 @@ Result<std::size_t> GuardFs::read(Inode node, std::uint64_t offset, MutableBytes
 }
 
 Status GuardFs::write(Inode node, std::uint64_t offset, Bytes data) {
-  Rights rights = WARREN_TRY(rights_of(node));
-  if (!rights.has(Rights::kOverwrite) && !rights.has(Rights::kAppend)) return check(node, Rights::kOverwrite);
-  Counted counted = WARREN_TRY(count_change());
-  WARREN_TRY(check_size(offset + data.size()));
+  Current now = WARREN_TRY(policy_.current());
+  Rights rights = WARREN_TRY(rights_of(now, node));
+  if (!rights.has(Rights::kOverwrite) && !rights.has(Rights::kAppend)) {
+    return check_node(now, node, Rights::kOverwrite);
+  }
+  Counted counted = WARREN_TRY(count_change(*now.policy));
+  WARREN_TRY(check_size(*now.policy, offset + data.size()));
   if (rights.has(Rights::kOverwrite)) return inner().write(node, offset, data);
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
-  if (WARREN_TRY(inner().get_attributes(node)).size != offset) return check(node, Rights::kOverwrite);
+  if (WARREN_TRY(inner().get_attributes(node)).size != offset) return check_node(now, node, Rights::kOverwrite);
   WARREN_TRY(inner().write(node, offset, data));
   return unit->commit();
 }
 
 Result<std::uint64_t> GuardFs::append(Inode node, Bytes data) {
-  WARREN_TRY(check(node, Rights::kAppend));
-  Counted counted = WARREN_TRY(count_change());
-  LivePolicy::Current now = WARREN_TRY(policy_.current());
+  Current now = WARREN_TRY(check(node, Rights::kAppend));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   if (!now.policy->limits().file_bytes) return inner().append(node, data);
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
   std::uint64_t size = WARREN_TRY(inner().get_attributes(node))
   .size;
-  WARREN_TRY(check_size(size + data.size()));
+  WARREN_TRY(check_size(*now.policy, size + data.size()));
   std::uint64_t offset = WARREN_TRY(inner().append(node, data));
   WARREN_TRY(unit->commit());
   return offset;
 }
 
 Status GuardFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
-  WARREN_TRY(check(node, Rights::kOverwrite));
-  Counted counted = WARREN_TRY(count_change());
-  if (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange) WARREN_TRY(check_size(offset + length));
+  Current now = WARREN_TRY(check(node, Rights::kOverwrite));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
+  if (mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange)
+    WARREN_TRY(check_size(*now.policy, offset + length));
   return inner().allocate(node, mode, offset, length);
 }
 
@@ -397,9 +400,9 @@ Result<std::uint64_t> GuardFs::seek_hole(Inode node, std::uint64_t offset) {
 Result<std::uint64_t> GuardFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                           std::uint64_t length) {
   WARREN_TRY(check(from, Rights::kRead));
-  WARREN_TRY(check(to, Rights::kOverwrite));
-  Counted counted = WARREN_TRY(count_change());
-  WARREN_TRY(check_size(to_offset + length));
+  Current now = WARREN_TRY(check(to, Rights::kOverwrite));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
+  WARREN_TRY(check_size(*now.policy, to_offset + length));
   return inner().copy_range(from, from_offset, to, to_offset, length);
 }
 
@@ -414,14 +417,14 @@ Result<std::vector<std::string>> GuardFs::list_xattrs(Inode node) {
 }
 
 Status GuardFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
-  WARREN_TRY(check(node, Rights::kOverwrite));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check(node, Rights::kOverwrite));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return inner().set_xattr(node, name, value, mode);
 }
 
 Status GuardFs::remove_xattr(Inode node, std::string_view name) {
-  WARREN_TRY(check(node, Rights::kOverwrite));
-  Counted counted = WARREN_TRY(count_change());
+  Current now = WARREN_TRY(check(node, Rights::kOverwrite));
+  Counted counted = WARREN_TRY(count_change(*now.policy));
   return inner().remove_xattr(node, name);
 }
 

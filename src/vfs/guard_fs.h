@@ -77,15 +77,18 @@ class GuardFs final : public ForwardingFs {
   class Listener;
   class Counted;
 
-  Result<Rights> rights_of(Inode node);
-  Status check(Inode node, Rights::Operation operation);
-  Status check_in(Inode dir, std::string_view name, Rights::Operation operation);
-  Status check_path(std::string_view path, Rights::Operation operation);
+  using Current = LivePolicy::Current;
+
+  // A call is judged by one policy, which check and check_in return.
+  Result<Current> check(Inode node, Rights::Operation operation);
+  Result<Current> check_in(Inode dir, std::string_view name, Rights::Operation operation);
+  Status check_node(const Current& now, Inode node, Rights::Operation operation);
+  Result<Rights> rights_of(const Current& now, Inode node);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
-  Result<Counted> count_change();  // by the rate limit
-  Status check_size(std::uint64_t size);
-  Status check_moved_tree(std::string_view from, std::string_view to);
-  Status check_file_moved(std::string_view from, std::string_view to);
+  Result<Counted> count_change(const Policy& policy);  // by the rate limit
+  static Status check_size(const Policy& policy, std::uint64_t size);
+  static Status check_moved_tree(const Policy& policy, std::string_view from, std::string_view to);
+  Status check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const;
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
 
   LivePolicy& policy_;

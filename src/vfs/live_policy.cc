@@ -35,20 +35,32 @@ Result<std::optional<LivePolicy::Stamp>> LivePolicy::look() {
   return std::move(file).take_error();
 }
 
+// The tree is never used under our lock: a unit that holds the tree's may be waiting for ours.
 Result<LivePolicy::Current> LivePolicy::current() {
+  std::optional<std::uint64_t> mark = own_.change_mark();
+  if (mark) {
+    std::lock_guard lock(mutex_);
+    if (mark == mark_) return current_;
+  }
   std::optional<Stamp> stamp = WARREN_TRY(look());
+  bool is_new = !is_known(stamp);
+  std::string text;
+  if (is_new && stamp) text = WARREN_TRY(read_file(own_, kActivePolicy, {.size_bytes_max = Policy::kBytesMax}));
+  bool is_unchanged = mark && own_.change_mark() == mark;
   std::lock_guard lock(mutex_);
-  if (!is_loaded_ || stamp != stamp_) WARREN_TRY(load(stamp));
+  if (is_new) take(stamp, stamp ? Policy::parse(text) : Policy());
+  mark_.reset();
   if (problem_) return *problem_;
+  if (is_unchanged) mark_ = mark;
   return current_;
 }
 
-Status LivePolicy::load(const std::optional<Stamp>& stamp) {
-  Result<Policy> parsed = Policy();
-  if (stamp) {
-    std::string text = WARREN_TRY(read_file(own_, kActivePolicy, {.size_bytes_max = Policy::kBytesMax}));
-    parsed = Policy::parse(text);
-  }
+bool LivePolicy::is_known(const std::optional<Stamp>& stamp) {
+  std::lock_guard lock(mutex_);
+  return is_loaded_ && stamp == stamp_;
+}
+
+void LivePolicy::take(const std::optional<Stamp>& stamp, Result<Policy> parsed) {
   stamp_ = stamp;
   if (!parsed.ok()) {
     if (!is_loaded_) {
@@ -56,13 +68,12 @@ Status LivePolicy::load(const std::optional<Stamp>& stamp) {
           Error(Code::kCorrupt, fmt::format("{} is not a valid policy: {}", kActivePolicy, parsed.error().message()),
                 "the operator replaces it with `warren policy ID set FILE`");
     }
-    return Ok{};
+    return;
   }
   problem_.reset();
   is_loaded_ = true;
   current_ = {.policy = std::make_shared<const Policy>(std::move(parsed).take_value()),
               .generation = current_.generation + 1};
-  return Ok{};
 }
 
 Status LivePolicy::replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock,

@@ -1,6 +1,7 @@
 // The policy in force: /policy/active.json of the agent's own tree, as it is now.
 //
 // Every use looks whether the file changed, so a policy takes effect at once in every process that has the agent open.
+// That costs nothing while nobody has changed the agent's tree (FileSystem::change_mark).
 // A file that is not a valid policy does not take effect: the one before stays, and if there was none, nothing is
 // allowed until the operator has mended it.
 #pragma once
@@ -46,11 +47,13 @@ class LivePolicy {
     bool operator==(const Stamp&) const = default;
   };
   Result<std::optional<Stamp>> look();
-  Status load(const std::optional<Stamp>& stamp);
+  bool is_known(const std::optional<Stamp>& stamp);
+  void take(const std::optional<Stamp>& stamp, Result<Policy> parsed);  // under the lock
 
   FileSystem& own_;
   std::mutex mutex_;
   bool is_loaded_ = false;
+  std::optional<std::uint64_t> mark_;  // the change mark of own_ for which current_ is known to be in force
   std::optional<Stamp> stamp_;
   std::optional<Error> problem_;
   Current current_;

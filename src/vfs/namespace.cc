@@ -86,7 +86,7 @@ Result<std::string> Namespace::resolve(std::string_view path) const {
     first = 2;
   }
   std::string resolved;
-  for (std::size_t i = first; i < walked.size(); ++i) resolved += fmt::format("/{}", walked[i]);
+  for (std::size_t i = first; i < walked.size(); ++i) (resolved += '/') += walked[i];
   return resolved.empty() ? "/" : resolved;
 }
 

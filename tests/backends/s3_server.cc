@@ -15,7 +15,7 @@
 namespace warren::testing {
 namespace {
 
-constexpr int kGatewayTries = 600;  // of 100 ms each
+constexpr int kServerTries = 600;  // of 100 ms each
 
 std::string new_uuid() { return read_text("/proc/sys/kernel/random/uuid").substr(0, 36); }
 
@@ -23,8 +23,16 @@ std::string new_uuid() { return read_text("/proc/sys/kernel/random/uuid").substr
 
 S3Server::S3Server() {
   ::setenv("no_proxy", "127.0.0.1", 1);  // whatever the tester's environment says
-  monitor_port_ = free_port();
   port_ = free_port();
+  if (is_minio()) {
+    ::setenv("MINIO_ROOT_USER", kAccessKey, 1);
+    ::setenv("MINIO_ROOT_PASSWORD", kSecretKey, 1);
+    ::setenv("MINIO_BROWSER", "off", 1);
+    ::setenv("MINIO_UPDATE", "off", 1);
+    start();
+    return;
+  }
+  monitor_port_ = free_port();
   write_settings();
   start_cluster();
   start();
@@ -35,8 +43,16 @@ S3Server::S3Server() {
 }
 
 S3Server::~S3Server() {
-  gateway_.clear();
+  server_.clear();
   while (!cluster_.empty()) cluster_.pop_back();
+}
+
+bool S3Server::is_minio() { return std::getenv("WARREN_MINIO") != nullptr; }
+
+std::vector<std::string> S3Server::command() const {
+  if (!is_minio()) return {"radosgw", "-c", dir_.file("ceph.conf"), "-n", "client.rgw", "-f"};
+  return {std::getenv("WARREN_MINIO"), "server", "--quiet", "--address", fmt::format("127.0.0.1:{}", port_),
+          dir_.file("objects")};
 }
 
 // The intervals of the monitor are short, because each of the gateway's pools costs it a few rounds.
@@ -76,20 +92,20 @@ void S3Server::start_cluster() {
 }
 
 void S3Server::kill() {
-  if (!gateway_.empty()) gateway_.back().kill(SIGKILL);
-  gateway_.clear();
+  if (!server_.empty()) server_.back().kill(SIGKILL);
+  server_.clear();
 }
 
 void S3Server::start() {
-  gateway_.clear();
-  gateway_.emplace_back(std::vector<std::string>{"radosgw", "-c", dir_.file("ceph.conf"), "-n", "client.rgw", "-f"},
-                        dir_.file("gateway.out"));
-  for (int i = 0; i < kGatewayTries; ++i) {
-    if (ask_port(port_, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.")) return;
-    if (!gateway_.back().is_running()) break;
+  server_.clear();
+  server_.emplace_back(command(), dir_.file("server.out"));
+  for (int i = 0; i < kServerTries; ++i) {
+    std::string answer = ask_port(port_, "GET / HTTP/1.0\r\n\r\n");
+    if (answer.starts_with("HTTP/1.") && answer.find(" 503 ") == std::string::npos) return;
+    if (!server_.back().is_running()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  throw std::runtime_error("radosgw does not start: " + read_text(dir_.file("gateway.out")));
+  throw std::runtime_error("the S3 server does not start: " + read_text(dir_.file("server.out")));
 }
 
 std::string S3Server::address(const std::string& place, const std::string& more, std::uint16_t port) const {

@@ -59,7 +59,8 @@ def holds(test, value, is_there):
             if not {"$gt": value > operand, "$gte": value >= operand, "$lt": value < operand, "$lte": value <= operand}[op]:
                 return False
         elif op in ("$in", "$nin"):
-            need(isinstance(operand, list), f"{op} takes a list")
+            need(isinstance(operand, list) and len({isinstance(one, str) for one in operand}) < 2,
+                 f"{op} takes a list of values of one type")
             if (is_there and value in operand) != (op == "$in"):
                 return False
         elif op in ("$eq", "$ne"):
@@ -74,9 +75,9 @@ def holds(test, value, is_there):
 def matches(condition, metadata):
     need(isinstance(condition, dict) and condition, "a filter is an object with members")
     for key, test in condition.items():
-        if key == "$and":
-            need(isinstance(test, list) and test, "$and takes a list")
-            if not all(matches(one, metadata) for one in test):
+        if key in ("$and", "$or"):
+            need(isinstance(test, list) and test, f"{key} takes a list")
+            if not (all if key == "$and" else any)([matches(one, metadata) for one in test]):
                 return False
         else:
             need(isinstance(test, dict) and test, "a condition is an object")
@@ -198,6 +199,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.serve(work)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go away
+            super().handle_error(request, client_address)
+
+
 if __name__ == "__main__":
     KEY = sys.argv[2]
-    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -1,8 +1,10 @@
 // What every VectorIndex owes (backends/vector/vector_index.h). VECTOR_INDEX is the address of the one to test; each
 // test has an index of its own, whose number takes the place of {} in the address. SECRET is a part of it that no
 // message may contain; DEAD is an address where nobody answers, and HANGS one where somebody accepts and never answers.
+// PROXIED is the address of a server at SERVER_PORT with {port} in the place of the port, for a proxy's.
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -10,17 +12,33 @@
 #include <unistd.h>
 
 #include "backends/vector/open_vector_index.h"
+#include "testing/faulty_proxy.h"
 #include "testing/matchers.h"
 
 namespace warren {
 namespace {
 
 using testing::error_of;
+using testing::FaultyProxy;
 using Ids = std::vector<std::string>;
 
 std::string variable(const char* name, const char* fallback = "") {
   const char* value = std::getenv(name);
   return value != nullptr ? value : fallback;
+}
+
+std::string replaced(std::string text, std::string_view part, const std::string& by) {
+  if (std::size_t at = text.find(part); at != std::string::npos) text.replace(at, part.size(), by);
+  return text;
+}
+
+// An index with a short timeout may need more than one attempt on a busy machine.
+template <class Call>
+auto eventually(const Call& call) {
+  auto result = call();
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (error_of(result) == Code::kUnavailable && std::chrono::steady_clock::now() < until) result = call();
+  return result;
 }
 
 std::unique_ptr<VectorIndex> open_at(std::string address,
@@ -34,14 +52,12 @@ std::unique_ptr<VectorIndex> open_at(std::string address,
 class VectorIndexTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    static int number = 0;
-    std::string address = variable("VECTOR_INDEX", "memory:");
-    if (std::size_t at = address.find("{}"); at != std::string::npos) {
-      address.replace(at, 2, fmt::format("{}-{}", ::getpid(), ++number));
-    }
-    address_ = address;
-    index_ = open_at(address);
+    index_ = open_at(new_address("VECTOR_INDEX"));
     ASSERT_NE(index_, nullptr);
+  }
+  static std::string new_address(const char* name) {
+    static int number = 0;
+    return replaced(variable(name, "memory:"), "{}", fmt::format("{}_{}", ::getpid(), ++number));
   }
   void put(const std::string& id, const std::vector<float>& embedding, const Json& metadata = Json::object()) {
     EXPECT_OK(index_->upsert(std::vector{item(id, embedding, metadata)}));
@@ -67,7 +83,6 @@ class VectorIndexTest : public ::testing::Test {
     return ids;
   }
 
-  std::string address_;
   std::unique_ptr<VectorIndex> index_;
 };
 
@@ -145,6 +160,26 @@ TEST_F(VectorIndexTest, FiltersMeanTheSameEverywhere) {
   EXPECT_EQ(ids(R"({"s": {"$nin": ["a", "c"]}})"), (Ids{"2", "none"}));
   EXPECT_EQ(ids(R"({"missing": 1})"), Ids{});
   EXPECT_EQ(find({1, 0}, R"({"n": {"$gt": 0}})", 1), (Ids{"1"}));
+}
+
+TEST_F(VectorIndexTest, AMemberMayHaveAnyNameAndEveryItemItsOwnTypeOfIt) {
+  put("text", {1, 0.1F}, {{"k", "5"}, {"a b-\xc3\xa4.$", "x"}});
+  put("number", {1, 0.2F}, {{"k", 5}, {"empty", ""}, {"K", "capital"}});
+  put("truth", {1, 0.3F}, {{"k", true}, {"spaces", " x "}});
+  put("word", {1, 0.4F}, {{"k", "true"}, {"long", std::string(3000, 'l')}});
+  auto ids = [&](std::string_view filter) { return find({1, 0}, filter); };
+  EXPECT_EQ(ids(R"({"k": "5"})"), (Ids{"text"}));
+  EXPECT_EQ(ids(R"({"k": 5})"), (Ids{"number"}));
+  EXPECT_EQ(ids(R"({"k": true})"), (Ids{"truth"}));
+  EXPECT_EQ(ids(R"({"k": "true"})"), (Ids{"word"}));
+  EXPECT_EQ(ids(R"({"k": {"$in": [5, "true"]}})"), (Ids{"number", "word"}));
+  EXPECT_EQ(ids(R"({"k": {"$ne": 5}})"), (Ids{"text", "truth", "word"}));
+  EXPECT_EQ(ids(R"({"K": "capital"})"), (Ids{"number"}));
+  EXPECT_EQ(ids("{\"a b-\xc3\xa4.$\": \"x\"}"), (Ids{"text"}));
+  EXPECT_EQ(ids(R"({"empty": ""})"), (Ids{"number"}));
+  EXPECT_EQ(ids(R"({"spaces": " x "})"), (Ids{"truth"}));
+  EXPECT_EQ(ids(R"({"spaces": "x"})"), Ids{});
+  EXPECT_EQ(ids(fmt::format(R"({{"long": "{}"}})", std::string(3000, 'l'))), (Ids{"word"}));
 }
 
 TEST_F(VectorIndexTest, WhatIsRemovedIsGone) {
@@ -239,6 +274,47 @@ TEST_F(VectorIndexTest, AServiceThatDoesNotAnswerIsAnErrorInTime) {
   EXPECT_EQ(index_->name().find(variable("SECRET", "no secret")), std::string::npos);
 }
 
+TEST_F(VectorIndexTest, FaultsOfTheNetworkAreBoundedAndPass) {
+  if (variable("PROXIED").empty()) return;  // memory has none
+  FaultyProxy proxy(static_cast<std::uint16_t>(std::stoi(variable("SERVER_PORT"))));
+  auto index = open_at(replaced(new_address("PROXIED"), "{port}", std::to_string(proxy.port())),
+                       std::chrono::milliseconds(1000));
+  ASSERT_NE(index, nullptr);
+  std::set<std::string> possible{"absent"};
+  auto round_of = [&](const std::string& id) {
+    auto got = eventually([&] { return index->get(id); });
+    EXPECT_OK(got);
+    if (!got.ok() || !*got) return std::string("absent");
+    EXPECT_EQ((**got).text, "text of " + id);
+    EXPECT_EQ((**got).embedding, (std::vector<float>{1, 2, 3}));
+    return (**got).metadata.value("round", std::string());
+  };
+  for (auto [name, mode] : {std::pair{"cut", FaultyProxy::Mode::kCut}, std::pair{"reset", FaultyProxy::Mode::kReset},
+                            std::pair{"half", FaultyProxy::Mode::kHalf}, std::pair{"mute", FaultyProxy::Mode::kMute},
+                            std::pair{"hang", FaultyProxy::Mode::kHang}}) {
+    SCOPED_TRACE(name);
+    std::vector kept{item("kept", {1, 2, 3}, {{"round", name}})};
+    std::vector doubtful{item("doubtful", {1, 2, 3}, {{"round", name}})};
+    possible.insert(name);
+    ASSERT_OK(eventually([&] { return index->upsert(kept); }));
+    proxy.set(mode);
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(error_of(index->upsert(doubtful)), Code::kUnavailable);
+    EXPECT_EQ(error_of(index->get("kept")), Code::kUnavailable);
+    EXPECT_EQ(error_of(index->query({.embedding = {1, 2, 3}, .top_k = 1, .filter = {}})), Code::kUnavailable);
+    EXPECT_EQ(error_of(index->remove("other")), Code::kUnavailable);
+    EXPECT_EQ(error_of(index->count()), Code::kUnavailable);
+    EXPECT_EQ(error_of(index->list({})), Code::kUnavailable);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+    proxy.set(FaultyProxy::Mode::kPass);
+    EXPECT_EQ(round_of("kept"), name);
+    EXPECT_TRUE(possible.contains(round_of("doubtful"))) << "whole, or not at all";
+  }
+  proxy.set_pace(100, std::chrono::milliseconds(1));
+  proxy.set(FaultyProxy::Mode::kSlow);
+  EXPECT_EQ(round_of("kept"), "hang");
+}
+
 TEST_F(VectorIndexTest, AWrongKeyIsDenied) {
   if (variable("WRONG").empty()) return;  // without keys
   auto index = open_at(variable("WRONG"));
@@ -248,9 +324,11 @@ TEST_F(VectorIndexTest, AWrongKeyIsDenied) {
 
 TEST(OpenVectorIndex, ABadAddressIsNamedWithoutItsSecret) {
   SystemClock clock;
-  for (std::string address : {"", "memory", "memory:x", "chroma://h", "chroma://h/a/b", "chroma://h/a?x=y",
-                              "chroma://h/a?tls=maybe", "pinecone://h/a", "pinecone://:s3cret@h/a/b",
-                              "pinecone://:s3cret@/a", "redis://:s3cret@h/0", "nonsense://:s3cret@h"}) {
+  for (std::string address :
+       {"", "memory", "memory:x", "chroma://h", "chroma://h/a/b", "chroma://h/a?x=y", "chroma://h/a?tls=maybe",
+        "pinecone://h/a", "pinecone://:s3cret@h/a/b", "pinecone://:s3cret@/a", "weaviate://h", "weaviate://h/",
+        "weaviate://h/notes", "weaviate://:s3cret@h/A-b", "weaviate://h/A/b", "weaviate://h/A?x=y",
+        "weaviate://h/A?tls=maybe", "redis://:s3cret@h/0", "nonsense://:s3cret@h"}) {
     auto index = open_vector_index(address, {.clock = clock});
     ASSERT_EQ(error_of(index), Code::kInvalid) << address;
     EXPECT_EQ(index.error().message().find("s3cret"), std::string::npos) << index.error().message();

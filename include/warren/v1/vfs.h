@@ -75,7 +75,9 @@ struct VfsMatch {
 class Vfs {
  public:
   Result<std::string> read(std::string_view path);
-  // Replaces the content and makes missing directories. Below /mem/episodic it appends.
+  // Replaces the content and makes missing directories. Below /mem/episodic it appends. A name ending in .json takes
+  // one JSON value, .jsonl one on each line; below /mem/semantic, .json takes an item that query() can find:
+  // {"text": …, "embedding": […], "metadata": {…}} with as many numbers as the others have. kInvalid, unless as_is.
   Status write(std::string_view path, std::string_view value, const VfsWriteOptions& options = {});
   Status append(std::string_view path, std::string_view value, const VfsWriteOptions& options = {});
   Result<bool> exists(std::string_view path);

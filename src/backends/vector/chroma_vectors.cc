@@ -64,12 +64,12 @@ Result<std::string> ChromaVectors::collection_path() {
           ->post(database_ + "/collections",
                  {{"name", collection_}, {"get_or_create", true}, {"configuration", {{"hnsw", {{"space", "cosine"}}}}}})
           .within([&] { return fmt::format("open {}", name_); }));
-  std::string id = made.is_object() ? text_of(made.value("id", Json())) : std::string();
+  std::string id = text_at(made, "/id");
   if (id.empty()) return Error(Code::kUnavailable, fmt::format("open {}: the answer has no collection id", name_));
-  Json space = made.value(Json::json_pointer("/configuration_json/hnsw/space"), Json());
-  if (space.is_string() && space != "cosine") {
+  std::string space = text_at(made, "/configuration_json/hnsw/space");
+  if (!space.empty() && space != "cosine") {
     return Error(Code::kUnsupported,
-                 fmt::format("{}: the collection has {} distances, not cosine", name_, quote(text_of(space))),
+                 fmt::format("{}: the collection has {} distances, not cosine", name_, quote(space)),
                  "use another collection; a new one is made with cosine distances");
   }
   std::lock_guard lock(mutex_);
@@ -188,7 +188,7 @@ Result<VectorPage> ChromaVectors::list(const VectorListOptions& options) {
   std::vector<std::string> ids;
   for (std::size_t offset = 0;; offset += kChromaPage) {
     Json answer = WARREN_TRY(post("/get", {{"limit", kChromaPage}, {"offset", offset}, {"include", Json::array()}}));
-    Json page = answer.value("ids", Json::array());
+    Json page = list_at(answer, "/ids");
     for (const Json& id : page) {
       if (id.is_string()) ids.push_back(id.get<std::string>());
     }

@@ -7,6 +7,7 @@
 #include "backends/vector/chroma_vectors.h"
 #include "backends/vector/memory_vectors.h"
 #include "backends/vector/pinecone_vectors.h"
+#include "backends/vector/weaviate_vectors.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "clients/url.h"
@@ -25,6 +26,7 @@ struct VectorScheme {
 constexpr std::array kVectorSchemes = {
     VectorScheme{"chroma", "chroma://HOST[:PORT]/COLLECTION", ChromaVectors::open},
     VectorScheme{"pinecone", "pinecone://:API-KEY@INDEX-HOST/NAMESPACE", PineconeVectors::open},
+    VectorScheme{"weaviate", "weaviate://HOST[:PORT]/CLASS", WeaviateVectors::open},
 };
 
 const VectorScheme* find_vector_scheme(std::string_view address) {

@@ -71,12 +71,11 @@ Result<Json> PineconeVectors::post(const std::string& path, const Json& body) {
 
 Result<std::size_t> PineconeVectors::dimension() {
   Json stats = WARREN_TRY(post("/describe_index_stats", Json::object()));
-  Json metric = stats.value("metric", Json());
-  if (metric.is_string() && metric != "cosine") {
-    return Error(Code::kUnsupported,
-                 fmt::format("{}: the index has the metric {}, not cosine", name_, quote(metric.get<std::string>())));
+  std::string metric = text_at(stats, "/metric");
+  if (!metric.empty() && metric != "cosine") {
+    return Error(Code::kUnsupported, fmt::format("{}: the index has the metric {}, not cosine", name_, quote(metric)));
   }
-  Json dimension = stats.value("dimension", Json());
+  Json dimension = member_at(stats, "/dimension");
   return dimension.is_number_unsigned() ? dimension.get<std::size_t>() : 0;
 }
 
@@ -110,14 +109,13 @@ Result<std::vector<VectorMatch>> PineconeVectors::query(const VectorQuery& query
   if (Json filter = mongo_filter(query.filter); !filter.is_null()) body["filter"] = std::move(filter);
   Json answer = WARREN_TRY(post("/query", body));
   std::vector<VectorMatch> found;
-  for (const Json& match : answer.value("matches", Json::array())) {
-    Json id = match.value("id", Json());
-    Json score = match.value("score", Json());
-    if (!id.is_string() || !score.is_number()) {
+  for (const Json& match : list_at(answer, "/matches")) {
+    std::string id = text_at(match, "/id");
+    Json score = member_at(match, "/score");
+    if (id.empty() || !score.is_number()) {
       return Error(Code::kUnavailable, fmt::format("{}: the service's answer is not that of a query", name_));
     }
-    found.push_back(
-        {.item = item_of(id.get<std::string>(), match.value("metadata", Json())), .score = score.get<double>()});
+    found.push_back({.item = item_of(std::move(id), member_at(match, "/metadata")), .score = score.get<double>()});
   }
   return found;
 }
@@ -126,11 +124,11 @@ Result<std::optional<VectorItem>> PineconeVectors::get(std::string_view id) {
   WARREN_TRY(check_pinecone_id(id));
   Json answer = WARREN_TRY(
       get_json(fmt::format("/vectors/fetch?ids={}&namespace={}", encode_percent(id), encode_percent(space_))));
-  Json vectors = answer.value("vectors", Json::object());
+  Json vectors = member_at(answer, "/vectors");
   auto found = vectors.find(std::string(id));
   if (found == vectors.end()) return std::optional<VectorItem>();
-  VectorItem item = item_of(std::string(id), found->value("metadata", Json()));
-  item.embedding = WARREN_TRY(numbers_of(found->value("values", Json())).within(name_));
+  VectorItem item = item_of(std::string(id), member_at(*found, "/metadata"));
+  item.embedding = WARREN_TRY(numbers_of(member_at(*found, "/values")).within(name_));
   return std::optional(std::move(item));
 }
 
@@ -142,11 +140,15 @@ Result<bool> PineconeVectors::remove(std::string_view id) {
 
 Result<std::uint64_t> PineconeVectors::count() {
   Json stats = WARREN_TRY(post("/describe_index_stats", Json::object()));
-  Json spaces = stats.value("namespaces", Json::object());
+  Json spaces = member_at(stats, "/namespaces");
+  if (!spaces.is_object()) {
+    return Error(Code::kUnavailable, fmt::format("{}: the service's answer has no counts", name_));
+  }
   auto found = spaces.find(space_.empty() ? "__default__" : space_);
   if (found == spaces.end()) found = spaces.find(space_);
   if (found == spaces.end()) return std::uint64_t{0};
-  return found->value("vectorCount", std::uint64_t{0});
+  Json count = member_at(*found, "/vectorCount");
+  return count.is_number_unsigned() ? count.get<std::uint64_t>() : 0;
 }
 
 Result<VectorPage> PineconeVectors::list(const VectorListOptions& options) {
@@ -158,16 +160,13 @@ Result<VectorPage> PineconeVectors::list(const VectorListOptions& options) {
     if (!options.prefix.empty()) path += "&prefix=" + encode_percent(options.prefix);
     if (!token.empty()) path += "&paginationToken=" + encode_percent(token);
     Json answer = WARREN_TRY(get_json(path));
-    for (const Json& vector : answer.value("vectors", Json::array())) {
-      Json id = vector.value("id", Json());
-      if (id.is_string() && id.get_ref<const std::string&>() > options.after) ids.push_back(id.get<std::string>());
+    for (const Json& vector : list_at(answer, "/vectors")) {
+      std::string id = text_at(vector, "/id");
+      if (id > options.after) ids.push_back(std::move(id));
     }
-    Json next = answer.value(Json::json_pointer("/pagination/next"), Json());
+    token = text_at(answer, "/pagination/next");
     // Ids come in their order, so this is a page; one more says that there is another.
-    if (!next.is_string() || next.get_ref<const std::string&>().empty() || ids.size() >= wanted) {
-      return page_of(std::move(ids), options);
-    }
-    token = next.get<std::string>();
+    if (token.empty() || ids.size() >= wanted) return page_of(std::move(ids), options);
   }
 }
 

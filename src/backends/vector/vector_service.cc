@@ -1,6 +1,7 @@
 #include "backends/vector/vector_service.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -94,6 +95,21 @@ Result<Json> JsonService::call(std::string_view method, const std::string& path,
   return value;
 }
 
+Json member_at(const Json& answer, const std::string& pointer) {
+  Json::json_pointer at(pointer);
+  return answer.contains(at) ? Json(answer.at(at)) : Json();
+}
+
+Json list_at(const Json& answer, const std::string& pointer) {
+  Json list = member_at(answer, pointer);
+  return list.is_array() ? list : Json(Json::array());
+}
+
+std::string text_at(const Json& answer, const std::string& pointer) {
+  Json text = member_at(answer, pointer);
+  return text.is_string() ? text.get<std::string>() : std::string();
+}
+
 Result<std::string> http_base(const Url& url, std::uint16_t default_port, Tls fallback) {
   if (url.hosts.size() != 1) return Error(Code::kInvalid, "the address must name one host");
   HostPort place = WARREN_TRY(parse_host_port(url.hosts[0], default_port));
@@ -137,20 +153,41 @@ Json whole_metadata(const Json& flat) {
   return flat;
 }
 
-Json mongo_filter(const VectorFilter& filter) {
-  Json conditions = Json::array();
-  for (const VectorCondition& condition : filter) {
-    Json test = Json::object();
-    test[std::string(name_of(condition.op))] = filter_value(condition.value);
-    Json one = Json::object();
-    one[condition.key] = std::move(test);
-    conditions.push_back(std::move(one));
-  }
+namespace {
+
+Json mongo_group(std::string_view op, Json conditions) {
   if (conditions.empty()) return Json();
   if (conditions.size() == 1) return Json(conditions[0]);
-  Json all = Json::object();
-  all["$and"] = std::move(conditions);
-  return all;
+  Json group = Json::object();
+  group[std::string(op)] = std::move(conditions);
+  return group;
+}
+
+Json mongo_test(const VectorCondition& condition, Json value) {
+  Json test = Json::object();
+  test[std::string(name_of(condition.op))] = std::move(value);
+  Json one = Json::object();
+  one[condition.key] = std::move(test);
+  return one;
+}
+
+// A list must have values of one type.
+Json mongo_condition(const VectorCondition& condition) {
+  Json value = filter_value(condition.value);
+  if (!value.is_array() || value.empty()) return mongo_test(condition, std::move(value));
+  std::map<Json::value_t, Json> by_type;
+  for (Json& one : value) by_type[one.type()].push_back(std::move(one));
+  Json tests = Json::array();
+  for (auto& [type, values] : by_type) tests.push_back(mongo_test(condition, std::move(values)));
+  return mongo_group(condition.op == VectorCondition::Operator::kIn ? "$or" : "$and", std::move(tests));
+}
+
+}  // namespace
+
+Json mongo_filter(const VectorFilter& filter) {
+  Json conditions = Json::array();
+  for (const VectorCondition& condition : filter) conditions.push_back(mongo_condition(condition));
+  return mongo_group("$and", std::move(conditions));
 }
 
 Result<std::vector<float>> numbers_of(const Json& list) {

@@ -39,6 +39,11 @@ class JsonService {
   std::chrono::milliseconds timeout_;
 };
 
+// Parts of an answer, by JSON pointer. Whatever shape the answer has: null, or an empty list, if there is no such part.
+Json member_at(const Json& answer, const std::string& pointer);
+Json list_at(const Json& answer, const std::string& pointer);
+std::string text_at(const Json& answer, const std::string& pointer);  // empty if it is not a string
+
 // "http://host:port" or "https://…" from the host of `url`, by its query member tls=yes|no.
 enum class Tls { kNo, kYes };
 Result<std::string> http_base(const Url& url, std::uint16_t default_port, Tls fallback);

@@ -141,6 +141,7 @@ Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Argument
 
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
+  if (undone.note) context.err.line(*undone.note);
   if (args.has("json")) {
     Json conflicts = Json::array();
     for (const ApplyConflict& conflict : undone.conflicts) {
@@ -165,7 +166,6 @@ Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply&
     context.err.line(fmt::format("hint: what the apply replaced is in {}", context.err.name(kept.dir)));
     return Exit::kFailed;
   }
-  if (undone.note) context.err.line(*undone.note);
   context.out.print("undone in {}: the {} of {}\n", context.out.name(kept.record.base), kind_word(kept),
                     format_time(kept.started_at()));
   return Exit::kOk;
