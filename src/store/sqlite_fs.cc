@@ -291,7 +291,9 @@ Status SqliteFs::take_orphans() {
   if (named.empty()) return Ok{};
   Transaction scope = WARREN_TRY(write_scope());
   for (Inode node : named) {
-    if (WARREN_TRY(has_name(node))) WARREN_TRY(orphans_->erase(node));
+    if (!WARREN_TRY(has_name(node))) continue;
+    WARREN_TRY(orphans_->erase(node));
+    store_.journal()->note_attributes(node);  // it belongs to checkpoints again
   }
   return scope.commit();
 }
