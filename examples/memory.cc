@@ -15,7 +15,7 @@ warren::Status run(const char* path) {
 
   // Working memory lasts as long as the object; an answer from elsewhere is good for ten minutes.
   WARREN_TRY(vfs.write("/mem/working/task.json", R"({"query": "What is a warren?"})"));
-  WARREN_TRY(vfs.write("/mem/semantic/weather.json", R"({"rain": true})", {.time_to_live = std::chrono::minutes(10)}));
+  WARREN_TRY(vfs.write("/state/weather.json", R"({"rain": true})", {.time_to_live = std::chrono::minutes(10)}));
 
   // What happened is only ever added to.
   WARREN_TRY(vfs.append("/mem/episodic/session.jsonl", R"({"answer": "A place with many rabbits."})"));

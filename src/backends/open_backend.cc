@@ -113,6 +113,30 @@ bool is_service_address(std::string_view address) {
   return colon != std::string_view::npos && address.substr(colon).starts_with("://");
 }
 
+std::vector<std::string_view> passwords_in(std::string_view address) {
+  std::vector<std::string_view> found;
+  if (!is_service_address(address)) return found;
+  address = address.substr(0, address.find('#'));
+  std::size_t question = address.find('?');
+  std::string_view authority = address.substr(0, question);
+  authority.remove_prefix(authority.find("://") + 3);
+  authority = authority.substr(0, authority.find('/'));
+  std::string_view user = authority.substr(0, authority.rfind('@') + 1);  // npos + 1 is 0
+  if (std::size_t colon = user.find(':'); colon != user.npos) {
+    found.push_back(user.substr(colon + 1, user.size() - colon - 2));
+  }
+  std::string_view query = question == address.npos ? std::string_view() : address.substr(question + 1);
+  while (!query.empty()) {
+    std::string_view option = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), option.size() + 1));
+    std::size_t equals = option.find('=');
+    if (equals == option.npos) continue;
+    Result<std::string> name = decode_percent(option.substr(0, equals));
+    if (!name.ok() || to_lower(*name).ends_with("password")) found.push_back(option.substr(equals + 1));
+  }
+  return found;
+}
+
 Result<std::unique_ptr<BlobStore>> open_blob_store(const std::string& address, const BackendOptions& options) {
   std::size_t colon = address.find(':');
   if (colon == std::string::npos || colon == 0) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/blob/blob_store.h"
 #include "base/clock.h"
@@ -32,5 +33,8 @@ std::string percent_encoded(std::string_view text);
 
 // Whether the address is a URL ("scheme://…"), which may contain a password.
 bool is_service_address(std::string_view address);
+
+// The passwords that are written in the address of a service: before the '@' and in its options, as written.
+std::vector<std::string_view> passwords_in(std::string_view address);
 
 }  // namespace warren

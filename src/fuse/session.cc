@@ -358,11 +358,6 @@ Status Session::answer_entry(const Request& request, const Attributes& attribute
   return Ok{};
 }
 
-Status Session::answer_made(const Request& request, const Result<Attributes>& made) {
-  if (!made.ok()) return made.error();
-  return answer_entry(request, *made);
-}
-
 Status Session::answer_done(const Request& request, Bytes answer, Status done) {
   WARREN_TRY(std::move(done));
   channel_.answer(request, answer);
@@ -377,6 +372,7 @@ void Session::answer_attributes(const Request& request, const Attributes& attrib
 }
 
 void Session::entry_changed(Inode parent, std::string_view name) {
+  open_dirs_.changed_elsewhere(parent);
   if (!kernel_nodes_.has(parent)) return;
   fuse_notify_inval_entry_out out{};
   out.parent = parent.value;
@@ -386,6 +382,11 @@ void Session::entry_changed(Inode parent, std::string_view name) {
 }
 
 void Session::node_changed(Inode node) {
+  open_dirs_.changed_elsewhere(node);
+  send_changed(node);
+}
+
+void Session::send_changed(Inode node) {
   if (!kernel_nodes_.has(node)) return;
   fuse_notify_inval_inode_out out{};
   out.ino = node.value;
@@ -393,7 +394,7 @@ void Session::node_changed(Inode node) {
 }
 
 void Session::notify_later(Inode node) {
-  run_later([this, node] { node_changed(node); });
+  run_later([this, node] { send_changed(node); });
 }
 
 void Session::run_later(std::function<void()> task) {
@@ -414,8 +415,9 @@ void Session::end_notices() {
 }
 
 void Session::everything_changed() {
+  open_dirs_.all_changed_elsewhere();
   if (knows_all_names_notice_) channel_.notify(Notice::kAllNames, {});
-  for (Inode node : kernel_nodes_.list()) node_changed(node);
+  for (Inode node : kernel_nodes_.list()) send_changed(node);
 }
 
 }  // namespace warren

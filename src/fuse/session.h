@@ -26,6 +26,7 @@
 #include "fuse/buffers.h"
 #include "fuse/channel.h"
 #include "fuse/kernel_nodes.h"
+#include "fuse/open_dirs.h"
 #include "fuse/passthrough.h"
 #include "fuse/workers.h"
 
@@ -111,6 +112,7 @@ class Session final : private ChangeListener {
   Status read_dir_plus(const Request& request, Buffer& scratch);
   Status release_dir(const Request& request, Buffer& scratch);
   Status list(const Request& request, Buffer& scratch, DirDetail detail);
+  Result<std::shared_ptr<DirStream>> stream_of(OpenDir& opened, std::uint64_t offset);
 
   // Nodes.
   Status get_attributes(const Request& request, Buffer& scratch);
@@ -148,12 +150,14 @@ class Session final : private ChangeListener {
   Status answer_entry(const Request& request, const Attributes& attributes);
   void answer_attributes(const Request& request, const Attributes& attributes);
   Status answer_made(const Request& request, const Result<Attributes>& made);
+  Status answer_removed(const Request& request, Status removed);
   Status answer_done(const Request& request, Bytes answer, Status done);
   void fill(fuse_attr& out, const Attributes& attributes) const;
   void fill(fuse_entry_out& out, const Attributes& attributes) const;
 
   // Sends the notice from a thread that answers no requests: it may wait for a page that one of them fills.
   void notify_later(Inode node);
+  void send_changed(Inode node);
   void run_later(std::function<void()> task);  // by that thread
   void stop_listening();
   void end_notices();
@@ -173,9 +177,7 @@ class Session final : private ChangeListener {
   std::uint64_t entry_seconds_ = 0;
   std::uint64_t attribute_seconds_ = 0;
   KernelNodes kernel_nodes_;
-  std::mutex streams_mutex_;
-  std::uint64_t next_stream_ = 1;                                          // under streams_mutex_
-  std::unordered_map<std::uint64_t, std::shared_ptr<DirStream>> streams_;  // and by the requests that use them
+  OpenDirs open_dirs_;
   Buffers buffers_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Workers> waiters_;  // for requests that wait for another process's transaction

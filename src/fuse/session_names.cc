@@ -65,13 +65,13 @@ Status Session::link(const Request& request, Buffer&) {
 Status Session::unlink(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {}, fs_.unlink(request.inode(), name));
+  return answer_removed(request, fs_.unlink(request.inode(), name));
 }
 
 Status Session::rmdir(const Request& request, Buffer&) {
   Bytes rest = request.rest();
   std::string_view name = WARREN_TRY(take_name(rest));
-  return answer_done(request, {}, fs_.remove_dir(request.inode(), name));
+  return answer_removed(request, fs_.remove_dir(request.inode(), name));
 }
 
 Status Session::rename(const Request& request, Buffer&) {
@@ -91,32 +91,46 @@ Status Session::rename_by(const Request& request, Bytes names, std::uint64_t new
   if (flags == RENAME_NOREPLACE) mode = RenameMode::kNoReplace;
   else if (flags == RENAME_EXCHANGE) mode = RenameMode::kExchange;
   else if (flags != 0) return Error(Code::kInvalid, "unknown rename flags");
-  return answer_done(request, {}, fs_.rename(request.inode(), name, Inode{new_parent}, new_name, mode));
+  WARREN_TRY(fs_.rename(request.inode(), name, Inode{new_parent}, new_name, mode));
+  open_dirs_.changed_here(Inode{new_parent});
+  return answer_removed(request, Ok{});
+}
+
+// A directory is marked before the change in it is answered: whoever opens it after the answer must see the change.
+Status Session::answer_made(const Request& request, const Result<Attributes>& made) {
+  if (!made.ok()) return made.error();
+  open_dirs_.changed_here(request.inode());
+  return answer_entry(request, *made);
+}
+
+Status Session::answer_removed(const Request& request, Status removed) {
+  WARREN_TRY(std::move(removed));
+  open_dirs_.changed_here(request.inode());
+  channel_.answer(request, {});
+  return Ok{};
 }
 
 Status Session::open_dir(const Request& request, Buffer&) {
-  std::unique_ptr<DirStream> stream = WARREN_TRY(fs_.open_dir(request.inode()));
   fuse_open_out out{};
   if (is_notified_) out.open_flags = FOPEN_KEEP_CACHE | FOPEN_CACHE_DIR;  // else nobody would empty the cache
-  {
-    std::lock_guard lock(streams_mutex_);
-    out.fh = next_stream_++;
-    streams_.emplace(out.fh, std::move(stream));
+  auto opened = std::make_shared<OpenDir>(request.inode());
+  out.fh = open_dirs_.add(opened);  // first, so that no change is missed
+  Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(request.inode());
+  if (!stream.ok()) {
+    open_dirs_.take(out.fh);
+    return std::move(stream).error();
   }
+  opened->stream = std::move(*stream);
   channel_.answer(request, bytes_of(out));
   return Ok{};
 }
 
 Status Session::release_dir(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_release_in>());
-  std::shared_ptr<DirStream> closed;  // outside the lock
-  {
-    std::lock_guard lock(streams_mutex_);
-    auto stream = streams_.find(in->fh);
-    if (stream != streams_.end()) closed = std::move(stream->second);
-    streams_.erase(in->fh);
-  }
+  std::shared_ptr<OpenDir> closed = open_dirs_.take(in->fh);
   channel_.answer(request, {});
+  // By now the kernel has kept all that it was told.
+  if (closed && closed->has_changed_elsewhere && is_notified_) notify_later(closed->dir);
   return Ok{};
 }
 
@@ -128,13 +142,9 @@ Status Session::read_dir_plus(const Request& request, Buffer& scratch) {
 
 Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) {
   const auto* in = WARREN_TRY(request.body<fuse_read_in>());
-  std::shared_ptr<DirStream> stream;
-  {
-    std::lock_guard lock(streams_mutex_);
-    auto found = streams_.find(in->fh);
-    if (found != streams_.end()) stream = found->second;
-  }
-  if (!stream) return Error(Code::kBadHandle, "the directory is not open");
+  std::shared_ptr<OpenDir> opened = open_dirs_.find(in->fh);
+  if (!opened) return Error(Code::kBadHandle, "the directory is not open");
+  std::shared_ptr<DirStream> stream = WARREN_TRY(stream_of(*opened, in->offset));
   bool plus = detail == DirDetail::kAttributes;
   std::size_t fixed = plus ? sizeof(fuse_direntplus) : sizeof(fuse_dirent);
   std::size_t room = std::min<std::size_t>(in->size, scratch.bytes().size());
@@ -170,7 +180,22 @@ Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) 
     }
   }
   channel_.answer(request, scratch.bytes().first(used));
+  if (opened->has_changed_elsewhere && is_notified_) notify_later(opened->dir);
   return Ok{};
+}
+
+// A list that is old is made again when it is read from its beginning.
+Result<std::shared_ptr<DirStream>> Session::stream_of(OpenDir& opened, std::uint64_t offset) {
+  std::lock_guard guard(opened.mutex);
+  if (offset != 0 || !opened.is_old.exchange(false)) return opened.stream;
+  Result<std::unique_ptr<DirStream>> again = fs_.open_dir(opened.dir);
+  if (again.ok()) {
+    opened.stream = std::move(*again);
+    return opened.stream;
+  }
+  opened.is_old = true;
+  if (NoWait::is_hit()) return std::move(again).error();  // is repeated by a thread that may wait
+  return opened.stream;                                   // the directory was removed
 }
 
 }  // namespace warren

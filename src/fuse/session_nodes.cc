@@ -232,7 +232,9 @@ Status Session::write_back(Inode node, std::uint64_t offset, Bytes data) {
     case Code::kDenied:
     case Code::kNotPermitted:
     case Code::kReadOnly:
-    case Code::kStale: return done;  // a rule refused it, or the file is gone
+    case Code::kStale:     // a rule refused it, or the file is gone
+      notify_later(node);  // readers must not go on seeing the page, which the kernel still has
+      return done;
     default: note_loss(node, done.error()); return done;
   }
 }

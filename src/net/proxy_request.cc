@@ -145,8 +145,9 @@ Result<ProxyRequest> parse_proxy_request(std::string_view text) {
     request.target = WARREN_TRY(parse_host_port(head.target));
     return request;
   }
-  // A proxy on the way would answer with what it was sent, its own user's password included.
-  if (head.method == "TRACE") return bad_request("TRACE");
+  // A proxy on the way would answer with what it was sent, its own user's password included. Some ignore case.
+  std::string method = to_lower(head.method);
+  if (method == "trace" || method == "track") return bad_request("TRACE and TRACK");
   constexpr std::string_view kScheme = "http://";
   if (to_lower(head.target.substr(0, kScheme.size())) != kScheme) {
     return Error(Code::kUnsupported, "this is a proxy: it serves http://HOST/PATH and CONNECT HOST:PORT");

@@ -125,7 +125,9 @@ TEST_F(ProxyTest, HalfARequestTimesOutWithAnAnswer) {
 }
 
 TEST_F(ProxyTest, TraceIsRefused) {
-  EXPECT_THAT(talk("TRACE http://allowed.example/ HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  for (const char* method : {"TRACE", "trace", "Trace", "TRACK"}) {
+    EXPECT_THAT(talk(std::string(method) + " http://allowed.example/ HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  }
 }
 
 }  // namespace

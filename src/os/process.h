@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace warren {
 
@@ -18,6 +19,10 @@ struct ProcessIdentity {
 };
 
 ProcessIdentity current_process();
+
+// Replaces the command line that others see of this process (/proc/PID/cmdline) by `title`. Only for a process that has
+// been forked and does not look at argv any more.
+void hide_arguments(std::string_view title);
 
 // The identity of a process in our own pid namespace; nullopt if it does not exist or is a zombie.
 std::optional<ProcessIdentity> find_process(std::int64_t pid);

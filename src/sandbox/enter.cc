@@ -22,6 +22,7 @@
 #include "os/error.h"
 #include "os/exec_strings.h"
 #include "os/pipe.h"
+#include "os/process.h"
 #include "sandbox/capabilities.h"
 #include "sandbox/foreground.h"
 #include "sandbox/landlock.h"
@@ -100,6 +101,7 @@ Status raise_walls(const Entering& entering) {
 [[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground,
                             const FileStreams& streams) {
   ::prctl(PR_SET_DUMPABLE, 0);  // until exec, nobody inside may trace it
+  hide_arguments("warren");     // nor read with which arguments the run was started
   Status entered = entering.limits.cgroup.empty() ? Status(Ok{}) : enter_cgroup(entering.limits.cgroup);
   if (!entered.ok()) {
     send_error(report.get(), entered.error()).ignore("then the exit status has to show it");

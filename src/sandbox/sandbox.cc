@@ -18,6 +18,7 @@
 
 #include "os/error.h"
 #include "os/host_files.h"
+#include "os/process.h"
 #include "sandbox/interior.h"
 #include "sandbox/message.h"
 #include "sandbox/network_view.h"
@@ -151,6 +152,7 @@ class FirstProcess {
   // From here on commands run beside us: they must not be able to inspect or use anything of ours.
   static void settle() {
     ::prctl(PR_SET_NAME, "warren-init");
+    hide_arguments("warren-init");  // addresses of backends, paths of the host
     ::prctl(PR_SET_DUMPABLE, 0);
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if it died just before this, its end of `control_` is closed

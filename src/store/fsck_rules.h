@@ -223,6 +223,22 @@ inline constexpr Check kOwnChecks[] = {
      " SELECT d.ino FROM names n CROSS JOIN fs_dentry d ON d.parent_ino = n.ino CROSS JOIN fsck_link l ON l.ino = d.ino"
      " CROSS JOIN fs_inode i ON i.ino = d.ino WHERE (i.mode & 61440) <> 16384"
      " GROUP BY d.ino HAVING count(*) < max(l.names)"},
+    {"WR-35", "wr_meta", Repair::kNo, "/policy of the namespace, inode {}, is not a directory",
+     "SELECT i.ino FROM wr_meta m CROSS JOIN fs_dentry d ON d.parent_ino = m.value AND d.name = 'policy'"
+     " CROSS JOIN fs_inode i ON i.ino = d.ino WHERE m.key = 'namespace_ino' AND (i.mode & 61440) <> 16384"},
+    {"WR-35", "wr_meta", Repair::kNo, "/policy/{} of the namespace is not a file with one name",
+     "SELECT f.name FROM wr_meta m CROSS JOIN fs_dentry d ON d.parent_ino = m.value AND d.name = 'policy'"
+     " CROSS JOIN fs_dentry f ON f.parent_ino = d.ino AND f.name IN ('active.json', 'history.json')"
+     " CROSS JOIN fs_inode i ON i.ino = f.ino CROSS JOIN fsck_link l ON l.ino = f.ino"
+     " WHERE m.key = 'namespace_ino' AND ((i.mode & 61440) <> 32768 OR l.names > 1)"},
+    {"WR-35", "wr_meta !fs_overlay_config", Repair::kNo, "/policy, inode {}, is a symbolic link",
+     "SELECT i.ino FROM fs_dentry d CROSS JOIN fs_inode i ON i.ino = d.ino"
+     " WHERE d.parent_ino = 1 AND d.name = 'policy' AND (i.mode & 61440) = 40960"},
+    {"WR-35", "wr_meta !fs_overlay_config", Repair::kNo, "/policy/{} is not a file with one name",
+     "SELECT f.name FROM fs_dentry d CROSS JOIN fs_dentry f ON f.parent_ino = d.ino"
+     " AND f.name IN ('active.json', 'history.json')"
+     " CROSS JOIN fs_inode i ON i.ino = f.ino CROSS JOIN fsck_link l ON l.ino = f.ino"
+     " WHERE d.parent_ino = 1 AND d.name = 'policy' AND ((i.mode & 61440) <> 32768 OR l.names > 1)"},
 };
 
 }  // namespace warren

@@ -767,6 +767,31 @@ TEST_F(Fsck, WR35_AForgottenRootIsFoundAgain) {
   EXPECT_EQ(ask("SELECT count(*) FROM fs_dentry WHERE ino = 10 AND name = '10'"), 1);
 }
 
+TEST_F(Fsck, WR35_APolicyThatOthersCouldWriteIsReported) {
+  plant(kNamespace);
+  plant(
+      "INSERT INTO fs_inode (ino, mode, nlink, size, atime, mtime, ctime) VALUES"
+      " (12, 16877, 1, 0, 1, 1, 1), (13, 33188, 1, 0, 1, 1, 1);"
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('policy', 10, 12), ('active.json', 12, 13)");
+  EXPECT_EQ(violated(), Rules{});
+  plant(
+      "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('alias', 10, 13);"
+      "UPDATE fs_inode SET nlink = 2 WHERE ino = 13");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+  expect_not_repairable();
+  plant(
+      "DELETE FROM fs_dentry WHERE name = 'alias';"
+      "UPDATE fs_inode SET nlink = 1, mode = 41471, size = 4 WHERE ino = 13;"
+      "INSERT INTO fs_symlink (ino, target) VALUES (13, 'note')");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+  plant(
+      "DELETE FROM fs_dentry WHERE parent_ino = 12; DELETE FROM fs_symlink WHERE ino = 13;"
+      "DELETE FROM fs_inode WHERE ino IN (12, 13);"
+      "INSERT INTO fs_inode (ino, mode, nlink, size, atime, mtime, ctime) VALUES (12, 41471, 1, 4, 1, 1, 1);"
+      "INSERT INTO fs_symlink (ino, target) VALUES (12, 'note')");
+  EXPECT_EQ(violated(), Rules{"WR-35"});
+}
+
 TEST_F(Fsck, WR35_AFileInBothTreesIsReported) {
   plant(kNamespace);
   plant(

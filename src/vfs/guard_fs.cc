@@ -7,6 +7,8 @@
 
 #include "base/no_wait.h"
 #include "base/path.h"
+#include "fs/expiry.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 namespace {
@@ -15,6 +17,14 @@ std::string_view name_of(Space space) { return space == Space::kUser ? "the agen
 
 // The two files that only the policy commands write: each change is checked as a whole.
 bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
+
+// A place where Warren expects a directory or file of its own: what is meant for it must not go where a link says.
+bool is_never_a_link(std::string_view path) { return is_standard_directory(path) || is_checked_file(path); }
+
+Error refuse_link(std::string_view path) {
+  return Error(Code::kDenied,
+               fmt::format("{} belongs to the namespace itself and cannot be a symbolic link", quote(path)));
+}
 
 }  // namespace
 
@@ -171,10 +181,25 @@ Status GuardFs::check_moved_tree(const Policy& policy, std::string_view from, st
 }
 
 // Renaming a file within one set of rules overwrites a name; anything else removes it here and creates it there.
+// Copying and removing would do the same, but copying needs reading: a move must not make readable what was not.
 Status GuardFs::check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const {
   bool is_same = region_of(from) == region_of(to) && policy.rights(caller_, from) == policy.rights(caller_, to);
   WARREN_TRY(refuse(policy, from, is_same ? Rights::kOverwrite : Rights::kDelete));
-  return refuse(policy, to, is_same ? Rights::kOverwrite : Rights::kCreate);
+  WARREN_TRY(refuse(policy, to, is_same ? Rights::kOverwrite : Rights::kCreate));
+  constexpr Rights kLooking = Rights::kRead | Rights::kList;
+  Rights gained = policy.rights(caller_, to).without(policy.rights(caller_, from)) & kLooking;
+  if (gained.is_empty()) return Ok{};
+  return Error(Code::kCrossDevice,
+               fmt::format("{} cannot be read, but could be at {}; it is not moved there", quote(from), quote(to)));
+}
+
+// Of a node that moves to `to`. A file that expires is deleted later, so it belongs only where this caller may delete.
+Status GuardFs::check_node_moved(const Policy& policy, const Attributes& node, std::string_view to) {
+  if (node.is_symlink() && is_never_a_link(to)) return refuse_link(to);
+  if (!node.is_file() || policy.rights(caller_, to).has(Rights::kDelete)) return Ok{};
+  std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry(inner(), node.inode));
+  if (!expiry) return Ok{};
+  return refuse(policy, to, Rights::kDelete).within("it has a time to live");
 }
 
 Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::string_view name) {
@@ -202,6 +227,8 @@ Result<Attributes> GuardFs::make_dir(Inode parent, std::string_view name, const 
 
 Result<Attributes> GuardFs::make_symlink(Inode parent, std::string_view name, std::string_view target, Owner owner) {
   Current now = WARREN_TRY(check_in(parent, name, Rights::kCreate));
+  std::string path = WARREN_TRY(table_.path_in(parent, name));
+  if (is_never_a_link(path)) return refuse_link(path);
   Counted counted = WARREN_TRY(count_change(*now.policy));
   return learned(inner().make_symlink(parent, name, target, owner), parent, name);
 }
@@ -262,6 +289,7 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   Result<Attributes> replaced = inner().lookup(new_parent, new_name);
   if (!replaced.ok() && replaced.error().code() != Code::kNotFound) return std::move(replaced).take_error();
   if (moved.is_directory()) WARREN_TRY(check_moved_tree(policy, from, to));
+  WARREN_TRY(check_node_moved(policy, moved, to));
   if (replaced.ok() && mode == RenameMode::kReplace) {
     // Whoever may append only must not lose a file under another one; a queue's writer may replace its own.
     bool is_queue = region_of(to) == Region::kOutbox || region_of(to) == Region::kInbox;
@@ -270,6 +298,7 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   if (replaced.ok() && mode == RenameMode::kExchange) {
     WARREN_TRY(check_file_moved(policy, to, from));
     if (replaced->is_directory()) WARREN_TRY(check_moved_tree(policy, to, from));
+    WARREN_TRY(check_node_moved(policy, *replaced, from));
   }
   Counted counted = WARREN_TRY(count_change(policy));
   WARREN_TRY(inner().rename(parent, name, new_parent, new_name, mode));
@@ -281,13 +310,15 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   return Ok{};
 }
 
-// Entries that come with a number can be used without a lookup.
+// Every page is judged: a policy holds for directories that are open. Entries that come with a number can be used
+// without a lookup.
 class GuardFs::Stream final : public DirStream {
  public:
-  Stream(PathTable& table, Inode dir, std::unique_ptr<DirStream> inner)
-      : table_(table), dir_(dir), inner_(std::move(inner)) {}
+  Stream(GuardFs& guard, Inode dir, std::unique_ptr<DirStream> inner)
+      : guard_(guard), table_(guard.table_), dir_(dir), inner_(std::move(inner)) {}
 
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
+    WARREN_TRY(guard_.check(dir_, Rights::kList));
     std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
     for (const DirEntry& entry : page) {
       if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
@@ -297,6 +328,7 @@ class GuardFs::Stream final : public DirStream {
   }
 
  private:
+  GuardFs& guard_;
   PathTable& table_;
   Inode dir_;
   std::unique_ptr<DirStream> inner_;
@@ -305,7 +337,7 @@ class GuardFs::Stream final : public DirStream {
 Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
   WARREN_TRY(check(dir, Rights::kList));
   std::unique_ptr<DirStream> stream = WARREN_TRY(inner().open_dir(dir));
-  return std::unique_ptr<DirStream>(new Stream(table_, dir, std::move(stream)));
+  return std::unique_ptr<DirStream>(new Stream(*this, dir, std::move(stream)));
 }
 
 // Nodes.
@@ -319,6 +351,10 @@ Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& c
 
 Result<std::string> GuardFs::read_link(Inode node) {
   WARREN_TRY(check(node, Rights::kRead));
+  std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+  for (const std::string& path : paths) {
+    if (is_never_a_link(path)) return refuse_link(path);
+  }
   return inner().read_link(node);
 }
 
@@ -400,10 +436,19 @@ Result<std::uint64_t> GuardFs::seek_hole(Inode node, std::uint64_t offset) {
 Result<std::uint64_t> GuardFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                           std::uint64_t length) {
   WARREN_TRY(check(from, Rights::kRead));
-  Current now = WARREN_TRY(check(to, Rights::kOverwrite));
+  Current now = WARREN_TRY(policy_.current());
+  Rights rights = WARREN_TRY(rights_of(now, to));
+  if (!rights.has(Rights::kAppend)) WARREN_TRY(check_node(now, to, Rights::kOverwrite));
   Counted counted = WARREN_TRY(count_change(*now.policy));
   WARREN_TRY(check_size(*now.policy, to_offset + length));
-  return inner().copy_range(from, from_offset, to, to_offset, length);
+  if (rights.has(Rights::kOverwrite)) return inner().copy_range(from, from_offset, to, to_offset, length);
+  std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kWrite));
+  bool is_at_end = WARREN_TRY(inner().get_attributes(to))
+  .size == to_offset;
+  if (!is_at_end) WARREN_TRY(check_node(now, to, Rights::kOverwrite));
+  std::uint64_t copied = WARREN_TRY(inner().copy_range(from, from_offset, to, to_offset, length));
+  WARREN_TRY(unit->commit());
+  return copied;
 }
 
 Result<std::string> GuardFs::get_xattr(Inode node, std::string_view name) {
@@ -418,6 +463,7 @@ Result<std::vector<std::string>> GuardFs::list_xattrs(Inode node) {
 
 Status GuardFs::set_xattr(Inode node, std::string_view name, Bytes value, XattrMode mode) {
   Current now = WARREN_TRY(check(node, Rights::kOverwrite));
+  if (name == kExpiryXattr) WARREN_TRY(check_node(now, node, Rights::kDelete).within("set a time to live"));
   Counted counted = WARREN_TRY(count_change(*now.policy));
   return inner().set_xattr(node, name, value, mode);
 }

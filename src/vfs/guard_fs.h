@@ -6,7 +6,9 @@
 // Where a caller may only append, write() is allowed exactly at the end of the file, and nothing else changes content
 // that exists: not truncation, renaming over it, removing it, clearing a range, or copying into it.
 // A directory moves only to where the same rules hold for what is in it (kCrossDevice otherwise, so that mv copies file
-// by file and each is judged). A file gets a second name only where the same rights hold.
+// by file and each is judged). A file does not move from where it cannot be read to where it can (kCrossDevice), and
+// gets a second name only where the same rights hold. A time to live deletes, so whoever sets one must be allowed to.
+// The standard directories and the files of the policy are never symbolic links: none is made there, or followed.
 #pragma once
 
 #include <cstdint>
@@ -89,6 +91,7 @@ class GuardFs final : public ForwardingFs {
   static Status check_size(const Policy& policy, std::uint64_t size);
   static Status check_moved_tree(const Policy& policy, std::string_view from, std::string_view to);
   Status check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const;
+  Status check_node_moved(const Policy& policy, const Attributes& node, std::string_view to);
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
 
   LivePolicy& policy_;

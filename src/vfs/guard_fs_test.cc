@@ -1,11 +1,13 @@
 #include "vfs/guard_fs.h"
 
 #include <array>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/no_wait.h"
+#include "fs/expiry.h"
 #include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
@@ -175,6 +177,102 @@ TEST_F(GuardTest, ADirectoryWithProtectedFilesCannotBeRenamedOutOfItsRule) {
   EXPECT_EQ(code(rename(*user_, "/data/a", "/a")), Code::kCrossDevice);
   EXPECT_TRUE(rename(*user_, "/data/a", "/data/b").ok());  // the same rule holds there
   EXPECT_EQ(code(read_file(*user_, "/data/b/secret")), Code::kDenied);
+}
+
+TEST_F(GuardTest, AMoveDoesNotMakeReadableWhatWasNot) {
+  ASSERT_TRUE(write_file(own_, "/secrets/key", as_bytes("TOP")).ok());
+  ASSERT_TRUE(write_file(own_, "/vault/key", as_bytes("TOP")).ok());
+  ASSERT_TRUE(write_file(own_, "/own", as_bytes("mine")).ok());
+  set_policy(R"({"version": 1, "rules": [
+      {"space": "user", "path": "/secrets", "operation": "read", "effect": "deny"},
+      {"space": "user", "path": "/vault", "operation": ["read", "list", "write"], "effect": "deny"}]})");
+  EXPECT_EQ(code(rename(*user_, "/secrets/key", "/k")), Code::kCrossDevice);
+  EXPECT_EQ(code(rename(*user_, "/vault/key", "/k")), Code::kCrossDevice);
+  EXPECT_EQ(code(rename(*user_, "/own", "/secrets/key", RenameMode::kExchange)), Code::kCrossDevice);
+  EXPECT_EQ(code(rename(*user_, "/secrets/key", "/own", RenameMode::kExchange)), Code::kCrossDevice);
+  EXPECT_EQ(code(rename(*user_, "/secrets/key", "/own")), Code::kCrossDevice);
+  EXPECT_TRUE(rename(*user_, "/secrets/key", "/secrets/key2").ok());
+  EXPECT_TRUE(rename(*user_, "/own", "/secrets/mine").ok());
+  EXPECT_TRUE(rename(*kernel_, "/vault/key", "/k").ok());  // the rule is not for it
+}
+
+// Messages can be claimed by moving them: whoever may read and delete may do that as well by copying.
+TEST_F(GuardTest, AMessageCanBeMovedOutOfTheInbox) {
+  ASSERT_TRUE(write_file(own_, "/ipc/inbox/1", as_bytes("hello")).ok());
+  EXPECT_TRUE(rename(*user_, "/ipc/inbox/1", "/state/1").ok());
+}
+
+TEST_F(GuardTest, ATimeToLiveNeedsTheRightToDelete) {
+  set_policy(R"({"version": 1, "rules": [{"path": "/logs", "operation": "delete", "effect": "deny"}]})");
+  for (const char* path : {"/ipc/outbox/o", "/logs/a"}) {
+    ASSERT_TRUE(write_file(*user_, path, as_bytes("message")).ok());
+    Inode node = lstat(*user_, path)->inode;
+    EXPECT_EQ(code(user_->set_xattr(node, kExpiryXattr, as_bytes("1"), XattrMode::kAny)), Code::kDenied) << path;
+    EXPECT_TRUE(user_->set_xattr(node, "user.other", as_bytes("1"), XattrMode::kAny).ok());
+    EXPECT_EQ(code(write_file(*user_, path, as_bytes("gone"), {.expires_at_ms = 4'000'000'000'000})), Code::kDenied);
+    EXPECT_EQ(find_expiry(own_, node).value(), std::nullopt);
+    ASSERT_TRUE(write_file(*user_, "/state/soon", as_bytes("x"), {.expires_at_ms = 4'000'000'000'000}).ok());
+    EXPECT_EQ(code(rename(*user_, "/state/soon", path)), Code::kDenied);
+    EXPECT_EQ(code(rename(*user_, "/state/soon", std::string(path) + "2")), Code::kDenied);
+  }
+}
+
+TEST_F(GuardTest, CopyingToTheEndIsAppending) {
+  ASSERT_TRUE(write_file(*user_, "/source", as_bytes("content")).ok());
+  ASSERT_TRUE(append_file(*user_, "/mem/episodic/log", as_bytes("1\n")).ok());
+  Inode from = stat(*user_, "/source")->inode;
+  Inode to = stat(*user_, "/mem/episodic/log")->inode;
+  EXPECT_EQ(user_->copy_range(from, 0, to, 2, 7).value(), 7U);
+  EXPECT_EQ(code(user_->copy_range(from, 0, to, 3, 2)), Code::kDenied);
+  EXPECT_EQ(code(user_->copy_range(from, 0, to, 100, 2)), Code::kDenied);
+  EXPECT_EQ(read_file(own_, "/mem/episodic/log").value(), "1\ncontent");
+}
+
+TEST_F(GuardTest, APolicyHoldsForADirectoryThatIsOpen) {
+  ASSERT_TRUE(write_file(own_, "/shut/file", as_bytes("x")).ok());
+  std::unique_ptr<DirStream> stream = user_->open_dir(stat(*user_, "/shut")->inode).value();
+  ASSERT_TRUE(stream->read(0, 10, DirDetail::kNames).ok());
+  set_policy(R"({"version": 1, "rules": [{"path": "/shut", "operation": "list", "effect": "deny"}]})");
+  EXPECT_EQ(code(stream->read(0, 10, DirDetail::kNames)), Code::kDenied);
+}
+
+TEST_F(GuardTest, StandardDirectoriesAreNotLinks) {
+  ASSERT_TRUE(remove_dir(*user_, "/state/checkpoints").ok());
+  ASSERT_TRUE(remove_dir(*user_, "/state").ok());
+  EXPECT_EQ(code(make_symlink(*user_, "policy", "/state")), Code::kDenied);
+  ASSERT_TRUE(make_symlink(*user_, "policy", "/link").ok());
+  EXPECT_EQ(code(rename(*user_, "/link", "/state")), Code::kDenied);
+  // By a door without rules, or forged.
+  ASSERT_TRUE(make_symlink(own_, "policy", "/state").ok());
+  EXPECT_EQ(code(write_file(*kernel_, "/state/x", as_bytes("x"))), Code::kDenied);
+  ASSERT_TRUE(Namespace::open(own_, working_, {.agent = "a1"}, clock_).ok());
+  EXPECT_EQ(code(lstat(own_, "/policy/checkpoints")), Code::kNotFound);
+  EXPECT_EQ(code(follow_links(own_, "/state/x")), Code::kDenied);
+  EXPECT_EQ(follow_links(own_, "/link/x/y").value(), "/policy/x/y");
+  EXPECT_EQ(follow_links(own_, "/").value(), "/");
+}
+
+TEST_F(GuardTest, APolicyThatOthersCouldWriteIsNotBelievedAndIsReplaced) {
+  const std::string rules = R"({"version": 1, "rules": [{"path": "/notes", "operation": "write", "effect": "deny"}]})";
+  using Forge = std::function<bool()>;
+  Forge forge_link = [&] { return make_symlink(own_, "../own", kActivePolicy).ok(); };
+  Forge forge_name = [&] {
+    return write_file(own_, kActivePolicy, as_bytes(R"({"version": 1})")).ok() &&
+           link(own_, kActivePolicy, "/second").ok();
+  };
+  Forge forge_directory = [&] {
+    return remove_dir(own_, "/policy").ok() && make_symlink(own_, "state", "/policy").ok();
+  };
+  for (const Forge& forge : {forge_link, forge_name, forge_directory}) {
+    for (const char* name : {"/policy/active.json", "/policy/history.json"}) unlink(own_, name).ignore("may be absent");
+    ASSERT_TRUE(write_file(own_, "/own", as_bytes(R"({"version": 1})")).ok());
+    ASSERT_TRUE(forge());
+    EXPECT_EQ(code(write_file(*user_, "/notes", as_bytes("x"))), Code::kCorrupt);
+    set_policy(rules);
+    EXPECT_EQ(code(write_file(*user_, "/notes", as_bytes("x"))), Code::kDenied);
+    EXPECT_EQ(read_file(own_, "/own").value(), R"({"version": 1})");
+    EXPECT_TRUE(lstat(own_, "/policy")->is_directory());
+  }
 }
 
 TEST_F(GuardTest, APolicyTakesEffectAtOnceAlsoForAnOpenFile) {

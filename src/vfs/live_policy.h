@@ -2,8 +2,10 @@
 //
 // Every use looks whether the file changed, so a policy takes effect at once in every process that has the agent open.
 // That costs nothing while nobody has changed the agent's tree (FileSystem::change_mark).
-// A file that is not a valid policy does not take effect: the one before stays, and if there was none, nothing is
-// allowed until the operator has mended it.
+// It is never reached through a symbolic link, and counts only as a file with one name: whoever can write another name
+// or the target of a link could write the policy. Otherwise nothing is allowed until the operator has mended it. A file
+// that is not a valid policy does not take effect: the one before stays, and if there was none, nothing is allowed
+// until the operator has mended it.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,14 @@ class LivePolicy {
 
   // Checks the text, then replaces the policy and adds an entry to the history, both or none. kInvalid. With
   // `expected`, only if that is the policy now ("": there is none), byte for byte: kConflict otherwise.
+  //
+  // Whatever else is in the place of the directory or the files, such as a symbolic link or a file with a second name,
+  // is replaced; kCorrupt if the policy would not be in force after that.
   static Status replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock,
                         const std::optional<std::string>& expected = std::nullopt);
+
+  // The content of kActivePolicy or kPolicyHistory. kNotFound; kCorrupt if it is not a file of its own.
+  static Result<std::string> read(FileSystem& own, std::string_view path);
 
  private:
   struct Stamp {

@@ -17,18 +17,12 @@ constexpr std::array<std::string_view, 3> kNotMountable{"/policy", "/audit", "/a
 
 // A password that is written out would be seen in `ps`, in shell histories and in copies of the file.
 Status check_no_password(std::string_view address) {
-  if (!is_service_address(address)) return Ok{};
-  std::string_view authority = address.substr(address.find("://") + 3);
-  authority = authority.substr(0, authority.find_first_of("/?#"));
-  std::size_t at = authority.rfind('@');
-  if (at == std::string_view::npos) return Ok{};
-  std::string_view user = authority.substr(0, at);
-  std::size_t colon = user.find(':');
-  if (colon == std::string_view::npos) return Ok{};
-  std::string_view password = user.substr(colon + 1);
-  if (password.empty() || (password.starts_with("${") && password.find('}') == password.size() - 1)) return Ok{};
-  return Error(Code::kInvalid, "the address of the backend has a password in it, where others can see it",
-               "put it into an environment variable and write ${NAME} in its place, in single quotes for the shell");
+  for (std::string_view password : passwords_in(address)) {
+    if (password.empty() || (password.starts_with("${") && password.find('}') == password.size() - 1)) continue;
+    return Error(Code::kInvalid, "the address of the backend has a password in it, where others can see it",
+                 "put it into an environment variable and write ${NAME} in its place, in single quotes for the shell");
+  }
+  return Ok{};
 }
 
 Result<std::string> text_of(const Json& table, std::string_view key) {

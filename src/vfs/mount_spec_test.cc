@@ -31,6 +31,13 @@ TEST(MountSpec, RefusesAPasswordThatIsWrittenOut) {
   ASSERT_EQ(error_of(spec), Code::kInvalid);
   EXPECT_EQ((spec.error().message() + spec.error().hint()).find("geheim"), std::string::npos);
   EXPECT_OK(parse_mount("/mem/x=redis://user:${PASSWORD}@host", "/"));
+  for (const char* bad : {"/x=postgres://u@h/db?password=geheim", "/x=redis+sentinel://h/n?sentinel_password=geheim",
+                          "/x=postgres://h/db?prefix=a&p%61ssword=geheim", "/x=postgres://h?sslPassword=geheim#x",
+                          "/x=postgres://u:@h/db?password=${A}geheim", "/x=postgres://h/db?%zz=geheim"}) {
+    EXPECT_EQ(error_of(parse_mount(bad, "/")), Code::kInvalid) << bad;
+  }
+  EXPECT_OK(parse_mount("/mem/x=postgres://u@h/db?password=${PASSWORD}&prefix=a", "/"));
+  EXPECT_OK(parse_mount("/mem/x=redis://h/0?prefix=a:b@c", "/"));
   EXPECT_OK(parse_mount("/mem/x=redis://user@host", "/"));
   EXPECT_OK(parse_mount("/mem/x=exec:./a --login a:b@c", "/"));
 }

@@ -1,11 +1,12 @@
 #include "vfs/namespace.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/path.h"
-#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -16,15 +17,49 @@ constexpr std::string_view kWorkingPath = "/mem/working";
 constexpr int kInboxSlot = MountFs::kSlotMax - 1;
 constexpr int kOutboxSlot = MountFs::kSlotMax;
 
+// '..' is walked as text.
+Result<std::vector<std::string_view>> walked_names(std::string_view path) {
+  auto names = WARREN_TRY(split_path(path));
+  std::vector<std::string_view> walked;
+  for (std::string_view name : names) {
+    if (name != "..") walked.push_back(name);
+    else if (!walked.empty()) walked.pop_back();
+  }
+  return walked;
+}
+
+std::string join_names(std::span<const std::string_view> names) {
+  std::string path;
+  for (std::string_view name : names) (path += '/') += name;
+  return path;
+}
+
+// A link or file of the agent's in the place of a directory stays, and nothing is made where the link leads.
+enum class Missing { kLook, kMake };
+Result<bool> is_missing(FileSystem& own, const std::string& path, Missing missing) {
+  auto names = WARREN_TRY(split_path(path));
+  Inode at = kRootInode;
+  for (std::string_view name : names) {
+    Result<Attributes> found = own.lookup(at, name);
+    bool is_absent = !found.ok() && found.error().code() == Code::kNotFound;
+    if (is_absent && missing == Missing::kLook) return true;
+    if (is_absent) found = own.make_dir(at, name, {.mode = 0755, .owner = {}});
+    Attributes node = WARREN_TRY(std::move(found));
+    if (!node.is_directory()) return false;
+    at = node.inode;
+  }
+  return false;
+}
+
 // Looks first, so that opening changes nothing when all of them exist. All in one commit.
 Status make_directories(FileSystem& own) {
   std::vector<std::string> missing;
   for (const std::string& path : namespace_directories()) {
-    if (!WARREN_TRY(exists(own, path))) missing.push_back(path);
+    if (WARREN_TRY(is_missing(own, path, Missing::kLook))) missing.push_back(path);
   }
   if (missing.empty()) return Ok{};
   std::unique_ptr<Unit> unit = WARREN_TRY(own.begin(UnitAccess::kWrite));
-  for (const std::string& path : missing) WARREN_TRY(make_dirs(own, path));
+  for (const std::string& path : missing) WARREN_TRY(is_missing(own, path, Missing::kMake));
   return unit->commit();
 }
 
@@ -70,24 +105,61 @@ std::unique_ptr<GuardFs> Namespace::view(Caller caller) {
   return std::make_unique<GuardFs>(*tree_, policy_, std::move(caller), clock_);
 }
 
-Result<std::string> Namespace::resolve(std::string_view path) const {
-  auto names = WARREN_TRY(split_path(path));
-  std::vector<std::string_view> walked;
-  for (std::string_view name : names) {
-    if (name != "..") walked.push_back(name);
-    else if (!walked.empty()) walked.pop_back();
-  }
+bool is_standard_directory(std::string_view path) {
+  if (path == kWorkingPath) return true;
+  return path != "/" && std::ranges::any_of(namespace_directories(), [&](std::string_view standard) {
+           return standard.starts_with(path) && (standard.size() == path.size() || standard[path.size()] == '/');
+         });
+}
+
+Result<std::string> Namespace::resolve(std::string_view path) const { return resolve_path(agent_, path); }
+
+Result<std::string> resolve_path(std::string_view agent, std::string_view path) {
+  auto walked = WARREN_TRY(walked_names(path));
   std::size_t first = 0;
   if (!walked.empty() && walked[0] == "agent") {
     if (walked.size() < 2) return Error(Code::kDenied, "only an agent's own namespace can be listed");
-    if (walked[1] != agent_) {
+    if (walked[1] != agent) {
       return Error(Code::kDenied, fmt::format("{} is in the namespace of another agent", quote(path)));
     }
     first = 2;
   }
-  std::string resolved;
-  for (std::size_t i = first; i < walked.size(); ++i) (resolved += '/') += walked[i];
+  std::string resolved = join_names(std::span(walked).subspan(first));
   return resolved.empty() ? "/" : resolved;
+}
+
+Result<std::string> follow_links(FileSystem& own, std::string_view path) {
+  std::string walked;
+  std::string rest(path);
+  Inode at = kRootInode;
+  for (int links = 0; !rest.empty();) {
+    std::size_t end = rest.find('/', 1);
+    std::string name = rest.substr(1, end == std::string::npos ? end : end - 1);
+    std::string after = end == std::string::npos ? "" : rest.substr(end);
+    if (name.empty()) break;
+    Result<Attributes> node = own.lookup(at, name);
+    if (!node.ok() && (node.error().code() == Code::kNotFound || node.error().code() == Code::kNotDirectory)) break;
+    Attributes found = WARREN_TRY(std::move(node));
+    if (!found.is_symlink()) {
+      walked += "/" + name;
+      rest = std::move(after);
+      at = found.inode;
+      continue;
+    }
+    if (is_standard_directory(walked + "/" + name)) {
+      return Error(Code::kDenied,
+                   fmt::format("{} is a symbolic link, which is not followed", quote(walked + "/" + name)));
+    }
+    if (++links > limits::kSymlinkDepth) return Error(Code::kLoop, fmt::format("{} leads in a circle", quote(path)));
+    std::string target = WARREN_TRY(own.read_link(found.inode));
+    std::string whole = target.starts_with('/') ? target + after : walked + "/" + target + after;
+    auto names = WARREN_TRY(walked_names(whole));
+    rest = join_names(names);
+    walked.clear();
+    at = kRootInode;
+  }
+  std::string led = walked + rest;
+  return led.empty() ? "/" : led;
 }
 
 }  // namespace warren

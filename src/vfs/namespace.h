@@ -70,5 +70,13 @@ class Namespace {
 
 // The standard directories that are made in an agent's own tree.
 const std::vector<std::string>& namespace_directories();
+// One of these, a directory above one (but not the root), or /mem/working.
+bool is_standard_directory(std::string_view path);
+
+// What Namespace::resolve returns, for the agent of this id.
+Result<std::string> resolve_path(std::string_view agent, std::string_view path);
+// Where the symbolic links of the agent's own tree lead on a resolved path, as far as the path exists. kDenied if a
+// standard directory is a link, kLoop for a circle.
+Result<std::string> follow_links(FileSystem& own, std::string_view path);
 
 }  // namespace warren

@@ -100,8 +100,10 @@ void S3Server::start() {
   server_.clear();
   server_.emplace_back(command(), dir_.file("server.out"));
   for (int i = 0; i < kServerTries; ++i) {
-    std::string answer = ask_port(port_, "GET / HTTP/1.0\r\n\r\n");
-    if (answer.starts_with("HTTP/1.") && answer.find(" 503 ") == std::string::npos) return;
+    // MinIO answers before it is ready.
+    std::string answer = ask_port(
+        port_, is_minio() ? "GET /minio/health/cluster HTTP/1.0\r\nHost: localhost\r\n\r\n" : "GET / HTTP/1.0\r\n\r\n");
+    if (answer.starts_with("HTTP/1.") && (!is_minio() || answer.find(" 200 ") != std::string::npos)) return;
     if (!server_.back().is_running()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

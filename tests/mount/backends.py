@@ -124,6 +124,20 @@ class Backends(unittest.TestCase):
         self.world.umount(second)
         self.finish(first)
 
+    def test_a_program_ends_with_its_killed_host(self):
+        script = self.folder / "asleep.sh"
+        script.write_text("""echo '{"warren": 1, "abilities": {}}'; echo $$ > "$1"; exec sleep 1000\n""")
+        said = self.folder / "pid"
+        server = self.world.serve("mnt", "--namespace", "--mount", f"/mem/x=exec:sh {script} {said}")
+        mounted.wait_for(lambda: said.exists() and said.read_text().strip(), "the program to start", 30)
+        program = pathlib.Path("/proc") / said.read_text().strip()
+        self.assertTrue(program.exists())
+        server.kill()
+        server.wait()
+        mounted.wait_for(lambda: not program.exists() or "\nState:\tZ" in (program / "status").read_text(),
+                         "the program to end", 30)
+        mounted.detach(self.world.point("mnt"))
+
     def test_a_change_that_waits_for_a_backend_counts_once(self):
         spec = f"/mem/custom=exec:{sys.executable} {EXAMPLE} {self.folder}/store"
         mount = self.world.mount("mnt", "--namespace", "--mount", spec)

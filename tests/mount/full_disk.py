@@ -480,12 +480,27 @@ mapped[:] = b"M" * (1 << 20)
         rescued = self.world.file.with_name("a.rescued.db")
         self.assertEqual(self.world.warren("fs", rescued, "cat", "/f"), content("f", 3_000_000))
 
-    def move_on_full_disk(self):
+    def serve_with_unfinished_log(self):
+        """A stopped server whose latest changes are in the log alone: it must not have begun to copy them to the file."""
         self.world.umount(self.mount)
-        server = self.world.serve()
-        put_synced(self.mount / "f", content("f", 3_000_000))
-        server.send_signal(signal.SIGSTOP)  # before it copies the log to the file
-        self.assertLess(self.world.file.stat().st_size, 3_000_000)
+        empty = self.world.file.read_bytes()
+        for _ in range(50):
+            server = self.world.serve()
+            before = self.world.file.stat()
+            put_synced(self.mount / "f", content("f", 3_000_000))
+            server.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
+            after = self.world.file.stat()
+            if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+                return server
+            server.send_signal(signal.SIGCONT)
+            self.world.umount(self.mount)
+            server.wait(mounted.PATIENCE_SECONDS)
+            self.world.file.write_bytes(empty)
+        self.fail("the server copies its log at once, every time")
+
+    def move_on_full_disk(self):
+        server = self.serve_with_unfinished_log()
         other = self.occupy()
         moved = self.world.file.with_name("b.db")
         os.rename(self.world.file, moved)

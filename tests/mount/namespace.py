@@ -5,6 +5,7 @@
 
 Needs root.
 """
+import ctypes
 import errno
 import json
 import mmap
@@ -166,6 +167,87 @@ class Namespace(unittest.TestCase):
         done = subprocess.run(["cp", "-r", self.mount / "data", self.mount / "copy"], capture_output=True)
         self.assertNotEqual(done.returncode, 0)
         self.assertFalse((self.mount / "copy/a/secret").exists() and (self.mount / "copy/a/secret").read_text())
+        self.finish()
+
+    def test_what_cannot_be_read_cannot_be_moved_to_where_it_can(self):
+        for name in ("secrets", "vault"):
+            (self.mount / name).mkdir()
+            (self.mount / name / "key").write_text("TOPSECRET")
+        (self.mount / "own").write_text("mine")
+        self.set_policy({"path": "/secrets", "operation": "read", "effect": "deny"},
+                        {"path": "/vault", "operation": ["read", "list", "write"], "effect": "deny"})
+        for name in ("secrets", "vault"):
+            self.denied(os.rename, self.mount / name / "key", self.mount / "k", code=errno.EXDEV)
+            done = subprocess.run(["mv", self.mount / name / "key", self.mount / "k"], capture_output=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertNotEqual((self.mount / "k").exists() and (self.mount / "k").read_text(), "TOPSECRET")
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+        exchange = 2
+        done = renameat2(-100, bytes(self.mount / "own"), -100, bytes(self.mount / "secrets/key"), exchange)
+        self.assertEqual((done, ctypes.get_errno()), (-1, errno.EXDEV))
+        self.assertEqual((self.mount / "own").read_text(), "mine")
+        self.finish()
+
+    def test_a_time_to_live_needs_the_right_to_delete(self):
+        (self.mount / "logs").mkdir()
+        (self.mount / "logs/b").write_text("kept")
+        (self.mount / "ipc/outbox/p").write_text("message")
+        self.set_policy({"path": "/logs", "operation": "delete", "effect": "deny"})
+        for place in ("logs/b", "ipc/outbox/p"):
+            self.denied(self.expires_in, self.mount / place, 1)
+            (self.mount / "state/soon").write_text("x")
+            self.expires_in(self.mount / "state/soon", 3600)
+            self.denied(os.rename, self.mount / "state/soon", self.mount / place)
+        self.assertEqual((self.mount / "logs/b").read_text(), "kept")
+        self.assertEqual(self.world.warren("fs", "a", "cat", "/ipc/outbox/p"), b"message")
+        self.finish()
+
+    def test_copies_go_to_the_end_of_what_only_grows(self):
+        (self.mount / "source").write_text("content\n")
+        log = self.mount / "mem/episodic/log"
+        subprocess.run(["cp", self.mount / "source", log], check=True)
+        subprocess.run(["sh", "-c", 'cat "$1" > "$2"; cat "$1" >> "$2"', "sh", self.mount / "source",
+                        self.mount / "mem/episodic/other"], check=True)
+        self.assertEqual(log.read_text(), "content\n")
+        self.assertEqual((self.mount / "mem/episodic/other").read_text(), "content\ncontent\n")
+        with open(self.mount / "source", "rb") as source, open(log, "r+b") as target:
+            self.denied(os.copy_file_range, source.fileno(), target.fileno(), 4, 0, 0)
+        self.assertEqual(log.read_text(), "content\n")
+        self.finish()
+
+    def test_nobody_reads_what_a_memory_map_was_refused(self):
+        log = self.mount / "mem/episodic/log"
+        with open(log, "a") as file:
+            file.write("event one\n")
+        descriptor = os.open(log, os.O_RDWR)
+        with mmap.mmap(descriptor, 10) as mapped:
+            mapped[0:9] = b"EVENT ZZZ"
+            with self.assertRaises(OSError):
+                mapped.flush()
+                os.fsync(descriptor)
+            mounted.wait_for(lambda: log.read_text() == "event one\n", "the refused page to be dropped", 30)
+        os.close(descriptor)
+
+    def test_a_policy_holds_for_a_directory_that_is_open(self):
+        (self.mount / "shut").mkdir()
+        (self.mount / "shut/file").write_text("x")
+        directory = os.open(self.mount / "shut", os.O_RDONLY)
+        self.assertEqual(os.listdir(directory), ["file"])
+        self.set_policy({"path": "/shut", "effect": "deny"})
+        mounted.wait_for(lambda: self.is_denied(os.listdir, directory), "listing to be denied", 30)
+        os.close(directory)
+        self.finish()
+
+    def test_standard_directories_are_not_links(self):
+        os.rmdir(self.mount / "state/checkpoints")
+        os.rmdir(self.mount / "state")
+        self.denied(os.symlink, "policy", self.mount / "state")
+        self.world.umount(self.mount)
+        self.world.warren("fs", "a", "ln", "-s", "policy", "/state")  # by a door without rules
+        self.mount = self.world.mount("mnt", "--namespace")
+        self.denied(os.readlink, self.mount / "state")
+        self.denied(os.listdir, self.mount / "state")
+        self.assertEqual(os.listdir(self.mount / "policy"), [])
         self.finish()
 
     def expires_in(self, path, seconds):

@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
-from relaying import WARREN, RelayCase, configure, main
+from relaying import WARREN, RelayCase, configure, main, open_files
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"\})? (\S+)$')
 COMMENT = re.compile(r"^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$")
@@ -193,7 +193,7 @@ class Metrics(Observe):
         self.up_with()
         self.wait(lambda: self.stats().get("pid") == self.process.pid)
         self.assertNotIn("metrics", self.stats())
-        links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()]
+        links = open_files(self.process.pid)
         self.assertFalse([link for link in links if link.startswith("socket:")], links)
 
     def test_the_address_is_in_the_configuration_and_status_shows_it(self):
@@ -535,7 +535,7 @@ class Following(Observe):
         self.assertEqual(waiting.wait(60), 0)
         ended = self.start("send", "bob", "hello", "--from", "alice", "--wait", "read", "--timeout", "10m")
         self.wait(lambda: len(self.inbox("bob")) == 1)
-        self.wait(lambda: "signalfd" in " ".join(os.readlink(fd) for fd in pathlib.Path(f"/proc/{ended.pid}/fd").iterdir()))
+        self.wait(lambda: "signalfd" in " ".join(open_files(ended.pid)))
         ended.send_signal(signal.SIGINT)
         self.assertEqual(ended.wait(60), 1)
         self.assertIn("not read yet", ended.stderr.read())

@@ -66,6 +66,15 @@ def mount_disk(case, place, mebibytes, inodes):
     case.addCleanup(lambda: subprocess.run(["umount", "-q", "-l", place], capture_output=True))
 
 
+def open_files(pid):
+    """What the process has open now; descriptors come and go meanwhile."""
+    links = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(fd))
+    return links
+
+
 def configure(root, config):
     """What a relay is told. How full this machine's disk is does not matter, unless the test is about that."""
     (root / "config.json").write_text(json.dumps({"disk_alert_percent": 100, **config}))

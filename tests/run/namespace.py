@@ -8,6 +8,7 @@ Needs root.
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import textwrap
 import unittest
@@ -211,6 +212,28 @@ class Namespaces:
         rest, _ = run.communicate(timeout=sandboxed.PATIENCE_SECONDS)
         self.assertIn("while it runs", rest)
         sandboxed.wait_for(lambda: "alice read" in self.relay("status", first), "removing the file did not count as reading")
+
+    def test_a_directory_opened_before_a_message_came_leaves_no_old_list(self):
+        options = self.start_relay()
+        run = self.world.start("run", "--session", "s", *options, "--", "python3", "-c", """if True:
+            import os, sys, time
+            os.chdir(os.environ["WARREN_NAMESPACE"] + "/ipc/inbox")
+            fd = os.open(".", os.O_RDONLY)
+            print("open", flush=True)
+            name = sys.stdin.readline().strip()
+            while not os.path.exists(name):
+                time.sleep(0.01)
+            os.listdir(fd)  # the kernel keeps this list
+            os.close(fd)
+            while name not in os.listdir("."):
+                time.sleep(0.01)
+            print("seen", flush=True)""", stdin=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        self.assertEqual(run.stdout.readline(), "open\n")
+        self.relay("send", "alice", "hello", "--from", "bob", "--wait", "delivered")
+        (name,) = [path.name for path in (self.root / "agents/alice/inbox").glob("*.msg")]
+        out, _ = run.communicate(name + "\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(out, "seen\n")
 
     def test_the_mail_of_others_is_out_of_reach(self):
         options = self.start_relay()
@@ -443,6 +466,32 @@ class Namespaces:
         first.communicate()
 
     # What must not work.
+
+    def test_a_backend_that_hangs_does_not_hold_the_run(self):
+        script = self.own(self.world.home / "hang.sh", """echo '{"warren": 1}'; exec sleep 1000\n""")
+        # One after the other these calls would take minutes.
+        done = self.world.run("--session", "s", "--mount", f"/mem/x=exec:sh {script}", "--", sandboxed.PYTHON, "-c", """if True:
+            import os, threading, time
+            for _ in range(60):
+                threading.Thread(target=os.listdir, args=[os.environ["WARREN_NAMESPACE"] + "/mem/x"]).start()
+            time.sleep(1)
+            os._exit(7)""")
+        self.assertEqual(done.returncode, 7, done.stderr)
+
+    def test_the_first_process_does_not_show_how_the_run_was_started(self):
+        out = self.sh("s", "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done",
+                      "--mount", "/mem/hidden-place=memory:")
+        self.assertIn("warren-init", out)
+        self.assertNotIn("hidden-place", out)
+        self.assertNotIn("--mount", out)
+
+    def test_passwords_in_options_of_an_address_are_refused(self):
+        for address in ("postgres://u@127.0.0.1:1/db?password=secret",
+                        "redis+sentinel://127.0.0.1:1/name?sentinel_password=secret"):
+            done = self.world.run("--mount", f"/mem/p={address}", "--", "true")
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("has a password in it, where others can see it", done.stderr)
+            self.assertNotIn("secret", done.stderr)
 
     def test_the_policy_binds_a_run_and_is_out_of_its_reach(self):
         self.sh("s", "echo x > $WARREN_NAMESPACE/mem/semantic/x")

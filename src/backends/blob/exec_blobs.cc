@@ -18,6 +18,7 @@
 #include "backends/blob/blob_key.h"
 #include "base/base64.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "os/error.h"
 #include "os/exec_strings.h"
@@ -30,6 +31,7 @@ constexpr std::int64_t kProtocol = 1;
 constexpr std::size_t kQuotedBytes = 100;  // of garbage, in messages
 constexpr std::size_t kLineOverhead = 1U << 20;
 constexpr std::chrono::milliseconds kEndPatience{2'000};
+constexpr std::chrono::milliseconds kUnansweredPause{2'000};
 constexpr int kPipeBytes = 1 << 20;  // as far as the system allows: fewer turns for large values
 constexpr std::size_t kListKeys = 1'000;
 
@@ -99,6 +101,7 @@ Error error_in(const Json& error) {
   std::string message = error.is_object() && error.contains("message") && error["message"].is_string()
                             ? error["message"].get<std::string>()
                             : "the backend gave no reason";
+  message = printable(message);
   for (Code known : kProgramCodes) {
     if (name_of(known) == code) return Error(known, "backend: " + message);
   }
@@ -167,6 +170,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return system_error(failed, fmt::format("start {}", quote(options_.command)));
   pid_ = pid;
+  WARREN_TRY(start_watcher());
   theirs = Fd();  // so that its end is seen
   output.writer = Fd();
   ::fcntl(output.reader.get(), F_SETPIPE_SZ, kPipeBytes);
@@ -198,6 +202,35 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   return Ok{};
 }
 
+// Not PR_SET_PDEATHSIG: that would follow the thread that made the call.
+Status ExecBlobs::start_watcher() {
+  Pipe alive = WARREN_TRY(open_pipe());
+  std::vector<std::string> words{"/bin/sh", "-c", "read line; kill -KILL 0"};
+  std::vector<char*> argv = exec_strings(words);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, alive.reader.get(), 0);
+  ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setpgroup(&attributes, pid_);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  int failed = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  // A program that has ended already has no group any more; the first call will find out.
+  if (failed == EPERM || failed == ESRCH) return Ok{};
+  if (failed != 0) {
+    end(std::chrono::milliseconds(0));
+    return system_error(failed, "start a process that watches the backend");
+  }
+  watcher_ = pid;
+  alive_ = std::move(alive.writer);
+  return Ok{};
+}
+
 void ExecBlobs::end(std::chrono::milliseconds patience) {
   input_ = Fd();
   if (pid_ < 0) return;
@@ -214,6 +247,13 @@ void ExecBlobs::end(std::chrono::milliseconds patience) {
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
   }
+  if (watcher_ > 0) {
+    ::kill(-pid_, SIGKILL);  // the watcher is still in the group, so it is the program's
+    while (::waitpid(watcher_, &status, 0) < 0 && errno == EINTR) {
+    }
+    watcher_ = -1;
+    alive_ = Fd();
+  }
   pid_ = -1;
   output_ = Fd();
   received_.clear();
@@ -229,6 +269,8 @@ Status ExecBlobs::wait_for(int fd, short events, std::int64_t deadline_ns) {
   while (true) {
     std::int64_t left_ms = (deadline_ns - clock_.monotonic_ns()) / 1'000'000;
     if (left_ms <= 0) {
+      auto pause = std::min<std::chrono::nanoseconds>(options_.timeout / 5, kUnansweredPause);
+      unanswered_until_ns_ = clock_.monotonic_ns() + pause.count();
       return broken(fmt::format("no answer within {} ms", options_.timeout.count()));
     }
     pollfd one{fd, events, 0};
@@ -303,7 +345,12 @@ Result<Json> ExecBlobs::call(Json request, Repeat repeat) {
   if (!lock.owns_lock()) {
     return Error(Code::kUnavailable, fmt::format("backend {} is busy with earlier calls", quote(options_.command)));
   }
-  std::int64_t deadline_ns = clock_.monotonic_ns() + std::chrono::nanoseconds(options_.timeout).count();
+  std::int64_t now_ns = clock_.monotonic_ns();
+  if (now_ns < unanswered_until_ns_) {
+    return Error(Code::kUnavailable, fmt::format("backend {} did not answer the call before this one within {} ms",
+                                                 quote(options_.command), options_.timeout.count()));
+  }
+  std::int64_t deadline_ns = now_ns + std::chrono::nanoseconds(options_.timeout).count();
   Result<Json> answer = call_once(request, deadline_ns);
   if (!answer.ok() && repeat == Repeat::kOnce && clock_.monotonic_ns() < deadline_ns) {
     answer = call_once(request, deadline_ns);
@@ -334,7 +381,12 @@ Result<std::optional<Blob>> ExecBlobs::get_range(std::string_view key, std::uint
   request["length"] = std::min(length, kLargest);
   Json answer = WARREN_TRY(call(std::move(request), Repeat::kOnce));
   std::optional<Blob> blob = WARREN_TRY(blob_in(answer, key));
-  if (blob && blob->content.size() > length) blob->content.resize(length);
+  if (!blob) return blob;
+  std::uint64_t there = blob->info.size - std::min(blob->info.size, offset);
+  if (blob->content.size() < std::min({length, kLargest, there})) {
+    return Error(Code::kUnavailable, "the backend's content is not as long as its size");
+  }
+  if (blob->content.size() > length) blob->content.resize(length);
   return blob;
 }
 

@@ -2,7 +2,10 @@
 // docs/backends.md.
 //
 // The program is started with the first call and again after it ended. A call that gets no answer in time, or something
-// that is not an answer, ends the program and is kUnavailable; calls that only read are tried once more.
+// that is not an answer, ends the program and is kUnavailable; calls that only read are tried once more. Calls that
+// wait for their turn while another one gets no answer fail with it, as do those of a short time after that: however
+// many there are, a program that hangs delays them by its timeout once. A program ends with the process that started
+// it, even if that is killed and the program does not read its input.
 #pragma once
 
 #include <chrono>
@@ -51,6 +54,7 @@ class ExecBlobs final : public BlobStore {
   Result<Json> call(Json request, Repeat repeat);
   Result<Json> call_once(const Json& request, std::int64_t deadline_ns);
   Status start(std::int64_t deadline_ns);
+  Status start_watcher();
   void end(std::chrono::milliseconds patience);
   Status send_line(const std::string& line, std::int64_t deadline_ns);
   Result<std::string> receive_line(std::int64_t deadline_ns);
@@ -65,6 +69,9 @@ class ExecBlobs final : public BlobStore {
 
   std::timed_mutex mutex_;  // guards everything below
   pid_t pid_ = -1;
+  pid_t watcher_ = -1;  // in the program's group, which it kills once `alive_` is closed by our end
+  Fd alive_;
+  std::int64_t unanswered_until_ns_ = 0;  // calls fail until then
   Fd input_;
   Fd output_;
   std::string received_;

@@ -1,7 +1,10 @@
 #include "backends/blob/exec_blobs.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -91,6 +94,35 @@ TEST(ExecBlobs, AProgramThatDoesNotAnswerIsEnded) {
   Result<BlobInfo> put = (*store)->put("a", as_bytes("x"), {});
   ASSERT_EQ(error_of(put), Code::kUnavailable);
   EXPECT_NE(put.error().message().find("no answer within 300 ms"), std::string::npos) << put.error().message();
+}
+
+TEST(ExecBlobs, CallsThatWaitForAProgramThatDoesNotAnswerFailWithTheFirst) {
+  TempDir dir;
+  std::string command = program_that_says(dir, "sleep 1000");
+  Result<std::unique_ptr<ExecBlobs>> store =
+      ExecBlobs::open({.command = command, .timeout = std::chrono::seconds(10)}, exec_clock());
+  ASSERT_OK(store);
+  std::int64_t begun_ns = exec_clock().monotonic_ns();
+  std::vector<std::thread> callers;
+  std::atomic<int> failed = 0;
+  for (int i = 0; i < 24; ++i) {
+    callers.emplace_back([&] { failed += error_of((*store)->find("a")) == Code::kUnavailable ? 1 : 0; });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(failed, 24);
+  EXPECT_LT(exec_clock().monotonic_ns() - begun_ns, std::int64_t{60} * 1'000'000'000) << "one after the other: 240 s";
+}
+
+TEST(ExecBlobs, AShortAnswerIsAnError) {
+  TempDir dir;
+  std::string command = program_that_says(dir,
+                                          "id=${line##*\\\"id\\\":}; echo '{\"id\":'\"${id%\\}}\"',"
+                                          "\"blob\":{\"size\":5000,\"version\":\"1\",\"content\":\"aGVsbG8=\"}}'");
+  Result<std::unique_ptr<ExecBlobs>> store = ExecBlobs::open({.command = command}, exec_clock());
+  ASSERT_OK(store);
+  Result<std::optional<Blob>> found = (*store)->get_range("a", 0, 1000);
+  ASSERT_EQ(error_of(found), Code::kUnavailable);
+  EXPECT_NE(found.error().message().find("not as long as its size"), std::string::npos) << found.error().message();
 }
 
 TEST(ExecBlobs, AProgramThatIsNotABackendIsRefused) {

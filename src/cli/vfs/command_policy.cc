@@ -13,11 +13,11 @@
 #include "cli/show/text.h"
 #include "cli/vfs/view.h"
 #include "fs/memory_fs.h"
-#include "fs/path_ops.h"
 #include "os/child.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "vfs/live_policy.h"
+#include "vfs/namespace.h"
 
 namespace warren::cli {
 namespace {
@@ -84,7 +84,7 @@ Result<std::string> policy_text(Context& context, const Arguments& args) {
 // kNotFound also for an agent with a base that has no namespace yet.
 Result<std::string> read_of_policy(Agent& agent, std::string_view path) {
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
-  return read_file(*own, path);
+  return LivePolicy::read(*own, path);
 }
 
 Result<Exit> run_policy_show(Context& context, const Arguments& args) {
@@ -149,7 +149,7 @@ class DraftFolder {
 };
 
 Result<std::string> active_policy(FileSystem& own) {
-  Result<std::string> text = read_file(own, kActivePolicy);
+  Result<std::string> text = LivePolicy::read(own, kActivePolicy);
   if (!text.ok() && text.error().code() == Code::kNotFound) return std::string();
   return text;
 }
@@ -204,14 +204,26 @@ Result<Exit> run_policy_check(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// Without a namespace only the default policy is in force.
-Result<LivePolicy::Current> current_policy(Agent& agent, Clock& clock) {
+// Of a path as the command was given it: which one is judged, and by what. Without a namespace only the default policy
+// is in force.
+struct Asked {
+  std::string path;
+  std::string name;  // the same, but a link in the last place is not followed: for deleting
+  LivePolicy::Current now;
+};
+Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
   Result<FileSystem*> own = agent.namespace_tree();
   bool is_missing = !own.ok() && own.error().code() == Code::kNotFound;
   MemoryFs nothing(clock);
   if (is_missing) own = &nothing;
   FileSystem* tree = WARREN_TRY(std::move(own));
-  return LivePolicy(*tree).current();
+  Asked asked;
+  std::string resolved = WARREN_TRY(resolve_path(agent.id(), path));
+  asked.path = WARREN_TRY(follow_links(*tree, resolved));
+  std::string parent = WARREN_TRY(follow_links(*tree, directory_of(resolved)));
+  asked.name = resolved == "/" ? resolved : join_path(parent, base_name(resolved));
+  asked.now = WARREN_TRY(LivePolicy(*tree).current());
+  return asked;
 }
 
 std::string reason_of(const Policy& policy, const Verdict& verdict, const Caller& caller) {
@@ -247,8 +259,7 @@ std::string limits_text(const Json& limits) {
 Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
-  std::string path = WARREN_TRY(normalise_path(args.get("PATH")));
-  LivePolicy::Current now = WARREN_TRY(current_policy(*agent, context.clock));
+  const auto [path, name, now] = WARREN_TRY(asked_of(*agent, args.get("PATH"), context.clock));
   Caller caller{.agent = agent->id(),
                 .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
                 .door = "policy",
@@ -258,7 +269,7 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
   for (Rights::Operation one :
        {Rights::kRead, Rights::kList, Rights::kOverwrite, Rights::kAppend, Rights::kCreate, Rights::kDelete}) {
     if (!asked.has(one)) continue;
-    Verdict verdict = now.policy->judge(caller, one, path);
+    Verdict verdict = now.policy->judge(caller, one, one == Rights::kDelete ? name : path);
     bool allows = verdict.effect == Effect::kAllow;
     is_allowed = is_allowed && allows;
     std::string reason = reason_of(*now.policy, verdict, caller);
