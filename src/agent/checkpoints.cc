@@ -27,6 +27,8 @@ Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which) { return
 
 Result<CheckpointSize> measure_checkpoint(Agent& agent, std::int64_t id) { return History(agent.store()).measure(id); }
 
+Result<bool> has_changed_since_checkpoint(Agent& agent) { return History(agent.store()).has_changed(); }
+
 Status remove_checkpoint(Agent& agent, std::int64_t id) { return History(agent.store()).remove(id); }
 
 Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule& rule) {

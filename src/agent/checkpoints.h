@@ -20,6 +20,7 @@ Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
 Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which);
 Result<CheckpointSize> measure_checkpoint(Agent& agent, std::int64_t id);
+Result<bool> has_changed_since_checkpoint(Agent& agent);
 Status remove_checkpoint(Agent& agent, std::int64_t id);
 Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule& rule);
 

@@ -167,7 +167,6 @@ class RunServer {
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
-    checkpointed_ = first_change_;
     if (options_.checkpoint_tool_calls) calls_ended_ = WARREN_TRY(agent_->tools().count_ended());
     if (options_.checkpoint_every) next_checkpoint_ = std::chrono::steady_clock::now() + *options_.checkpoint_every;
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
@@ -301,9 +300,9 @@ class RunServer {
     if (!next_checkpoint_ || now < *next_checkpoint_) return;
     next_checkpoint_ = now + *options_.checkpoint_every;
     Result<Agent::ChangeMark> mark = agent_->change_mark();
-    if (!mark.ok() || mark->everything == checkpointed_.everything || !take_automatic("interval")) return;
-    mark = agent_->change_mark();
-    if (mark.ok()) checkpointed_ = *mark;
+    if (!mark.ok() || mark->everything == first_change_.everything) return;
+    Result<bool> has_changed = has_changed_since_checkpoint(*agent_);
+    if (has_changed.ok() && *has_changed) take_automatic("interval");
   }
 
   void accept() {
@@ -425,8 +424,7 @@ class RunServer {
   std::vector<Fd> commands_;
   Fd last_;
   Agent::ChangeMark first_change_;
-  Agent::ChangeMark checkpointed_;  // at the last checkpoint
-  std::uint64_t calls_ended_ = 0;   // tool calls, at the last look
+  std::uint64_t calls_ended_ = 0;  // tool calls, at the last look
   int checkpoints_missed_ = 0;
   std::optional<Error> checkpoint_error_;  // the last one
   std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;

@@ -226,17 +226,15 @@ Status check_versions(Database& database, const TableNames& tables, Findings& fi
   for (const PastTable& table : past_tables()) {
     if (!tables.has(table.past.text())) continue;
     Statement invalid = WARREN_TRY(database.prepare(count_invalid_versions(table)));
-    std::int64_t wrong = WARREN_TRY(invalid.find_integer())
-    .value_or(0);
-    if (wrong > 0) {
-      findings.add("WR-50", fmt::format("{} rows of {} hold for no checkpoint", wrong, table.past.text()), true);
+    std::optional<std::int64_t> wrong = WARREN_TRY(invalid.find_integer());
+    if (wrong.value_or(0) > 0) {
+      findings.add("WR-50", fmt::format("{} rows of {} hold for no checkpoint", *wrong, table.past.text()), true);
     }
     Statement overlap = WARREN_TRY(database.prepare(count_overlapping_versions(table)));
-    std::int64_t twice = WARREN_TRY(overlap.find_integer())
-    .value_or(0);
-    if (twice > 0) {
+    std::optional<std::int64_t> twice = WARREN_TRY(overlap.find_integer());
+    if (twice.value_or(0) > 0) {
       findings.add("WR-51",
-                   fmt::format("{} rows of {} overlap a later version of the same row", twice, table.past.text()),
+                   fmt::format("{} rows of {} overlap a later version of the same row", *twice, table.past.text()),
                    true);
     }
   }

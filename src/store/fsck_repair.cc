@@ -370,7 +370,7 @@ Status Repairer::repair_history() {
   return repair_versions(erase_unneeded_versions);
 }
 
-// An entry holds only while its node and its directory do. Taking away ends of its time may uncover more.
+// An entry holds only while its node and its directory do: one that does not is replaced by the parts that do.
 Status Repairer::repair_past_entries() {
   WARREN_TRY(run(R"sql(
     DELETE FROM wr_checkpoint AS c WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = 1 AND
@@ -378,30 +378,27 @@ Status Repairer::repair_past_entries() {
     DELETE FROM wr_past_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR instr(name, '/') > 0 OR
       octet_length(name) > 255 OR ino = 1;
   )sql"));
-  std::size_t before = 0;
-  do {
-    before = repaired_;
-    WARREN_TRY(run(R"sql(
-      CREATE TEMP TABLE fsck_past AS SELECT d.parent_ino, d.name, d.since,
-        max(d.since, (SELECT min(i.since) FROM wr_past_inode i WHERE i.ino = d.ino AND i.until > d.since),
-          (SELECT min(p.since) FROM wr_past_inode p WHERE p.ino = d.parent_ino AND p.until > d.since AND
-            (p.mode & 61440) = 16384)) AS first,
-        min(d.until, (SELECT max(i.until) FROM wr_past_inode i WHERE i.ino = d.ino AND i.since < d.until),
-          (SELECT max(p.until) FROM wr_past_inode p WHERE p.ino = d.parent_ino AND p.since < d.until AND
-            (p.mode & 61440) = 16384)) AS last FROM wr_past_dentry d;
-      DELETE FROM temp.fsck_past WHERE EXISTS (SELECT 1 FROM wr_past_dentry d WHERE d.parent_ino = fsck_past.parent_ino
-        AND d.name = fsck_past.name AND d.since = fsck_past.since AND first = d.since AND last = d.until);
-    )sql"));
-    repaired_ = before;  // what was counted is the table of this step
-    WARREN_TRY(run(R"sql(
-      DELETE FROM wr_past_dentry AS d WHERE EXISTS (SELECT 1 FROM temp.fsck_past f WHERE f.parent_ino = d.parent_ino AND
-        f.name = d.name AND f.since = d.since AND (f.first IS NULL OR f.last IS NULL OR f.first >= f.last));
-      UPDATE wr_past_dentry AS d SET until = f.last, since = f.first FROM temp.fsck_past f
-        WHERE f.parent_ino = d.parent_ino AND f.name = d.name AND f.since = d.since;
-      DROP TABLE temp.fsck_past;
-    )sql"));
-  } while (repaired_ != before);
-  return Ok{};
+  WARREN_TRY(database_.execute(R"sql(
+    CREATE TEMP TABLE fsck_part AS SELECT d.parent_ino, d.name, d.since AS whole, max(d.since, i.since, p.since) AS since,
+      min(d.until, i.until, p.until) AS until, d.id, d.ino FROM wr_past_dentry d
+      JOIN wr_past_inode i ON i.ino = d.ino AND i.since < d.until AND i.until > d.since
+      JOIN wr_past_inode p ON p.ino = d.parent_ino AND p.since < d.until AND p.until > d.since AND
+        (p.mode & 61440) = 16384
+      WHERE max(d.since, i.since, p.since) < min(d.until, i.until, p.until);
+    CREATE INDEX temp.fsck_part_of ON fsck_part(parent_ino, name, whole);
+    CREATE TEMP TABLE fsck_broken AS SELECT d.parent_ino, d.name, d.since FROM wr_past_dentry d WHERE d.until - d.since <>
+      (SELECT coalesce(sum(f.until - f.since), 0) FROM fsck_part f WHERE f.parent_ino = d.parent_ino AND f.name = d.name AND
+        f.whole = d.since);
+  )sql"));
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_past_dentry WHERE (parent_ino, name, since) IN (SELECT parent_ino, name, since FROM fsck_broken);
+  )sql"));
+  return database_.execute(R"sql(
+    INSERT INTO wr_past_dentry (parent_ino, name, since, until, id, ino) SELECT parent_ino, name, since, until, id, ino
+      FROM fsck_part WHERE (parent_ino, name, whole) IN (SELECT parent_ino, name, since FROM fsck_broken);
+    DROP TABLE temp.fsck_part;
+    DROP TABLE temp.fsck_broken;
+  )sql");
 }
 
 // A node of the agent hides the base anyway; its whiteout would hide the base even after the node is removed.

@@ -199,8 +199,7 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
   TableNames names = WARREN_TRY(TableNames::read(database_));
   std::string nodes = json_list(dirty.nodes);
   Statement last = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint"));
-  std::int64_t last_checkpoint = WARREN_TRY(last.find_integer())
-  .value_or(0);
+  std::optional<std::int64_t> last_checkpoint = WARREN_TRY(last.find_integer());
   for (const PastTable& table : past_tables()) {
     PastSql sql(table, names);
     if (!sql.exists()) continue;
@@ -228,7 +227,7 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
     drop += table.past;
     drop += Sql(" WHERE until = ?1 AND until < 9223372036854775807 AND since > ?2");
     Statement unneeded = WARREN_TRY(database_.prepare(drop));
-    WARREN_TRY(unneeded.bind(1, version).bind(2, last_checkpoint).run());
+    WARREN_TRY(unneeded.bind(1, version).bind(2, last_checkpoint.value_or(0)).run());
   }
   return Ok{};
 }
@@ -250,8 +249,8 @@ Result<Checkpoint> History::add(std::string_view name, std::string_view cause) {
   std::optional<Position> position;
   if (is_complete) position = WARREN_TRY(find_position());
   Statement newest = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint"));
-  std::int64_t highest = WARREN_TRY(newest.find_integer())
-  .value_or(0);
+  std::optional<std::int64_t> newest_id = WARREN_TRY(newest.find_integer());
+  std::int64_t highest = newest_id.value_or(0);
   if (position && position->version < highest) position.reset();  // the rows contradict each other
   std::int64_t last = WARREN_TRY(last_version());
   if (std::max(highest, last) > kIdMax) {
@@ -319,13 +318,20 @@ Status History::check_exists(std::int64_t id) {
   return is_there ? Status(Ok{}) : Status(not_found(std::to_string(id)));
 }
 
+Result<bool> History::has_changed() {
+  Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
+  if (!WARREN_TRY(exists())) return true;
+  std::optional<Position> position = WARREN_TRY(find_position());
+  std::int64_t last = WARREN_TRY(store_.journal()->last_seq());
+  return !position || last > position->seq;
+}
+
 Result<CheckpointSize> History::measure(std::int64_t id) {
   Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
   WARREN_TRY(check_exists(id));
   Statement query = WARREN_TRY(database_.prepare(
       "SELECT (SELECT count(*) FROM wr_past_inode WHERE since = ?1), (SELECT count(*) FROM wr_past_dentry WHERE since "
-      "= "
-      "?1), (SELECT count(*) FROM wr_past_kv WHERE since = ?1), (SELECT coalesce(sum(octet_length(data)), 0) FROM "
+      "= ?1), (SELECT count(*) FROM wr_past_kv WHERE since = ?1), (SELECT coalesce(sum(octet_length(data)), 0) FROM "
       "wr_past_data WHERE since = ?1)"));
   Rows rows = query.bind(1, id).rows();
   CheckpointSize size;

@@ -71,19 +71,30 @@ Status History::revive_open_nodes(std::int64_t id) {
   return Ok{};
 }
 
-// The kept rows are input like any other: what is put back must be a tree.
+// The kept rows are input like any other: what is put back must be a tree. Only what is put back, and what is in a
+// directory that is, can make it something else.
 Status History::check_put_back(std::int64_t id) {
-  Statement bad = WARREN_TRY(database_.prepare(
-      "SELECT 1 FROM wr_past_dentry d WHERE d.since <= ?1 AND d.until > ?1 AND d.until < 9223372036854775807 AND ("
-      "NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = d.ino AND i.ino <> 1) OR NOT EXISTS (SELECT 1 FROM fs_inode "
-      "p "
-      "WHERE p.ino = d.parent_ino AND (p.mode & 61440) = 16384) OR typeof(d.name) <> 'text' OR d.name IN ('', '.', "
-      "'..') "
-      "OR instr(d.name, '/') > 0 OR octet_length(d.name) > 255) UNION ALL SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM "
-      "fs_inode WHERE ino = 1 AND (mode & 61440) = 16384) LIMIT 1"));
+  Statement bad = WARREN_TRY(database_.prepare(R"sql(
+    WITH RECURSIVE
+      back AS (SELECT d.parent_ino, d.name, d.ino FROM wr_past_dentry d WHERE d.since <= ?1 AND d.until > ?1 AND
+        d.until < 9223372036854775807),
+      dirs AS (SELECT b.parent_ino, b.ino FROM back b JOIN fs_inode i ON i.ino = b.ino AND (i.mode & 61440) = 16384),
+      above(dir, ino) AS (SELECT ino, parent_ino FROM dirs UNION SELECT a.dir, d.parent_ino FROM above a
+        JOIN wr_past_dentry d ON d.ino = a.ino AND d.since <= ?1 AND d.until > ?1)
+    SELECT 1 FROM back b WHERE b.ino = 1 OR NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = b.ino) OR NOT EXISTS
+      (SELECT 1 FROM fs_inode p WHERE p.ino = b.parent_ino AND (p.mode & 61440) = 16384) OR typeof(b.name) <> 'text' OR
+      b.name IN ('', '.', '..') OR instr(b.name, '/') > 0 OR octet_length(b.name) > 255
+    UNION ALL SELECT 1 FROM dirs b WHERE (SELECT count(*) FROM wr_past_dentry d WHERE d.ino = b.ino AND d.since <= ?1 AND
+      d.until > ?1) > 1
+    UNION ALL SELECT 1 FROM above WHERE dir = ino
+    UNION ALL SELECT 1 FROM wr_past_inode n CROSS JOIN wr_past_dentry d ON d.parent_ino = n.ino AND d.since <= ?1 AND
+      d.until > ?1 WHERE n.since <= ?1 AND n.until > ?1 AND n.until < 9223372036854775807 AND (n.mode & 61440) <> 16384
+    UNION ALL SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM fs_inode WHERE ino = 1 AND (mode & 61440) = 16384)
+    LIMIT 1
+  )sql"));
   if (!WARREN_TRY(bad.bind(1, id).find_integer())) return Ok{};
   return Error(Code::kCorrupt, fmt::format("checkpoint {} is damaged: what it kept is not a tree", id),
-               "`warren fsck` shows what is wrong; nothing was changed");
+               "nothing was changed; `warren fsck` checks what checkpoints keep");
 }
 
 Status History::put_back(std::int64_t id, std::int64_t version) {
@@ -168,7 +179,7 @@ Status History::remove_in(std::int64_t id) {
   }
   Statement erase = WARREN_TRY(database_.prepare("DELETE FROM wr_checkpoint WHERE id = ?"));
   WARREN_TRY(erase.bind(1, id).run());
-  store_.journal()->note_row();
+  store_.keep_history();  // so that the commit leaves a row
   return Ok{};
 }
 
@@ -205,8 +216,10 @@ Status History::remove_older(const Checkpoint& newest) {
   Quota quota = WARREN_TRY(store_.usage().quota());
   for (std::size_t i = 0; i < all.size(); ++i) {
     bool is_over = all.size() - i >= kAutomaticCheckpoints;
-    if (!is_over && quota.bytes) is_over = WARREN_TRY(measure_past())
-    > *quota.bytes;
+    if (!is_over && quota.bytes) {
+      std::uint64_t kept = WARREN_TRY(measure_past());
+      is_over = kept > *quota.bytes;
+    }
     if (!is_over) break;
     WARREN_TRY(remove_in(all[i].id));
   }

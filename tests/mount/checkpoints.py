@@ -70,7 +70,7 @@ class Mounted(Checkpoints):
                 return (self.mount / path).read_bytes() == wanted
             except FileNotFoundError:
                 return wanted is None
-        mounted.wait_for(found, f"{path} is not what was restored", 5)
+        mounted.wait_for(found, f"{path} is not what was restored")
 
     def test_a_checkpoint_has_what_the_mount_has_written(self):
         (self.mount / "a").write_bytes(b"1")
@@ -144,7 +144,6 @@ class Mounted(Checkpoints):
         self.assertEqual(self.world.warren("fs", self.world.id, "ls", "/"), b"base\n")
         self.finish()
 
-
     def test_a_large_file_that_is_being_removed_comes_back_whole(self):
         block = os.urandom(1 << 20)
         with open(self.mount / "large", "wb") as file:
@@ -215,7 +214,7 @@ class InTheNamespace(Checkpoints):
         with self.assertRaises(OSError):
             (mount / "state/checkpoints/12").touch()
         self.checkpoint("restore", "before")
-        mounted.wait_for(lambda: (mount / "state/plan").read_bytes() == b"first", "the restored plan is not shown", 30)
+        mounted.wait_for(lambda: (mount / "state/plan").read_bytes() == b"first", "the restored plan is not shown")
         self.assertEqual(self.ids(), [1, 2])
         self.world.umount(mount)
         self.world.fsck()
@@ -358,7 +357,7 @@ class Based(unittest.TestCase):
         (mount / "two").unlink()
         self.world.warren("checkpoint", "o", "restore", "clean")
         mounted.wait_for(lambda: (mount / "two").exists() and (mount / "one").read_bytes() == b"one" * 10,
-                         "the mount does not show the base", 5)
+                         "the mount does not show the base")
         self.assertEqual(self.world.warren("diff", "o"), b"")
         self.world.umount(mount)
 
@@ -378,6 +377,139 @@ class Based(unittest.TestCase):
         warren("checkpoint", "o", "restore", "then", "/two", "/one")
         self.assertEqual(warren("fs", "o", "cat", "/two"), b"two" * 10)
         self.assertEqual(warren("diff", "o"), b"")
+
+
+class Model(unittest.TestCase):
+    """Random operations through a mount, commands and sqlite3, against a full copy of what every checkpoint must be."""
+
+    NODE = {"fs_dentry": "0", "kv_store": "0", "wr_kv_expiry": "0", "fs_whiteout": "0", "wr_whiteout": "0", "wr_lost_link": "0",
+            "fs_origin": "delta_ino", "wr_origin": "delta_ino", "wr_base_range": "delta_ino", "wr_ancestor": "delta_ino"}
+
+    def setUp(self):
+        self.world = self.enterContext(mounted.World())
+        self.tables = COVERED
+        self.file = self.world.file
+        self.open = []
+        self.addCleanup(lambda: [os.close(one) for one in self.open])
+
+    def rows(self):
+        """What a checkpoint covers: not what is only open."""
+        with sqlite3.connect(self.file, timeout=60) as database:
+            database.text_factory = bytes
+            database.execute("BEGIN")
+            found = {table: sorted(map(repr, database.execute(
+                f"SELECT * FROM {table} WHERE {self.NODE.get(table, 'ino')} NOT IN (SELECT ino FROM wr_orphan WHERE boot <> '')")))
+                for table in self.tables}
+        database.close()
+        return found
+
+    def checkpoint(self, *args):
+        return self.world.warren("checkpoint", self.world.id, *args)
+
+    def stranger(self, *statement):
+        with sqlite3.connect(self.file, timeout=60) as database:
+            database.execute(*statement)
+        database.close()
+
+    def remount(self, how):
+        while self.open:
+            os.close(self.open.pop())
+        if how == "killed":
+            for pid in self.world.daemons():
+                os.kill(pid, signal.SIGKILL)
+            mounted.detach(self.mount)
+            mounted.wait_for(lambda: not self.world.daemons(), "the killed mount")
+        else:
+            self.world.umount(self.mount)
+        self.mount = self.world.mount()
+
+    def change(self, chance, nth):
+        """One change of the tree. It may be impossible."""
+        path = lambda: self.mount / f"d{chance.randrange(3)}" / f"f{chance.randrange(6)}"
+        kind = chance.randrange(12)
+        try:
+            if kind < 3:
+                path().write_bytes(chance.randbytes(chance.randrange(20_000)))
+            elif kind == 3:
+                with open(path(), "r+b") as file:
+                    file.seek(chance.randrange(30_000))
+                    file.write(b"patch %d" % nth)
+            elif kind == 4:
+                os.truncate(path(), chance.randrange(30_000))
+            elif kind == 5:
+                path().unlink()
+            elif kind == 6:
+                path().rename(path())
+            elif kind == 7:
+                os.link(path(), path())
+            elif kind == 8:
+                os.setxattr(path(), "user.a", b"%d" % nth)
+            elif kind == 9:
+                path().parent.rename(self.mount / f"d{chance.randrange(3)}")
+            elif kind == 10:
+                os.symlink("somewhere", path())
+            elif len(self.open) < 3:
+                self.open.append(os.open(path(), os.O_RDONLY))
+            else:
+                os.close(self.open.pop(0))
+        except OSError:
+            self.mount.joinpath(f"d{chance.randrange(3)}").mkdir(exist_ok=True)
+
+    def play(self, seed, steps):
+        chance = random.Random(seed)
+        self.mount = self.world.mount()
+        copies = {}
+        for nth in range(steps):
+            kind = chance.randrange(40)
+            if kind < 26:
+                self.change(chance, nth)
+            elif kind < 28:
+                self.world.warren("kv", self.world.id, "set", f"k{chance.randrange(5)}", str(nth), *chance.choice([[], ["--ttl", "1d"]]))
+            elif kind == 28:
+                self.world.run("kv", self.world.id, "del", f"k{chance.randrange(5)}")
+            elif kind == 29:
+                self.world.run("fs", self.world.id, "write", "--ttl", "1d", f"/d0/f{chance.randrange(6)}", str(nth))
+            elif kind == 30:
+                self.stranger("UPDATE fs_data SET data = randomblob(length(data)) WHERE ino % 3 = 0")
+            elif kind == 31:
+                self.stranger("INSERT OR REPLACE INTO kv_store (key, value) VALUES (?, ?)", (f"k{chance.randrange(5)}", str(nth)))
+            elif kind == 32:
+                self.remount(chance.choice(["killed", "in order"]))
+            elif kind < 36:
+                made = json.loads(self.checkpoint("take", f"c{nth}", "--json"))["id"]
+                copies[made] = self.rows()
+            elif copies and kind == 36:
+                gone = chance.choice(sorted(copies))
+                self.checkpoint("remove", str(gone))
+                del copies[gone]
+            elif copies:
+                chosen = chance.choice(sorted(copies))
+                said = json.loads(self.checkpoint("restore", str(chosen), "--json"))
+                self.assertEqual(self.rows(), copies[chosen], f"seed {seed}, step {nth}, checkpoint {chosen}")
+                copies[said["before"]["id"]] = None  # whatever it was: nobody has a copy
+        self.remount("in order")
+        for one, wanted in sorted(copies.items()):
+            self.checkpoint("restore", str(one))
+            if wanted:
+                self.assertEqual(self.rows(), wanted, f"seed {seed}, checkpoint {one}")
+        self.world.umount(self.mount)
+        self.world.warren("fsck", self.world.id)
+
+    def test_every_checkpoint_of_an_agent_is_restored_exactly(self):
+        seed = random.randrange(1 << 32) if mounted.FULL else 19
+        self.play(seed, 2000 if mounted.FULL else 150)
+
+    def test_every_checkpoint_of_an_agent_with_a_base_is_restored_exactly(self):
+        base = self.world.root / "base"
+        for nth in range(12):
+            (base / f"d{nth % 3}").mkdir(parents=True, exist_ok=True)
+            (base / f"d{nth % 3}/f{nth // 2}").write_bytes(b"of the base" * 1000 * nth)
+        self.world.warren("init", "o", "--base", base)
+        self.world.id = "o"
+        self.file = self.file.parent / "o.db"
+        self.tables = COVERED + OF_A_BASE
+        seed = random.randrange(1 << 32) if mounted.FULL else 20
+        self.play(seed, 2000 if mounted.FULL else 150)
 
 
 class Kills(Checkpoints):
