@@ -78,10 +78,10 @@ Result<BlobInfo> CheckpointBlobs::put(std::string_view key, Bytes content, const
   WARREN_TRY(check_checkpoint_name(key));
   std::optional<BlobInfo> there = WARREN_TRY(find(key));
   if (!content.empty()) return no_change(fmt::format("write to {}", quote(key)));
-  if (there) {
-    return Error(Code::kExists, fmt::format("there is a checkpoint {} already", quote(key)), "choose another name");
+  if (there && !options.if_absent) {
+    return Error(Code::kDenied, fmt::format("there is a checkpoint {} already", quote(key)), "choose another name");
   }
-  WARREN_TRY(check_blob_condition(key, options, nullptr));
+  WARREN_TRY(check_blob_condition(key, options, there ? &there->version : nullptr));
   Checkpoint made = WARREN_TRY(take_automatic_checkpoint(agent_, key, kCause));
   return blob_of(made, std::string(key)).info;
 }

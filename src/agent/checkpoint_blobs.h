@@ -26,7 +26,8 @@ class CheckpointBlobs final : public BlobStore {
   Result<std::optional<Blob>> get(std::string_view key) override;
   Result<std::optional<Blob>> get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) override;
   Result<std::optional<BlobInfo>> find(std::string_view key) override;
-  // kExists; kDenied for a value that is not empty; kInvalid for a key that cannot be a checkpoint's name.
+  // kDenied for a value that is not empty, and for a checkpoint that exists (kExists if that is a condition); kInvalid
+  // for a key that cannot be a checkpoint's name.
   Result<BlobInfo> put(std::string_view key, Bytes content, const PutOptions& options) override;
   Result<bool> remove(std::string_view key) override;  // kDenied
   Result<BlobPage> list(const ListOptions& options) override;

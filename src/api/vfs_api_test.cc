@@ -179,14 +179,16 @@ TEST_F(VfsApiTest, S3_1_CheckpointsAreTakenAndListedInTheNamespace) {
             (std::vector<std::string>{"before", "before-restore-of-1", "before@1"}));
   for (Vfs* door : {&vfs_, &operator_}) {
     EXPECT_EQ(error_of(door->remove("/state/checkpoints/before")), Code::kDenied);
-    EXPECT_EQ(error_of(door->write("/state/checkpoints/before", "")), Code::kExists);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/before", "")), Code::kDenied);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/full", "text")), Code::kDenied);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/12", "")), Code::kInvalid);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/a@b", "")), Code::kInvalid);
     EXPECT_EQ(error_of(door->write("/state/checkpoints/d/a", "")), Code::kInvalid);
   }
   EXPECT_EQ(agent_->checkpoints()->size(), 3U);
-  ASSERT_OK(operator_.write("/policy/active.json", R"({"version": 1, "rules": [{"path": "/state/checkpoints", )"
-                                                   R"("space": "user", "operation": "create", "effect": "deny"}]})"));
+  ASSERT_OK(agent_->files().write_file("/policy/active.json",
+                                       R"({"version": 1, "rules": [{"path": "/state/checkpoints", "space": "user", )"
+                                       R"("operation": "create", "effect": "deny"}]})"));
   EXPECT_EQ(error_of(vfs_.write("/state/checkpoints/more", "")), Code::kDenied);
   ASSERT_OK(operator_.write("/state/checkpoints/more", ""));
 }

@@ -343,6 +343,7 @@ Status Repairer::repair_links() {
 Status Repairer::repair_versions(JoinedSql (*statement)(const PastTable&)) {
   for (const PastTable& table : past_tables()) {
     if (!tables_.has(table.past.text())) continue;
+    if (statement == erase_ownerless_versions && table.scope != PastScope::kNode) continue;
     std::int64_t before = database_.total_changes();
     WARREN_TRY(database_.execute(statement(table)));
     repaired_ += static_cast<std::size_t>(database_.total_changes() - before);
@@ -366,7 +367,10 @@ Status Repairer::repair_history() {
       WHERE typeof(value) <> 'integer' OR value < excluded.value OR value > 1152921504606846976;
     DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit');
   )sql"));
-  if (tables_.has("wr_past_dentry") && tables_.has("wr_past_inode")) WARREN_TRY(repair_past_entries());
+  if (tables_.has("wr_past_dentry") && tables_.has("wr_past_inode")) {
+    WARREN_TRY(repair_past_entries());
+    WARREN_TRY(repair_versions(erase_ownerless_versions));
+  }
   return repair_versions(erase_unneeded_versions);
 }
 

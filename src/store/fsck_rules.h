@@ -184,7 +184,7 @@ inline constexpr Check kOwnChecks[] = {
     {"WR-53", "wr_checkpoint wr_past_dentry wr_past_inode", Repair::kYes,
      "in checkpoint {}, entry {} of directory {} leads to a node that does not exist",
      "SELECT d.k, d.name, d.parent_ino FROM (SELECT e.*, (SELECT min(id) FROM wr_checkpoint WHERE id >= i.until) AS k"
-     " FROM wr_past_inode i JOIN wr_past_dentry e ON e.ino = i.ino AND e.since < i.until AND e.until > i.until"
+     " FROM wr_past_inode i JOIN wr_past_dentry e ON e.ino = +i.ino AND e.since < i.until AND e.until > i.until"
      " WHERE i.until < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM wr_past_inode n WHERE n.ino = i.ino AND"
      " n.since = i.until)) d WHERE d.k < d.until AND NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = d.ino"
      " AND i.since <= d.k AND i.until > d.k)"},

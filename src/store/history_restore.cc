@@ -42,6 +42,11 @@ Result<std::string> History::keep_open_nodes(std::int64_t id) {
   Statement unlink = WARREN_TRY(database_.prepare(
       "UPDATE fs_inode SET nlink = 0 WHERE ino IN (SELECT value FROM json_each(?)) AND (mode & 61440) <> 16384"));
   WARREN_TRY(unlink.bind(1, std::string_view(list)).run());
+  if (names.has("wr_expiry")) {  // what has no name does not expire
+    Statement forget =
+        WARREN_TRY(database_.prepare("DELETE FROM wr_expiry WHERE ino IN (SELECT value FROM json_each(?))"));
+    WARREN_TRY(forget.bind(1, std::string_view(list)).run());
+  }
   return list;
 }
 
@@ -72,7 +77,7 @@ Status History::revive_open_nodes(std::int64_t id) {
 }
 
 // The kept rows are input like any other: what is put back must be a tree. Only what is put back, and what is in a
-// directory that is, can make it something else.
+// directory that is, can make it something else. (+: that column has no type, and its index serves only such a value.)
 Status History::check_put_back(std::int64_t id) {
   Statement bad = WARREN_TRY(database_.prepare(R"sql(
     WITH RECURSIVE
@@ -80,7 +85,7 @@ Status History::check_put_back(std::int64_t id) {
         d.until < 9223372036854775807),
       dirs AS (SELECT b.parent_ino, b.ino FROM back b JOIN fs_inode i ON i.ino = b.ino AND (i.mode & 61440) = 16384),
       above(dir, ino) AS (SELECT ino, parent_ino FROM dirs UNION SELECT a.dir, d.parent_ino FROM above a
-        JOIN wr_past_dentry d ON d.ino = a.ino AND d.since <= ?1 AND d.until > ?1)
+        JOIN wr_past_dentry d ON d.ino = +a.ino AND d.since <= ?1 AND d.until > ?1)
     SELECT 1 FROM back b WHERE b.ino = 1 OR NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = b.ino) OR NOT EXISTS
       (SELECT 1 FROM fs_inode p WHERE p.ino = b.parent_ino AND (p.mode & 61440) = 16384) OR typeof(b.name) <> 'text' OR
       b.name IN ('', '.', '..') OR instr(b.name, '/') > 0 OR octet_length(b.name) > 255

@@ -295,7 +295,7 @@ TEST_F(HistoryTest, PruningKeepsTheNewestAndTheYoung) {
 
 TEST_F(HistoryTest, AFileThatIsOpenWhileItVanishesStaysReadableUntilItIsClosed) {
   std::int64_t id = take();
-  write("/new", "open");
+  ASSERT_OK(write_file(fs(), "/new", as_bytes("open"), {.expires_at_ms = clock_.now_us() / 1000 + 100'000}));
   Attributes node = lstat(fs(), "/new").value();
   ASSERT_OK(fs().open(node.inode));
   ASSERT_OK(history().restore(id));
@@ -305,6 +305,7 @@ TEST_F(HistoryTest, AFileThatIsOpenWhileItVanishesStaysReadableUntilItIsClosed) 
   EXPECT_EQ(text, "open");
   fs().release(node.inode);
   EXPECT_EQ(ask("SELECT count(*) FROM fs_inode"), 1);
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_expiry"), 0);
   expect_clean();
 }
 

@@ -147,6 +147,12 @@ JoinedSql erase_unneeded_versions(const PastTable& table) {
                   " AND NOT EXISTS (SELECT 1 FROM wr_checkpoint c WHERE c.id >= p.since AND c.id < p.until)"));
 }
 
+JoinedSql erase_ownerless_versions(const PastTable& table) {
+  return join(Sql("DELETE FROM "), table.past,
+              Sql(" AS p WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = p."), table.node,
+              Sql(" AND i.since < p.until AND i.until > p.since)"));
+}
+
 PastSql::PastSql(const PastTable& table, const TableNames& names)
     : table_(table),
       keys_(existing(table.live, table.keys, names)),

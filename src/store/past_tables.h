@@ -52,6 +52,7 @@ JoinedSql count_overlapping_versions(const PastTable& table);
 JoinedSql erase_invalid_versions(const PastTable& table);
 JoinedSql end_overlapping_versions(const PastTable& table);  // where the next one begins
 JoinedSql erase_unneeded_versions(const PastTable& table);   // that hold for no checkpoint and are not open
+JoinedSql erase_ownerless_versions(const PastTable& table);  // of a node that did not exist; only with PastScope::kNode
 
 // The statements for one table. Columns that the file's table lacks, because another program made it, are left out.
 class PastSql {
