@@ -648,10 +648,14 @@ class Commands:
 
     def test_a_checkpoint_after_each_tool_call(self):
         process, _ = self.begin("s", "echo one > f; echo up; read line", "--checkpoint", "each-tool-call")
-        self.world.warren("tools", "s", "start", "search")
-        self.world.warren("tools", "s", "succeed", "1", "[]")
+
+        def record(*args):
+            done = self.world.warren("tools", "s", *args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        record("start", "search")
+        record("succeed", "1", "--result", "[]")
         wait_for(lambda: self.checkpoints() == ["tool-call"], "the checkpoint")
-        self.world.warren("tools", "s", "record", "search", "--result", "[]", "--started", "1767225600", "--completed", "1767225602")
+        record("record", "search", "--result", "[]", "--started", "1767225600", "--completed", "1767225602")
         wait_for(lambda: self.checkpoints() == ["tool-call", "tool-call"], "the second checkpoint")
         process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
         self.assertEqual(self.world.warren("fs", "s", "cat", "/f@tool-call").stdout, "one\n")
