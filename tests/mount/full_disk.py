@@ -144,18 +144,23 @@ class FullDisk(unittest.TestCase):
         kept = filler.seek(0, os.SEEK_END)
         one, two = self.mount / "one", self.mount / "two"
         with filler, open(one, "wb", buffering=0) as first, open(two, "wb", buffering=0) as second:
-            # Both are accepted while there is room, which is gone when they are stored. They may be stored before it is
-            # gone: then they are written again.
+            # Both are accepted while there is room, which is gone when they are stored: the server is stopped until
+            # then. If it stores them before it is stopped, they are written again.
+            (server,) = self.world.daemons()
             for attempt in range(200):
                 filler.truncate(kept)
                 filler.seek(kept)
                 sync(self.mount)
                 os.pwrite(first.fileno(), content(f"one{attempt}", size), 0)
                 os.pwrite(second.fileno(), content(f"two{attempt}", size), 0)
-                while not fails(lambda: filler.write(bytes(65536))):
-                    pass
-                while not fails(lambda: filler.write(bytes(4096))):
-                    pass
+                os.kill(server, signal.SIGSTOP)
+                try:
+                    while not fails(lambda: filler.write(bytes(65536))):
+                        pass
+                    while not fails(lambda: filler.write(bytes(4096))):
+                        pass
+                finally:
+                    os.kill(server, signal.SIGCONT)
                 if self.fsync_fails(first):
                     break
             else:
