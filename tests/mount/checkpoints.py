@@ -148,13 +148,13 @@ class Mounted(Checkpoints):
     def test_a_large_file_that_is_being_removed_comes_back_whole(self):
         block = os.urandom(1 << 20)
         with open(self.mount / "large", "wb") as file:
-            for nth in range(300):
+            for nth in range(150):
                 file.write(block[nth:] + block[:nth])
         self.checkpoint("take", "then")
         (self.mount / "large").unlink()
         self.checkpoint("restore", "then")
         time.sleep(1)  # in which the mount goes on removing what it still believes to be removed
-        wanted = b"".join(block[nth:] + block[:nth] for nth in range(300))
+        wanted = b"".join(block[nth:] + block[:nth] for nth in range(150))
         self.assertTrue(self.world.warren("fs", self.world.id, "cat", "/large") == wanted)
         self.finish()
 
