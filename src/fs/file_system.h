@@ -78,6 +78,12 @@ class FileSystem {
                         RenameMode mode) = 0;
   virtual Result<std::unique_ptr<DirStream>> open_dir(Inode dir) = 0;
 
+  // Every name that the node has now; none for the root. May search the whole filesystem. kUnsupported where it could
+  // not be done at all.
+  virtual Result<std::vector<EntryName>> list_names_of(Inode) {
+    return Error(Code::kUnsupported, "this filesystem does not know all names of a node");
+  }
+
   // Nodes.
   virtual Result<Attributes> get_attributes(Inode node) = 0;  // kStale once the node is gone
   virtual Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) = 0;

@@ -41,6 +41,7 @@ class ForwardingFs : public FileSystem {
   }
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override { return inner_.open_dir(dir); }
 
+  Result<std::vector<EntryName>> list_names_of(Inode node) override { return inner_.list_names_of(node); }
   Result<Attributes> get_attributes(Inode node) override { return inner_.get_attributes(node); }
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override {
     return inner_.set_attributes(node, changes);

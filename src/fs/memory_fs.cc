@@ -401,6 +401,17 @@ Result<std::unique_ptr<DirStream>> MemoryFs::open_dir(Inode dir) {
   return std::make_unique<Stream>(*this, dir);
 }
 
+Result<std::vector<EntryName>> MemoryFs::list_names_of(Inode node) {
+  Lock lock(mutex_);
+  std::vector<EntryName> names;
+  for (const auto& [parent, dir] : nodes_) {
+    for (const auto& [name, entry] : dir.entries) {
+      if (entry.inode == node) names.push_back({.parent = parent, .name = name});
+    }
+  }
+  return names;
+}
+
 Result<Attributes> MemoryFs::get_attributes(Inode node) {
   Lock lock(mutex_);
   Node* found = WARREN_TRY(get_node(node));

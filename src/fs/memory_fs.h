@@ -40,6 +40,7 @@ class MemoryFs final : public FileSystem {
   Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
                 RenameMode mode) override;
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
+  Result<std::vector<EntryName>> list_names_of(Inode node) override;
 
   Result<Attributes> get_attributes(Inode node) override;
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;

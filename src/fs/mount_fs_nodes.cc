@@ -6,6 +6,18 @@
 
 namespace warren {
 
+// The names of a mount's own root are places of this tree.
+Result<std::vector<EntryName>> MountFs::list_names_of(Inode node) {
+  Node at = WARREN_TRY(inward(node));
+  if (at.stand_in || at.inode == kRootInode) {
+    return Error(Code::kUnsupported, "the names of mount points are not listed");
+  }
+  WARREN_TRY(enter(at.mount, UnitAccess::kRead));
+  std::vector<EntryName> names = WARREN_TRY(fs(at).list_names_of(at.inode));
+  for (EntryName& name : names) name.parent = WARREN_TRY(outward(at.mount, name.parent));
+  return names;
+}
+
 Result<Attributes> MountFs::get_attributes(Inode node) {
   Node at = WARREN_TRY(inward(node));
   if (at.stand_in) return stand_in(*at.stand_in);

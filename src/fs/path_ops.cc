@@ -127,6 +127,15 @@ Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::str
       .within(doing("create", to));
 }
 
+constexpr int kAppendAttempts = 100;  // each that fails is one that somebody else made
+
+Status append_once(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
+  WARREN_TRY(fs.append(found.file.inode, data).within(doing("append to", path)));
+  return unit->commit().within(doing("append to", path));
+}
+
 }  // namespace
 
 Result<Attributes> resolve(FileSystem& fs, std::string_view path, Follow follow) {
@@ -182,11 +191,14 @@ Status write_file(FileSystem& fs, std::string_view path, Bytes data, const Write
   return unit->commit().within(doing("write", path));
 }
 
+// Where a filesystem has no transactions, somebody else may make the file between our looking and our making it. Then
+// nothing of ours was stored, and there is a file to append to.
 Status append_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
-  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
-  WARREN_TRY(fs.append(found.file.inode, data).within(doing("append to", path)));
-  return unit->commit().within(doing("append to", path));
+  for (int attempt = 1;; ++attempt) {
+    Status done = append_once(fs, path, data, options);
+    bool has_raced = !done.ok() && (done.error().code() == Code::kConflict || done.error().code() == Code::kExists);
+    if (!has_raced || attempt == kAppendAttempts) return done;
+  }
 }
 
 Status write_at(FileSystem& fs, std::string_view path, std::uint64_t offset, Bytes data) {

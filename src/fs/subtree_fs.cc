@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/limits.h"
+
 namespace warren {
 
 // A change of a directory above us has nothing to do with us, but the root's number would be mistaken for ours.
@@ -63,6 +65,29 @@ Status SubtreeFs::rename(Inode parent, std::string_view name, Inode new_parent, 
 }
 // Nothing below the root leads to it: a directory has one name. So the entries need no translation.
 Result<std::unique_ptr<DirStream>> SubtreeFs::open_dir(Inode dir) { return inner().open_dir(inside(dir)); }
+
+// A name outside the directory is none here. The filesystem inside may have been made by a stranger: neither its depth
+// nor the absence of circles can be relied on.
+Result<std::vector<EntryName>> SubtreeFs::list_names_of(Inode node) {
+  std::vector<EntryName> names;
+  if (node == kRootInode) return names;
+  for (EntryName& name : WARREN_TRY(inner().list_names_of(node))) {
+    if (!WARREN_TRY(is_below_root(name.parent))) continue;
+    if (name.parent == root_) name.parent = kRootInode;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<bool> SubtreeFs::is_below_root(Inode dir) {
+  for (std::size_t depth = 0; depth < limits::kTreeDepth; ++depth) {
+    if (dir == root_) return true;
+    std::vector<EntryName> up = WARREN_TRY(inner().list_names_of(dir));
+    if (up.empty()) return false;
+    dir = up.front().parent;
+  }
+  return false;
+}
 
 Result<Attributes> SubtreeFs::get_attributes(Inode node) { return outside(inner().get_attributes(inside(node))); }
 Result<Attributes> SubtreeFs::set_attributes(Inode node, const AttributeChanges& changes) {

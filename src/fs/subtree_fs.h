@@ -36,6 +36,7 @@ class SubtreeFs : public ForwardingFs {
   Status rename(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name,
                 RenameMode mode) override;
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
+  Result<std::vector<EntryName>> list_names_of(Inode node) override;
 
   Result<Attributes> get_attributes(Inode node) override;
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
@@ -76,6 +77,7 @@ class SubtreeFs : public ForwardingFs {
 
   Inode inside(Inode node) const { return node == kRootInode ? root_ : node; }
   Result<Attributes> outside(Result<Attributes> found) const;
+  Result<bool> is_below_root(Inode dir);  // a number of the filesystem inside
   template <class R>
   R counted(R result);
 

@@ -27,6 +27,18 @@ class SubtreeFsTest : public ::testing::Test {
   Inode root_;
 };
 
+TEST_F(SubtreeFsTest, ListsOnlyTheNamesBelow) {
+  SubtreeFs tree(whole_, root_);
+  ASSERT_OK(link(whole_, "/sub/dir/file", "/sub/second"));
+  ASSERT_OK(link(whole_, "/sub/dir/file", "/third"));
+  Inode file = stat(tree, "/dir/file")->inode, dir = stat(tree, "/dir")->inode;
+  EXPECT_EQ(whole_.list_names_of(file)->size(), 3U);
+  EXPECT_THAT(*tree.list_names_of(file),
+              ::testing::UnorderedElementsAre(EntryName{dir, "file"}, EntryName{kRootInode, "second"}));
+  EXPECT_THAT(*tree.list_names_of(dir), ElementsAre(EntryName{kRootInode, "dir"}));
+  EXPECT_TRUE(tree.list_names_of(kRootInode)->empty());
+}
+
 TEST_F(SubtreeFsTest, ShowsTheDirectoryAsTheRoot) {
   SubtreeFs tree(whole_, root_);
   EXPECT_EQ(*read_dir(tree, "/"), std::vector<std::string>{"dir"});

@@ -66,6 +66,7 @@ class TreeRemover {
  private:
   // Small, because each level keeps a page of directories on the stack.
   static constexpr std::size_t kPage = 128;
+  static constexpr int kFailuresInARow = 1000;
 
   Result<std::vector<DirEntry>> first_page(Inode dir) {
     Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
@@ -89,15 +90,17 @@ class TreeRemover {
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
-    if (!status.ok() && status.error().code() == Code::kNotEmpty) {  // something was added meanwhile
-      stack_.push_back(std::move(top));
-      return Ok{};
-    }
+    // Something may have been added meanwhile.
+    if (!status.ok() && status.error().code() == Code::kNotEmpty) stack_.push_back(std::move(top));
     return removed(std::move(status));
   }
 
+  // What another has removed, or added, is no failure; but it must come to an end. A view can list what it refuses to
+  // remove as not found, or refuse a directory for what it does not list.
   Status removed(Status status) {
-    if (!status.ok() && !is_gone(status.error())) return std::move(status).within(doing("remove", path_));
+    failures_ = status.ok() ? 0 : failures_ + 1;
+    bool may_go_on = status.ok() || is_gone(status.error()) || status.error().code() == Code::kNotEmpty;
+    if (!may_go_on || failures_ > kFailuresInARow) return std::move(status).within(doing("remove", path_));
     if (++count_ % limits::kRemoveUnit != 0) return Ok{};
     WARREN_TRY(unit_->commit().within(doing("remove", path_)));
     unit_.reset();  // let other writers in
@@ -110,6 +113,7 @@ class TreeRemover {
   std::unique_ptr<Unit> unit_;
   std::vector<Doomed> stack_;
   std::size_t count_ = 0;
+  int failures_ = 0;  // since something could be removed
 };
 
 }  // namespace

@@ -22,6 +22,14 @@ struct Inode {
 
 inline constexpr Inode kRootInode{1};
 
+// A name and the directory that has it.
+struct EntryName {
+  Inode parent;
+  std::string name;
+
+  bool operator==(const EntryName&) const = default;
+};
+
 struct Owner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

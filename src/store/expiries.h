@@ -15,12 +15,6 @@
 
 namespace warren {
 
-// A directory entry.
-struct EntryName {
-  Inode parent;
-  std::string name;
-};
-
 // Use it inside a transaction that has read something already. Where no file expires, every question costs a comparison
 // and no query.
 class Expiries {

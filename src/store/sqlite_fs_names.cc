@@ -109,6 +109,12 @@ Result<Attributes> SqliteFs::lookup(Inode parent, std::string_view name) {
   return shown(*entry);
 }
 
+Result<std::vector<EntryName>> SqliteFs::list_names_of(Inode node) {
+  Transaction scope = WARREN_TRY(read_scope());
+  if (node == kRootInode) return std::vector<EntryName>();
+  return nodes_->list_entries_of(node);
+}
+
 Status SqliteFs::check_new_name(const Attributes& parent, std::string_view name) {
   std::optional<Attributes> entry = WARREN_TRY(nodes_->find_entry(parent.inode, name));
   if (entry) return Error(Code::kExists, fmt::format("{} exists already", quote(name)));

@@ -1,9 +1,12 @@
 // Who uses a namespace. A door opens it as somebody, and what judges and records holds this value; no call carries it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace warren {
+
+class Grants;
 
 // The agent itself, or the side that operates it: the operator's command line, the relay.
 enum class Space { kUser, kKernel };
@@ -11,8 +14,11 @@ enum class Space { kUser, kKernel };
 struct Caller {
   std::string agent;  // its id
   Space space = Space::kUser;
-  std::string door;     // "vfs", "mount", "run", "mcp", "library"
+  std::string door;     // "vfs", "mount", "run", "mcp", "library", "host"
   std::string session;  // may be empty
+  // Of another agent (user space): what it was granted here, and nothing else is there for it. Null: the agent itself,
+  // or its operator.
+  std::shared_ptr<const Grants> grants = nullptr;
 };
 
 }  // namespace warren

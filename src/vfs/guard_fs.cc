@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/no_wait.h"
 #include "base/path.h"
 #include "fs/expiry.h"
+#include "vfs/grants.h"
 #include "vfs/namespace.h"
 
 namespace warren {
@@ -18,13 +20,11 @@ std::string_view name_of(Space space) { return space == Space::kUser ? "the agen
 // The two files that only the policy commands write: each change is checked as a whole.
 bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
 
+// To another agent, what is refused and what is missing are the same.
+Error not_there(std::string_view path) { return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path))); }
+
 // A place where Warren expects a directory or file of its own: what is meant for it must not go where a link says.
 bool is_never_a_link(std::string_view path) { return is_standard_directory(path) || is_checked_file(path); }
-
-Error refuse_link(std::string_view path) {
-  return Error(Code::kDenied,
-               fmt::format("{} belongs to the namespace itself and cannot be a symbolic link", quote(path)));
-}
 
 }  // namespace
 
@@ -96,22 +96,70 @@ Result<bool> GuardFs::may_read(std::string_view path) {
   Current now = WARREN_TRY(policy_.current());
   Status checked = refuse(*now.policy, path, Rights::kRead);
   if (checked.ok()) return true;
-  if (checked.error().code() == Code::kDenied) return false;
+  Code code = checked.error().code();
+  if (code == Code::kDenied || (caller_.grants && code == Code::kNotFound)) return false;
   return std::move(checked).take_error();
+}
+
+Result<bool> GuardFs::has_rights(Inode node) {
+  Current now = WARREN_TRY(policy_.current());
+  Rights rights = WARREN_TRY(rights_of(now, node));
+  return !rights.is_empty();
+}
+
+Status GuardFs::check_shown(std::string_view path) {
+  if (!caller_.grants || path == "/" || caller_.grants->leads_through(path)) return Ok{};
+  Current now = WARREN_TRY(policy_.current());
+  if (!now.policy->rights(caller_, path).is_empty()) return Ok{};
+  return not_there(path);
 }
 
 Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation operation) {
   if (WARREN_TRY(rights_of(now, node)).has(operation)) return Ok{};
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  if (caller_.grants) return not_there(paths.front());
   return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
 }
 
 Result<Rights> GuardFs::rights_of(const Current& now, Inode node) {
+  if (std::optional<Rights> known = table_.find_rights(node, now.generation)) return *known;
+  WARREN_TRY(learn_all_names(node));
   return table_.rights_of(node, now.generation, [&](std::string_view path) {
     Rights rights = now.policy->rights(caller_, path);
     return is_checked_file(path) ? rights & Rights(Rights::kRead) : rights;
   });
+}
+
+// A file may have a name that nobody has used here, where another rule holds.
+Status GuardFs::learn_all_names(Inode node) {
+  Result<Attributes> now = inner().get_attributes(node);
+  if (!now.ok() || now->is_directory() || now->nlink <= 1 || now->nlink <= table_.count_names(node)) return Ok{};
+  Result<std::vector<EntryName>> names = inner().list_names_of(node);
+  if (!names.ok() && names.error().code() == Code::kUnsupported) return Ok{};
+  if (!names.ok()) return std::move(names).take_error();
+  for (const EntryName& name : *names) WARREN_TRY(learn_place(node, name));
+  return Ok{};
+}
+
+Status GuardFs::learn_place(Inode node, EntryName place) {
+  std::vector<std::pair<Inode, EntryName>> unknown{{node, std::move(place)}};  // from the node up
+  for (;;) {
+    Inode parent = unknown.back().second.parent;
+    if (table_.has(parent)) break;
+    std::vector<EntryName> up = WARREN_TRY(inner().list_names_of(parent));
+    if (up.empty() || unknown.size() > limits::kTreeDepth) {
+      return Error(Code::kCorrupt, fmt::format("the directory of {} has no path", quote(unknown.front().second.name)),
+                   "run `warren fsck`");
+    }
+    unknown.emplace_back(parent, std::move(up.front()));
+  }
+  for (auto found = unknown.rbegin(); found != unknown.rend(); ++found) {
+    const auto& [learned_node, at] = *found;
+    bool is_directory = learned_node != node;
+    table_.learn(learned_node, at.parent, at.name, is_directory, !is_directory);
+  }
+  return Ok{};
 }
 
 // Ok if it is allowed.
@@ -119,6 +167,7 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   bool is_protected = operation != Rights::kRead && is_checked_file(path);
   Verdict verdict = policy.judge(caller_, operation, path);
   if (!is_protected && verdict.effect == Effect::kAllow) return Ok{};
+  if (caller_.grants) return not_there(path);
   std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
   if (is_protected) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
@@ -132,6 +181,12 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   const Rule& rule = policy.rules()[*verdict.rule];
   return Error(Code::kDenied, fmt::format("{} is denied by rule {} of the policy (line {}){}{}", what,
                                           *verdict.rule + 1, rule.line, rule.reason.empty() ? "" : ": ", rule.reason));
+}
+
+Error GuardFs::refuse_link(std::string_view path) const {
+  if (caller_.grants) return not_there(path);
+  return Error(Code::kDenied,
+               fmt::format("{} belongs to the namespace itself and cannot be a symbolic link", quote(path)));
 }
 
 // A change that is repeated, because this thread must not wait for a backend, counts once.
@@ -210,6 +265,10 @@ Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::
 // Names.
 
 Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
+  if (caller_.grants) {
+    std::string path = WARREN_TRY(table_.path_in(parent, name));
+    WARREN_TRY(check_shown(path));
+  }
   return learned(inner().lookup(parent, name), parent, name);
 }
 
@@ -246,6 +305,7 @@ Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view 
   Current now = WARREN_TRY(check_in(new_parent, new_name, Rights::kCreate));
   Counted counted = WARREN_TRY(count_change(*now.policy));
   std::string to = WARREN_TRY(table_.path_in(new_parent, new_name));
+  WARREN_TRY(learn_all_names(node));
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
   Caller other = caller_;
   other.space = caller_.space == Space::kUser ? Space::kKernel : Space::kUser;
@@ -320,6 +380,12 @@ class GuardFs::Stream final : public DirStream {
   Result<std::vector<DirEntry>> read(std::uint64_t cookie, std::size_t max, DirDetail detail) override {
     WARREN_TRY(guard_.check(dir_, Rights::kList));
     std::vector<DirEntry> page = WARREN_TRY(inner_->read(cookie, max, detail));
+    while (guard_.caller_.grants && !page.empty()) {
+      std::uint64_t next = page.back().cookie;
+      WARREN_TRY(drop_hidden(page));
+      if (!page.empty()) break;  // an empty page would mean the end
+      page = WARREN_TRY(inner_->read(next, max, detail));
+    }
     for (const DirEntry& entry : page) {
       if (entry.attributes) table_.learn(*entry.attributes, dir_, entry.name);
       else if (entry.inode.value != 0) table_.learn(entry.inode, dir_, entry.name, S_ISDIR(entry.type), true);
@@ -328,6 +394,16 @@ class GuardFs::Stream final : public DirStream {
   }
 
  private:
+  Status drop_hidden(std::vector<DirEntry>& page) {
+    std::vector<DirEntry> shown;
+    for (DirEntry& entry : page) {
+      std::string path = WARREN_TRY(table_.path_in(dir_, entry.name));
+      if (guard_.check_shown(path).ok()) shown.push_back(std::move(entry));
+    }
+    page = std::move(shown);
+    return Ok{};
+  }
+
   GuardFs& guard_;
   PathTable& table_;
   Inode dir_;
@@ -341,6 +417,14 @@ Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
 }
 
 // Nodes.
+
+Result<Attributes> GuardFs::get_attributes(Inode node) {
+  if (caller_.grants) {
+    std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
+    for (const std::string& path : paths) WARREN_TRY(check_shown(path));
+  }
+  return inner().get_attributes(node);
+}
 
 Result<Attributes> GuardFs::set_attributes(Inode node, const AttributeChanges& changes) {
   Current now = WARREN_TRY(check(node, Rights::kOverwrite));

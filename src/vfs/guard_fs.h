@@ -9,6 +9,9 @@
 // by file and each is judged). A file does not move from where it cannot be read to where it can (kCrossDevice), and
 // gets a second name only where the same rights hold. A time to live deletes, so whoever sets one must be allowed to.
 // The standard directories and the files of the policy are never symbolic links: none is made there, or followed.
+//
+// For another agent (Caller::grants) whatever it may not use does not exist: refusals are kNotFound, names that it has
+// no right to are neither found nor listed, and directories on the way to what it was granted are only walked through.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +38,8 @@ class GuardFs final : public ForwardingFs {
   const Caller& caller() const { return caller_; }
   // For what returns content without reading the file here, as a query does.
   Result<bool> may_read(std::string_view path);
+  // Whether the caller has any right to this node, rather than only walking through it.
+  Result<bool> has_rights(Inode node);
 
   Result<Attributes> lookup(Inode parent, std::string_view name) override;
   Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override;
@@ -47,6 +52,7 @@ class GuardFs final : public ForwardingFs {
                 RenameMode mode) override;
   Result<std::unique_ptr<DirStream>> open_dir(Inode dir) override;
 
+  Result<Attributes> get_attributes(Inode node) override;
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override;
   Result<std::string> read_link(Inode node) override;
   Status retain(Inode node) override;
@@ -86,12 +92,16 @@ class GuardFs final : public ForwardingFs {
   Result<Current> check_in(Inode dir, std::string_view name, Rights::Operation operation);
   Status check_node(const Current& now, Inode node, Rights::Operation operation);
   Result<Rights> rights_of(const Current& now, Inode node);
+  Status learn_all_names(Inode node);
+  Status learn_place(Inode node, EntryName place);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
   Result<Counted> count_change(const Policy& policy);  // by the rate limit
   static Status check_size(const Policy& policy, std::uint64_t size);
   static Status check_moved_tree(const Policy& policy, std::string_view from, std::string_view to);
   Status check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const;
+  Status check_shown(std::string_view path);  // kNotFound if it does not exist for this caller
   Status check_node_moved(const Policy& policy, const Attributes& node, std::string_view to);
+  Error refuse_link(std::string_view path) const;
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);
 
   LivePolicy& policy_;

@@ -156,6 +156,26 @@ TEST_F(GuardTest, WaysAroundTheTableAreRefused) {
   EXPECT_EQ(read_file(own_, "/mem/episodic/log").value(), "1\n");
 }
 
+TEST_F(GuardTest, ANameThatNobodyHasUsedCountsToo) {
+  ASSERT_TRUE(write_file(*user_, "/reports/done/r", as_bytes("final")).ok());
+  ASSERT_TRUE(write_file(*user_, "/mem/working/deep/w", as_bytes("final")).ok());
+  ASSERT_TRUE(make_dir(*user_, "/own").ok());
+  ASSERT_TRUE(link(*user_, "/reports/done/r", "/own/r").ok());
+  ASSERT_TRUE(link(*user_, "/mem/working/deep/w", "/mem/working/w").ok());
+  set_policy(R"({"version": 1, "rules": [
+    {"path": "/reports/**", "operation": "overwrite", "effect": "deny"},
+    {"path": "/mem/working/deep/**", "operation": "overwrite", "effect": "deny"}]})");
+  // Another process, which has seen nothing yet.
+  std::unique_ptr<Namespace> other = Namespace::open(own_, working_, {.agent = "a1"}, clock_).take_value();
+  std::unique_ptr<GuardFs> view = other->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}});
+  EXPECT_EQ(code(write_file(*view, "/own/r", as_bytes("other"))), Code::kDenied);
+  EXPECT_EQ(code(write_file(*view, "/mem/working/w", as_bytes("other"))), Code::kDenied);
+  EXPECT_EQ(code(link(*view, "/own/r", "/own/again")), Code::kCrossDevice);
+  EXPECT_TRUE(append_file(*view, "/own/r", as_bytes("")).ok());
+  EXPECT_EQ(read_file(own_, "/reports/done/r").value(), "final");
+  EXPECT_EQ(read_file(*view, "/mem/working/deep/w").value(), "final");
+}
+
 TEST_F(GuardTest, AMovedDirectoryHasTheRulesOfItsNewPlace) {
   set_policy(R"({"version": 1, "rules": [{"path": "/shut/**", "operation": "write", "effect": "deny"}]})");
   ASSERT_TRUE(write_file(*user_, "/open/dir/file", as_bytes("x")).ok());

@@ -33,7 +33,7 @@ void PathTable::learn(Inode node, Inode parent, std::string_view name, bool is_d
   }
   Entry& entry = known->second;
   entry.is_recent = true;
-  Spot spot{.parent = parent, .name = std::string(name)};
+  EntryName spot{.parent = parent, .name = std::string(name)};
   if (std::find(entry.spots.begin(), entry.spots.end(), spot) != entry.spots.end()) return;
   bool is_new = entry.spots.empty();
   entry.is_directory = is_directory;
@@ -43,14 +43,14 @@ void PathTable::learn(Inode node, Inode parent, std::string_view name, bool is_d
   if (is_directory && !is_new) ++epoch_;  // another door moved it
 }
 
-void PathTable::add_spot(Entry& entry, Spot spot) {
+void PathTable::add_spot(Entry& entry, EntryName spot) {
   auto parent = entries_.find(spot.parent);
   if (parent != entries_.end()) ++parent->second.children;
   entry.spots.push_back(std::move(spot));
 }
 
 void PathTable::remove_spots(Entry& entry) {
-  for (const Spot& spot : entry.spots) {
+  for (const EntryName& spot : entry.spots) {
     auto parent = entries_.find(spot.parent);
     if (parent != entries_.end()) --parent->second.children;
   }
@@ -62,11 +62,11 @@ void PathTable::moved(Inode node, Inode parent, std::string_view name, Inode new
   auto known = entries_.find(node);
   if (known == entries_.end()) return;
   Entry& entry = known->second;
-  std::vector<Spot> spots = entry.spots;
-  std::erase(spots, Spot{.parent = parent, .name = std::string(name)});
+  std::vector<EntryName> spots = entry.spots;
+  std::erase(spots, EntryName{.parent = parent, .name = std::string(name)});
   spots.push_back({.parent = new_parent, .name = std::string(new_name)});
   remove_spots(entry);
-  for (Spot& spot : spots) add_spot(entry, std::move(spot));
+  for (EntryName& spot : spots) add_spot(entry, std::move(spot));
   entry.decided_at = 0;
   if (entry.is_directory) ++epoch_;
 }
@@ -77,10 +77,10 @@ void PathTable::removed(Inode node, Inode parent, std::string_view name) {
   auto known = entries_.find(node);
   if (known == entries_.end() || known->second.spots.size() < 2) return;
   Entry& entry = known->second;
-  std::vector<Spot> spots = entry.spots;
-  std::erase(spots, Spot{.parent = parent, .name = std::string(name)});
+  std::vector<EntryName> spots = entry.spots;
+  std::erase(spots, EntryName{.parent = parent, .name = std::string(name)});
   remove_spots(entry);
-  for (Spot& spot : spots) add_spot(entry, std::move(spot));
+  for (EntryName& spot : spots) add_spot(entry, std::move(spot));
   entry.decided_at = 0;
 }
 
@@ -98,7 +98,7 @@ void PathTable::forget(Inode node, std::uint64_t count) {
 }
 
 // From the node up; a loop cannot be, since directories have one place and a move into itself is refused below.
-std::string PathTable::path_of(const Spot& spot) const {
+std::string PathTable::path_of(const EntryName& spot) const {
   std::vector<const std::string*> names{&spot.name};
   Inode at = spot.parent;
   while (at != kRootInode && names.size() < limits::kTreeDepth) {
@@ -119,7 +119,7 @@ Result<std::vector<std::string>> PathTable::paths_of(Inode node) {
   if (known == entries_.end() || known->second.spots.empty()) return refuse_unknown(node);
   known->second.is_recent = true;
   std::vector<std::string> paths;
-  for (const Spot& spot : known->second.spots) {
+  for (const EntryName& spot : known->second.spots) {
     paths.push_back(path_of(spot));
     if (paths.back().empty()) return refuse_unknown(node);
   }
@@ -131,16 +131,30 @@ Result<std::string> PathTable::path_in(Inode dir, std::string_view name) {
   return join_path(paths.front(), name);
 }
 
+bool PathTable::has(Inode node) const {
+  std::lock_guard lock(mutex_);
+  return entries_.contains(node);
+}
+
+std::size_t PathTable::count_names(Inode node) const {
+  std::lock_guard lock(mutex_);
+  auto known = entries_.find(node);
+  return known == entries_.end() ? 0 : known->second.spots.size();
+}
+
+std::optional<Rights> PathTable::find_rights(Inode node, std::uint64_t generation) {
+  std::lock_guard lock(mutex_);
+  auto known = entries_.find(node);
+  if (known == entries_.end() || known->second.decided_at != generation || known->second.epoch != epoch_) return {};
+  known->second.is_recent = true;
+  return known->second.rights;
+}
+
 Result<Rights> PathTable::rights_of(Inode node, std::uint64_t generation, const Decide& decide) {
   std::uint64_t epoch = 0;
   {
     std::lock_guard lock(mutex_);
     epoch = epoch_;
-    auto known = entries_.find(node);
-    if (known != entries_.end() && known->second.decided_at == generation && known->second.epoch == epoch) {
-      known->second.is_recent = true;
-      return known->second.rights;
-    }
   }
   std::vector<std::string> paths = WARREN_TRY(paths_of(node));
   Rights rights = kAllRights;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,23 +35,21 @@ class PathTable {
   void retain(Inode node);
   void forget(Inode node, std::uint64_t count);
 
+  bool has(Inode node) const;
+  std::size_t count_names(Inode node) const;
   Result<std::vector<std::string>> paths_of(Inode node);  // at least one; kStale if it was never seen
   Result<std::string> path_in(Inode dir, std::string_view name);
 
   // The common rights of all its paths, decided by `decide` and kept until the generation changes or a directory moves.
   using Decide = std::function<Rights(std::string_view path)>;
   Result<Rights> rights_of(Inode node, std::uint64_t generation, const Decide& decide);
+  std::optional<Rights> find_rights(Inode node, std::uint64_t generation);  // unset if they must be decided
 
   std::size_t size() const;
 
  private:
-  struct Spot {
-    Inode parent;
-    std::string name;
-    bool operator==(const Spot&) const = default;
-  };
   struct Entry {
-    std::vector<Spot> spots;
+    std::vector<EntryName> spots;
     std::uint64_t retained = 0;
     std::uint64_t children = 0;
     bool is_recent = true;
@@ -60,8 +59,8 @@ class PathTable {
     std::uint64_t epoch = 0;
   };
 
-  std::string path_of(const Spot& spot) const;
-  void add_spot(Entry& entry, Spot spot);
+  std::string path_of(const EntryName& spot) const;
+  void add_spot(Entry& entry, EntryName spot);
   void remove_spots(Entry& entry);
   void sweep();
 

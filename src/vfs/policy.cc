@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "vfs/grants.h"
 
 namespace warren {
 namespace {
@@ -49,12 +50,13 @@ Result<Rights> operations_of(const Json& rule) {
   return all;
 }
 
-Result<std::optional<Space>> space_of(const Json& rule) {
-  std::string name = WARREN_TRY(text_of(rule, "space", "any"));
-  if (name == "any") return std::optional<Space>();
-  if (name == "user") return std::optional(Space::kUser);
-  if (name == "kernel") return std::optional(Space::kKernel);
-  return wrong(fmt::format("'space' {} is not one of user, kernel, any", quote(name)));
+Status read_space(const Json& json, Rule& rule) {
+  std::string name = WARREN_TRY(text_of(json, "space", "any"));
+  rule.is_for_peers = name == "peer";
+  if (name == "user" || name == "peer") rule.space = Space::kUser;
+  else if (name == "kernel") rule.space = Space::kKernel;
+  else if (name != "any") return wrong(fmt::format("'space' {} is not one of user, peer, kernel, any", quote(name)));
+  return Ok{};
 }
 
 Result<Rule> parse_rule(const Json& json) {
@@ -65,7 +67,7 @@ Result<Rule> parse_rule(const Json& json) {
   Rule rule;
   rule.agent_text = WARREN_TRY(text_of(json, "agent", "*"));
   rule.agent = Glob(rule.agent_text == "*" ? "**" : rule.agent_text);
-  rule.space = WARREN_TRY(space_of(json));
+  WARREN_TRY(read_space(json, rule));
   rule.operations = WARREN_TRY(operations_of(json));
   rule.path_text = WARREN_TRY(text_of(json, "path", ""));
   if (!rule.path_text.starts_with('/')) {
@@ -121,6 +123,7 @@ std::vector<std::size_t> lines_of_rules(std::string_view text) {
 bool covers(const Rule& first, const Rule& second) {
   if (first.agent_text != "*" && first.agent_text != second.agent_text) return false;
   if (first.space && first.space != second.space) return false;
+  if (first.is_for_peers && !second.is_for_peers) return false;
   std::string_view outer = first.path_text;
   std::string_view inner = second.path_text;
   if (outer == inner || outer == "/" || outer == "/**") return true;
@@ -129,7 +132,14 @@ bool covers(const Rule& first, const Rule& second) {
 }
 
 bool is_meant(const Rule& rule, const Caller& caller) {
+  if (rule.is_for_peers && caller.grants == nullptr) return false;
   return (!rule.space || *rule.space == caller.space) && rule.agent.matches(caller.agent);
+}
+
+// What the caller may do before any rule.
+Rights ceiling_of(const Caller& caller, Region region, std::string_view path) {
+  if (caller.grants == nullptr) return rights_in(region, caller.space);
+  return peer_rights_in(region) & caller.grants->at(path);
 }
 
 }  // namespace
@@ -166,7 +176,7 @@ Result<Policy> Policy::parse(std::string_view text) {
 }
 
 Rights Policy::rights(const Caller& caller, std::string_view path) const {
-  Rights allowed = rights_in(region_of(path), caller.space);
+  Rights allowed = ceiling_of(caller, region_of(path), path);
   Rights undecided = kAllRights;
   for (const Rule& rule : rules_) {
     Rights decided = rule.operations & undecided;
@@ -179,7 +189,7 @@ Rights Policy::rights(const Caller& caller, std::string_view path) const {
 
 Verdict Policy::judge(const Caller& caller, Rights::Operation operation, std::string_view path) const {
   Region region = region_of(path);
-  if (!rights_in(region, caller.space).has(operation)) return {.effect = Effect::kDeny, .region = region, .rule = {}};
+  if (!ceiling_of(caller, region, path).has(operation)) return {.effect = Effect::kDeny, .region = region, .rule = {}};
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
     if (!rule.operations.has(operation) || !is_meant(rule, caller) || !rule.path.matches(path)) continue;

@@ -23,6 +23,7 @@ struct Rule {
   std::string agent_text = "*";
   Glob agent{"**"};
   std::optional<Space> space;  // nullopt: both
+  bool is_for_peers = false;   // only for other agents, which are in user space
   Rights operations = kAllRights;
   std::string path_text;
   Glob path{"/"};

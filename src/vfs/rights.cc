@@ -27,17 +27,18 @@ struct Row {
   std::string_view path;
   Rights user;
   Rights kernel;
+  Rights peer;
 };
 constexpr Rights kLook = Rights::kRead | Rights::kList;
 // The inner of two regions comes first.
 constexpr std::array<Row, 6> kRows{{
     {Region::kEpisodic, "/mem/episodic", kLook | Rights(Rights::kAppend | Rights::kCreate),
-     kLook | Rights(Rights::kAppend | Rights::kCreate)},
-    {Region::kPolicy, "/policy", kLook, kAllRights},
-    {Region::kAudit, "/audit", kLook, kLook | Rights(Rights::kAppend | Rights::kCreate)},
-    {Region::kInbox, "/ipc/inbox", kLook | Rights(Rights::kDelete), kWriteRights},
-    {Region::kOutbox, "/ipc/outbox", kWriteRights, kLook | Rights(Rights::kDelete)},
-    {Region::kIpc, "/ipc", kLook, kLook},
+     kLook | Rights(Rights::kAppend | Rights::kCreate), kLook | Rights(Rights::kAppend | Rights::kCreate)},
+    {Region::kPolicy, "/policy", kLook, kAllRights, {}},
+    {Region::kAudit, "/audit", kLook, kLook | Rights(Rights::kAppend | Rights::kCreate), {}},
+    {Region::kInbox, "/ipc/inbox", kLook | Rights(Rights::kDelete), kWriteRights, {}},
+    {Region::kOutbox, "/ipc/outbox", kWriteRights, kLook | Rights(Rights::kDelete), kLook},
+    {Region::kIpc, "/ipc", kLook, kLook, kLook},
 }};
 
 bool is_within(std::string_view path, std::string_view top) {
@@ -79,6 +80,13 @@ std::string_view name_of(Region region) {
 Rights rights_in(Region region, Space space) {
   for (const Row& row : kRows) {
     if (row.region == region) return space == Space::kUser ? row.user : row.kernel;
+  }
+  return kAllRights;
+}
+
+Rights peer_rights_in(Region region) {
+  for (const Row& row : kRows) {
+    if (row.region == region) return row.peer;
   }
   return kAllRights;
 }

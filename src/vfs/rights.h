@@ -52,5 +52,8 @@ enum class Region : std::uint8_t { kPlain, kEpisodic, kPolicy, kAudit, kIpc, kIn
 Region region_of(std::string_view path);
 std::string_view name_of(Region region);  // "/mem/episodic"
 Rights rights_in(Region region, Space space);
+// Of another agent, before what it was granted: never the policy, the trail or the inbox, and an outbox only to read
+// (section 7.3).
+Rights peer_rights_in(Region region);
 
 }  // namespace warren

@@ -5,6 +5,7 @@
 
 Needs root.
 """
+import concurrent.futures
 import errno
 import os
 import pathlib
@@ -101,6 +102,15 @@ class Backends(unittest.TestCase):
         self.assertEqual([line for line in lines if line[0] == "a"], [f"a{i}" for i in range(20)])
         self.world.umount(second)
         self.finish(first)
+
+    def test_many_commands_begin_one_log(self):
+        spec = f"/mem/episodic=sqlite:{self.folder}/e.db"
+        for attempt in range(5):
+            path = f"/mem/episodic/log{attempt}"
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda i: self.vfs("append", "--raw", path, f"{i}\n", "--mount", spec), range(8)))
+            lines = self.vfs("read", path, "--mount", spec).splitlines()
+            self.assertEqual(sorted(lines), [str(i) for i in range(8)])
 
     def test_the_slower_of_two_writers_learns_it_from_close(self):
         specs = ["--namespace", "--mount", f"/mem/notes=sqlite:{self.folder}/notes.db"]

@@ -188,6 +188,19 @@ class Namespace(unittest.TestCase):
         self.assertEqual((self.mount / "own").read_text(), "mine")
         self.finish()
 
+    def test_a_hard_link_made_before_the_rule_is_no_way_around_it(self):
+        for name in ("reports/done", "own"):
+            (self.mount / name).mkdir(parents=True)
+        (self.mount / "reports/done/r").write_text("final")
+        os.link(self.mount / "reports/done/r", self.mount / "own/r")
+        self.set_policy({"path": "/reports/**", "operation": ["overwrite", "delete"], "effect": "deny"})
+        self.denied((self.mount / "own/r").write_text, "tampered")
+        done = self.world.run("vfs", "a", "write", "--as-agent", "/own/r", "tampered")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"'/reports/done/r' is denied by rule 1", done.stderr)
+        self.assertEqual((self.mount / "reports/done/r").read_text(), "final")
+        self.finish()
+
     def test_a_time_to_live_needs_the_right_to_delete(self):
         (self.mount / "logs").mkdir()
         (self.mount / "logs/b").write_text("kept")

@@ -37,10 +37,11 @@ Result<std::string> shell_of(const Context& context, const Arguments& args) {
 Result<std::string> config_path(const Context& context, std::string_view shell) {
   std::optional<std::string> home = context.environment("HOME");
   if (!home || home->empty()) return Error(Code::kNotFound, "Could not determine config path");
-  if (shell == "bash") return *home + "/.bashrc";
-  if (shell == "zsh") return *home + "/.zshrc";
+  if (shell == "bash") return join_path(*home, ".bashrc");
+  if (shell == "zsh") return join_path(*home, ".zshrc");
   std::string config = context.environment("XDG_CONFIG_HOME").value_or("");
-  return (config.starts_with('/') ? config : *home + "/.config") + "/fish/config.fish";
+  if (!config.starts_with('/')) config = join_path(*home, ".config");
+  return join_path(config, "fish/config.fish");
 }
 
 // A shell's start-up file; the text is empty if it does not exist.

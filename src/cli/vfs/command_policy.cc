@@ -11,11 +11,14 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "cli/trust/trust_input.h"
 #include "cli/vfs/view.h"
 #include "fs/memory_fs.h"
+#include "host/requests.h"
 #include "os/child.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "vfs/grants.h"
 #include "vfs/live_policy.h"
 #include "vfs/namespace.h"
 
@@ -226,7 +229,53 @@ Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
   return asked;
 }
 
-std::string reason_of(const Policy& policy, const Verdict& verdict, const Caller& caller) {
+// Who asks; for another agent (--peer) by the operator's decisions about trust, like at a host.
+struct Asker {
+  Caller caller;
+  std::string owner;             // whose namespace it is
+  std::string untrusted_reason;  // why another agent reaches nothing here; "" otherwise
+};
+
+std::string untrusted_reason(const TrustState& state, const std::string& owner, const std::string& peer, int threshold,
+                             std::int64_t now) {
+  Standing standing = state.find(peer, now).standing;
+  if (!standing.is_good()) return fmt::format("trust in {}: {}", quote(peer), reason_of(standing.verdict));
+  if (standing.score < threshold) {
+    return fmt::format("the score of {} is {}, and {} is needed", quote(peer), standing.score, threshold);
+  }
+  standing = state.find(owner, now).standing;
+  return standing.is_good() ? "" : fmt::format("trust in {}: {}", quote(owner), reason_of(standing.verdict));
+}
+
+Result<Asker> find_asker(Context& context, const Arguments& args, const Agent& agent) {
+  Asker asker{.caller = {.agent = agent.id(),
+                         .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
+                         .door = "policy",
+                         .session = {}},
+              .owner = agent.id(),
+              .untrusted_reason = {}};
+  std::optional<std::string> peer = args.find("peer");
+  if (!peer) return asker;
+  WARREN_TRY(check_agent_id(*peer));
+  TrustFile file = WARREN_TRY(operator_trust(context));
+  TrustState state = WARREN_TRY(file.read());
+  std::int64_t now = context.clock.now().seconds;
+  auto threshold = static_cast<int>(args.integer("threshold"));
+  asker.caller.agent = *peer;
+  asker.caller.grants = std::make_shared<const Grants>(grants_of(state.shared(agent.id(), *peer, threshold, now)));
+  asker.untrusted_reason = untrusted_reason(state, agent.id(), *peer, threshold, now);
+  return asker;
+}
+
+std::string reason_of(const Policy& policy, const Verdict& verdict, const Asker& asker, Rights::Operation operation) {
+  const Caller& caller = asker.caller;
+  if (!asker.untrusted_reason.empty()) return asker.untrusted_reason;
+  if (verdict.region && caller.grants && peer_rights_in(*verdict.region).has(operation)) {
+    return fmt::format("the manifest of {} does not share it", quote(asker.owner));
+  }
+  if (verdict.region && caller.grants) {
+    return fmt::format("the namespace's own rights in {} for other agents", name_of(*verdict.region));
+  }
   if (verdict.region) {
     return fmt::format("the namespace's own rights in {} for {} space", name_of(*verdict.region),
                        caller.space == Space::kUser ? "user" : "kernel");
@@ -257,22 +306,20 @@ std::string limits_text(const Json& limits) {
 }
 
 Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
+  if (args.has("peer") && args.has("as-operator")) return refuse(context, "give '--peer' or '--as-operator', not both");
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
   const auto [path, name, now] = WARREN_TRY(asked_of(*agent, args.get("PATH"), context.clock));
-  Caller caller{.agent = agent->id(),
-                .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
-                .door = "policy",
-                .session = {}};
+  const Asker asker = WARREN_TRY(find_asker(context, args, *agent));
   Json list = Json::array();
   bool is_allowed = true;
   for (Rights::Operation one :
        {Rights::kRead, Rights::kList, Rights::kOverwrite, Rights::kAppend, Rights::kCreate, Rights::kDelete}) {
     if (!asked.has(one)) continue;
-    Verdict verdict = now.policy->judge(caller, one, one == Rights::kDelete ? name : path);
+    Verdict verdict = now.policy->judge(asker.caller, one, one == Rights::kDelete ? name : path);
     bool allows = verdict.effect == Effect::kAllow;
     is_allowed = is_allowed && allows;
-    std::string reason = reason_of(*now.policy, verdict, caller);
+    std::string reason = reason_of(*now.policy, verdict, asker, one);
     Json limits = allows ? limits_of(now.policy->limits(), one) : Json::object();
     if (args.has("json")) {
       list.push_back({{"operation", name_of(one)},
@@ -299,8 +346,15 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_policy() {
-  std::vector<Option> explain_options = {{.name = "as-operator", .help = "for kernel space instead of the agent"},
-                                         json_option()};
+  std::vector<Option> explain_options = {
+      {.name = "as-operator", .help = "for kernel space instead of the agent"},
+      {.name = "peer", .value = "AGENT", .help = "for another agent at a host, by what you decided about trust"},
+      {.name = "threshold",
+       .value = "N",
+       .help = "with --peer: the score that the host asks for",
+       .kind = ValueKind::kCount,
+       .fallback = "7"},
+      json_option()};
   for (Option& one : mount_options()) explain_options.push_back(std::move(one));
   Positional file{.name = "FILE",
                   .help = "the policy; `-` or nothing: from standard input",

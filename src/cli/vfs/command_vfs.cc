@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "cli/show/expiry.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
 #include "fs/path_ops.h"
 #include "vfs/values.h"
@@ -19,6 +20,12 @@ namespace warren::cli {
 namespace {
 
 Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    std::string content = WARREN_TRY(client->read(args.get("PATH")));
+    context.out.text(content);
+    return Exit::kOk;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
@@ -34,6 +41,13 @@ Result<std::string> value_to_write(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    HostClient::WriteOptions options{.as_is = args.has("raw")};
+    if (args.has("ttl")) options.time_to_live = WARREN_TRY(parse_duration(args.get("ttl")));
+    WARREN_TRY(client->write(args.get("PATH"), value, options));
+    return Exit::kOk;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
@@ -43,22 +57,45 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_append(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    WARREN_TRY(client->append(args.get("PATH"), value, args.has("raw")));
+    return Exit::kOk;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   WARREN_TRY(append_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
   return Exit::kOk;
 }
 
-Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
+Result<std::vector<HostedEntry>> list_here(OpenView& view, const std::string& path, const Arguments& args) {
+  std::vector<NamedAttributes> found = WARREN_TRY(read_dir_plus(*view.fs, path));
+  std::vector<HostedEntry> entries;
+  for (NamedAttributes& one : found) {
+    HostedEntry entry{.name = std::move(one.name), .attributes = one.attributes, .expires_at_ms = std::nullopt};
+    if (args.has("json")) entry.expires_at_ms = WARREN_TRY(expiry_of(*view.fs, one.attributes));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Result<std::vector<HostedEntry>> list_anywhere(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    return client->list(args.get("PATH"));
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
-  std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(*view.fs, path));
+  return list_here(view, path, args);
+}
+
+Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
+  std::vector<HostedEntry> entries = WARREN_TRY(list_anywhere(context, args));
   Json list = Json::array();
-  for (const NamedAttributes& entry : entries) {
+  for (const HostedEntry& entry : entries) {
     if (args.has("json")) {
       Json item = attributes_json("name", entry.name, entry.attributes);
-      std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(*view.fs, entry.attributes));
-      set_expiry(item, expires);
+      set_expiry(item, entry.expires_at_ms);
       list.push_back(std::move(item));
       continue;
     }
@@ -69,70 +106,113 @@ Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_vfs_rm(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    WARREN_TRY(client->remove(args.get("PATH"),
+                              args.has("recursive") ? HostClient::Recursive::kYes : HostClient::Recursive::kNo));
+    return Exit::kOk;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   WARREN_TRY(remove(*view.fs, path, {.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo}));
   return Exit::kOk;
 }
 
-Result<Exit> run_vfs_exists(Context& context, const Arguments& args) {
+Result<bool> exists_anywhere(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    return client->exists(args.get("PATH"));
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
-  bool is_there = WARREN_TRY(exists(*view.fs, path));
+  return exists(*view.fs, path);
+}
+
+Result<Exit> run_vfs_exists(Context& context, const Arguments& args) {
+  bool is_there = WARREN_TRY(exists_anywhere(context, args));
   if (args.has("json")) context.out.json(Json(is_there));
   return is_there ? Exit::kOk : Exit::kFailed;
 }
 
-Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
+// With its path as its name.
+Result<HostedEntry> stat_anywhere(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    HostedEntry entry = WARREN_TRY(client->stat(args.get("PATH")));
+    entry.name = WARREN_TRY(normalise_path(args.get("PATH")));
+    return entry;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
-  Attributes node = WARREN_TRY(lstat(*view.fs, path));
-  std::optional<std::int64_t> expires = WARREN_TRY(expiry_of(*view.fs, node));
+  HostedEntry entry;
+  entry.name = WARREN_TRY(view.path(args));
+  entry.attributes = WARREN_TRY(lstat(*view.fs, entry.name));
+  entry.expires_at_ms = WARREN_TRY(expiry_of(*view.fs, entry.attributes));
+  return entry;
+}
+
+Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
+  HostedEntry entry = WARREN_TRY(stat_anywhere(context, args));
+  const Attributes& node = entry.attributes;
   if (args.has("json")) {
-    Json item = attributes_json("path", path, node);
-    set_expiry(item, expires);
+    Json item = attributes_json("path", entry.name, node);
+    set_expiry(item, entry.expires_at_ms);
     context.out.json(item);
     return Exit::kOk;
   }
-  context.out.print("{}\n  {}, {} bytes, changed {}", context.out.name(path), format_mode(node.mode), node.size,
+  context.out.print("{}\n  {}, {} bytes, changed {}", context.out.name(entry.name), format_mode(node.mode), node.size,
                     format_time(node.mtime.seconds));
-  if (expires) context.out.print(", expires {}", format_time(*expires / 1000));
+  if (entry.expires_at_ms) context.out.print(", expires {}", format_time(*entry.expires_at_ms / 1000));
   context.out.print("\n");
   return Exit::kOk;
 }
 
+using ListDir = std::function<Result<std::vector<HostedEntry>>(const std::string& dir)>;
+
 // A directory that the caller may not list is shown, and not entered.
-Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
-  OpenView view = WARREN_TRY(open_view(context, args));
-  std::string start = WARREN_TRY(view.path(args));
-  context.out.line(context.out.name(start));
-  auto show = [&](const std::string& dir, int depth) -> Result<std::vector<std::pair<std::string, int>>> {
-    std::vector<std::pair<std::string, int>> below;
-    Result<std::vector<NamedAttributes>> entries = read_dir_plus(*view.fs, dir);
-    if (!entries.ok()) {
-      if (entries.error().code() != Code::kDenied) return std::move(entries).take_error();
-      context.out.print("{:{}}(not to be listed)\n", "", (depth + 1) * 2);
-      return below;
-    }
-    for (const NamedAttributes& entry : *entries) below.emplace_back(join_path(dir, entry.name), depth + 1);
-    return below;
+Result<Exit> show_tree(Context& context, const std::string& start, const ListDir& list) {
+  struct Shown {
+    std::string path;
+    std::string name;
+    int depth = 0;
+    bool is_directory = false;
   };
-  std::vector<std::pair<std::string, int>> stack = WARREN_TRY(show(start, 0));
-  std::reverse(stack.begin(), stack.end());
+  std::vector<Shown> stack{{start, start, 0, true}};
+  bool is_start = true;
   while (!stack.empty()) {
-    auto [path, depth] = std::move(stack.back());
+    Shown at = std::move(stack.back());
     stack.pop_back();
-    Result<Attributes> node = lstat(*view.fs, path);
-    if (!node.ok()) continue;  // removed meanwhile
-    context.out.print("{:{}}{}{}\n", "", depth * 2, context.out.name(base_name(path)), node->is_directory() ? "/" : "");
-    if (!node->is_directory() || depth >= limits::kTreeDepth) continue;
-    auto below = WARREN_TRY(show(path, depth));
-    stack.insert(stack.end(), std::make_move_iterator(below.rbegin()), std::make_move_iterator(below.rend()));
+    if (is_start) context.out.line(context.out.name(start));
+    else context.out.print("{:{}}{}{}\n", "", at.depth * 2, context.out.name(at.name), at.is_directory ? "/" : "");
+    if (!at.is_directory || at.depth >= limits::kTreeDepth) continue;
+    Result<std::vector<HostedEntry>> entries = list(at.path);
+    bool is_gone = !entries.ok() && entries.error().code() == Code::kNotFound && !is_start;
+    is_start = false;
+    if (is_gone) continue;  // removed meanwhile
+    if (!entries.ok() && entries.error().code() == Code::kDenied) {
+      context.out.print("{:{}}(not to be listed)\n", "", (at.depth + 1) * 2);
+      continue;
+    }
+    std::vector<HostedEntry> found = WARREN_TRY(std::move(entries));
+    for (auto entry = found.rbegin(); entry != found.rend(); ++entry) {
+      stack.push_back({join_path(at.path, entry->name), entry->name, at.depth + 1, entry->attributes.is_directory()});
+    }
   }
   return Exit::kOk;
 }
 
+Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
+  if (is_hosted(args)) {
+    auto client = WARREN_TRY(connect_host(args));
+    std::string start = WARREN_TRY(normalise_path(args.get("PATH")));
+    return show_tree(context, start, [&](const std::string& dir) { return client->list(dir); });
+  }
+  OpenView view = WARREN_TRY(open_view(context, args));
+  std::string start = WARREN_TRY(view.path(args));
+  return show_tree(context, start, [&](const std::string& dir) { return list_here(view, dir, args); });
+}
+
 Result<Exit> run_vfs_mounts(Context& context, const Arguments& args) {
+  if (is_hosted(args)) return refuse(context, "a host does not show what is mounted");
   OpenView view = WARREN_TRY(open_view(context, args));
   std::vector<AgentNamespace::MountHealth> health;
   if (args.has("check")) health = view.names->check_mounts();
@@ -172,6 +252,7 @@ Command make_vfs() {
                  std::vector<Positional> positionals, std::vector<Option> options, Handler handler) {
     options.push_back(as_agent_option());
     for (Option& one : mount_options()) options.push_back(std::move(one));
+    for (Option& one : hosted_options()) options.push_back(std::move(one));
     return Command{.name = name,
                    .summary = summary,
                    .details = details,
@@ -186,7 +267,8 @@ Command make_vfs() {
       .details =
           "The namespace is the agent's own tree with /mem/working, /mem/episodic, /mem/semantic, "
           "/state/checkpoints, /policy, /ipc/inbox, /ipc/outbox and /audit, under the rules of its policy. Commands "
-          "have the operator's rights (kernel space) unless --as-agent is given.",
+          "have the operator's rights (kernel space) unless --as-agent is given. With --host and --key they go through "
+          "a host, as the agent.",
       .positionals = {id_argument()},
       .options = {},
       .subcommands =

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
 #include "os/host_files.h"
 
@@ -69,11 +70,20 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
   if (std::optional<std::string> file = args.find("embedding"); file && !args.has("check")) {
     query.embedding = WARREN_TRY(read_query_embedding(context, *file));
   }
+  Json filter_json;
   if (std::optional<std::string> filter = args.find("filter")) {
-    Json value = WARREN_TRY(parse_json(*filter).within("--filter"));
-    query.filter = WARREN_TRY(parse_vector_filter(value));
+    filter_json = WARREN_TRY(parse_json(*filter).within("--filter"));
+    query.filter = WARREN_TRY(parse_vector_filter(filter_json));
   }
   query.top_k = static_cast<std::size_t>(args.integer("top-k"));
+  if (is_hosted(args)) {
+    if (args.has("check")) return refuse(context, "'--check' is not for a host");
+    auto client = WARREN_TRY(connect_host(args));
+    std::vector<VectorMatch> found =
+        WARREN_TRY(client->query(args.get("PATH"), query.embedding, query.top_k, filter_json));
+    show_matches(context, args, found);
+    return Exit::kOk;
+  }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args));
   auto may_read = [&](const std::string& at) { return view.fs->may_read(at); };
@@ -120,6 +130,7 @@ Command make_vfs_query() {
       .subcommands = {},
       .handler = run_vfs_query};
   for (Option& one : mount_options()) query.options.push_back(std::move(one));
+  for (Option& one : hosted_options()) query.options.push_back(std::move(one));
   return query;
 }
 

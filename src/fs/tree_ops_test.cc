@@ -1,0 +1,45 @@
+#include "fs/tree_ops.h"
+
+#include <gtest/gtest.h>
+
+#include "fs/forwarding_fs.h"
+#include "fs/memory_fs.h"
+#include "fs/path_ops.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+
+// Lists everything, and says of what it does not remove that it is not there, or that it is not empty.
+class StubbornFs final : public ForwardingFs {
+ public:
+  StubbornFs(FileSystem& inner, Code refusal) : ForwardingFs(inner), refusal_(refusal) {}
+
+  Status unlink(Inode parent, std::string_view name) override {
+    return refusal_ == Code::kNotFound ? Status(refuse()) : inner().unlink(parent, name);
+  }
+  Status remove_dir(Inode, std::string_view) override { return refuse(); }
+
+ private:
+  Error refuse() const { return Error(refusal_, "refused"); }
+
+  Code refusal_;
+};
+
+TEST(TreeOpsTest, RemovingATreeEndsWhateverIsRefused) {
+  testing::FakeClock clock;
+  MemoryFs tree(clock);
+  for (const char* path : {"/top/file", "/top/dir/file"}) ASSERT_OK(write_file(tree, path, {}));
+  for (Code refusal : {Code::kNotFound, Code::kNotEmpty}) {
+    StubbornFs stubborn(tree, refusal);
+    EXPECT_EQ(error_of(remove(stubborn, "/top", {.recursive = Recursive::kYes})), refusal);
+  }
+  EXPECT_TRUE(stat(tree, "/top/dir").ok());
+  ASSERT_OK(remove(tree, "/top", {.recursive = Recursive::kYes}));
+}
+
+}  // namespace
+}  // namespace warren
