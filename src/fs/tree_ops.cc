@@ -90,8 +90,10 @@ class TreeRemover {
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
-    // Something may have been added meanwhile.
-    if (!status.ok() && status.error().code() == Code::kNotEmpty) stack_.push_back(std::move(top));
+    // Something may have been added meanwhile; or it is not gone, and only the right to remove it is missing.
+    bool is_left = !status.ok() && (status.error().code() == Code::kNotEmpty ||
+                                    (is_gone(status.error()) && fs_.lookup(top.parent, top.name).ok()));
+    if (is_left) stack_.push_back(std::move(top));
     return removed(std::move(status));
   }
 

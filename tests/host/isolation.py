@@ -209,14 +209,15 @@ class Isolation(unittest.TestCase):
                              ("up", ".."), ("self", "self"), ("in", "open")):
             self.world.warren("fs", "owner", "ln", "-s", target, f"/mem/semantic/public/{name}")
         self.world.warren("fs", "owner", "ln", "-s", "/mem/semantic/public", "/mem/working-link")
+        self.world.warren("fs", "owner", "ln", "/mem/semantic/secret", "/mem/semantic/public/hard")
         self.world.up()
         peer = self.client("peer")
         top = "/agent/owner/mem/semantic/public"
         self.assertEqual(peer.read(f"{top}/open"), b"o")
         self.assertEqual(peer.read(f"{top}/in"), b"o")
-        for name in ("abs", "rel", "dir/secret", "up/secret", "self", "dir", "../secret", "open/x"):
+        for name in ("abs", "rel", "dir/secret", "up/secret", "self", "dir", "../secret", "open/x", "hard"):
             self.assertEqual(self.refusal(peer.read, f"{top}/{name}"), self.refusal(peer.read, f"{top}/nothing"), name)
-        for name in ("abs", "rel", "dir/secret", "up/new"):
+        for name in ("abs", "rel", "dir/secret", "up/new", "hard"):
             self.assertEqual(self.refusal(peer.write, f"{top}/{name}", b"x")[0], "not_found", name)
         self.assertEqual(self.refusal(peer.read, "/agent/owner/mem/working-link/open")[0], "not_found")
         self.assertEqual(self.world.warren("fs", "owner", "cat", "/mem/semantic/secret"), b"s")
@@ -305,7 +306,7 @@ class Isolation(unittest.TestCase):
         self.world.warren("fs", "owner", "mkdir", "-p", "/mem/semantic/public/hidden")
         self.world.warren("fs", "owner", "mkdir", "/mem/semantic/public/dir")
         self.world.warren("fs", "owner", "write", "/mem/semantic/public/file", "f")
-        self.world.warren("fs", "owner", "ln", "/mem/semantic/public/file", "/mem/semantic/other-name")
+        self.world.warren("fs", "owner", "ln", "/mem/semantic/public/file", "/mem/semantic/public/again")
         self.world.policy("owner", {"space": "peer", "path": "/mem/semantic/public/hidden", "effect": "deny"})
         self.world.up()
         owner, peer = self.client("owner"), self.client("peer")
@@ -313,7 +314,7 @@ class Isolation(unittest.TestCase):
         top = "/agent/owner/mem/semantic/public"
         found = [peer.call("stat", f"{top}{path}")[0]["attributes"] for path in ("", "/dir", "/file")]
         listed = json.loads(peer.call("list", top)[1])
-        self.assertEqual(sorted(entry["name"] for entry in listed), ["dir", "file"])
+        self.assertEqual(sorted(entry["name"] for entry in listed), ["again", "dir", "file"])
         for one in found + listed:
             self.assertEqual((one["inode"], one["links"], one["atime"]), (0, 1, one["mtime"]), one)
         own = owner.call("stat", "/mem/semantic/public/file")[0]["attributes"]
