@@ -322,8 +322,12 @@ Result<bool> History::has_changed() {
   Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
   if (!WARREN_TRY(exists())) return true;
   std::optional<Position> position = WARREN_TRY(find_position());
-  std::int64_t last = WARREN_TRY(store_.journal()->last_seq());
-  return !position || last > position->seq;
+  if (!position) return true;
+  auto rows = WARREN_TRY(store_.journal()->read_after(position->seq, kRowsFollowed));
+  if (!rows || rows->size() == kRowsFollowed) return true;
+  return std::ranges::any_of(*rows, [](const JournalRow& row) {
+    return std::ranges::any_of(row.changes, [](const Change& one) { return one.kind != ChangeKind::kToolCall; });
+  });
 }
 
 Result<CheckpointSize> History::measure(std::int64_t id) {

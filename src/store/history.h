@@ -73,7 +73,7 @@ class History {
   // By id, or the newest of that name. kNotFound.
   Result<Checkpoint> get(std::string_view which);
   Result<CheckpointSize> measure(std::int64_t id);
-  // Whether the journal has changes that no checkpoint has. Another program's are not in it.
+  // Whether the journal has changes that no checkpoint has, of what checkpoints cover. Another program's are not in it.
   Result<bool> has_changed();
 
   // Makes the agent exactly what it was, after a checkpoint of what it is now, which is returned: keys, files, and of
