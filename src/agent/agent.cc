@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_key.h"
+#include "agent/audit_note.h"
 #include "agent/locate.h"
 #include "agent/quota.h"
 #include "agent/sessions.h"
@@ -59,6 +61,8 @@ std::vector<std::string> Agent::hidden_in_base(const Overlay& overlay, std::vect
 Agent::Agent(std::unique_ptr<Store> store) : store_(std::move(store)), id_(agent_id_of(store_->path())) {}
 
 Agent::~Agent() {
+  audited_.reset();
+  note_trail().ignore("close() and check_recorded() return it; without a note, verify lacks one of its means");
   if (overlay_ && !store_->is_read_only()) {
     store_->fs().leave().ignore("the next open of the agent collects what is left");
   }
@@ -66,10 +70,45 @@ Agent::~Agent() {
 
 // Nodes without a name are collected while the overlay's rows are open, because some of them have rows there.
 Status Agent::close() {
+  audited_.reset();
   Status closed = store_->close();
   overlay_.reset();
   return closed;
 }
+
+namespace {
+
+// Whether reading through this door is to be recorded.
+bool records_reading(AuditLevel level, const Caller& caller) {
+  if (caller.door.empty() || level == AuditLevel::kOff) return false;
+  return level == AuditLevel::kReads || caller.door == kNamespaceDoor;
+}
+
+// An agent that is opened read-only: as it is, or for writing if reading it is to be recorded. By default, nobody has
+// asked for that, and a file that cannot be written is shown without.
+Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, const AgentOptions& options, Clock& clock) {
+  AuditLevel level = WARREN_TRY(store->audit().level());
+  if (!records_reading(level, options.caller)) return store;
+  std::string who = quote(agent_id_of(store->path()));
+  constexpr std::string_view kHint = "`warren audit ID on` records changes only, `off` nothing";
+  if (!options.may_record) {
+    return Error(Code::kReadOnly,
+                 fmt::format("what is read of agent {} is recorded in its file, so it cannot be opened read-only", who),
+                 fmt::format("open it for writing; {}", kHint));
+  }
+  Result<std::unique_ptr<Store>> writable =
+      Store::open(store->path(), {.durability = options.durability, .commits = options.commits}, clock);
+  if (writable.ok() && (*writable)->schema().is_current()) return writable;
+  bool is_fixed =
+      writable.ok() || writable.error().code() == Code::kReadOnly || writable.error().code() == Code::kDenied;
+  if (!is_fixed) return writable;
+  if (level == AuditLevel::kDefault) return store;
+  return Error(Code::kReadOnly,
+               fmt::format("what is read of agent {} is recorded in its file, which cannot be written", who),
+               std::string(kHint));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
@@ -85,10 +124,79 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
         fmt::format("{} has the older schema {} and can only be read", quote(path), name_of(store->schema().version)),
         fmt::format("`warren migrate {}` upgrades it", options.id_or_path));
   }
+  if (store->is_read_only()) store = WARREN_TRY(open_on_record(std::move(store), options, clock));
   std::unique_ptr<Agent> agent(new Agent(std::move(store)));
   agent->base_ = WARREN_TRY(find_overlay_base(*agent->store_));
   if (agent->base_ && options.layers == Layers::kMerged) WARREN_TRY(agent->open_base(*agent->base_, options));
+  agent->is_durable_ = options.durability == Durability::kPower && options.commits == Commits::kEach;
+  WARREN_TRY(agent->start_audit(options).within("start the audit trail"));
   return agent;
+}
+
+// What is open read-only cannot be recorded in, and what is in memory needs no record.
+bool Agent::can_record() const { return !store_->is_read_only() && store_->path() != kMemoryAgent; }
+
+// `run` records by default, the other plain doors where the switch says so.
+Status Agent::start_audit(const AgentOptions& options) {
+  audit_level_ = WARREN_TRY(store_->audit().level());
+  bool is_plain = !options.caller.door.empty() && options.caller.door != kNamespaceDoor;
+  bool is_on = audit_level_ == AuditLevel::kOn || audit_level_ == AuditLevel::kReads ||
+               (audit_level_ == AuditLevel::kDefault && options.caller.door == "run");
+  if (!is_on || !is_plain || !can_record()) return Ok{};
+  WARREN_TRY(enable_audit(store_->audit(), id_));
+  Caller caller = options.caller;
+  caller.agent = id_;
+  records_reads_ = audit_level_ == AuditLevel::kReads;
+  store_->audit().set_source({.agent = id_,
+                              .door = caller.door,
+                              .space = caller.space == Space::kUser ? "user" : "kernel",
+                              .session = caller.session,
+                              .trace = caller.trace,
+                              .records_reads = records_reads_});
+  AuditReads reads = records_reads_ ? options.audit_reads : AuditReads::kNone;
+  audited_ = std::make_unique<AuditFs>(fs(), store_->audit(), std::move(caller), reads, store_->clock());
+  return Ok{};
+}
+
+Result<AuditLog*> Agent::namespace_audit() {
+  if (audit_level_ == AuditLevel::kOff || store_->path() == kMemoryAgent) return static_cast<AuditLog*>(nullptr);
+  if (store_->is_read_only()) {
+    if (audit_level_ == AuditLevel::kDefault) return static_cast<AuditLog*>(nullptr);
+    return Error(
+        Code::kReadOnly,
+        fmt::format("what is done in the namespace of agent {} is recorded in its file, which is open read-only",
+                    quote(id_)),
+        "open it for writing; `warren audit ID off` records nothing");
+  }
+  if (!store_->audit().is_enabled()) WARREN_TRY(enable_audit(store_->audit(), id_));
+  return &store_->audit();
+}
+
+Result<AuditLog*> Agent::operators_audit() {
+  if (audit_level_ == AuditLevel::kOff || !can_record()) return static_cast<AuditLog*>(nullptr);
+  if (store_->audit().is_enabled()) return &store_->audit();
+  AuditHead head = WARREN_TRY(store_->audit().head());
+  if (audit_level_ == AuditLevel::kDefault && head.seq == 0) return static_cast<AuditLog*>(nullptr);
+  WARREN_TRY(enable_audit(store_->audit(), id_).within("start the audit trail"));
+  return &store_->audit();
+}
+
+Status Agent::check_recorded() {
+  if (!store_->audit().is_enabled()) return Ok{};
+  WARREN_TRY(store_->audit().flush());
+  return store_->audit().check();
+}
+
+// After the last change. After a power cut, a note that is ahead of the file would look like a cut trail, so the file
+// is synced first.
+Status Agent::note_trail() {
+  if (!store_->audit().is_enabled()) return Ok{};
+  Status stored = store_->audit().flush();
+  Status ended = store_->database().end_batch();
+  if (!store_->audit().has_appended()) return stored.ok() ? std::move(ended) : std::move(stored);
+  if (!is_durable_) WARREN_TRY(store_->database().sync());
+  WARREN_TRY(note_audit_head(store_->audit(), store_->path()));
+  return stored.ok() ? std::move(ended) : std::move(stored);
 }
 
 Status Agent::open_base(const std::string& base_path, const AgentOptions& options) {
@@ -119,6 +227,7 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
 }
 
 FileSystem& Agent::fs() {
+  if (audited_) return *audited_;
   if (overlay_) return *overlay_->merged;
   return store_->fs();
 }
@@ -132,7 +241,7 @@ Result<FileSystem*> Agent::namespace_tree() {
 Result<Agent::ChangeMark> Agent::change_mark() {
   ChangeMark mark;
   WARREN_TRY(store_->database().end_batch());
-  if (store_->journal() != nullptr) mark.everything = WARREN_TRY(store_->journal()->last_seq());
+  if (store_->journal() != nullptr) mark.everything = WARREN_TRY(store_->journal()->last_change_seq());
   if (names_) mark.names = names_->changes();
   return mark;
 }

@@ -18,6 +18,8 @@
 #include "store/kv.h"
 #include "store/store.h"
 #include "store/tool_calls.h"
+#include "vfs/audit_fs.h"
+#include "vfs/caller.h"
 
 namespace warren {
 
@@ -36,7 +38,13 @@ struct AgentOptions {
       hidden;  // absolute host paths to hide from the base; the agent's own folder is always hidden
   std::shared_ptr<const PathView> view;                      // what is shown of the base; null: everything
   std::uint64_t copy_whole_bytes = limits::kCopyWholeBytes;  // a file of the base up to this is copied whole
-  std::optional<std::int64_t> checkpoint;                    // as it was then (agent/checkpoints.h); only for reading
+  // Who uses fs(), for the audit trail. Without a door nothing is recorded there. The agent's id is filled in.
+  Caller caller = {};
+  // With kReadOnly: where reading is to be recorded, the file is opened for writing all the same, and the caller
+  // changes nothing through it. Otherwise such an agent is refused (kReadOnly).
+  bool may_record = false;
+  AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
+  std::optional<std::int64_t> checkpoint;        // as it was then (agent/checkpoints.h); only for reading
 };
 
 // The parts of an agent with a base.
@@ -68,7 +76,7 @@ class Agent {
   bool is_read_only() const { return store_->is_read_only(); }
   const std::optional<std::string>& base() const { return base_; }  // its path; also with Layers::kOwn
 
-  FileSystem& fs();                       // the merged tree, if the agent has a base
+  FileSystem& fs();                       // the merged tree, if the agent has a base; on the record
   std::optional<AgentOverlay> overlay();  // nullopt if it has no base
   KeyValue& kv() { return store_->kv(); }
   ToolCalls& tools() { return store_->tools(); }
@@ -78,6 +86,18 @@ class Agent {
   // (store/namespace_tree.h), which the first call opens or makes. kNotFound if there is none yet and it cannot be
   // made. For one thread.
   Result<FileSystem*> namespace_tree();
+
+  AuditLevel audit_level() const { return audit_level_; }
+  bool records_reads() const { return records_reads_; }  // of fs()
+  // Makes the trail ready if this agent's namespace is to be recorded; null if it is not.
+  // kReadOnly if the operator has asked for that and the agent is open read-only.
+  Result<AuditLog*> namespace_audit();
+  // The same for what operators do with an agent as a whole, such as applying its changes: wherever there is a trail.
+  Result<AuditLog*> operators_audit();
+  // Stores the events of what was read so far: before it is handed out.
+  Status check_recorded();
+  // Stores what is recorded so far and notes the end of the trail (agent/audit_note.h), as the destructor does.
+  Status note_trail();
 
   // What has changed in between, if two of them differ.
   struct ChangeMark {
@@ -94,12 +114,18 @@ class Agent {
   explicit Agent(std::unique_ptr<Store> store);
   static std::vector<std::string> hidden_in_base(const Overlay& overlay, std::vector<std::string> paths);
   Status open_base(const std::string& base_path, const AgentOptions& options);
+  Status start_audit(const AgentOptions& options);
+  bool can_record() const;
 
   std::unique_ptr<Store> store_;
   std::string id_;
   std::optional<std::string> base_;
   std::unique_ptr<NamespaceTree> names_;  // only with a base, once it was asked for
   std::unique_ptr<Overlay> overlay_;      // destroyed before the store
+  bool is_durable_ = false;               // every commit survives a power cut
+  AuditLevel audit_level_ = AuditLevel::kDefault;
+  bool records_reads_ = false;
+  std::unique_ptr<AuditFs> audited_;  // what fs() returns, if it is recorded
 };
 
 // The id that an agent's file stands for: the session's, or the file's name without ".db".

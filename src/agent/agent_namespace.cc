@@ -101,7 +101,9 @@ Status check_semantic_path(std::string_view path) {
 }  // namespace
 
 AgentNamespace::AgentNamespace() = default;
-AgentNamespace::~AgentNamespace() = default;
+AgentNamespace::~AgentNamespace() {
+  if (announces_ != nullptr) announces_->when_audited({});
+}
 
 Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const AgentNamespaceOptions& options,
                                                              Clock& clock) {
@@ -125,6 +127,13 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
     made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));
   }
+  AuditLog* audit = WARREN_TRY(agent.namespace_audit().within("start the audit trail"));
+  if (audit != nullptr) {
+    made->audit_file_ = std::make_unique<AuditFileFs>(*own, *audit, clock);
+    made->announces_ = &agent.store();
+    agent.store().when_audited([file = made->audit_file_.get()] { file->announce(); });
+    own = made->audit_file_.get();
+  }
   made->namespace_ =
       WARREN_TRY(Namespace::open(*own, *working,
                                  {.agent = made->agent_id_,
@@ -133,7 +142,8 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
                                   .mounts = std::move(mounted),
                                   .inbox = made->inbox_.get(),
                                   .outbox = made->outbox_.get(),
-                                  .ipc_backend = options.relay ? fmt::format("relay {}", options.relay->root) : ""},
+                                  .ipc_backend = options.relay ? fmt::format("relay {}", options.relay->root) : "",
+                                  .audit = audit},
                                  clock));
   return made;
 }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "fs/memory_fs.h"
 #include "store/store.h"
+#include "vfs/audit_file_fs.h"
 #include "vfs/blob_fs.h"
 #include "vfs/mount_spec.h"
 #include "vfs/namespace.h"
@@ -109,7 +110,9 @@ class AgentNamespace {
   std::unique_ptr<MemoryFs> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<SemanticIndex> semantic_;
-  std::unique_ptr<Namespace> namespace_;  // destroyed first
+  std::unique_ptr<AuditFileFs> audit_file_;  // over the agent's own tree, if it has a trail
+  Store* announces_ = nullptr;               // tells audit_file_ that the trail has grown
+  std::unique_ptr<Namespace> namespace_;     // destroyed first
 };
 
 }  // namespace warren

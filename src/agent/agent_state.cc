@@ -1,17 +1,43 @@
 #include "agent/agent_state.h"
 
+#include "agent/audit_trail.h"
+
 namespace warren {
+namespace {
+
+constexpr std::size_t kRecordedSqlBytes = 1024;
+
+// The statement is the event's path, because nothing else says what was done.
+AuditEvent event_of_sql(Agent& agent, std::string_view sql) {
+  std::string text(sql.substr(0, kRecordedSqlBytes));
+  if (sql.size() > kRecordedSqlBytes) text += "...";
+  return operators_events(agent, "sql", {text}).front();
+}
+
+}  // namespace
 
 Result<AgentInfo> describe_agent(Agent& agent) { return describe_agent(agent.store()); }
 
 const Schema& schema_of(Agent& agent) { return agent.store().schema(); }
 
 Result<std::int64_t> run_query(Agent& agent, std::string_view sql, QueryAccess access, const QueryReader& reader) {
-  return run_query(agent.store(), sql, access, reader);
+  auto run = [&] { return run_query(agent.store(), sql, access, reader); };
+  if (access == QueryAccess::kRead) {
+    WARREN_TRY(record_reading(agent, "sql", {event_of_sql(agent, sql).path}));
+    return run();
+  }
+  // A table that is not Warren's can only be removed here.
+  Result<AuditLog*> log = agent.operators_audit();
+  if (!log.ok() && log.error().code() == Code::kCorrupt) return run();
+  return do_on_record(agent, event_of_sql(agent, sql), run);
 }
 
 Result<QuotaReport> get_quota(Agent& agent) { return get_quota(agent.store()); }
 
-Status change_quota(Agent& agent, const QuotaChanges& changes) { return change_quota(agent.store(), changes); }
+Status change_quota(Agent& agent, const QuotaChanges& changes) {
+  AuditEvent event = operators_events(agent, "quota", {"/"}).front();
+  if (changes.bytes) event.size_bytes = *changes.bytes;
+  return do_on_record(agent, std::move(event), [&] { return change_quota(agent.store(), changes); });
+}
 
 }  // namespace warren

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/audit_note.h"
+#include "agent/audit_trail.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
@@ -54,7 +56,13 @@ Result<std::string> check_base(const std::string& base) {
 Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
   auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
   if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
+  if (options.audit) WARREN_TRY(switch_audit(*store, agent.id, AuditLevel::kOn, "init", clock));
   return store->database().empty_log();  // the log has the draft's name
+}
+
+Status note_new_trail(const std::string& path, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly}, clock));
+  return note_audit_head(store->audit(), path);
 }
 
 // Whether any process has the database open: each one holds a shared lock on this byte of its -shm file. A -wal file
@@ -118,6 +126,8 @@ Status check_backup(const std::string& file, Clock& clock) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
   if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
   FsckReport report = WARREN_TRY(check_agent(file, clock));
+  // A damaged audit trail cannot be repaired, and must not cost the files: `audit verify` names the row.
+  std::erase_if(report.violations, [](const Violation& one) { return one.rule == "WR-40"; });
   if (report.clean()) return Ok{};
   return Error(Code::kCorrupt,
                fmt::format("{} is damaged: {} violations, the first: {}", quote(file), report.violations.size(),
@@ -169,9 +179,13 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   if (filled.ok() && agent.base)
     put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");
   if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
-  if (filled.ok()) return agent;
-  remove_draft(draft);
-  return std::move(filled).take_error();
+  if (!filled.ok()) {
+    remove_draft(draft);
+    return std::move(filled).take_error();
+  }
+  forget_audit_notes(agent.path).ignore("verify then says that another file was here");
+  if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
+  return agent;
 }
 
 namespace {

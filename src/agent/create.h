@@ -19,6 +19,7 @@ struct CreateOptions {
   Replace replace = Replace::kNo;   // kYes: replaces the existing agent once the new one is complete
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
+  bool audit = false;  // every door records changes and refusals (store/audit_log.h)
 };
 
 struct CreatedAgent {

@@ -78,6 +78,7 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
                                 .mode = options.mode == Mode::kReadOnly ? OpenMode::kReadOnly : OpenMode::kReadWrite,
                                 .durability = options.durability == Durability::kPower ? warren::Durability::kPower
                                                                                        : warren::Durability::kProcess};
+  internal.caller = {.agent = {}, .space = warren::Space::kUser, .door = "library", .session = {}};
   state->agent = WARREN_TRY(warren::Agent::open(internal, state->clock));
   return std::unique_ptr<Agent>(new Agent(std::move(state)));
 }

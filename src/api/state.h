@@ -10,7 +10,7 @@
 #include "agent/agent_namespace.h"
 #include "api/own_blobs.h"
 #include "base/clock.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren::v1 {
 
@@ -26,7 +26,7 @@ struct AgentState {
   std::unique_ptr<AgentNamespace> names;             // by AgentNamespace::open_once
   std::mutex names_mutex;                            // guards the pointers below; nothing is opened under it
   std::array<std::unique_ptr<AgentState>, 2> views;  // of the namespace: user and kernel space
-  std::unique_ptr<GuardFs> shown;                    // what Files works on, in a view
+  std::unique_ptr<NamespaceView> shown;              // what Files works on, in a view
 };
 
 }  // namespace warren::v1

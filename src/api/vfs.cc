@@ -36,21 +36,21 @@ Result<AgentState*> view_of(AgentState& state, Space space) {
   return view.get();
 }
 
-Result<OpenPath> open_path(AgentState& state, Space space, std::string_view path) {
+Result<OpenPath> open_path(AgentState& state, Space space, std::string_view path, std::string_view op) {
   AgentState* view = WARREN_TRY(view_of(state, space));
-  std::string resolved = WARREN_TRY((*state.names)->resolve(path));
+  std::string resolved = WARREN_TRY(view->shown->resolve(**state.names, path, op));
   return OpenPath{.view = *view->shown, .path = std::move(resolved)};
 }
 
 }  // namespace
 
 Result<std::string> Vfs::read(std::string_view path) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "read"));
   return read_file(at.view, at.path);
 }
 
 Status Vfs::write(std::string_view path, std::string_view value, const VfsWriteOptions& options) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "write"));
   std::optional<std::int64_t> expires_at_ms;
   if (options.time_to_live) expires_at_ms = WARREN_TRY(expiry_after(state_->clock, *options.time_to_live));
   return state_->names->write(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms);
@@ -59,27 +59,27 @@ Status Vfs::write(std::string_view path, std::string_view value, const VfsWriteO
 Status Vfs::append(std::string_view path, std::string_view value, const VfsWriteOptions& options) {
   if (options.time_to_live)
     return Error(Code::kInvalid, "a time to live is for a file that is written, not appended to");
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "append"));
   return append_value(at.view, at.path, value, options.as_is ? AsIs::kYes : AsIs::kNo);
 }
 
 Result<bool> Vfs::exists(std::string_view path) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "exists"));
   return warren::exists(at.view, at.path);
 }
 
 Result<std::vector<std::string>> Vfs::list(std::string_view path) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "list"));
   return read_dir(at.view, at.path);
 }
 
 Status Vfs::remove(std::string_view path, const RemoveOptions& options) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "delete"));
   return warren::remove(at.view, at.path, to_internal(options));
 }
 
 Result<VfsStat> Vfs::stat(std::string_view path) {
-  OpenPath at = WARREN_TRY(open_path(*state_, space_, path));
+  OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "stat"));
   warren::Attributes node = WARREN_TRY(lstat(at.view, at.path));
   VfsStat stat{.attributes = to_public(node), .expires_at_ms = std::nullopt};
   if (node.is_file()) stat.expires_at_ms = WARREN_TRY(find_expiry(at.view, node.inode));
@@ -97,14 +97,16 @@ Result<std::vector<VfsMount>> Vfs::mounts() {
 
 Result<std::vector<VfsMatch>> Vfs::query(std::string_view path, const VfsQuery& query) {
   AgentState* view = WARREN_TRY(view_of(*state_, space_));
-  std::string resolved = WARREN_TRY((*state_->names)->resolve(path));
+  std::string resolved = WARREN_TRY(view->shown->resolve(**state_->names, path, "query"));
   VectorQuery asked{.embedding = query.embedding, .top_k = query.top_k, .filter = {}};
   if (!query.filter.empty()) {
     Json filter = WARREN_TRY(parse_json(query.filter).within("filter"));
     asked.filter = WARREN_TRY(parse_vector_filter(filter));
   }
   auto may_read = [&](const std::string& at) { return view->shown->may_read(at); };
-  std::vector<VectorMatch> found = WARREN_TRY(state_->names->query(resolved, asked, may_read));
+  Result<std::vector<VectorMatch>> answer = state_->names->query(resolved, asked, may_read);
+  WARREN_TRY(view->shown->record("query", resolved, answer.ok() ? Status(Ok{}) : Status(answer.error())));
+  std::vector<VectorMatch> found = WARREN_TRY(std::move(answer));
   std::vector<VfsMatch> matches;
   for (VectorMatch& match : found) {
     matches.push_back({.path = std::move(match.item.id),

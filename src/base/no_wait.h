@@ -22,6 +22,9 @@ class NoWait {
   // The same for code below it, which does not know whether there is one.
   static bool is_hit() { return is_on_ && was_hit_; }
 
+  // For code that can do without what it would have waited for: the call need not be repeated because of that.
+  static void forget_hit() { was_hit_ = false; }
+
   // For the code that would wait: whether it must not. Counts as a hit.
   static bool forbids_waiting() {
     if (is_on_) was_hit_ = true;

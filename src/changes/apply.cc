@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "base/path.h"
 #include "changes/apply_record.h"
 #include "changes/intent.h"
@@ -228,6 +229,32 @@ Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
   return std::move(why).with_hint(fmt::format("the apply was undone, except {}", describe(*left)));
 }
 
+std::vector<std::string> paths_of(const std::vector<TreeChange>& changes) {
+  std::vector<std::string> paths;
+  for (const TreeChange& change : changes) paths.push_back(change.path);
+  return paths;
+}
+
+// The audit trail has the paths from the moment on at which the base may change.
+Status put_intent_on_record(Agent& agent, const std::vector<TreeChange>& changes, const ApplyRecord& record) {
+  AuditLog* log = WARREN_TRY(agent.operators_audit());
+  if (log == nullptr) return put_apply_intent(agent.store(), as_bytes(record.staging));
+  std::vector<AuditEvent> events = operators_events(agent, "apply", paths_of(changes));
+  for (AuditEvent& event : events) event.to = record.base + event.path;
+  AuditLog::Scope scope(*log, std::move(events));
+  return put_apply_intent(agent.store(), as_bytes(record.staging));
+}
+
+// An apply that was taken back, though the trail says that it began.
+void note_failure(Agent& agent, const Error& why) {
+  Result<AuditLog*> log = agent.operators_audit();
+  if (!log.ok() || *log == nullptr) return;
+  std::vector<AuditEvent> events = operators_events(agent, "apply", {"/"});
+  events.front().ok = false;
+  events.front().err = audit_error_name(why.code());
+  (*log)->append(std::move(events)).ignore("the apply has failed already");
+}
+
 // Stages everything and records the steps; nothing in the base has moved yet.
 Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
                      const ApplyOptions& options, ApplyRecord& record) {
@@ -237,7 +264,7 @@ Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::ve
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
   }
   WARREN_TRY(put_record(record));
-  WARREN_TRY(put_apply_intent(agent.store(), as_bytes(record.staging)));
+  WARREN_TRY(put_intent_on_record(agent, changes, record));
   record.state = ApplyState::kPerforming;
   return put_record(record);
 }
@@ -293,7 +320,10 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
     return std::move(prepared).take_error();
   }
   Status done = perform(*base, record, Attempt::kFirst);
-  if (!done.ok()) return undo_apply(agent, *base, record, std::move(done).take_error());
+  if (!done.ok()) {
+    note_failure(agent, done.error());
+    return undo_apply(agent, *base, record, std::move(done).take_error());
+  }
   stager.forget_nodes();
   ApplyReport report;
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));

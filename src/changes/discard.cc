@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "agent/audit_trail.h"
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/link_counts.h"
@@ -216,7 +217,10 @@ Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, cons
   return chosen.list();
 }
 
-Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter) {
+Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
+                                                Agent* on_record_of) {
+  AuditLog* log = nullptr;
+  if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
   Selection chosen(all);
@@ -227,8 +231,16 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
   WARREN_TRY(links.update(overlay, base));
+  std::vector<TreeChange> dropped = chosen.list();
+  if (log == nullptr) {
+    WARREN_TRY(unit->commit());
+    return dropped;
+  }
+  std::vector<std::string> paths;
+  for (const TreeChange& change : dropped) paths.push_back(change.path);
+  AuditLog::Scope scope(*log, operators_events(*on_record_of, "discard", paths));
   WARREN_TRY(unit->commit());
-  return chosen.list();
+  return dropped;
 }
 
 }  // namespace warren

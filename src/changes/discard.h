@@ -14,7 +14,9 @@ namespace warren {
 //
 // Cannot stay: everything below a directory that was added, renamed or deleted, and the node at the old name of a
 // renamed node.
-Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter);
+// With an agent, each is an event of its audit trail, if it has one, in the same transaction.
+Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
+                                                Agent* on_record_of = nullptr);
 
 // Returns what discard_changes would drop.
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter);

@@ -19,6 +19,7 @@ Command make_host();
 Command make_timeline();
 Command make_tools();
 Command make_quota();
+Command make_audit();
 Command make_info();
 Command make_migrate();
 Command make_fsck();

@@ -4,14 +4,28 @@
 
 namespace warren::cli {
 
-Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use) {
-  OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
-  return Agent::open({.id_or_path = args.get("ID"), .mode = mode}, context.clock);
+namespace {
+
+AgentOptions options_to_open(Context& context, const Arguments& args, Use use, std::string_view door) {
+  AgentOptions options{.id_or_path = args.get("ID"),
+                       .mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite};
+  if (door.empty()) return options;
+  options.caller = {
+      .agent = {}, .space = Space::kKernel, .door = std::string(door), .session = {}, .trace = trace_of(context)};
+  options.may_record = true;
+  return options;
 }
 
-Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use) {
-  OpenMode mode = use == Use::kRead ? OpenMode::kReadOnly : OpenMode::kReadWrite;
-  return Agent::open({.id_or_path = args.get("ID"), .mode = mode, .layers = Layers::kOwn}, context.clock);
+}  // namespace
+
+Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use) {
+  return Agent::open(options_to_open(context, args, use, "fs"), context.clock);
+}
+
+Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use, std::string_view door) {
+  AgentOptions options = options_to_open(context, args, use, door);
+  options.layers = Layers::kOwn;
+  return Agent::open(options, context.clock);
 }
 
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max) {
@@ -28,6 +42,17 @@ Result<std::string> read_input(Context& context, std::size_t size_bytes_max) {
     }
     if (count < kStep) return text;
   }
+}
+
+Result<Exit> end_reading(Agent& agent) {
+  WARREN_TRY(agent.check_recorded());
+  return Exit::kOk;
+}
+
+std::string trace_of(Context& context) { return context.environment("WARREN_TRACE_ID").value_or(""); }
+
+void warn_if_not(Context& context, const Status& done) {
+  if (!done.ok()) context.err.line(fmt::format("warren: {}", context.err.name(done.error().message())));
 }
 
 Exit refuse(Context& context, std::string_view message) {

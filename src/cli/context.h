@@ -26,10 +26,20 @@ enum class Use { kRead, kWrite };
 // Opens the agent that the command's ID argument names.
 Result<std::unique_ptr<Agent>> open_agent(Context& context, const Arguments& args, Use use);
 // Opens that agent without its base, for commands that do not read files: they work even if the base is gone.
-Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use);
+// `door` is for the audit trail; without one nothing is recorded.
+Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& args, Use use, std::string_view door = {});
+
+// The end of a command that has read from the agent: fails if that could not be recorded, where it is to be.
+Result<Exit> end_reading(Agent& agent);
+
+// The trace that the command belongs to, for the audit trail: WARREN_TRACE_ID. Empty if none is set.
+std::string trace_of(Context& context);
 
 // Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
+
+// A warning about what has failed after the command's own work was done.
+void warn_if_not(Context& context, const Status& done);
 
 // Prints a usage error, for example about options that cannot be combined.
 Exit refuse(Context& context, std::string_view message);

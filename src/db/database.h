@@ -149,7 +149,8 @@ class Database {
 
   // A different number for each outermost transaction, for data that is valid for the length of one.
   std::uint64_t transaction_number() const { return transaction_number_; }
-  bool is_in_transaction() const { return depth_ > 0; }  // under the lock: this thread's
+  bool is_in_transaction() const { return depth_ > 0; }        // under the lock: this thread's
+  bool is_in_write() const { return depth_ > 0 && writing_; }  // the same, for one that may write
 
   Result<DatabaseSize> size();
 

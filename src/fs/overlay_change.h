@@ -1,6 +1,7 @@
 // How OverlayFs runs a change. Included only by its own .cc files.
 #pragma once
 
+#include "base/side_change.h"
 #include "fs/overlay_fs.h"
 
 namespace warren {
@@ -11,12 +12,12 @@ Result<T> OverlayFs::change(const std::function<Result<T>()>& body) {
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite, Batched::kYes, lock));
   WARREN_TRY(refresh());
   Result<T> result = body();
-  Status committed = unit->commit();
   if (!result.ok()) {
-    committed.ignore("the reason why the change failed is reported instead");
+    SideChange not_the_operation;
+    unit->commit().ignore("the reason why the change failed is reported instead");
     return result;
   }
-  WARREN_TRY(std::move(committed));
+  WARREN_TRY(unit->commit());
   return result;
 }
 

@@ -28,6 +28,7 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
       if (!copy || WARREN_TRY(ranges_of(*copy))->empty() || begin >= end) return *where.upper;
     }
   }
+  SideChange copies_up;
   return change<Inode>([&]() -> Result<Inode> {
     View where = WARREN_TRY(view(node));
     if (begin < end) WARREN_TRY(check_content(where));

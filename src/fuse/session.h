@@ -46,6 +46,9 @@ struct SessionOptions {
   // Closing a file calls FileSystem::flush, so that close(2) reports what could not be stored. Costs a request for
   // each.
   bool flushes = false;
+  // A program that opens a file for reading makes the mount read nothing from it, before its content, which the kernel
+  // may have cached: a filesystem can refuse or record that. Costs two requests for each open file.
+  bool opens = false;
   // Called when changes made through memory maps were lost, with all of Session::lost(). By any thread that may wait.
   std::function<void(const std::vector<std::string>&)> when_lost;
 };

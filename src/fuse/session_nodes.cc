@@ -75,11 +75,23 @@ Status Session::get_attributes(const Request& request, Buffer&) {
 
 Status Session::open(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_open_in>());
-  if (!passthrough_) {
+  if (!passthrough_ && !options_.opens) {
     channel_.refuse(request, ENOSYS);
     return Ok{};
   }
   bool is_to_read = (in->flags & O_ACCMODE) == O_RDONLY;
+  if (options_.opens && (in->flags & O_ACCMODE) != O_WRONLY) {
+    Result<std::size_t> announced = fs_.read(request.inode(), 0, {});
+    // Whoever opens it for both may still write.
+    bool is_busy = !announced.ok() && announced.error().code() == Code::kBusy;
+    if (!announced.ok() && (is_to_read || is_busy)) return std::move(announced).take_error();
+  }
+  if (!passthrough_) {
+    fuse_open_out plain{};
+    if (is_notified_) plain.open_flags = FOPEN_KEEP_CACHE;
+    channel_.answer(request, bytes_of(plain));
+    return Ok{};
+  }
   Passthrough::Opened opened = WARREN_TRY(is_to_read ? passthrough_->open_to_read(request.inode())
                                                      : passthrough_->open_to_write(request.inode()));
   fuse_open_out out{};

@@ -179,7 +179,9 @@ Result<Frame> do_query(const std::string& path, const Frame& request, const Oper
     query.filter = WARREN_TRY(parse_vector_filter(*filter));
   }
   auto may_read = [&](const std::string& at) { return place.view.may_read(at); };
-  std::vector<VectorMatch> found = WARREN_TRY(place.names.query(path, query, may_read));
+  Result<std::vector<VectorMatch>> matches = place.names.query(path, query, may_read);
+  WARREN_TRY(place.view.record("query", path, matches.ok() ? Status(Ok{}) : Status(matches.error())));
+  std::vector<VectorMatch> found = WARREN_TRY(std::move(matches));
   Json list = Json::array();
   for (const VectorMatch& match : found) {
     Json one{{"score", match.score}, {"text", match.item.text}, {"metadata", match.item.metadata}};

@@ -11,13 +11,13 @@
 #include "base/result.h"
 #include "fs/types.h"
 #include "host/frame.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 
 struct OperationPlace {
   AgentNamespace& names;
-  GuardFs& view;
+  NamespaceView& view;
   Clock& clock;
 };
 

@@ -97,13 +97,28 @@ Result<Frame> Requests::run(const HostClientIdentity& client, const Frame& reque
   if (target.agent.empty()) return list_agents(client, name);
   if (target.agent == client.agent) return run_own(name, target, request);
   Result<Frame> answer = run_as_peer(client, name, target, request);
-  if (answer.ok() || may_be_told(answer.error().code())) return answer;
-  if (name == "exists") return Frame{.head = {{"ok", true}, {"exists", false}}, .body = {}};
-  return not_shared();
+  if (!answer.ok() && !may_be_told(answer.error().code())) {
+    if (name == "exists") answer = Frame{.head = {{"ok", true}, {"exists", false}}, .body = {}};
+    else answer = not_shared();
+  }
+  WARREN_TRY(record(client, name, target, answer));
+  return answer;
+}
+
+// In the trail of who asked, as it was answered: that can be read there, and must not say more. The other agent's trail
+// has what was done, by its own view. Looking is not recorded, as everywhere.
+Status Requests::record(const HostClientIdentity& client, const std::string& op, const Target& target,
+                        const Result<Frame>& answer) {
+  if (op == "stat" || op == "exists") return Ok{};
+  Result<std::shared_ptr<HostedAgent>> own = agents_.get(client.agent);
+  if (!own.ok()) return Ok{};  // it has no trail here
+  std::string path = fmt::format("/agent/{}{}", target.agent, target.path == "/" ? "" : target.path);
+  Status outcome = answer.ok() ? Status(Ok{}) : Status(answer.error());
+  return (*own)->own_view()->record(op == "remove" ? "delete" : op, path, outcome);
 }
 
 Result<Frame> Requests::run_own(const std::string& op, const Target& target, const Frame& request) {
-  std::shared_ptr<ServedAgent> agent = WARREN_TRY(agents_.get(target.agent));
+  std::shared_ptr<HostedAgent> agent = WARREN_TRY(agents_.get(target.agent));
   return run_operation(op, target.path, request, {agent->names(), *agent->own_view(), clock_});
 }
 
@@ -114,12 +129,12 @@ Result<Frame> Requests::run_as_peer(const HostClientIdentity& client, const std:
   // By the text alone, before anything is opened. A link cannot lead from here to what is granted: its own name would
   // have to be.
   if (grants.at(target.path).is_empty()) return not_shared();
-  Result<std::shared_ptr<ServedAgent>> agent = agents_.get(target.agent);
+  Result<std::shared_ptr<HostedAgent>> agent = agents_.get(target.agent);
   if (!agent.ok() && agent.error().code() != Code::kNotFound) {
     return Error(Code::kUnavailable, "the agent cannot be opened now");  // the reason is not for others
   }
-  std::shared_ptr<ServedAgent> served = WARREN_TRY(std::move(agent));
-  std::shared_ptr<GuardFs> view = served->peer_view(client.agent, trust.generation, grants);
+  std::shared_ptr<HostedAgent> served = WARREN_TRY(std::move(agent));
+  std::shared_ptr<NamespaceView> view = served->peer_view(client.agent, trust.generation, grants);
   return run_operation(op, target.path, request, {served->names(), *view, clock_});
 }
 

@@ -47,6 +47,8 @@ class Requests {
   Result<Frame> run_own(const std::string& op, const Target& target, const Frame& request);
   Result<Frame> run_as_peer(const HostClientIdentity& client, const std::string& op, const Target& target,
                             const Frame& request);
+  Status record(const HostClientIdentity& client, const std::string& op, const Target& target,
+                const Result<Frame>& answer);
   Result<Frame> list_agents(const HostClientIdentity& client, const std::string& op);
 
   ServedAgents& agents_;

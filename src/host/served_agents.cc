@@ -15,9 +15,9 @@ constexpr std::string_view kHostDoor = "host";
 
 }  // namespace
 
-Result<std::unique_ptr<ServedAgent>> ServedAgent::open(const std::string& path, const AgentNamespaceOptions& options,
+Result<std::unique_ptr<HostedAgent>> HostedAgent::open(const std::string& path, const AgentNamespaceOptions& options,
                                                        Clock& clock) {
-  std::unique_ptr<ServedAgent> made(new ServedAgent);
+  std::unique_ptr<HostedAgent> made(new HostedAgent);
   AgentOptions file{.id_or_path = path, .layers = Layers::kOwn};
   Result<std::unique_ptr<Agent>> agent = Agent::open(file, clock);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
@@ -29,7 +29,7 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::open(const std::string& path, 
   return made;
 }
 
-std::shared_ptr<GuardFs> ServedAgent::own_view() {
+std::shared_ptr<NamespaceView> HostedAgent::own_view() {
   std::lock_guard lock(mutex_);
   if (!own_) {
     own_ = (*names_)->view(
@@ -38,8 +38,8 @@ std::shared_ptr<GuardFs> ServedAgent::own_view() {
   return own_;
 }
 
-std::shared_ptr<GuardFs> ServedAgent::peer_view(const std::string& peer, std::uint64_t generation,
-                                                const Grants& grants) {
+std::shared_ptr<NamespaceView> HostedAgent::peer_view(const std::string& peer, std::uint64_t generation,
+                                                      const Grants& grants) {
   std::lock_guard lock(mutex_);
   View& view = peers_[peer];
   if (!view.fs || view.generation != generation) {
@@ -82,7 +82,7 @@ std::shared_ptr<ServedAgents::Slot> ServedAgents::take_slot(std::string_view id)
   return slot;
 }
 
-Result<std::shared_ptr<ServedAgent>> ServedAgents::get(std::string_view id) {
+Result<std::shared_ptr<HostedAgent>> ServedAgents::get(std::string_view id) {
   std::optional<FileIdentity> file = find_file(id);
   if (!file) {
     take_slot(id);
@@ -95,7 +95,7 @@ Result<std::shared_ptr<ServedAgent>> ServedAgents::get(std::string_view id) {
     std::string path = path_of(id);
     AgentNamespaceOptions options;
     if (namespace_of_) options = WARREN_TRY(namespace_of_(path));
-    slot->agent = WARREN_TRY(ServedAgent::open(path, options, clock_));
+    slot->agent = WARREN_TRY(HostedAgent::open(path, options, clock_));
     slot->file = *file;
   }
   return slot->agent;

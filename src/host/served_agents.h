@@ -19,33 +19,33 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "vfs/grants.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 
 // An agent and the views of everybody who uses it. Thread-safe.
-class ServedAgent {
+class HostedAgent {
  public:
-  static Result<std::unique_ptr<ServedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
+  static Result<std::unique_ptr<HostedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
                                                    Clock& clock);
   AgentNamespace& names() { return *names_; }
 
   // The agent's own. One for all its connections, so that a limit of the policy holds for them together.
-  std::shared_ptr<GuardFs> own_view();
+  std::shared_ptr<NamespaceView> own_view();
   // Of another agent; kept while the generation stays the same.
-  std::shared_ptr<GuardFs> peer_view(const std::string& peer, std::uint64_t generation, const Grants& grants);
+  std::shared_ptr<NamespaceView> peer_view(const std::string& peer, std::uint64_t generation, const Grants& grants);
 
  private:
-  ServedAgent() = default;
+  HostedAgent() = default;
   struct View {
     std::uint64_t generation = 0;
-    std::shared_ptr<GuardFs> fs;  // shared with the requests that are using it
+    std::shared_ptr<NamespaceView> fs;  // shared with the requests that are using it
   };
 
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> names_;
   std::mutex mutex_;
-  std::shared_ptr<GuardFs> own_;  // destroyed before the namespace, like the following
+  std::shared_ptr<NamespaceView> own_;  // destroyed before the namespace, like the following
   std::map<std::string, View> peers_;
 };
 
@@ -60,7 +60,7 @@ class ServedAgents {
 
   // kNotFound: the host does not serve it. kUnavailable: it cannot be opened; the next call tries again.
   // An agent whose file was replaced is opened again: what is written to a file without a name is lost.
-  Result<std::shared_ptr<ServedAgent>> get(std::string_view id);
+  Result<std::shared_ptr<HostedAgent>> get(std::string_view id);
   bool is_served(std::string_view id) const { return find_file(id).has_value(); }
   std::size_t open_count() const;
 
@@ -73,7 +73,7 @@ class ServedAgents {
   // One thread opens an agent, others that want the same one wait, and nobody else does.
   struct Slot {
     std::mutex mutex;
-    std::shared_ptr<ServedAgent> agent;  // shared with the requests that are using it
+    std::shared_ptr<HostedAgent> agent;  // shared with the requests that are using it
     FileIdentity file;
   };
   std::string path_of(std::string_view id) const;

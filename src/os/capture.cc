@@ -5,8 +5,10 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,15 +59,36 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
   return pid;
 }
 
+// Whether the child has ended in time. Without a descriptor for it, it is waited for without a limit.
+bool ends_within(pid_t pid, std::chrono::milliseconds limit) {
+  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.is_open()) return true;
+  auto until = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd ended{process.get(), POLLIN, 0};
+    int ready = ::poll(&ended, 1, left.count() > 0 ? static_cast<int>(left.count()) : 0);
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
 }  // namespace
 
-Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input) {
+Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input,
+                              std::optional<std::chrono::milliseconds> limit) {
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
   pid_t pid = WARREN_TRY(spawn(words, dir, input, output.get(), errors.get()));
+  bool is_late = limit && !ends_within(pid, *limit);
+  if (is_late) ::kill(pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return system_error(errno, "wait for a program");
+  }
+  if (is_late) {
+    auto seconds = std::chrono::ceil<std::chrono::seconds>(*limit).count();
+    return Error(Code::kTimeout, fmt::format("{} did not end within {} s and was killed", quote(words[0]), seconds));
   }
   Captured captured;
   captured.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -1,6 +1,8 @@
 // Running another program and capturing its output.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,10 @@ struct Captured {
 };
 
 // Starts `words` (found by PATH) in `dir` and waits. `input` becomes its standard input, read from the descriptor's
-// current position; -1: no input. kNotFound.
-Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1);
+// current position; -1: no input. A program that runs longer than `limit` is killed, without its children. kNotFound,
+// kTimeout.
+Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1,
+                              std::optional<std::chrono::milliseconds> limit = std::nullopt);
 
 // An unnamed file on disk, deleted when it is closed.
 Result<Fd> open_scratch_file();

@@ -169,7 +169,9 @@ TEST_F(HostTreeTest, AnInterruptedCopyIsRecognised) {
   EXPECT_TRUE(is_copy(std::string(4096, 'a') + std::string(4099, '\0')));
   EXPECT_TRUE(is_copy(std::string(4096, '\0') + whole.substr(4096)));
   EXPECT_FALSE(is_copy(whole.substr(0, 4096)));
-  EXPECT_FALSE(is_copy(std::string(4096, 'a') + "edited" + whole.substr(4102)));
+  std::string edited = whole;
+  edited.replace(4096, 6, "edited");
+  EXPECT_FALSE(is_copy(edited));
 }
 
 TEST_F(HostTreeTest, AnOwnReadOnlyFileCanBeOverwritten) {

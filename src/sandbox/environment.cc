@@ -199,7 +199,9 @@ constexpr auto kSilent = std::to_array<std::string_view>({"_", "SHLVL", "PWD", "
 
 constexpr auto kOurs =
     std::to_array<std::string_view>({"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX",
-                                     "WARREN_SESSION", "WARREN_BASE", "WARREN_NAMESPACE"});
+                                     "WARREN_SESSION", "WARREN_BASE", "WARREN_NAMESPACE",
+                                     // The key of the audit trail is for us, never for the command.
+                                     "WARREN_AUDIT_KEY", "WARREN_AUDIT_KEY_COMMAND"});
 
 // They name sockets that do not exist inside the sandbox.
 constexpr auto kSockets = std::to_array<std::string_view>(

@@ -56,6 +56,13 @@ TEST(RunEnvironment, EverythingIsStillWithoutDeadSockets) {
   EXPECT_THAT(choice.held_back, ElementsAre("SSH_AUTH_SOCK"));
 }
 
+TEST(RunEnvironment, TheKeyOfTheAuditTrailIsNeverPassed) {
+  EnvironmentChoice choice = chosen({"A=1", "WARREN_AUDIT_KEY=secret", "WARREN_AUDIT_KEY_COMMAND=print it"}, {"sh"}, {},
+                                    EnvironmentBasis::kEverything);
+  EXPECT_THAT(choice.variables, ElementsAre("A=1"));
+  EXPECT_FALSE(parse_variable("WARREN_AUDIT_KEY").ok());
+}
+
 TEST(RunEnvironment, ABadNameIsRefused) {
   for (const char* bad : {"", "=x", "1A", "A B=c", "A-B", "WARREN_SANDBOX=0"}) {
     EXPECT_FALSE(parse_variable(bad).ok()) << bad;

@@ -10,12 +10,13 @@ namespace {
 
 constexpr std::string_view kHiddenInHome[]{
     // Keys, tokens and passwords.
-    ".ssh", ".gnupg", ".pki", ".putty", ".step", ".age", ".config/age", ".config/sops", ".netrc", ".netrc.gpg",
-    ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub",
-    ".config/glab-cli", ".config/tea", ".vault-token", ".vault_pass", ".vault_pass.txt", ".smbcredentials", ".davfs2",
-    ".Xauthority", ".ICEauthority", "_netrc", ".emacs.d/.authinfo", ".emacs.d/.authinfo.gpg", ".config/emacs/.authinfo",
-    ".config/emacs/.authinfo.gpg", ".emacs.d/url/cookies", ".config/fish/fish_variables", ".config/mise/age.txt",
-    ".subversion/auth", ".ollama", ".android/adbkey", ".config/llm", ".config/io.datasette.llm",
+    ".config/warren", ".ssh", ".gnupg", ".pki", ".putty", ".step", ".age", ".config/age", ".config/sops", ".netrc",
+    ".netrc.gpg", ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials", ".config/gh",
+    ".config/hub", ".config/glab-cli", ".config/tea", ".vault-token", ".vault_pass", ".vault_pass.txt",
+    ".smbcredentials", ".davfs2", ".Xauthority", ".ICEauthority", "_netrc", ".emacs.d/.authinfo",
+    ".emacs.d/.authinfo.gpg", ".config/emacs/.authinfo", ".config/emacs/.authinfo.gpg", ".emacs.d/url/cookies",
+    ".config/fish/fish_variables", ".config/mise/age.txt", ".subversion/auth", ".ollama", ".android/adbkey",
+    ".config/llm", ".config/io.datasette.llm",
     // Package managers.
     ".npmrc", ".yarnrc.yml", ".config/pnpm/rc", ".pypirc", ".pip", ".config/pip", ".local/share/uv/credentials",
     ".config/pypoetry/auth.toml", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",

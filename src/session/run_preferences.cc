@@ -82,13 +82,19 @@ Status take_keys(const Json& table, RunPreferences& preferences) {
     } else if (key == "mounts") {
       preferences.mounts = WARREN_TRY(word_for(key, value));
       if (!preferences.mounts->starts_with('/')) return bad_key(key, "an absolute path");
+    } else if (key == "anchor") {
+      preferences.anchor = WARREN_TRY(word_for(key, value));
+      bool is_relative = !preferences.anchor->starts_with('/') && preferences.anchor->find(':') == std::string::npos;
+      if (is_relative) return bad_key(key, "an absolute path, agent:ID, or the address of a backend");
+    } else if (key == "anchor-every") {
+      preferences.anchor_every = WARREN_TRY(word_for(key, value));
     } else if (key == "namespace") {
       if (!value.is_boolean()) return bad_key(key, "true or false");
       preferences.has_namespace = value.get<bool>();
     } else {
       return Error(Code::kInvalid, fmt::format("{} is not a known key", quote(key)),
                    "the keys are net, env, memory, processes, cpu-time, disk, home, home-layer, namespace, mount, "
-                   "mounts, relay, relay-as, and tables [project.\"/path\"]");
+                   "mounts, relay, relay-as, anchor, anchor-every, and tables [project.\"/path\"]");
     }
   }
   return Ok{};

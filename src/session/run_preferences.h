@@ -27,6 +27,8 @@ struct RunPreferences {
   std::optional<std::string> relay_as;
   std::vector<std::string> mount;     // as for --mount
   std::optional<std::string> mounts;  // a file, absolute
+  std::optional<std::string> anchor;  // as for the options
+  std::optional<std::string> anchor_every;
 };
 
 // $XDG_CONFIG_HOME/warren/run.toml, or ~/.config/warren/run.toml.

@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
 #include "base/ascii.h"
@@ -75,8 +76,11 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
-  if (::rename(draft.c_str(), session.file().c_str()) == 0) return Ok{};
-  return system_error(errno, fmt::format("make {}", quote(session.file())));
+  if (::rename(draft.c_str(), session.file().c_str()) != 0) {
+    return system_error(errno, fmt::format("make {}", quote(session.file())));
+  }
+  forget_audit_notes(session.file()).ignore("verify then says that another file was here");
+  return Ok{};
 }
 
 // Only the same user and root may join a session, and only their server may hand us namespaces to enter.
@@ -161,10 +165,13 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    how.caller = {.agent = {}, .space = Space::kUser, .door = "run", .session = session_.id()};
+    how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
+    anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
     if (options_.checkpoint_tool_calls) calls_ended_ = WARREN_TRY(agent_->tools().count_ended());
@@ -179,10 +186,12 @@ class RunServer {
       mounted_home_ = WARREN_TRY(Mounted::adopt(home_->fs(), std::move(requests.home), plan_.home->path, shown));
     }
     shown.has_mounts = has_places_inside(plan_, plan_.base);
+    shown.opens = agent_->records_reads();
     mounted_ = WARREN_TRY(Mounted::adopt(agent_->fs(), std::move(requests.base), plan_.base, shown));
     if (view_) {
       shown.has_mounts = false;
       shown.passthrough = false;
+      shown.opens = view_->is_recorded();
       shown.flushes = !options_.mounts.empty();
       mounted_names_ = WARREN_TRY(Mounted::adopt(*view_, std::move(requests.names), *plan_.namespace_path, shown));
     }
@@ -257,8 +266,12 @@ class RunServer {
     std::optional<RelayMailbox> relay = options_.relay;
     if (relay) relay->bytes_max = options_.limits.disk_bytes;
     namespace_ = WARREN_TRY(AgentNamespace::open(*agent_, {.mounts = options_.mounts, .relay = relay}, clock_));
-    view_ =
-        (*namespace_)->view({.agent = session_.id(), .space = Space::kUser, .door = "run", .session = session_.id()});
+    view_ = (*namespace_)
+                ->view({.agent = session_.id(),
+                        .space = Space::kUser,
+                        .door = std::string(kNamespaceDoor),
+                        .session = session_.id()},
+                       AuditReads::kByOpening);
     return Ok{};
   }
 
@@ -340,7 +353,7 @@ class RunServer {
   void acknowledge_leave(const Fd& command, const char* which) {
     Changes changes = agent_ ? find_changes() : changes_;
     std::vector<std::string> fields{"left", which, changes.anything ? "changed" : "same",
-                                    changes.memory ? "remembered" : "same"};
+                                    changes.memory ? "remembered" : "same", changes.refusals ? "refused" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
       fields.insert(fields.end(), {error.message(), error.hint()});
@@ -351,12 +364,15 @@ class RunServer {
   struct Changes {
     bool anything = true;
     bool memory = false;
+    bool refusals = false;  // in the namespace, and recorded
   };
   Changes find_changes() {
+    bool has_refused = view_ != nullptr && view_->has_refused();
     Result<Agent::ChangeMark> now = agent_->change_mark();
-    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr};
+    if (!now.ok()) return {.anything = true, .memory = view_ != nullptr, .refusals = has_refused};
     bool has_changed = now->everything != first_change_.everything;
-    return {.anything = has_changed, .memory = has_changed && now->names != first_change_.names};
+    bool is_remembered = has_changed && now->names != first_change_.names;
+    return {.anything = has_changed, .memory = is_remembered, .refusals = has_refused};
   }
 
   void close_home() {
@@ -389,8 +405,11 @@ class RunServer {
     view_.reset();
     Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
     namespace_.reset();
+    Status anchored = anchorer_ ? anchorer_->stop() : Status(Ok{});
+    anchorer_.reset();
     closed_ = agent_->close();
     if (closed_.ok()) closed_ = std::move(stored);
+    if (closed_.ok()) closed_ = std::move(anchored);
     closed_ = with_losses(std::move(closed_), mounted_->lost());
     if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
     report_missed_checkpoints();
@@ -416,7 +435,8 @@ class RunServer {
   std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
-  std::unique_ptr<GuardFs> view_;  // of the namespace, if the plan has one
+  std::unique_ptr<NamespaceView> view_;  // of the namespace, if the plan has one
+  std::unique_ptr<Anchorer> anchorer_;
   std::unique_ptr<Mounted> mounted_names_;
   std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;
@@ -487,14 +507,15 @@ Result<JoinedSession::Left> JoinedSession::leave() {
   std::array<std::string, 1> word{"leave"};
   WARREN_TRY(send_message(server_.get(), word));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  bool has_failed = message.fields.size() == 6;
-  if (message.verb() != "left" || (message.fields.size() != 4 && !has_failed))
+  bool has_failed = message.fields.size() == 7;
+  if (message.verb() != "left" || (message.fields.size() != 5 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
             .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
+            .has_refusals = message.fields[4] == "refused",
             .failure = {}};
-  if (has_failed) left.failure = Error(Code::kIo, message.fields[4], message.fields[5]);
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[5], message.fields[6]);
   return left;
 }
 

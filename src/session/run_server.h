@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -26,6 +27,7 @@ struct ServerOptions {
   bool passthrough = false;
   std::optional<RelayMailbox> relay;                          // shown at /ipc of the namespace
   std::vector<MountSpec> mounts;                              // in the namespace
+  std::optional<AnchorOptions> anchor;                        // of the audit trail
   std::string home_layer;                                     // the file of the home's layer, if the plan has one
   std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
   bool checkpoint_tool_calls = false;                         // one whenever a tool call has ended
@@ -58,6 +60,7 @@ class JoinedSession {
     bool was_last = false;         // the server has ended, and the agent is a single file
     bool has_changed = true;       // since the server started, the namespace included
     bool has_new_memory = false;   // the namespace has changed
+    bool has_refusals = false;     // in the namespace, and recorded
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();

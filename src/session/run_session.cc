@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "agent/audit_key.h"
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/running.h"
@@ -192,6 +193,7 @@ class Run {
                       .passthrough = options_.passthrough,
                       .relay = options_.relay,
                       .mounts = mounts_,
+                      .anchor = options_.anchor,
                       .home_layer = home_layer_,
                       .checkpoint_every = options_.checkpoint_every,
                       .checkpoint_tool_calls = options_.checkpoint_tool_calls,
@@ -224,6 +226,9 @@ class Run {
   Result<Plan> plan_walls() {
     std::string home = WARREN_TRY(home_directory());
     std::string agents = WARREN_TRY(agents_home());
+    // Exists from now on, so that it is hidden: the server makes the key of the audit trail there.
+    std::string keys = WARREN_TRY(audit_key_directory());
+    make_host_dirs(keys, 0700).ignore("if a key is to be made there, the server says why it cannot");
     PlanOptions asked{.base = options_.base.value_or(cwd_),
                       .allow = options_.allow,
                       .read = options_.read,
@@ -232,7 +237,7 @@ class Run {
                       .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
                       .homes_of_others = ::geteuid() == 0 ? homes_of_others() : std::vector<std::string>(),
-                      .guarded = {agents, session_->path()},
+                      .guarded = {agents, session_->path(), keys},
                       .namespace_id = options_.has_namespace ? session_->id() : "",
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
@@ -274,7 +279,7 @@ class Run {
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
                           options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
                           options_.passthrough || options_.has_asked_for_namespace || options_.checkpoint_every ||
-                          options_.checkpoint_tool_calls;
+                          options_.checkpoint_tool_calls || options_.has_asked_for_anchor;
     if (options_.at) {
       return Error(Code::kBusy,
                    fmt::format("session {} is running, so it cannot go back to a checkpoint", quote(session_->id())),
@@ -285,7 +290,7 @@ class Run {
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits, --no-namespace, --mount, --mounts, --relay-as, --checkpoint and --passthrough");
+          "limits, --no-namespace, --mount, --mounts, --relay-as, --anchor, --checkpoint and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -375,9 +380,13 @@ class Run {
   void finish(const Result<JoinedSession::Left>& left) {
     NetworkSummary network = read_network_record(network_record(session_->path()), recorded_before_);
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
-    bool is_untouched = is_new_ && is_owner_ && !left->has_changed;
+    // What was refused is kept on the record.
+    bool is_untouched = is_new_ && is_owner_ && !left->has_changed && !left->has_refusals;
     bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
-    RunEnd end{.has_changed = left->has_changed, .has_new_memory = left->has_new_memory, .network = std::move(network)};
+    RunEnd end{.has_changed = left->has_changed,
+               .has_new_memory = left->has_new_memory,
+               .has_refusals = left->has_refusals,
+               .network = std::move(network)};
     if (deletes && left->was_last) {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());

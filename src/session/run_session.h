@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -54,6 +55,8 @@ struct RunOptions {
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
   MountSources mounts;                      // in it; the agent is the session
   bool has_asked_for_namespace = false;     // about these, by an option
+  std::optional<AnchorOptions> anchor;      // of the audit trail
+  bool has_asked_for_anchor = false;        // by an option
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;
@@ -90,6 +93,7 @@ struct RunEnd {
   Fate fate = Fate::kKept;
   bool has_changed = true;      // since the server started, the namespace included
   bool has_new_memory = false;  // the namespace has changed
+  bool has_refusals = false;    // in the namespace; the session's audit trail has them
   NetworkSummary network;       // since this run started; empty unless hosts are allowed by name
 };
 

@@ -101,18 +101,26 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                    .durability = options.sync ? Durability::kPower : Durability::kProcess,
                    .commits = options.sync ? Commits::kEach : Commits::kGrouped,
                    .layers = options.namespaces ? Layers::kOwn : Layers::kMerged};
+  std::string door = options.namespaces ? std::string(kNamespaceDoor) : options.kind;
+  how.caller = {.agent = {}, .space = Space::kUser, .door = std::move(door), .session = {}};
+  how.audit_reads = AuditReads::kByOpening;
+  how.may_record = true;  // the kernel refuses changes through a read-only mount
   served->agent_ = WARREN_TRY(Agent::open(how, clock));
   bool shows_base = served->agent_->base() && !options.namespaces;
   if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
   if (options.namespaces) {
     served->namespace_ = WARREN_TRY(AgentNamespace::open(*served->agent_, {.mounts = options.mounts}, clock));
-    served->view_ =
-        (*served->namespace_)
-            ->view(
-                {.agent = served->namespace_->agent_id(), .space = Space::kUser, .door = options.kind, .session = {}});
+    served->view_ = (*served->namespace_)
+                        ->view({.agent = served->namespace_->agent_id(),
+                                .space = Space::kUser,
+                                .door = std::string(kNamespaceDoor),
+                                .session = {}},
+                               AuditReads::kByOpening);
   }
+  served->anchorer_ = WARREN_TRY(Anchorer::start(*served->agent_, options.anchor, clock));
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();
+  session.opens = served->view_ ? served->view_->is_recorded() : served->agent_->records_reads();
   session.when_lost = [it = served.get()](const std::vector<std::string>& lost) { it->show_lost(lost); };
   FileSystem& shown = served->view_ ? static_cast<FileSystem&>(*served->view_) : served->agent_->fs();
   served->mounted_ = WARREN_TRY(Mounted::mount(shown, options.dir,
@@ -147,8 +155,11 @@ Status ServedAgent::close() {
   view_.reset();
   Status stored = namespace_ ? namespace_->sync_mounts() : Status(Ok{});
   namespace_.reset();
+  Status anchored = anchorer_ ? anchorer_->stop() : Status(Ok{});
+  anchorer_.reset();
   Status closed = agent_->close();
   if (closed.ok()) closed = std::move(stored);
+  if (closed.ok()) closed = std::move(anchored);
   closed = with_losses(std::move(closed), lost);
   agent_.reset();
   if (!closed.ok()) running_->leave_failure(closed.error());

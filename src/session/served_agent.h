@@ -9,11 +9,12 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "agent/running.h"
 #include "base/clock.h"
 #include "fuse/mounted.h"
 #include "fuse/session.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 
@@ -27,8 +28,9 @@ struct ServeOptions {
   bool no_exec = false;
   bool sync = false;  // every change is durable when its call returns
   bool auto_unmount = false;
-  bool namespaces = false;        // the agent's namespace as the agent may use it, instead of its own tree
-  std::vector<MountSpec> mounts;  // of the namespace
+  bool namespaces = false;              // the agent's namespace as the agent may use it, instead of its own tree
+  std::vector<MountSpec> mounts;        // of the namespace
+  std::optional<AnchorOptions> anchor;  // of the audit trail
   SessionOptions session;
   std::function<void(const std::string&)> warn;  // something works, but not as requested; may be empty
 };
@@ -67,7 +69,8 @@ class ServedAgent {
   std::string lost_;                       // under running_mutex_
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> namespace_;
-  std::unique_ptr<GuardFs> view_;
+  std::unique_ptr<NamespaceView> view_;
+  std::unique_ptr<Anchorer> anchorer_;
   std::unique_ptr<Mounted> mounted_;
 };
 

@@ -200,6 +200,9 @@ inline constexpr Check kOwnChecks[] = {
      " i.since <= c.id AND i.until > c.id AND (i.mode & 61440) = 16384)"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
+    {"WR-40", "wr_audit", Repair::kNo, "row {} of wr_audit does not follow the one before; `warren audit` says more",
+     "SELECT a.seq FROM wr_audit a WHERE a.prev IS NOT iif(a.seq = 1, zeroblob(32),"
+     " (SELECT b.hash FROM wr_audit b WHERE b.seq = a.seq - 1)) OR a.seq < 1"},
     {"WR-10", "wr_meta", Repair::kNo, "wr_meta has {} for {}, which is not a valid amount",
      "SELECT value, key FROM wr_meta WHERE key IN ('quota_bytes', 'quota_inodes')"
      " AND (typeof(value) <> 'integer' OR value < 0)"},

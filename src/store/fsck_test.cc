@@ -694,6 +694,15 @@ TEST_F(Fsck, WR13_AnInvalidExpiryOfAFileIsReportedAndRemoved) {
   EXPECT_EQ(ask("SELECT count(*) FROM wr_expiry"), 0);
 }
 
+TEST_F(Fsck, WR40_AuditRowsThatDoNotFollowEachOtherAreReported) {
+  plant(R"sql(CREATE TABLE wr_audit (seq INTEGER PRIMARY KEY, prev BLOB NOT NULL, hash BLOB NOT NULL);
+      INSERT INTO wr_audit VALUES (1, zeroblob(32), x'01'), (2, x'01', x'02'))sql");
+  EXPECT_EQ(violated(), Rules{});
+  plant("DELETE FROM wr_audit WHERE seq = 1");
+  EXPECT_EQ(violated(), Rules{"WR-40"});
+  expect_not_repairable();
+}
+
 TEST_F(Fsck, WR9_DetailsWithoutACallAreReportedAndRemoved) {
   plant("INSERT INTO wr_tool_call (id) VALUES (1), (99)");
   EXPECT_EQ(violated(), Rules{"WR-9"});

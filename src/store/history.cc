@@ -158,7 +158,8 @@ Result<History::Dirty> History::find_dirty(const std::optional<Position>& positi
         case ChangeKind::kData:
         case ChangeKind::kAttributes: dirty.nodes.push_back(change.id); break;
         case ChangeKind::kKey: dirty.keys.push_back(std::move(change.name)); break;
-        case ChangeKind::kToolCall: break;
+        case ChangeKind::kToolCall:
+        case ChangeKind::kAudit: break;
         case ChangeKind::kEverything: return everything;
       }
     }
@@ -326,7 +327,9 @@ Result<bool> History::has_changed() {
   auto rows = WARREN_TRY(store_.journal()->read_after(position->seq, kRowsFollowed));
   if (!rows || rows->size() == kRowsFollowed) return true;
   return std::ranges::any_of(*rows, [](const JournalRow& row) {
-    return std::ranges::any_of(row.changes, [](const Change& one) { return one.kind != ChangeKind::kToolCall; });
+    return std::ranges::any_of(row.changes, [](const Change& one) {
+      return one.kind != ChangeKind::kToolCall && one.kind != ChangeKind::kAudit;
+    });
   });
 }
 

@@ -38,6 +38,7 @@ bool is_kind(std::uint8_t byte) {
     case ChangeKind::kAttributes:
     case ChangeKind::kKey:
     case ChangeKind::kToolCall:
+    case ChangeKind::kAudit:
     case ChangeKind::kEverything: return true;
   }
   return false;
@@ -62,6 +63,8 @@ Result<std::unique_ptr<Journal>> Journal::open(Database& database, Clock& clock)
                                   "ORDER BY seq LIMIT ?"));
   journal->first_ = WARREN_TRY(database.prepare("SELECT min(seq) FROM wr_journal"));
   journal->last_ = WARREN_TRY(database.prepare("SELECT max(seq) FROM wr_journal"));
+  journal->last_change_ =
+      WARREN_TRY(database.prepare("SELECT seq FROM wr_journal WHERE changes <> x'7500' ORDER BY seq DESC LIMIT 1"));
   return journal;
 }
 
@@ -101,6 +104,8 @@ void Journal::note_attributes(Inode node) {
 void Journal::note_key(std::string_view key) { note(ChangeKind::kKey, 0, key); }
 void Journal::note_tool_call(std::int64_t id) { note(ChangeKind::kToolCall, static_cast<std::uint64_t>(id), {}); }
 
+void Journal::note_audit() { note(ChangeKind::kAudit, 0, {}); }
+
 void Journal::note_everything() { note(ChangeKind::kEverything, 0, {}); }
 
 Status Journal::write() {
@@ -123,6 +128,12 @@ Status Journal::write() {
 Result<std::int64_t> Journal::last_seq() {
   auto guard = database_.lock();
   std::optional<std::int64_t> seq = WARREN_TRY(last_.find_integer());
+  return seq.value_or(0);
+}
+
+Result<std::int64_t> Journal::last_change_seq() {
+  auto guard = database_.lock();
+  std::optional<std::int64_t> seq = WARREN_TRY(last_change_.find_integer());
   return seq.value_or(0);
 }
 

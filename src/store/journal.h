@@ -29,6 +29,7 @@ enum class ChangeKind : std::uint8_t {
   kAttributes = 'a',  // mode, owner, times, xattrs of `inode`
   kKey = 'k',         // the key-value pair `name`
   kToolCall = 't',    // the tool call with id `inode`
+  kAudit = 'u',       // rows were added to the audit trail
   kEverything = '*',  // too much for one row
 };
 
@@ -58,6 +59,7 @@ class Journal {
   void note_attributes(Inode node);
   void note_key(std::string_view key);
   void note_tool_call(std::int64_t id);
+  void note_audit();
   void note_everything();                 // for changes that cannot be listed
   void note_row() { wants_row_ = true; }  // a row even without changes: this commit is one of ours
   bool has_notes() const { return !pending_.empty(); }
@@ -91,6 +93,7 @@ class Journal {
   // decoded says that everything may have changed.
   Result<std::optional<std::vector<JournalRow>>> read_after(std::int64_t seq, std::size_t max);
   Result<std::int64_t> last_seq();
+  Result<std::int64_t> last_change_seq();  // of a row that says more than that the audit trail grew
 
   // A random number for this open store, so that a reader can skip its own changes.
   std::int64_t origin() const { return origin_; }
@@ -118,6 +121,7 @@ class Journal {
   Statement select_;
   Statement first_;
   Statement last_;
+  Statement last_change_;
 };
 
 // kCorrupt if the bytes are not a list of records.

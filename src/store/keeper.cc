@@ -251,7 +251,9 @@ void Keeper::work_when_due() {
 
 void Keeper::look_when_due(const FileWatch::Happened& happened) {
   bool is_due = look_at_ != 0 && now_milliseconds() >= look_at_;
-  if (!happened.written && !happened.touched && !everything_changed_ && !has_changed_here_ && !is_due) return;
+  if (!happened.written && !happened.touched && !everything_changed_ && !has_changed_here_ && !has_audited_here_ &&
+      !is_due)
+    return;
   bool is_done = report_changes().ok();
   if (happened.written) look_interval_ = kFirstLookMilliseconds;
   else if (is_due) look_interval_ = look_interval_ < kLastLookMilliseconds ? look_interval_ * 2 : 0;
@@ -308,7 +310,10 @@ Status Keeper::report_changes() {
     std::move(changed_here_.begin(), changed_here_.end(), std::back_inserter(news->changes));
     changed_here_.clear();
   }
+  bool is_audited = has_audited_here_.exchange(false) || everything;
+  for (const Change& change : news->changes) is_audited = is_audited || change.kind == ChangeKind::kAudit;
   std::lock_guard guard(listener_mutex_);
+  if (is_audited && when_audited_) when_audited_();
   for (ChangeListener* listener : listeners_) {
     if (listener != nullptr) report(*listener, *news, everything);
   }
@@ -324,6 +329,17 @@ void Keeper::report(ChangeListener& listener, const News& news, bool everything)
     }
   }
   if (everything) listener.everything_changed();
+}
+
+void Keeper::audited_here() {
+  if (!wants_audit_ || has_audited_here_.exchange(true)) return;
+  wake();
+}
+
+void Keeper::when_audited(std::function<void()> call) {
+  std::lock_guard guard(listener_mutex_);
+  wants_audit_ = static_cast<bool>(call);
+  when_audited_ = std::move(call);
 }
 
 void Keeper::ask_for(bool& what) {

@@ -47,6 +47,9 @@ class Keeper {
   // There is work to do after `delay`; what is planned earlier stays.
   void has_work(std::chrono::milliseconds delay = {});
 
+  void audited_here();                            // rows were added to the audit trail by this process
+  void when_audited(std::function<void()> call);  // see Store::when_audited
+
   // Looks whether the file was overwritten (Database::look_for_writes); also after stop().
   void look_at_file();
 
@@ -98,6 +101,9 @@ class Keeper {
 
   std::mutex listener_mutex_;  // held while a listener is called, so that it can be removed safely
   std::array<ChangeListener*, kTrees> listeners_{};
+  std::function<void()> when_audited_;
+  std::atomic<bool> wants_audit_ = false;  // there is one
+  std::atomic<bool> has_audited_here_ = false;
 
   // Used by keep()'s thread only.
   std::uint64_t seen_epoch_ = 0;

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "db/transaction.h"
+#include "store/audit_log.h"
 #include "store/store.h"
 
 namespace warren {
@@ -134,6 +135,11 @@ Status KeyValue::prepare() {
 std::int64_t KeyValue::now_ms() { return store_.clock().now_us() / 1000; }
 
 Result<std::optional<std::string>> KeyValue::find(std::string_view key) {
+  WARREN_TRY(store_.audit().note_read_of_source("kv_get", key));
+  return find_pair(key);
+}
+
+Result<std::optional<std::string>> KeyValue::find_pair(std::string_view key) {
   if (!store_.schema().has_kv) return std::optional<std::string>();
   auto guard = store_.database().lock();
   std::optional<Database::CommitMark> mark = store_.database().find_commit_mark();
@@ -197,6 +203,11 @@ Result<std::string> KeyValue::get(std::string_view key) {
 
 Status KeyValue::set(std::string_view key, std::string_view json,
                      std::optional<std::chrono::milliseconds> time_to_live) {
+  return store_.audit().change_of_source("kv_set", key, json.size(), [&] { return set_pair(key, json, time_to_live); });
+}
+
+Status KeyValue::set_pair(std::string_view key, std::string_view json,
+                          std::optional<std::chrono::milliseconds> time_to_live) {
   WARREN_TRY(check_key(key));
   WARREN_TRY(check_value(key, json));
   if (time_to_live && time_to_live->count() <= 0) {
@@ -209,10 +220,16 @@ Status KeyValue::set(std::string_view key, std::string_view json,
 
 Status KeyValue::compare_and_set(std::string_view key, const std::optional<std::string>& expected,
                                  std::string_view json) {
+  return store_.audit().change_of_source("kv_set", key, json.size(),
+                                         [&] { return compare_and_set_pair(key, expected, json); });
+}
+
+Status KeyValue::compare_and_set_pair(std::string_view key, const std::optional<std::string>& expected,
+                                      std::string_view json) {
   WARREN_TRY(check_key(key));
   WARREN_TRY(check_value(key, json));
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
-  std::optional<std::string> value = WARREN_TRY(find(key));
+  std::optional<std::string> value = WARREN_TRY(find_pair(key));
   if (value != expected) {
     return Error(Code::kConflict, fmt::format("the value for {} is not the expected one", quote(key)),
                  "read the current value and try again");
@@ -249,10 +266,15 @@ Result<bool> KeyValue::drop_if_expired(std::string_view key) {
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
   if (!expiry) return false;
   WARREN_TRY(delete_expired_.bind(1, key).bind(2, now_ms()).run());
+  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key);
   return true;
 }
 
 Result<bool> KeyValue::remove(std::string_view key) {
+  return store_.audit().change_of_source("kv_delete", key, std::nullopt, [&] { return remove_pair(key); });
+}
+
+Result<bool> KeyValue::remove_pair(std::string_view key) {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   bool had_expiry = WARREN_TRY(drop_if_expired(key));
   WARREN_TRY(delete_.bind(1, key).run());
@@ -265,6 +287,7 @@ Result<bool> KeyValue::remove(std::string_view key) {
 
 Result<std::vector<std::string>> KeyValue::keys(const KvListOptions& options) {
   std::vector<std::string> found;
+  WARREN_TRY(store_.audit().note_read_of_source("kv_list", options.prefix));
   if (!store_.schema().has_kv) return found;
   KeyRange range(options);
   auto guard = store_.database().lock();
@@ -275,6 +298,7 @@ Result<std::vector<std::string>> KeyValue::keys(const KvListOptions& options) {
 
 Result<std::vector<KvEntry>> KeyValue::list(const KvListOptions& options) {
   std::vector<KvEntry> found;
+  WARREN_TRY(store_.audit().note_read_of_source("kv_list", options.prefix));
   if (!store_.schema().has_kv) return found;
   KeyRange range(options);
   auto guard = store_.database().lock();
@@ -301,7 +325,10 @@ Result<std::size_t> KeyValue::purge_expired() {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   std::int64_t now = now_ms();
   std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
-  for (const std::string& key : keys) WARREN_TRY(delete_.bind(1, key).run());
+  for (const std::string& key : keys) {
+    WARREN_TRY(delete_.bind(1, key).run());
+    store_.audit().note("kv_expire", key);
+  }
   {
     Rows rows = list_due_.bind(1, now).rows();
     while (WARREN_TRY(rows.next())) store_.journal()->note_key(rows.text(0));

@@ -64,6 +64,10 @@ class KeyValue {
  private:
   explicit KeyValue(Store& store) : store_(store) {}
   Status prepare();
+  Result<std::optional<std::string>> find_pair(std::string_view key);
+  Status set_pair(std::string_view key, std::string_view json, std::optional<std::chrono::milliseconds> time_to_live);
+  Status compare_and_set_pair(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
+  Result<bool> remove_pair(std::string_view key);
   Result<bool> may_expire();
   Status prepare_readers();
   void keep(const Database::CommitMark& mark, std::string_view key, std::string_view value);

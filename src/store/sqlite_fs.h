@@ -169,6 +169,7 @@ class SqliteFs final : public FileSystem {
   void expire_first();          // before a change of names, so that expired ones are not in its way
   Status remove_expired_now();  // in the running write transaction
   Status remove_all_names(const Expiries::Due& due, Timestamp now);
+  std::string path_for_record(const EntryName& entry);
   Result<std::optional<std::string>> find_xattr(Inode node, std::string_view name);
   Status set_expiry(Attributes row, Bytes value, XattrMode mode);
   Status check_new_name(const Attributes& parent, std::string_view name);

@@ -1,8 +1,11 @@
 // The part of SqliteFs for files that expire.
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/path.h"
+#include "base/side_change.h"
 #include "fs/expiry.h"
+#include "store/audit_log.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 
@@ -56,6 +59,7 @@ void SqliteFs::expire_first() {
     auto guard = database_.lock();
     if (expiries_->is_unused() || !orphans_ || !expiries_->may_be_before(now_ms())) return;
   }
+  SideChange not_the_operation;
   remove_expired().ignore("a full disk, say; the change itself may be what frees space");
 }
 
@@ -65,6 +69,24 @@ Status SqliteFs::remove_expired_now() {
   Timestamp now = clock_.now();
   for (const Expiries::Due& due : all) WARREN_TRY(remove_all_names(due, now));
   return Ok{};
+}
+
+// Best effort: the part that cannot be found is left out. There is no index by node, so each directory that was not
+// used lately costs a look at all entries.
+std::string SqliteFs::path_for_record(const EntryName& entry) {
+  std::string path = "/" + entry.name;
+  Inode dir = entry.parent;
+  for (int depth = 0; depth < limits::kTreeDepth && dir != kRootInode && dir != namespace_root_; ++depth) {
+    std::optional<EntryName> above = nodes_->recent_entry_of(dir);
+    if (!above) {
+      Result<std::vector<EntryName>> all = nodes_->list_entries_of(dir);
+      if (all.ok() && !all->empty()) above = all->front();
+    }
+    if (!above) break;
+    path.insert(0, "/" + above->name);
+    dir = above->parent;
+  }
+  return path;
 }
 
 // Usually the one name that was noted. Otherwise, because it has several or another program has renamed it, all entries
@@ -85,6 +107,7 @@ Status SqliteFs::remove_all_names(const Expiries::Due& due, Timestamp now) {
     WARREN_TRY(remove_name(entry.parent, entry.name, *row, now));
     WARREN_TRY(nodes_->touch(entry.parent, now));
     store_.expired(entry.parent, entry.name);
+    if (store_.audit().is_enabled()) store_.audit().note("expire", path_for_record(entry));
   }
   return expiries_->erase(due.node);
 }

@@ -16,6 +16,7 @@
 #include "fs/tree_ops.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "store/audit_log.h"
 #include "store/history.h"
 #include "store/keeper.h"
 #include "store/kv.h"
@@ -140,6 +141,7 @@ Store::Store(std::unique_ptr<Database> database, Clock& clock) : clock_(clock), 
 
 Store::~Store() {
   if (keeper_) keeper_->stop();
+  if (audit_ && !is_closed_) audit_->flush().ignore("close() returns it");
   if (fs_ && !is_closed_) fs_->leave().ignore("the next open of the agent collects what is left");
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
@@ -156,11 +158,13 @@ Status Store::close() {
     return database_->check_name();
   }
   fs_->leave().ignore("the next open of the agent collects what is left");
+  Status recorded = audit_->flush();
   Status stored = database_->end_batch();
   if (!stored.ok()) lost_.insert(journal_->nodes().begin(), journal_->nodes().end());
   if (stored.ok() && database_->lost_batches() > 0) stored = Error(Code::kIo, "they could not be written");
   if (!stored.ok()) stored = report_lost(stored.error());
   database_->abandon_batch();
+  if (stored.ok()) stored = std::move(recorded);
   Status named = database_->check_name();
   if (named.ok()) return stored;
   Status rescued = rescue(named.error());
@@ -267,6 +271,7 @@ Status Store::assemble(Commits commits) {
     schema_ = WARREN_TRY(inspect_schema(*database_));
   }
   if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, clock_));
+  audit_ = std::make_unique<AuditLog>(*database_, journal_.get(), clock_);
   usage_ = WARREN_TRY(Usage::open(*database_, schema_.has_extensions));
   fs_ = WARREN_TRY(SqliteFs::open(*this));
   kv_ = WARREN_TRY(KeyValue::open(*this));
@@ -322,6 +327,7 @@ Result<bool> Store::run_deferred_work() {
 Status Store::before_commit() {
   WARREN_TRY(fs_->before_commit());
   WARREN_TRY(usage_->write());
+  WARREN_TRY(audit_->before_commit());
   // Checkpoints rely on a row for each commit of ours, also if it changed only what they do not cover.
   bool needs_row = keeps_history_ && !journal_->has_row() && database_->total_changes() != changes_committed_;
   if (needs_row) journal_->note_row();
@@ -332,7 +338,9 @@ void Store::after_commit() {
   changes_committed_ = database_->total_changes();
   journal_->forget_nodes();
   fs_->after_commit();
+  audit_->after_commit();
   if (keeper_) keeper_->batch_ended();
+  if (keeper_ && audit_->take_news()) keeper_->audited_here();
 }
 
 void Store::make_room() {
@@ -353,8 +361,14 @@ void Store::change_began() {
   usage_->begin_change();
 }
 
+void Store::change_done() {
+  undo_.end();
+  audit_->change_done();
+}
+
 void Store::change_refused() {
   undo_.end();  // at most, rows were written back that earlier changes had kept
+  audit_->change_undone();
   journal_->undo_change();
   usage_->undo_change();
 }
@@ -364,6 +378,7 @@ void Store::change_undone() {
   undo_.undo();
   journal_->undo_change();
   usage_->undo_change();
+  audit_->change_undone();
   fs_->after_undo();
 }
 
@@ -386,6 +401,10 @@ void Store::seal() {
   if (has.ok() && *has) database_->seal_commits();
 }
 
+void Store::when_audited(std::function<void()> call) {
+  if (keeper_) keeper_->when_audited(std::move(call));
+}
+
 Status Store::listen(Tree tree, ChangeListener* listener) {
   if (!keeper_) return Error(Code::kUnsupported, "this agent is not open in a mode that reports changes");
   keeper_->listen(tree, listener);
@@ -402,6 +421,7 @@ void Store::after_rollback() {
   journal_->forget_nodes();
   journal_->discard();
   usage_->forget();
+  audit_->after_rollback();
   fs_->after_rollback();
   kv_->after_rollback();
   if (keeper_) keeper_->everything_changed();

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 
 namespace warren {
 
+class AuditLog;
 class Keeper;
 class KeyValue;
 class SqliteFs;
@@ -57,6 +59,7 @@ class Store final : private TransactionObserver {
   SqliteFs& fs() { return *fs_; }
   KeyValue& kv() { return *kv_; }
   ToolCalls& tools() { return *tools_; }
+  AuditLog& audit() { return *audit_; }
 
   // Combines several calls: everything between begin and commit is committed together, or nothing is.
   Result<Transaction> begin_write() { return Transaction::begin(*database_, Access::kWrite); }
@@ -91,6 +94,10 @@ class Store final : private TransactionObserver {
   // The agent has checkpoints now: each commit from here on leaves a row in the journal. Under the database's lock.
   void keep_history() { keeps_history_ = true; }
 
+  // Calls `call` from a thread of its own after rows were added to the audit trail, by whomever; an empty one stops
+  // that. Only with grouped commits.
+  void when_audited(std::function<void()> call);
+
   // See FileSystem::listen; each tree has one listener, which also gets the changes of the other tree. Only with
   // grouped commits; otherwise kUnsupported.
   Status listen(Tree tree, ChangeListener* listener);
@@ -111,7 +118,7 @@ class Store final : private TransactionObserver {
   void after_rollback() override;
   void batch_opened() override;
   void change_began() override;
-  void change_done() override { undo_.end(); }
+  void change_done() override;
   void change_refused() override;
   void change_undone() override;
 
@@ -127,6 +134,7 @@ class Store final : private TransactionObserver {
   std::optional<Transaction> past_view_;  // of a checkpoint, which may be removed meanwhile
   Schema schema_;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<Usage> usage_;
   std::unique_ptr<SqliteFs> fs_;
   std::unique_ptr<KeyValue> kv_;

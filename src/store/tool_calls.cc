@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "db/transaction.h"
+#include "store/audit_log.h"
 #include "store/store.h"
 
 namespace warren {
@@ -233,7 +234,23 @@ Status ToolCalls::prepare_writers() {
   return Ok{};
 }
 
+// The end of a call, on the record with the outcome that the call had.
+template <class Change>
+auto ToolCalls::recorded_end(std::string_view name, bool has_failed, const Change& change) -> decltype(change()) {
+  if (!store_.audit().source()) return change();
+  AuditEvent event = store_.audit().event_of_source("tool_end", name);
+  if (has_failed) {
+    event.ok = false;
+    event.err = "tool_failed";
+  }
+  return store_.audit().change(std::move(event), change);
+}
+
 Result<std::int64_t> ToolCalls::record(const CallRecord& call) {
+  return recorded_end(call.name, present(call.error).has_value(), [&] { return insert_call(call); });
+}
+
+Result<std::int64_t> ToolCalls::insert_call(const CallRecord& call) {
   WARREN_TRY(check_record(call));
   std::int64_t duration_ms = WARREN_TRY(duration_ms_of(call));
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
@@ -251,6 +268,12 @@ Result<std::int64_t> ToolCalls::record(const CallRecord& call) {
 
 Result<std::int64_t> ToolCalls::start(std::string_view name, const std::optional<std::string>& parameters,
                                       const CallDetails& details) {
+  return store_.audit().change_of_source("tool_start", name, std::nullopt,
+                                         [&] { return insert_pending(name, parameters, details); });
+}
+
+Result<std::int64_t> ToolCalls::insert_pending(std::string_view name, const std::optional<std::string>& parameters,
+                                               const CallDetails& details) {
   WARREN_TRY(check_name_of_tool(name));
   WARREN_TRY(check_json("'parameters' text", present(parameters)));
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
@@ -289,6 +312,16 @@ Status ToolCalls::fail(std::int64_t id, std::string_view error) {
 
 Status ToolCalls::finish(std::int64_t id, CallStatus status, const std::optional<std::string_view>& result,
                          const std::optional<std::string_view>& error) {
+  std::string name;  // for the audit trail
+  if (store_.audit().source()) {
+    Result<ToolCall> call = find_call(id);
+    name = call.ok() ? std::move(call->name) : fmt::format("#{}", id);
+  }
+  return recorded_end(name, status == CallStatus::kError, [&] { return finish_pending(id, status, result, error); });
+}
+
+Status ToolCalls::finish_pending(std::int64_t id, CallStatus status, const std::optional<std::string_view>& result,
+                                 const std::optional<std::string_view>& error) {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   Timestamp now = store_.clock().now();
   bool was_pending = false;
@@ -298,7 +331,7 @@ Status ToolCalls::finish(std::int64_t id, CallStatus status, const std::optional
     was_pending = store_.database().changes() > 0;
   }
   if (!was_pending) {
-    WARREN_TRY(get(id));  // kNotFound
+    WARREN_TRY(find_call(id));  // kNotFound
     return Error(Code::kConflict, fmt::format("tool call {} is already finished", id));
   }
   WARREN_TRY(finish_details_.bind(1, id).bind(2, nanoseconds_of(now)).run());
@@ -307,6 +340,11 @@ Status ToolCalls::finish(std::int64_t id, CallStatus status, const std::optional
 }
 
 Result<ToolCall> ToolCalls::get(std::int64_t id) {
+  WARREN_TRY(store_.audit().note_read_of_source("tool_list", fmt::format("#{}", id)));
+  return find_call(id);
+}
+
+Result<ToolCall> ToolCalls::find_call(std::int64_t id) {
   if (!store_.schema().has_tool_calls) return no_call(id);
   auto guard = store_.database().lock();
   Rows rows = find_.bind(1, id).rows();
@@ -316,6 +354,7 @@ Result<ToolCall> ToolCalls::get(std::int64_t id) {
 
 Result<std::vector<ToolCall>> ToolCalls::list(const CallFilter& filter) {
   std::vector<ToolCall> found;
+  WARREN_TRY(store_.audit().note_read_of_source("tool_list", filter.name.value_or("")));
   constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   if (!store_.schema().has_tool_calls || filter.since == kNever) return found;
@@ -336,6 +375,7 @@ Result<std::vector<ToolCall>> ToolCalls::list(const CallFilter& filter) {
 
 Result<std::vector<CallStats>> ToolCalls::stats() {
   std::vector<CallStats> found;
+  WARREN_TRY(store_.audit().note_read_of_source("tool_list", ""));
   if (!store_.schema().has_tool_calls) return found;
   auto guard = store_.database().lock();
   Rows rows = stats_.rows();
@@ -353,6 +393,7 @@ Result<std::uint64_t> ToolCalls::count_ended() {
 }
 
 Result<std::optional<CallStats>> ToolCalls::stats_for(std::string_view name) {
+  WARREN_TRY(store_.audit().note_read_of_source("tool_list", name));
   if (!store_.schema().has_tool_calls) return std::optional<CallStats>();
   auto guard = store_.database().lock();
   Rows rows = stats_for_.bind(1, name).rows();

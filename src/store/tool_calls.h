@@ -100,6 +100,14 @@ class ToolCalls {
   explicit ToolCalls(Store& store) : store_(store) {}
   Status prepare_readers();
   Status prepare_writers();
+  template <class Change>
+  auto recorded_end(std::string_view name, bool has_failed, const Change& change) -> decltype(change());
+  Result<std::int64_t> insert_call(const CallRecord& call);
+  Result<std::int64_t> insert_pending(std::string_view name, const std::optional<std::string>& parameters,
+                                      const CallDetails& details);
+  Status finish_pending(std::int64_t id, CallStatus status, const std::optional<std::string_view>& result,
+                        const std::optional<std::string_view>& error);
+  Result<ToolCall> find_call(std::int64_t id);
   Status write_details(std::int64_t id, std::optional<std::int64_t> started_ns, std::optional<std::int64_t> duration_ns,
                        const CallDetails& details);
   Status finish(std::int64_t id, CallStatus status, const std::optional<std::string_view>& result,

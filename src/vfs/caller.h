@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace warren {
 
@@ -11,11 +12,15 @@ class Grants;
 // The agent itself, or the side that operates it: the operator's command line, the relay.
 enum class Space { kUser, kKernel };
 
+// The door of a namespace that is mounted; plain mounts are "mount" and "run".
+inline constexpr std::string_view kNamespaceDoor = "namespace";
+
 struct Caller {
   std::string agent;  // its id
   Space space = Space::kUser;
-  std::string door;     // "vfs", "mount", "run", "mcp", "library", "host"
-  std::string session;  // may be empty
+  std::string door;        // "vfs", "mount", "run", "mcp", "library", "host"
+  std::string session;     // may be empty
+  std::string trace = {};  // of what it does, unless a TraceScope says another; may be empty
   // Of another agent (user space): what it was granted here, and nothing else is there for it. Null: the agent itself,
   // or its operator.
   std::shared_ptr<const Grants> grants = nullptr;

@@ -43,8 +43,8 @@ class GuardTest : public ::testing::Test {
   MemoryFs own_{clock_};
   MemoryFs working_{clock_};
   std::unique_ptr<Namespace> space_;
-  std::unique_ptr<GuardFs> user_;
-  std::unique_ptr<GuardFs> kernel_;
+  std::unique_ptr<NamespaceView> user_;
+  std::unique_ptr<NamespaceView> kernel_;
 };
 
 // One row of the specification's table, for one space.
@@ -167,7 +167,8 @@ TEST_F(GuardTest, ANameThatNobodyHasUsedCountsToo) {
     {"path": "/mem/working/deep/**", "operation": "overwrite", "effect": "deny"}]})");
   // Another process, which has seen nothing yet.
   std::unique_ptr<Namespace> other = Namespace::open(own_, working_, {.agent = "a1"}, clock_).take_value();
-  std::unique_ptr<GuardFs> view = other->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}});
+  std::unique_ptr<NamespaceView> view =
+      other->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}});
   EXPECT_EQ(code(write_file(*view, "/own/r", as_bytes("other"))), Code::kDenied);
   EXPECT_EQ(code(write_file(*view, "/mem/working/w", as_bytes("other"))), Code::kDenied);
   EXPECT_EQ(code(link(*view, "/own/r", "/own/again")), Code::kCrossDevice);

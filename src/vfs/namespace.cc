@@ -78,6 +78,7 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
                                                    Clock& clock) {
   if (!options.is_read_only) WARREN_TRY(make_directories(own).within("make the namespace's directories"));
   std::unique_ptr<Namespace> made(new Namespace(own, std::move(options.agent), clock));
+  made->audit_ = options.audit;
   std::vector<Mount> mounts;
   made->mounts_ = {{.path = "/", .backend = "agent file"}};
   bool has_working =
@@ -101,8 +102,29 @@ Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& 
   return made;
 }
 
-std::unique_ptr<GuardFs> Namespace::view(Caller caller) {
-  return std::make_unique<GuardFs>(*tree_, policy_, std::move(caller), clock_);
+NamespaceView::NamespaceView(std::unique_ptr<GuardFs> guard, std::unique_ptr<AuditFs> audit)
+    : ForwardingFs(audit ? static_cast<FileSystem&>(*audit) : *guard),
+      guard_(std::move(guard)),
+      audit_(std::move(audit)) {}
+
+Status NamespaceView::record(std::string_view op, std::string_view path, const Status& outcome) {
+  return audit_ ? audit_->record(op, path, outcome) : Status(Ok{});
+}
+
+Result<std::string> NamespaceView::resolve(const Namespace& names, std::string_view path, std::string_view op) {
+  Result<std::string> resolved = names.resolve(path);
+  if (resolved.ok() || resolved.error().code() != Code::kDenied) return resolved;
+  record(op, path, resolved.error()).ignore("it is refused, whether that can be recorded or not");
+  return resolved;
+}
+
+Status NamespaceView::check_recorded() { return audit_ ? audit_->check_recorded() : Status(Ok{}); }
+
+std::unique_ptr<NamespaceView> Namespace::view(Caller caller, AuditReads reads) {
+  auto guard = std::make_unique<GuardFs>(*tree_, policy_, caller, clock_);
+  std::unique_ptr<AuditFs> audit;
+  if (audit_ != nullptr) audit = std::make_unique<AuditFs>(*guard, *audit_, std::move(caller), reads, clock_);
+  return std::make_unique<NamespaceView>(std::move(guard), std::move(audit));
 }
 
 bool is_standard_directory(std::string_view path) {

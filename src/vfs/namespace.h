@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "fs/file_system.h"
 #include "fs/mount_fs.h"
+#include "vfs/audit_fs.h"
 #include "vfs/caller.h"
 #include "vfs/guard_fs.h"
 #include "vfs/live_policy.h"
@@ -33,7 +34,32 @@ struct NamespaceOptions {
   std::vector<NamespaceMount> mounts = {};
   FileSystem* inbox = nullptr;  // what is shown at /ipc/inbox and /ipc/outbox; null: the agent's own
   FileSystem* outbox = nullptr;
-  std::string ipc_backend;  // what holds these two, for people
+  std::string ipc_backend;    // what holds these two, for people
+  AuditLog* audit = nullptr;  // where views record what is done; null: nowhere. Outlives the views
+};
+
+class Namespace;
+
+// The whole tree as one caller may use it, under the rules and recorded.
+class NamespaceView final : public ForwardingFs {
+ public:
+  NamespaceView(std::unique_ptr<GuardFs> guard, std::unique_ptr<AuditFs> audit);  // over the guard; may be null
+
+  const Caller& caller() const { return guard_->caller(); }
+  Result<bool> may_read(std::string_view path) { return guard_->may_read(path); }
+  Result<bool> has_rights(Inode node) { return guard_->has_rights(node); }
+
+  bool is_recorded() const { return audit_ != nullptr; }
+  // See AuditFs; both succeed if nothing is recorded.
+  Status record(std::string_view op, std::string_view path, const Status& outcome);
+  // Namespace::resolve. A refusal is recorded as one of the operation `op`.
+  Result<std::string> resolve(const Namespace& names, std::string_view path, std::string_view op);
+  Status check_recorded();
+  bool has_refused() const { return audit_ != nullptr && audit_->has_refused(); }
+
+ private:
+  std::unique_ptr<GuardFs> guard_;
+  std::unique_ptr<AuditFs> audit_;
 };
 
 // What `warren vfs mounts` lists.
@@ -48,8 +74,7 @@ class Namespace {
   static Result<std::unique_ptr<Namespace>> open(FileSystem& own, FileSystem& working, NamespaceOptions options,
                                                  Clock& clock);
 
-  // The whole tree as this caller may use it.
-  std::unique_ptr<GuardFs> view(Caller caller);
+  std::unique_ptr<NamespaceView> view(Caller caller, AuditReads reads = AuditReads::kByFile);
 
   LivePolicy& policy() { return policy_; }
   const std::vector<MountInfo>& mounts() const { return mounts_; }
@@ -63,6 +88,7 @@ class Namespace {
 
   std::string agent_;
   Clock& clock_;
+  AuditLog* audit_ = nullptr;
   LivePolicy policy_;
   std::vector<MountInfo> mounts_;
   std::unique_ptr<MountFs> tree_;

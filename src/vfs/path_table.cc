@@ -16,7 +16,8 @@ Error refuse_unknown(Inode node) {
 
 }  // namespace
 
-PathTable::PathTable(std::size_t size_max) : size_max_(size_max), sweep_at_(size_max) {
+PathTable::PathTable(std::size_t size_max, std::size_t spots_max)
+    : size_max_(size_max), spots_max_(spots_max), sweep_at_(size_max) {
   Entry root;
   root.is_directory = true;
   root.retained = 1;
@@ -37,7 +38,7 @@ void PathTable::learn(Inode node, Inode parent, std::string_view name, bool is_d
   if (std::find(entry.spots.begin(), entry.spots.end(), spot) != entry.spots.end()) return;
   bool is_new = entry.spots.empty();
   entry.is_directory = is_directory;
-  if (is_directory || !may_have_others) remove_spots(entry);
+  if (is_directory || !may_have_others || entry.spots.size() >= spots_max_) remove_spots(entry);
   add_spot(entry, std::move(spot));
   entry.decided_at = 0;
   if (is_directory && !is_new) ++epoch_;  // another door moved it
@@ -64,6 +65,7 @@ void PathTable::moved(Inode node, Inode parent, std::string_view name, Inode new
   Entry& entry = known->second;
   std::vector<EntryName> spots = entry.spots;
   std::erase(spots, EntryName{.parent = parent, .name = std::string(name)});
+  if (spots.size() >= spots_max_) spots.clear();
   spots.push_back({.parent = new_parent, .name = std::string(new_name)});
   remove_spots(entry);
   for (EntryName& spot : spots) add_spot(entry, std::move(spot));

@@ -22,7 +22,9 @@ namespace warren {
 // Thread-safe. Entries stay while the node is retained or has known children, and for a while after their last use.
 class PathTable {
  public:
-  explicit PathTable(std::size_t size_max = 65'536);
+  // With `spots_max`, only so many names of a file with several are known: the last ones under which it was found.
+  explicit PathTable(std::size_t size_max = kSizeMax, std::size_t spots_max = SIZE_MAX);
+  static constexpr std::size_t kSizeMax = 65'536;
 
   // `node` was found under this name. A file with several names has a place for each that was seen.
   void learn(const Attributes& node, Inode parent, std::string_view name) {
@@ -66,6 +68,7 @@ class PathTable {
 
   mutable std::mutex mutex_;
   std::size_t size_max_;
+  std::size_t spots_max_;
   std::size_t sweep_at_;
   std::uint64_t epoch_ = 1;  // of the directories' places
   std::unordered_map<Inode, Entry> entries_;

@@ -43,7 +43,7 @@ class PeerTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<GuardFs> peer(std::vector<std::pair<std::string, Rights>> granted) {
+  std::unique_ptr<NamespaceView> peer(std::vector<std::pair<std::string, Rights>> granted) {
     Grants grants;
     for (auto& [path, rights] : granted) grants.add(path, rights);
     return space_->view({.agent = "peer",

@@ -65,6 +65,30 @@ class Services:
         self.assertIn(says, done.stderr)
         self.assertNotIn(self.facts["secret"], done.stderr)
 
+    def test_the_audit_trail_of_a_mount_is_anchored_there(self):
+        """At intervals by the mount, and at its end; an older copy of the agent file is found by it."""
+        address = self.facts["address"].replace("{}", self.prefix)
+        self.world.warren("audit", self.world.id, "on")
+        older = self.world.file.read_bytes()
+        mount = self.world.mount("mnt", "--anchor", address, "--anchor-every", "1s")
+        (mount / "f").write_text("x")
+
+        def anchored():
+            lines = self.stored(f"{self.world.id}.audit.jsonl").splitlines()
+            return [json.loads(line)["seq"] for line in lines]
+
+        mounted.wait_for(lambda: len(anchored()) >= 2, "the anchor of what was written")
+        os.unlink(mount / "f")
+        self.world.umount(mount)
+        last = self.world.warren("sql", self.world.id, "SELECT max(seq) FROM wr_audit").split()[-1]
+        self.assertEqual(anchored()[-1], int(last))
+        self.world.warren("audit", self.world.id, "verify", "--anchor", address)
+        self.world.file.write_bytes(older)
+        done = self.world.run("audit", self.world.id, "verify", "--anchor", address, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("are missing", done.stdout)
+        self.assertNotIn(self.facts["secret"], done.stdout + done.stderr)
+
     # Through commands.
 
     def test_s4_2_what_is_written_is_a_plain_value_of_the_service(self):

@@ -26,6 +26,8 @@
 #include "store/sqlite_fs.h"
 #include "store/store.h"
 #include "testing/temp_dir.h"
+#include "vfs/audit_file_fs.h"
+#include "vfs/audit_fs.h"
 #include "vfs/blob_fs.h"
 
 namespace warren::testing {
@@ -55,6 +57,31 @@ class TestSqliteFs final : public TestFs {
  private:
   TempDir dir_;
   std::unique_ptr<Store> store_;
+};
+
+// On the record: the audit trail's wrapper over its file, over a store.
+template <Commits commits>
+class TestAuditFs final : public TestFs {
+ public:
+  explicit TestAuditFs(Clock& clock) {
+    auto opened =
+        Store::open(dir_.file("agent.db"),
+                    {.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits}, clock);
+    WARREN_CHECK(opened.ok());
+    store_ = std::move(opened).take_value();
+    auto keys = []() -> Result<AuditKeys> { return AuditKeys{make_audit_key(std::string(32, 'k'))}; };
+    WARREN_CHECK(store_->audit().enable(keys).ok());
+    file_ = std::make_unique<AuditFileFs>(store_->fs(), store_->audit(), clock);
+    Caller caller{.agent = "a", .space = Space::kUser, .door = "test", .session = {}};
+    fs_ = std::make_unique<AuditFs>(*file_, store_->audit(), caller, AuditReads::kByFile, clock);
+  }
+  FileSystem& fs() override { return *fs_; }
+
+ private:
+  TempDir dir_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<AuditFileFs> file_;
+  std::unique_ptr<AuditFs> fs_;
 };
 
 // The names that tests use most, so that the nodes they create collide with those of the base.
@@ -224,6 +251,8 @@ std::vector<Factory> factories() {
       {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
       {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
       {.name = "mounted", .make = make<TestMountFs>},
+      {.name = "audited", .make = make<TestAuditFs<Commits::kEach>>},
+      {.name = "audited_grouped", .make = make<TestAuditFs<Commits::kGrouped>>},
       {.name = "subtree", .make = make<TestSubtreeFs>},
       {.name = "namespace", .make = make<TestNamespaceTree<Commits::kEach>>},
       {.name = "namespace_grouped", .make = make<TestNamespaceTree<Commits::kGrouped>>},

@@ -179,6 +179,32 @@ class Isolation(unittest.TestCase):
         self.assertEqual(self.refusal(owner.read, "/ipc/outbox/result.json")[0], "denied")  # the table of 3.3
         self.assertEqual(peer.read(path), b'{"answer": 42}')
 
+    def test_s6_1_what_was_read_of_another_agent_is_in_both_trails(self):
+        self.world.agent("owner", scopes=["outbox:read"])
+        self.world.agent("peer", level="trusted")
+        self.world.up()
+        owner, peer = self.client("owner"), self.client("peer")
+        owner.write("/ipc/outbox/result.json", b"{}")
+        peer.read("/agent/owner/ipc/outbox/result.json")
+        self.refusal(peer.read, "/agent/owner/mem/secret")
+        self.refusal(peer.read, "/agent/nobody/mem/secret")
+
+        def events(agent):
+            lines = self.world.warren("audit", agent, "show", "--all", "--json").splitlines()
+            return [(event["agent_id"], event["op"], event["path"], event["ok"]) for event in map(json.loads, lines)]
+
+        # Reads are stored within about a second.
+        wait_for(lambda: ("peer", "read", "/agent/owner/ipc/outbox/result.json", True) in events("peer"), "the peer's event")
+        wait_for(lambda: ("peer", "read", "/ipc/outbox/result.json", True) in events("owner"), "the owner's event")
+        self.assertIn(("owner", "write", "/ipc/outbox/result.json", True), events("owner"))
+        # What is refused looks like what is missing there, too: the peer can read its trail.
+        lines = map(json.loads, self.world.warren("audit", "peer", "show", "--outcome", "failed", "--json").splitlines())
+        self.assertEqual([(event["path"], event["err"]) for event in lines],
+                         [("/agent/owner/mem/secret", "not_found"), ("/agent/nobody/mem/secret", "not_found")])
+        for agent in ("owner", "peer"):
+            said = self.world.warren("audit", agent, "verify")
+            self.assertNotIn("copied", said if isinstance(said, str) else said.decode())
+
     def test_s6_1_never_the_policy_the_trail_or_the_inbox(self):
         self.world.agent("owner", scopes=[f"all:{verb}" for verb in ("read", "append", "write", "delete")])
         self.world.agent("peer", level="verified_partner")
@@ -285,9 +311,9 @@ class Isolation(unittest.TestCase):
         for path in ("/agent/owner/ipc/outbox/x", "/agent/owner/mem/x", "/agent/nobody/mem/x"):
             self.outcomes(weak, path)
         self.outcomes(peer, "/agent/owner/mem/x")
-        self.assertEqual(open_agents(), 0)
+        self.assertEqual(open_agents(), 2)  # those who asked: it is in their audit trails
         self.assertEqual(self.refusal(peer.read, "/agent/owner/ipc/outbox/x")[0], "not_found")
-        self.assertEqual(open_agents(), 1)
+        self.assertEqual(open_agents(), 3)
 
         def median(path):
             times = []

@@ -99,7 +99,7 @@ class Namespaces:
         for options in (["--no-namespace"], []):
             if not options:
                 file = self.world.home / ".config" / "warren" / "run.toml"
-                file.parent.mkdir(parents=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text("namespace = false\n")
                 for path in (file, file.parent, file.parent.parent):
                     os.chown(path, self.uid, self.uid)
@@ -313,7 +313,10 @@ class Namespaces:
         settings = self.world.home / ".config/warren/run.toml"
         settings.parent.mkdir(parents=True)
         settings.write_text("namespace = false\n")
-        self.assertEqual(self.world.run("--", "sh", "-c", "test -z $WARREN_NAMESPACE").returncode, 0)
+        for path in (settings, settings.parent, settings.parent.parent):
+            os.chown(path, self.uid, self.uid)
+        done = self.world.run("--", "sh", "-c", "test -z $WARREN_NAMESPACE")
+        self.assertEqual(done.returncode, 0, done.stderr)
         done = self.world.run(*options, "--", "sh", "-c", "ls -a $WARREN_NAMESPACE/ipc/inbox")
         self.assertEqual((done.returncode, ".done" in done.stdout), (0, True), done.stderr)
 

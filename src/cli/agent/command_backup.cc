@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -9,8 +10,9 @@ namespace warren::cli {
 namespace {
 
 Result<Exit> run_backup(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "backup"));
   const std::string& file = args.get("FILE");
+  WARREN_TRY(record_reading(*agent, "backup", {}, file));
   WARREN_TRY(agent->backup_to(file).within(fmt::format("backup to {}", quote(file))));
   if (args.has("json")) {
     Json json;

@@ -102,7 +102,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
     WARREN_TRY(list_one(lister, path, is_recursive ? &pending : nullptr));
   }
   if (lister.is_json) context.out.json(lister.json);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Status print_file(Context& context, FileSystem& fs, std::string_view path) {
@@ -126,7 +126,7 @@ Result<Exit> run_cat(Context& context, const Arguments& args) {
     auto past = WARREN_TRY(open_checkpoint(*agent, then.id, context.clock));
     WARREN_TRY(print_file(context, past->fs(), std::string_view(path).substr(0, at)));
   }
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 struct TreeCounts {
@@ -190,14 +190,14 @@ Result<Exit> run_tree(Context& context, const Arguments& args) {
       return Ok{};
     }));
     context.out.json(list);
-    return Exit::kOk;
+    return end_reading(*agent);
   }
   context.out.line(context.out.paint(Ink::kBlue, context.out.name(start)));
   TreeCounts counts;
   if (depth > 0) WARREN_TRY(print_tree(context, agent->fs(), start, static_cast<std::size_t>(depth), counts));
   context.out.print("\n{}, {}\n", counted(counts.directories, "directory", "directories"),
                     counted(counts.files, "file", "files"));
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_stat(Context& context, const Arguments& args) {
@@ -225,7 +225,7 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
     if (expires) out.print(" expires: {}\n", format_time_full(timestamp_of(*expires)));
   }
   if (args.has("json")) out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_readlink(Context& context, const Arguments& args) {
@@ -238,7 +238,7 @@ Result<Exit> run_readlink(Context& context, const Arguments& args) {
   } else {
     context.out.line(context.out.name(target));
   }
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 std::uint32_t type_of_letter(std::string_view letter) {
@@ -283,7 +283,7 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
     return context.out.status();
   }));
   if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Result<Exit> run_du(Context& context, const Arguments& args) {
@@ -307,7 +307,7 @@ Result<Exit> run_du(Context& context, const Arguments& args) {
     return context.out.status();
   }));
   if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
+  return end_reading(*agent);
 }
 
 Positional path_or_root(std::string_view help) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -45,6 +46,7 @@ Result<Exit> check(Context& context, const Arguments& args, const std::string& p
 Result<Exit> repair(Context& context, const Arguments& args, const std::string& path) {
   RepairReport report = WARREN_TRY(repair_agent(path, context.clock));
   Output& out = context.out;
+  if (report.repaired > 0) warn_if_not(context, record_afterwards(path, "fsck", std::nullopt, context.clock));
   if (args.has("json")) {
     Json json{
         {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};

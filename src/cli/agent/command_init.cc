@@ -24,6 +24,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   options.id = args.find("ID");
   options.replace = args.has("force") ? Replace::kYes : Replace::kNo;
   options.base = args.find("base");
+  options.audit = args.has("audit");
   if (auto bytes = args.find_size("chunk-size")) {
     options.chunk_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(*bytes, UINT32_MAX));
   }
@@ -55,6 +56,7 @@ Command make_init() {
                        .value = "SIZE",
                        .help = "bytes in a chunk of file data; cannot be changed later [default: 4096]",
                        .kind = ValueKind::kSize},
+                      {.name = "audit", .help = "record every change through every door, as `warren audit ID on` does"},
                       {.name = "command",
                        .letter = 'c',
                        .value = "COMMAND",

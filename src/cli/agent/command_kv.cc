@@ -23,8 +23,9 @@ Json value_of(const std::string& text) {
 }
 
 Result<Exit> run_kv_get(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "kv"));
   std::string value = WARREN_TRY(agent->kv().get(args.get("KEY")));
+  WARREN_TRY(agent->check_recorded());
   if (args.has("json")) {
     Json json;
     set_bytes(json, "key", args.get("KEY"));
@@ -50,7 +51,7 @@ Result<Exit> run_set(Context& context, const Arguments& args) {
   }
   if (is_conditional && args.has("ttl"))
     return refuse(context, "'--ttl' cannot be used with '--if-value' or '--if-absent'");
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "kv"));
   std::string value = WARREN_TRY(json_text(context, args, args.get("VALUE")));
   const std::string& key = args.get("KEY");
   if (is_conditional) {
@@ -64,7 +65,7 @@ Result<Exit> run_set(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_del(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "kv"));
   for (const std::string& key : args.all("KEY")) {
     bool was_there = WARREN_TRY(agent->kv().remove(key));
     if (!was_there && !args.has("force")) return Error(Code::kNotFound, fmt::format("no key {}", quote(key)));
@@ -88,12 +89,13 @@ std::string expiry_text(const KvEntry& entry) {
 }
 
 Result<Exit> run_list(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "kv"));
   KvListOptions options;
   options.prefix = args.find("prefix").value_or("");
   options.after = args.find("after").value_or("");
   if (args.has("limit")) options.limit = static_cast<std::size_t>(args.integer("limit"));
   std::vector<KvEntry> entries = WARREN_TRY(agent->kv().list(options));
+  WARREN_TRY(agent->check_recorded());
   Json list = Json::array();
   for (const KvEntry& entry : entries) {
     if (args.has("json")) list.push_back(entry_json(entry));

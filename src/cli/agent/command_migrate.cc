@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -29,6 +30,9 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
   MigrationReport report = WARREN_TRY(
       migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo).within(fmt::format("migrate {}", quote(path))));
   Output& out = context.out;
+  if (!is_dry && !report.steps.empty()) {
+    warn_if_not(context, record_afterwards(path, "migrate", std::nullopt, context.clock));
+  }
   if (args.has("json")) {
     out.json(report_json(path, report));
     return Exit::kOk;

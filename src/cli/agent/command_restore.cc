@@ -1,3 +1,4 @@
+#include "agent/audit_trail.h"
 #include "agent/create.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -10,6 +11,7 @@ Result<Exit> run_restore(Context& context, const Arguments& args) {
   Replace replace = args.has("force") ? Replace::kYes : Replace::kNo;
   std::string path =
       WARREN_TRY(restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
+  warn_if_not(context, record_afterwards(path, "restore", args.get("FILE"), context.clock));
   if (args.has("json")) {
     Json json;
     set_bytes(json, "path", path);

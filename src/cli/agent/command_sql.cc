@@ -124,7 +124,9 @@ Result<Exit> run_sql(Context& context, const Arguments& args) {
   std::string sql = args.get("SQL");
   if (sql == "-") sql = WARREN_TRY(read_input(context, kSqlBytes));
   bool writes = args.has("write");
-  auto agent = WARREN_TRY(open_state(context, args, writes ? Use::kWrite : Use::kRead));
+  // For writing without a door: a table that makes recording impossible can only be removed here.
+  auto agent =
+      WARREN_TRY(writes ? open_state(context, args, Use::kWrite) : open_state(context, args, Use::kRead, "sql"));
   Printer printer{.context = context, .format = args.has("json") ? "json" : args.get("format")};
   QueryReader reader{.columns = [&](const auto& names) { return printer.begin(names); },
                      .row = [&](const auto& row) { return printer.add(row); }};

@@ -37,32 +37,33 @@ Result<Exit> run_record(Context& context, const Arguments& args) {
   call.result = args.find("result");
   call.error = args.find("error");
   call.details = details_of(args);
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "tools"));
   std::int64_t id = WARREN_TRY(agent->tools().record(call));
   return print_id(context, args, id);
 }
 
 Result<Exit> run_start(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "tools"));
   std::int64_t id = WARREN_TRY(agent->tools().start(args.get("NAME"), args.find("params"), details_of(args)));
   return print_id(context, args, id);
 }
 
 Result<Exit> run_succeed(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "tools"));
   WARREN_TRY(agent->tools().succeed(args.integer("CALL"), args.find("result")));
   return Exit::kOk;
 }
 
 Result<Exit> run_fail(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite, "tools"));
   WARREN_TRY(agent->tools().fail(args.integer("CALL"), args.get("ERROR")));
   return Exit::kOk;
 }
 
 Result<Exit> run_tools_get(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "tools"));
   ToolCall call = WARREN_TRY(agent->tools().get(args.integer("CALL")));
+  WARREN_TRY(agent->check_recorded());
   if (args.has("json")) {
     context.out.json(call_json_full(call));
     return Exit::kOk;
@@ -88,8 +89,9 @@ Result<std::vector<CallStats>> stats_of(ToolCalls& tools, const std::optional<st
 }
 
 Result<Exit> run_stats(Context& context, const Arguments& args) {
-  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "tools"));
   std::vector<CallStats> all = WARREN_TRY(stats_of(agent->tools(), args.find("NAME")));
+  WARREN_TRY(agent->check_recorded());
   if (args.has("json")) {
     Json list = Json::array();
     for (const CallStats& stats : all) {

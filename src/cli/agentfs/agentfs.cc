@@ -60,9 +60,12 @@ Result<std::unique_ptr<Agent>> open(Context& context, const Arguments& args, Ope
     return Error(Code::kReadOnly,
                  fmt::format("schema version mismatch: database is version {}, expected 0.4", name_of(schema.version)));
   }
-  if (mode == OpenMode::kReadOnly) return agent;
+  if (mode == OpenMode::kReadOnly && agent->audit_level() != AuditLevel::kReads) return agent;
   agent.reset();
-  return Agent::open({.id_or_path = args.get("ID_OR_PATH"), .mode = mode}, context.clock);
+  AgentOptions options{.id_or_path = args.get("ID_OR_PATH"), .mode = mode};
+  options.may_record = true;
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "agentfs", .session = {}, .trace = trace_of(context)};
+  return Agent::open(options, context.clock);
 }
 
 Status refuse_other_features(const Arguments& args) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "changes/changes.h"
 #include "changes/filter.h"
 #include "changes/patch.h"
@@ -147,6 +148,14 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   return out.status();
 }
 
+// For writing where reading is to be recorded.
+Result<OverlayAgent> open_to_show(Context& context, const std::string& id) {
+  AgentOptions options{.id_or_path = id, .mode = OpenMode::kReadOnly};
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "diff", .session = {}, .trace = trace_of(context)};
+  options.may_record = true;
+  return open_overlay(options, context.clock);
+}
+
 Result<Exit> run_diff(Context& context, const Arguments& args) {
   int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
   if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
@@ -154,7 +163,7 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
     return refuse(context, "--patch cannot be used with --json or --name-only");
   if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
     return refuse(context, "--null cannot be used with --json, --stat or --patch");
-  OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadOnly, context.clock));
+  OverlayAgent opened = WARREN_TRY(open_to_show(context, args.get("ID")));
   if (WARREN_TRY(is_interrupted(*opened.agent))) {
     context.err.print(
         "an apply of this agent is under way or was interrupted: `warren apply {} --recover` finishes it\n",
@@ -162,6 +171,7 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
   }
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
   print_left_out_folders(context.err, leave_out_agent_folders(changes, args.all("PATH")));
+  WARREN_TRY(record_reading(*opened.agent, "diff", args.all("PATH")));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }
@@ -191,7 +201,8 @@ Result<Exit> run_agentfs_diff(Context& context, const Arguments& args) {
       return Exit::kOk;
     }
   }
-  OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadOnly, context.clock));
+  OverlayAgent opened = WARREN_TRY(open_to_show(context, id));
+  WARREN_TRY(record_reading(*opened.agent, "diff", {}));
   context.err.print("Base: {}\n", context.err.name(opened.overlay.base_path));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   if (changes.empty()) context.out.line("No changes");

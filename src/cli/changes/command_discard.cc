@@ -37,7 +37,7 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
       return Exit::kFailed;
     }
   }
-  std::vector<TreeChange> dropped = WARREN_TRY(discard_changes(opened.overlay, filter));
+  std::vector<TreeChange> dropped = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
   context.out.print("discarded: {}\n", summary_text(summarise(dropped)));
   return Exit::kOk;
 }

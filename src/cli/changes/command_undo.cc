@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
+#include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "changes/undo.h"
@@ -139,9 +141,28 @@ Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Argument
   return recovered;
 }
 
+// In the audit trail of the agent whose apply was undone, if it still exists and has one.
+Status record_undo(Context& context, const KeptApply& kept, const Undone& undone) {
+  HostIdentity file = WARREN_TRY(identify_host_node(kept.record.agent));
+  if (file.inode != kept.record.inode) return Ok{};
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = kept.record.agent, .layers = Layers::kOwn}, context.clock));
+  AuditLog* log = WARREN_TRY(agent->operators_audit());
+  if (log == nullptr) return Ok{};
+  std::vector<AuditEvent> events = operators_events(*agent, "undo", undone.paths);
+  for (AuditEvent& event : events) event.to = kept.record.base + event.path;
+  return log->append(std::move(events));
+}
+
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
   if (undone.note) context.err.line(*undone.note);
+  if (undone.conflicts.empty()) {
+    Status recorded = record_undo(context, kept, undone);
+    if (!recorded.ok() && recorded.error().code() != Code::kNotFound) {
+      context.err.line(fmt::format("warren: the undo is not in the agent's audit trail: {}",
+                                   context.err.name(recorded.error().message())));
+    }
+  }
   if (args.has("json")) {
     Json conflicts = Json::array();
     for (const ApplyConflict& conflict : undone.conflicts) {

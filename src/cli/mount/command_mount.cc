@@ -66,6 +66,7 @@ Result<Exit> run_mount(Context& context, const Arguments& args) {
     return refuse(context, "--mount and --mounts are for the namespace: add --namespace");
   }
   if (options.namespaces) options.mounts = WARREN_TRY(mounts_of(args, options.agent_path));
+  options.anchor = WARREN_TRY(asked_anchor(args.find("anchor"), args.find("anchor-every")));
   options.session = session_options(find_id(args, "uid"), find_id(args, "gid"));
   options.session.passthrough = args.has("passthrough");
   options.warn = [&](const std::string& message) { context.err.line("warren: " + message); };
@@ -115,6 +116,7 @@ Command make_mount() {
       .subcommands = {},
       .handler = run_mount};
   for (Option& one : mount_options()) command.options.push_back(std::move(one));
+  for (Option& one : anchor_options()) command.options.push_back(std::move(one));
   return command;
 }
 

@@ -88,7 +88,10 @@ class RunReport final : public RunObserver {
         break;
       case RunEnd::Fate::kKept: break;
     }
-    if (end.has_changed || err_.is_terminal()) print_summary(session);
+    if (end.has_changed || end.has_refusals || err_.is_terminal()) print_summary(session);
+    if (end.has_refusals) {
+      err_.line(fmt::format("  warren audit session:{} show --outcome failed  show what it was refused", id));
+    }
     if (end.has_new_memory) err_.line(fmt::format("  warren vfs session:{} tree  show its memory and messages", id));
   }
 

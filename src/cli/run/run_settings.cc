@@ -155,6 +155,12 @@ Status take_preferences(const Arguments& args, RunOptions& options) {
   if (preferences.has_namespace && !options.has_asked_for_namespace) options.has_namespace = *preferences.has_namespace;
   WARREN_TRY(take_relay(args, preferences, options));
   WARREN_TRY(take_mounts(args, preferences, options));
+  std::optional<std::string> anchor = given_word(args, "anchor");
+  options.has_asked_for_anchor = anchor.has_value();
+  std::optional<std::string> every = given_word(args, "anchor-every");
+  if (!anchor) anchor = preferences.anchor;
+  if (!every && anchor) every = preferences.anchor_every;
+  options.anchor = WARREN_TRY(asked_anchor(anchor, every));
   choose_home(preferences.home, preferences.home_layer, options);
   std::string file = quote(WARREN_TRY(preferences_file()));
   if (preferences.net && !options.has_asked_for_network) {
@@ -218,6 +224,7 @@ std::vector<Option> namespace_options() {
        .help = "the relay's directory [default: WARREN_RELAY_ROOT, or ~/.agent-relay]",
        .suggest = Suggest::kHostDirs}};
   for (Option& one : mount_options()) options.push_back(std::move(one));
+  for (Option& one : anchor_options()) options.push_back(std::move(one));
   return options;
 }
 

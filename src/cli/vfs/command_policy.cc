@@ -18,6 +18,7 @@
 #include "os/child.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "store/audit_log.h"
 #include "vfs/grants.h"
 #include "vfs/live_policy.h"
 #include "vfs/namespace.h"
@@ -119,15 +120,32 @@ void warn_of_idle_rules(Context& context, const Policy& policy) {
   }
 }
 
+// Puts the policy in force, on the record if the namespace is.
+Status replace_policy(Context& context, Agent& agent, const std::string& text,
+                      const std::optional<std::string>& expected = std::nullopt) {
+  FileSystem* own = WARREN_TRY(agent.namespace_tree());
+  AuditLog* log = WARREN_TRY(agent.namespace_audit().within("start the audit trail"));
+  std::string user = context.environment("USER").value_or("unknown");
+  if (log == nullptr) return LivePolicy::replace(*own, text, user, context.clock, expected);
+  AuditEvent event;
+  event.at_us = context.clock.now_us();
+  event.agent = agent.id();
+  event.op = "write";
+  event.path = kActivePolicy;
+  event.size_bytes = text.size();
+  event.trace = trace_of(context);
+  event.door = "policy";
+  event.space = "kernel";
+  return log->change(std::move(event), [&] { return LivePolicy::replace(*own, text, user, context.clock, expected); });
+}
+
 Result<Exit> run_policy_set(Context& context, const Arguments& args) {
   if (args.has("preset") && args.has("FILE")) return refuse(context, "give a FILE or '--preset', not both");
   std::string text = WARREN_TRY(policy_text(context, args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
-  FileSystem* own = WARREN_TRY(agent->namespace_tree());
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
   warn_of_idle_rules(context, policy);
-  WARREN_TRY(
-      LivePolicy::replace(*own, text, context.environment("USER").value_or("unknown"), context.clock).within("policy"));
+  WARREN_TRY(replace_policy(context, *agent, text).within("policy"));
   return Exit::kOk;
 }
 
@@ -168,7 +186,7 @@ Status run_editor(Context& context, const std::string& file) {
   return Ok{};
 }
 
-Status put_edited_policy(Context& context, FileSystem& own, const std::string& before, const std::string& draft) {
+Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const std::string& draft) {
   WARREN_TRY(run_editor(context, draft));
   std::string text = WARREN_TRY(read_host_file(draft, Policy::kBytesMax));
   if (text == before) {
@@ -177,8 +195,7 @@ Status put_edited_policy(Context& context, FileSystem& own, const std::string& b
   }
   Policy policy = WARREN_TRY(Policy::parse(text).within("policy"));
   warn_of_idle_rules(context, policy);
-  return LivePolicy::replace(own, text, context.environment("USER").value_or("unknown"), context.clock, before)
-      .within("policy");
+  return replace_policy(context, agent, text, before).within("policy");
 }
 
 Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
@@ -187,7 +204,7 @@ Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
   std::string before = WARREN_TRY(active_policy(*own));
   DraftFolder folder = WARREN_TRY(DraftFolder::make(context.environment("TMPDIR").value_or("/tmp")));
   WARREN_TRY(replace_host_file(folder.file(), before.empty() ? kPresets[0].text : std::string_view(before), 0600));
-  Status done = put_edited_policy(context, *own, before, folder.file());
+  Status done = put_edited_policy(context, *agent, before, folder.file());
   if (!done.ok()) {
     return Error(done.error().code(), done.error().message(),
                  fmt::format("the policy in force is as before; what you wrote is in {}: mend it and use "

@@ -27,8 +27,9 @@ Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "read"));
   std::string content = WARREN_TRY(read_file(*view.fs, path));
+  WARREN_TRY(view.fs->check_recorded());
   context.out.text(content);
   return Exit::kOk;
 }
@@ -49,7 +50,7 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "write"));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
   WARREN_TRY(view.names->write(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo, expires_at_ms));
   return Exit::kOk;
@@ -63,7 +64,7 @@ Result<Exit> run_vfs_append(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "append"));
   WARREN_TRY(append_value(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo));
   return Exit::kOk;
 }
@@ -76,6 +77,7 @@ Result<std::vector<HostedEntry>> list_here(OpenView& view, const std::string& pa
     if (args.has("json")) entry.expires_at_ms = WARREN_TRY(expiry_of(*view.fs, one.attributes));
     entries.push_back(std::move(entry));
   }
+  WARREN_TRY(view.fs->check_recorded());
   return entries;
 }
 
@@ -85,7 +87,7 @@ Result<std::vector<HostedEntry>> list_anywhere(Context& context, const Arguments
     return client->list(args.get("PATH"));
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "list"));
   return list_here(view, path, args);
 }
 
@@ -113,7 +115,7 @@ Result<Exit> run_vfs_rm(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "delete"));
   WARREN_TRY(remove(*view.fs, path, {.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo}));
   return Exit::kOk;
 }
@@ -124,7 +126,7 @@ Result<bool> exists_anywhere(Context& context, const Arguments& args) {
     return client->exists(args.get("PATH"));
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "exists"));
   return exists(*view.fs, path);
 }
 
@@ -144,7 +146,7 @@ Result<HostedEntry> stat_anywhere(Context& context, const Arguments& args) {
   }
   OpenView view = WARREN_TRY(open_view(context, args));
   HostedEntry entry;
-  entry.name = WARREN_TRY(view.path(args));
+  entry.name = WARREN_TRY(view.path(args, "stat"));
   entry.attributes = WARREN_TRY(lstat(*view.fs, entry.name));
   entry.expires_at_ms = WARREN_TRY(expiry_of(*view.fs, entry.attributes));
   return entry;
@@ -207,7 +209,7 @@ Result<Exit> run_vfs_tree(Context& context, const Arguments& args) {
     return show_tree(context, start, [&](const std::string& dir) { return client->list(dir); });
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string start = WARREN_TRY(view.path(args));
+  std::string start = WARREN_TRY(view.path(args, "list"));
   return show_tree(context, start, [&](const std::string& dir) { return list_here(view, dir, args); });
 }
 

@@ -85,13 +85,17 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
-  std::string path = WARREN_TRY(view.path(args));
+  std::string path = WARREN_TRY(view.path(args, "query"));
   auto may_read = [&](const std::string& at) { return view.fs->may_read(at); };
   if (args.has("check")) {
     SemanticCheck checked = WARREN_TRY(view.names->check_semantic(path, may_read));
     return show_check(context, args, checked);
   }
-  show_matches(context, args, WARREN_TRY(view.names->query(path, query, may_read)));
+  Result<std::vector<VectorMatch>> found = view.names->query(path, query, may_read);
+  WARREN_TRY(view.fs->record("query", path, found.ok() ? Status(Ok{}) : Status(found.error())));
+  WARREN_TRY(view.fs->check_recorded());
+  std::vector<VectorMatch> matches = WARREN_TRY(std::move(found));
+  show_matches(context, args, matches);
   return Exit::kOk;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/vfs/view.h"
 
+#include "cli/syntax/values.h"
 #include "session/mount_config.h"
 
 namespace warren::cli {
@@ -18,7 +19,8 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,
                         .door = "vfs",
-                        .session = {}});
+                        .session = {},
+                        .trace = trace_of(context)});
   return view;
 }
 
@@ -35,6 +37,26 @@ std::vector<Option> mount_options() {
            .value = "FILE",
            .help = "mount what a TOML file lists, in tables [[mount]] with path and backend",
            .suggest = Suggest::kHostFiles}};
+}
+
+std::vector<Option> anchor_options() {
+  return {{.name = "anchor",
+           .value = "WHERE",
+           .help = "anchor the audit trail there, at intervals and at the end: a file, agent:ID, or a backend"},
+          {.name = "anchor-every",
+           .value = "DURATION",
+           .help = "how often to anchor it while it grows [default: 10m]",
+           .kind = ValueKind::kDuration}};
+}
+
+Result<std::optional<AnchorOptions>> asked_anchor(const std::optional<std::string>& address,
+                                                  const std::optional<std::string>& every) {
+  if (!address && every) return Error(Code::kInvalid, "--anchor-every needs --anchor WHERE");
+  if (!address) return std::optional<AnchorOptions>();
+  AnchorOptions options{.address = *address};
+  if (every) options.every = WARREN_TRY(parse_duration(*every));
+  AnchorOptions checked = WARREN_TRY(checked_anchor(std::move(options)).within("--anchor"));
+  return std::optional(std::move(checked));
 }
 
 Option as_agent_option() {

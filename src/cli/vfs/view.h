@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
+#include "agent/anchorer.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"
-#include "vfs/guard_fs.h"
+#include "vfs/namespace.h"
 
 namespace warren::cli {
 
 struct OpenView {
   std::unique_ptr<Agent> agent;
   std::unique_ptr<AgentNamespace> names;
-  std::unique_ptr<GuardFs> fs;
+  std::unique_ptr<NamespaceView> fs;
 
-  Result<std::string> path(const Arguments& args) const { return (*names)->resolve(args.get("PATH")); }
+  // The path of the command, in this namespace. That one in another is refused is recorded, as the operation `op`.
+  Result<std::string> path(const Arguments& args, std::string_view op) const {
+    return fs->resolve(**names, args.get("PATH"), op);
+  }
 };
 
 // Kernel space, or user space with --as-agent. An agent that cannot be written is shown as it is.
@@ -28,5 +32,10 @@ Option as_agent_option();
 // --mount and --mounts, and what they and the user's configuration say for an agent.
 std::vector<Option> mount_options();
 Result<std::vector<MountSpec>> mounts_of(const Arguments& args, const std::string& agent_path);
+
+// Where and how often the hosting process anchors the audit trail: --anchor and --anchor-every.
+std::vector<Option> anchor_options();
+Result<std::optional<AnchorOptions>> asked_anchor(const std::optional<std::string>& address,
+                                                  const std::optional<std::string>& every);
 
 }  // namespace warren::cli

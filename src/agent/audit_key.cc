@@ -1,0 +1,201 @@
+#include "agent/audit_key.h"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "crypto/hmac.h"
+#include "os/capture.h"
+#include "os/error.h"
+#include "os/fd.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr const char* kKeyVariable = "WARREN_AUDIT_KEY";
+constexpr const char* kKeyCommandVariable = "WARREN_AUDIT_KEY_COMMAND";
+constexpr std::size_t kKeyFileBytes = 65'536;
+constexpr std::size_t kAuditKeyBytes = 32;
+constexpr std::chrono::seconds kKeyCommandLimit{60};  // somebody may have to type something
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view text) {
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  if (text.size() != kAuditKeyBytes * 2) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    int high = digit(text[i]);
+    int low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high * 16 + low);
+  }
+  return bytes;
+}
+
+std::string new_key() {
+  std::string bytes(kAuditKeyBytes, '\0');
+  fill_with_random(as_mutable_bytes(bytes));
+  return hex_of(as_bytes(bytes));
+}
+
+Result<std::string> key_file() {
+  std::optional<std::string> given = variable("XDG_CONFIG_HOME");
+  if (given && given->starts_with('/')) return *given + "/warren/audit.key";
+  std::string home = WARREN_TRY(home_directory());
+  return home + "/.config/warren/audit.key";
+}
+
+Result<std::string> run_key_command(const std::string& command) {
+  Result<Captured> done = run_captured({"sh", "-c", command}, "/", -1, kKeyCommandLimit);
+  if (!done.ok() && done.error().code() == Code::kTimeout) {
+    return Error(Code::kTimeout, fmt::format("the command in {} did not end within {} s and was killed",
+                                             kKeyCommandVariable, kKeyCommandLimit.count()));
+  }
+  Captured ran = WARREN_TRY(std::move(done).within(kKeyCommandVariable));
+  // Its output may contain a key, and its messages might.
+  if (ran.status != 0) {
+    return Error(Code::kUnavailable,
+                 fmt::format("the command in {} ended with status {}", kKeyCommandVariable, ran.status));
+  }
+  return std::move(ran.output);
+}
+
+// Opened first: what is checked is what is read.
+Result<std::string> read_private(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
+  struct stat there {};
+  if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
+  bool is_ours = there.st_uid == ::geteuid() || there.st_uid == 0;
+  if (is_ours && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+    std::string text(kKeyFileBytes, '\0');
+    std::size_t count =
+        WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
+    text.resize(count);
+    return text;
+  }
+  return Error(
+      Code::kDenied, fmt::format("{} can be read by others, and is the key of audit trails", quote(path)),
+      fmt::format("if nobody has read it: chmod 600 {}; otherwise also change the key with `warren audit ID rotate`",
+                  path));
+}
+
+// Several processes may need the first key at once: one of them makes it.
+Status make_key_file(const std::string& path) {
+  WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
+  static std::atomic<int> count = 0;
+  std::string draft = fmt::format("{}.new-{}-{}", path, ::getpid(), ++count);
+  WARREN_TRY(replace_host_file(draft, new_key() + "\n", 0600));
+  Status made = publish_host_file(draft, path);
+  if (made.ok()) return Ok{};
+  remove_host_file(draft).ignore("the first error is the one to report");
+  if (made.error().code() == Code::kExists) return Ok{};
+  return made;
+}
+
+Result<std::string> read_key_file(const std::string& path, MissingKey missing) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(path));
+  if (!there && missing == MissingKey::kReport) {
+    return Error(Code::kNotFound, fmt::format("there is no key for audit trails at {}", quote(path)),
+                 fmt::format("put it there, or set {}; if it is lost, `warren audit ID rotate` goes on with another",
+                             kKeyVariable));
+  }
+  if (!there) {
+    Status made = make_key_file(path).within("make a key for audit trails");
+    if (!made.ok()) {
+      return std::move(made).take_error().with_hint(
+          fmt::format("{} or {} can have it in another place", kKeyVariable, kKeyCommandVariable));
+    }
+  }
+  return read_private(path);
+}
+
+}  // namespace
+
+Result<AuditKeys> parse_audit_keys(std::string_view text, std::string_view where) {
+  constexpr std::string_view kSeparators = ", \t\r\n";
+  AuditKeys keys;
+  while (!text.empty()) {
+    std::size_t end = std::min(text.find_first_of(kSeparators), text.size());
+    if (end > 0) {
+      std::optional<std::string> bytes = bytes_of_hex(text.substr(0, end));
+      if (!bytes) {
+        return Error(Code::kInvalid,
+                     fmt::format("key {} in {} does not have 64 hexadecimal digits", keys.size() + 1, where),
+                     "`openssl rand -hex 32` makes one");
+      }
+      keys.push_back(make_audit_key(*std::move(bytes)));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (keys.empty()) return Error(Code::kInvalid, fmt::format("there is no key in {}", where));
+  return keys;
+}
+
+Result<AuditKeys> load_audit_keys(MissingKey missing) {
+  if (std::optional<std::string> given = variable(kKeyVariable)) return parse_audit_keys(*given, kKeyVariable);
+  if (std::optional<std::string> command = variable(kKeyCommandVariable)) {
+    std::string output = WARREN_TRY(run_key_command(*command));
+    return parse_audit_keys(output, fmt::format("the output of {}", kKeyCommandVariable));
+  }
+  std::string path = WARREN_TRY(key_file());
+  std::string text = WARREN_TRY(read_key_file(path, missing));
+  return parse_audit_keys(text, quote(path));
+}
+
+Result<std::string> audit_key_directory() {
+  std::string path = WARREN_TRY(key_file());
+  return std::string(directory_of(path));
+}
+
+Status enable_audit(AuditLog& log, const std::string& agent) {
+  AuditHead head = WARREN_TRY(log.head());
+  // A new key beside rows of another one would only hide that the other is missing.
+  MissingKey missing = head.seq > 0 ? MissingKey::kReport : MissingKey::kMake;
+  return log.enable([missing] { return load_audit_keys(missing); }, agent);
+}
+
+Result<std::string> rotate_audit_key() {
+  for (const char* name : {kKeyVariable, kKeyCommandVariable}) {
+    if (!variable(name)) continue;
+    return Error(Code::kUnsupported, fmt::format("the key comes from {}, not from a file", name),
+                 "change it there: put the new key first, and the old one after it");
+  }
+  std::string path = WARREN_TRY(key_file());
+  WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
+  // Two that read the same keys would each drop the other's new one, and what was made with it could not be checked.
+  std::string lock_path = path + ".lock";
+  Fd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.is_open() || ::flock(lock.get(), LOCK_EX) != 0) {
+    return system_error(errno, fmt::format("lock {}", quote(lock_path)));
+  }
+  std::string text = WARREN_TRY(read_key_file(path, MissingKey::kMake));
+  WARREN_TRY(parse_audit_keys(text, quote(path)));
+  std::string key = new_key();
+  WARREN_TRY(replace_host_file(path, key + "\n" + text, 0600));
+  AuditKeys keys = WARREN_TRY(parse_audit_keys(key, quote(path)));
+  return keys.front().id;
+}
+
+}  // namespace warren
