@@ -32,6 +32,19 @@ constexpr std::array<unsigned char, 16> kPkcs8{0x30, 0x2e, 0x02, 0x01, 0x00, 0x3
 constexpr std::string_view kBegin = "-----BEGIN PRIVATE KEY-----";
 constexpr std::string_view kEnd = "-----END PRIVATE KEY-----";
 
+// Points of small order, without the bit of the sign: anybody can make signatures that hold for such a key. OpenSSL
+// verifies them.
+constexpr std::array<std::string_view, 7> kWeakKeys{
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    "JuiVj8KyJ7BFw/SJ8u+Y8NXfrAXTxjM5sTgCiG1T/AU=", "xxdqcD1N2E+6PAt2DRBnDyogU/osOczGTsf9d5KsA3o=",
+    "7P///////////////////////////////////////38=", "7f///////////////////////////////////////38=",
+    "7v///////////////////////////////////////38="};
+
+bool is_weak(std::array<std::byte, 32> key) {
+  key.back() &= std::byte{0x7f};
+  return std::ranges::find(kWeakKeys, encode_base64(key)) != kWeakKeys.end();
+}
+
 const unsigned char* raw(const std::byte* bytes) { return reinterpret_cast<const unsigned char*>(bytes); }
 
 void erase(std::string& secret) { OPENSSL_cleanse(secret.data(), secret.size()); }
@@ -62,6 +75,7 @@ std::optional<Ed25519Public> Ed25519Public::parse(std::string_view text) {
   Ed25519Public key;
   if (!decoded || decoded->size() != key.bytes.size()) return std::nullopt;
   std::ranges::copy(as_bytes(*decoded), key.bytes.begin());
+  if (is_weak(key.bytes)) return std::nullopt;
   return key;
 }
 

@@ -28,7 +28,7 @@ struct Ed25519Public {
   std::array<std::byte, 32> bytes{};
 
   std::string text() const;
-  // nullopt unless it is exactly what text() returns for some key.
+  // nullopt unless it is exactly what text() returns for some key; also for keys under which anybody can sign.
   static std::optional<Ed25519Public> parse(std::string_view text);
   bool verifies(Bytes data, const Ed25519Signature& signature) const;
   auto operator<=>(const Ed25519Public&) const = default;

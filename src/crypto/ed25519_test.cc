@@ -62,5 +62,22 @@ TEST(Ed25519, TextThatIsNotAKeyIsRefused) {
   EXPECT_FALSE(Ed25519Signature::parse("AAAA"));
 }
 
+TEST(Ed25519, AKeyUnderWhichAnybodyCanSignIsRefused) {
+  // A point of order 4: for one in four texts, this signature holds.
+  Ed25519Public weak;
+  Ed25519Signature forged;
+  forged.bytes[0] = std::byte{1};
+  int held = 0;
+  for (int i = 0; i < 100; ++i) held += weak.verifies(as_bytes(std::to_string(i)), forged) ? 1 : 0;
+  EXPECT_GT(held, 0);
+  EXPECT_FALSE(Ed25519Public::parse(weak.text()));
+  for (std::string_view text :
+       {"ed25519:AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAIA=",
+        "ed25519:7P///////////////////////////////////////38=",
+        "ed25519:7P////////////////////////////////////////8="}) {
+    EXPECT_FALSE(Ed25519Public::parse(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace warren

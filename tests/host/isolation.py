@@ -149,6 +149,10 @@ class Isolation(unittest.TestCase):
             ("", strange)]}
         self.assertEqual(len(answers), 1, answers)
         self.assertEqual(answers.pop()[0], "denied")
+        # A key under which anybody can sign is nobody's.
+        weak = "ed25519:" + "A" * 43 + "="
+        done = self.world.run("trust", "sign", "a", "--key", "operator.key", "--agent-key", weak)
+        self.assertIn(b"is not an Ed25519 public key", done.stderr)
         # A signature is for one connection.
         with Client(self.world) as first, Client(self.world) as second:
             self.assertNotEqual(first.hello["challenge"], second.hello["challenge"])

@@ -1,4 +1,5 @@
 """Names: allowed bytes, length, depth; and links and symlinks."""
+import errno
 import os
 
 from probe import *
@@ -123,14 +124,26 @@ def directories_count_their_subdirectories(p):
     p.stat("replaced", "e")
 
 
+def resolved(call, tries=200):
+    """What call returns. A kernel whose walk without locks was disturbed, by any mount or unmount on the machine, begins it
+    again without setting its count of links back to 0: so now and then forty links are too many, on every filesystem."""
+    for _ in range(tries):
+        try:
+            return call()
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+    return call()
+
+
 @case
 def symlinks_resolve_up_to_forty(p):
     write("0", b"end")
     for number in range(1, 45):
         os.symlink(str(number - 1), str(number))
     for number in (1, 8, 39, 40, 41, 44):
-        p.value(f"{number} levels", read, str(number))
-        p.value(f"stat {number}", lambda: describe(os.stat(str(number))))
+        p.value(f"{number} levels", resolved, lambda: read(str(number)))
+        p.value(f"stat {number}", lambda: describe(resolved(lambda: os.stat(str(number)))))
 
 
 @case
