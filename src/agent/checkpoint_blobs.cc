@@ -49,7 +49,7 @@ Result<std::vector<Blob>> CheckpointBlobs::all() {
   for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
     if (!check_checkpoint_name(one->name).ok()) continue;  // a stranger's row
     bool is_newest = seen.insert(one->name).second;
-    blobs.push_back(blob_of(*one, is_newest ? one->name : fmt::format("{}@{}", one->name, one->id)));
+    blobs.push_back(blob_of(*one, is_newest ? one->name : label_of(*one)));
   }
   std::ranges::sort(blobs, {}, [](const Blob& blob) -> const std::string& { return blob.info.key; });
   return blobs;
@@ -82,7 +82,8 @@ Result<BlobInfo> CheckpointBlobs::put(std::string_view key, Bytes content, const
     return Error(Code::kDenied, fmt::format("there is a checkpoint {} already", quote(key)), "choose another name");
   }
   WARREN_TRY(check_blob_condition(key, options, there ? &there->version : nullptr));
-  Checkpoint made = WARREN_TRY(take_automatic_checkpoint(agent_, key, kCause));
+  // The view of the namespace records what cannot be done.
+  Checkpoint made = WARREN_TRY(History(agent_.store()).take_automatic(key, kCause));
   return blob_of(made, std::string(key)).info;
 }
 

@@ -14,7 +14,7 @@
 
 namespace warren {
 
-// See History for errors.
+// See History for errors. What is done, or cannot be, is in the agent's audit trail if it has one.
 Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked");
 Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name, std::string_view cause);
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
@@ -28,7 +28,8 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id);
 
 // Only these paths, with everything below them; what did not exist is removed. One change, with the checkpoint before
-// it. kNotFound if a path exists neither then nor now; kUnsupported for an agent in memory.
+// it, and one event for each path if the agent was opened without a door. kNotFound if a path exists neither then nor
+// now; kUnsupported for an agent in memory.
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock);
 
 // The agent as it was, for reading, by one thread. It stays what it is though the checkpoint is removed meanwhile.

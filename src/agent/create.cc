@@ -194,8 +194,8 @@ namespace {
 Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .layers = Layers::kOwn}, clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
-  WARREN_TRY(restore_checkpoint(*agent, wanted.id));
-  return agent->store().database().empty_log();  // the log has the draft's name
+  WARREN_TRY(History(agent->store()).restore(wanted.id));  // the fork is what goes on record, under its own name
+  return agent->store().database().empty_log();            // the log has the draft's name
 }
 
 }  // namespace
@@ -203,8 +203,10 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(check_agent_id(options.id));
   CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}};
-  auto source = WARREN_TRY(
-      Agent::open({.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock));
+  AgentOptions how{.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
+  how.caller = {.agent = {}, .space = Space::kKernel, .door = "fork", .session = {}};
+  how.may_record = true;
+  auto source = WARREN_TRY(Agent::open(how, clock));
   if (source->path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be forked");
   if (options.checkpoint) WARREN_TRY(get_checkpoint(*source, *options.checkpoint));
   if (WARREN_TRY(find_host_link(fork.path))) {
@@ -212,6 +214,7 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
                  "choose another id");
   }
   WARREN_TRY(check_vacant(fork.path));
+  WARREN_TRY(record_reading(*source, "fork", {}, fork.path));
   fork.base = source->base();
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   remove_old_drafts(fork.path, clock);
@@ -221,9 +224,12 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);
   if (done.ok() && note && note->base == fork.base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, fork.path, Replace::kNo);
-  if (done.ok()) return fork;
-  remove_draft(draft);
-  return std::move(done).take_error();
+  if (!done.ok()) {
+    remove_draft(draft);
+    return std::move(done).take_error();
+  }
+  forget_audit_notes(fork.path).ignore("verify then says that another file was here");
+  return fork;
 }
 
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,

@@ -338,6 +338,7 @@ class RunServer {
   void handle_message(std::size_t index) {
     Result<Message> message = receive_message(commands_[index].get());
     bool has_left = message.ok() && message->verb() == "leave";
+    if (message.ok() && message->verb() == "checkpoint") take_automatic("signal");
     if (message.ok() && !has_left) return;
     Fd command = std::move(commands_[index]);
     commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -501,6 +502,11 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   joined.namespace_path_ = message.fields[3];
   joined.limits_ = LimitsInForce::from_fields(&message.fields[4]);
   return std::optional(std::move(joined));
+}
+
+void JoinedSession::ask_for_checkpoint() {
+  std::array<std::string, 1> word{"checkpoint"};
+  send_message(server_.get(), word).ignore("the server has ended, and the run with it");
 }
 
 Result<JoinedSession::Left> JoinedSession::leave() {

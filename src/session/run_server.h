@@ -65,6 +65,9 @@ class JoinedSession {
   };
   Result<Left> leave();
 
+  // Does not wait for it. If it cannot be taken, leave() returns that.
+  void ask_for_checkpoint();
+
  private:
   explicit JoinedSession(Fd server) : server_(std::move(server)) {}
 

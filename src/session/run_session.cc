@@ -367,7 +367,8 @@ class Run {
                       .dir = dir,
                       .words = options_.command,
                       .environment = environment(dir),
-                      .limits = joined_->limits()};
+                      .limits = joined_->limits(),
+                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); }};
     return run_inside(entering);
   }
 

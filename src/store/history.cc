@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "db/transaction.h"
+#include "store/audit_log.h"
 #include "store/journal.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
@@ -93,6 +94,8 @@ Status check_checkpoint_name(std::string_view name) {
   if (problem.empty()) return Ok{};
   return Error(Code::kInvalid, fmt::format("{} is not a valid name for a checkpoint: {}", quote(name), problem));
 }
+
+std::string label_of(const Checkpoint& checkpoint) { return fmt::format("{}@{}", checkpoint.name, checkpoint.id); }
 
 Result<bool> History::exists() { return has_history(database_); }
 
@@ -266,6 +269,7 @@ Result<Checkpoint> History::add(std::string_view name, std::string_view cause) {
       WARREN_TRY(database_.prepare("INSERT INTO wr_checkpoint (id, name, at_us, cause) VALUES (?, ?, ?, ?)"));
   WARREN_TRY(insert.bind(1, id).bind(2, name).bind(3, made.at_us).bind(4, cause).run());
   WARREN_TRY(set_position(id));
+  store_.audit().note("checkpoint", label_of(made), kCheckpointDoor);
   return made;
 }
 

@@ -30,6 +30,9 @@ struct Checkpoint {
   bool operator==(const Checkpoint&) const = default;
 };
 
+// "NAME@ID", as events of the audit trail and /state/checkpoints have it.
+std::string label_of(const Checkpoint& checkpoint);
+
 // What a checkpoint stored that the one before it did not have.
 struct CheckpointSize {
   std::uint64_t nodes = 0;
@@ -57,7 +60,7 @@ struct PruneRule {
 Status check_checkpoint_name(std::string_view name);
 
 // Cheap to make; the store outlives it. Thread-safe like the store. Everything that changes something is one
-// transaction.
+// transaction, and is on the record if the store's audit trail is enabled.
 class History {
  public:
   explicit History(Store& store) : store_(store), database_(store.database()) {}
@@ -124,7 +127,7 @@ class History {
   Status revive_open_nodes(std::int64_t id);
   Result<PastChanges> list_changed(std::int64_t from, std::optional<std::int64_t> to);
   Status note_changed(const PastChanges& changed);
-  Status remove_in(std::int64_t id);
+  Status remove_in(const Checkpoint& checkpoint);
   Status remove_older(const Checkpoint& newest);
   Result<std::uint64_t> measure_past();
   Status forget_if_empty();

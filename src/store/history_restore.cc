@@ -5,6 +5,7 @@
 
 #include "db/transaction.h"
 #include "store/apply_log.h"
+#include "store/audit_log.h"
 #include "store/history.h"
 #include "store/journal.h"
 #include "store/orphans.h"
@@ -153,7 +154,7 @@ Status History::note_changed(const PastChanges& changed) {
 Result<Checkpoint> History::restore(std::int64_t id) {
   auto guard = database_.lock();  // until nothing that was read before is believed any more
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
-  WARREN_TRY(check_exists(id));
+  Checkpoint wanted = WARREN_TRY(get(std::to_string(id)));
   if (WARREN_TRY(find_apply_intent(store_))) {
     return Error(Code::kBusy, "an apply of this agent is under way or was interrupted",
                  "`warren apply ID --recover` finishes it");
@@ -163,14 +164,15 @@ Result<Checkpoint> History::restore(std::int64_t id) {
   WARREN_TRY(put_back(id, before.id + 1));
   WARREN_TRY(note_changed(changed));
   WARREN_TRY(set_position(before.id + 1));
+  store_.audit().note("restore", "/", kCheckpointDoor, label_of(wanted));
   WARREN_TRY(change.commit());
   store_.rows_replaced();
   return before;
 }
 
 // Versions that no other checkpoint needs go with it; the open ones stay, for the next checkpoint to compare with.
-Status History::remove_in(std::int64_t id) {
-  WARREN_TRY(check_exists(id));
+Status History::remove_in(const Checkpoint& checkpoint) {
+  std::int64_t id = checkpoint.id;
   Statement before = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint WHERE id < ?"));
   Statement after = WARREN_TRY(database_.prepare("SELECT min(id) FROM wr_checkpoint WHERE id > ?"));
   auto previous = WARREN_TRY(before.bind(1, id).find_integer());
@@ -185,12 +187,14 @@ Status History::remove_in(std::int64_t id) {
   Statement erase = WARREN_TRY(database_.prepare("DELETE FROM wr_checkpoint WHERE id = ?"));
   WARREN_TRY(erase.bind(1, id).run());
   store_.keep_history();  // so that the commit leaves a row
+  store_.audit().note("prune", label_of(checkpoint), kCheckpointDoor);
   return Ok{};
 }
 
 Status History::remove(std::int64_t id) {
   Transaction change = WARREN_TRY(store_.begin_write());
-  WARREN_TRY(remove_in(id));
+  Checkpoint wanted = WARREN_TRY(get(std::to_string(id)));
+  WARREN_TRY(remove_in(wanted));
   WARREN_TRY(forget_if_empty());
   return change.commit();
 }
@@ -226,7 +230,7 @@ Status History::remove_older(const Checkpoint& newest) {
       is_over = kept > *quota.bytes;
     }
     if (!is_over) break;
-    WARREN_TRY(remove_in(all[i].id));
+    WARREN_TRY(remove_in(all[i]));
   }
   return Ok{};
 }
@@ -239,7 +243,7 @@ Result<std::vector<Checkpoint>> History::prune(const PruneRule& rule) {
   all.resize(all.size() - kept);  // the newest are last
   for (Checkpoint& checkpoint : all) {
     if (rule.before_us && checkpoint.at_us >= *rule.before_us) continue;
-    WARREN_TRY(remove_in(checkpoint.id));
+    WARREN_TRY(remove_in(checkpoint));
     removed.push_back(std::move(checkpoint));
   }
   if (!removed.empty()) WARREN_TRY(forget_if_empty());

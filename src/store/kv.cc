@@ -266,7 +266,7 @@ Result<bool> KeyValue::drop_if_expired(std::string_view key) {
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
   if (!expiry) return false;
   WARREN_TRY(delete_expired_.bind(1, key).bind(2, now_ms()).run());
-  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key);
+  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key, kExpiryDoor);
   return true;
 }
 
@@ -327,7 +327,7 @@ Result<std::size_t> KeyValue::purge_expired() {
   std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
   for (const std::string& key : keys) {
     WARREN_TRY(delete_.bind(1, key).run());
-    store_.audit().note("kv_expire", key);
+    store_.audit().note("kv_expire", key, kExpiryDoor);
   }
   {
     Rows rows = list_due_.bind(1, now).rows();

@@ -107,7 +107,7 @@ Status SqliteFs::remove_all_names(const Expiries::Due& due, Timestamp now) {
     WARREN_TRY(remove_name(entry.parent, entry.name, *row, now));
     WARREN_TRY(nodes_->touch(entry.parent, now));
     store_.expired(entry.parent, entry.name);
-    if (store_.audit().is_enabled()) store_.audit().note("expire", path_for_record(entry));
+    if (store_.audit().is_enabled()) store_.audit().note("expire", path_for_record(entry), kExpiryDoor);
   }
   return expiries_->erase(due.node);
 }

@@ -217,8 +217,16 @@ class InTheNamespace(Checkpoints):
         self.checkpoint("restore", "before")
         mounted.wait_for(lambda: (mount / "state/plan").read_bytes() == b"first", "the restored plan is not shown")
         self.assertEqual(self.ids(), [1, 2])
+        [pid] = self.world.daemons()
+        os.kill(pid, signal.SIGUSR1)
+        mounted.wait_for(lambda: len(self.ids()) == 3, "no checkpoint after SIGUSR1")
         self.world.umount(mount)
         self.world.fsck()
+        taken = self.world.warren("audit", self.world.id, "export", "--door", "checkpoint").splitlines()
+        self.assertEqual([(one["op"], one["path"]) for one in map(json.loads, taken)],
+                         [("checkpoint", "before@1"), ("checkpoint", "before-restore-of-1@2"), ("restore", "/"),
+                          ("checkpoint", "signal@4")])
+        self.world.warren("audit", self.world.id, "verify")
 
 
 class Strangers(Checkpoints):

@@ -646,6 +646,16 @@ class Commands:
         self.assertEqual(self.world.warren("fs", "s", "cat", "/f@signal").stdout, "one\n")
         self.assertEqual(self.world.warren("fs", "s", "cat", "/f").stdout, "two\n")
 
+    def test_a_signal_to_the_run_takes_a_checkpoint_and_the_command_goes_on(self):
+        process, _ = self.begin("s", "trap 'echo got it' USR1; echo one > f; echo up; read line; echo two > f; echo done")
+        wait_for(lambda: self.warren_of(process), "the program")
+        os.kill(self.warren_of(process), signal.SIGUSR1)
+        wait_for(lambda: self.checkpoints() == ["signal"], "the checkpoint")
+        out, err = process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((process.returncode, out), (0, "done\n"), err)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@signal").stdout, "one\n")
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f").stdout, "two\n")
+
     def test_a_checkpoint_after_each_tool_call(self):
         process, _ = self.begin("s", "echo one > f; echo up; read line", "--checkpoint", "each-tool-call")
 
@@ -772,7 +782,7 @@ class Commands:
     # Signals.
 
     def test_signals_are_passed_on(self):
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR2):
             name = number.name[3:]
             process, _ = self.begin("s", f"trap 'echo got {name}; exit 9' {name}; echo on; while :; do sleep 0.05; done")
             wait_for(lambda: self.warren_of(process), "the program")

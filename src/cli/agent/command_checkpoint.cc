@@ -1,6 +1,7 @@
 // checkpoint, log, fork: an agent's earlier states.
 #include <fmt/format.h>
 
+#include "agent/audit_trail.h"
 #include "agent/checkpoints.h"
 #include "agent/create.h"
 #include "base/path.h"
@@ -127,7 +128,8 @@ Result<Exit> run_checkpoint_diff(Context& context, const Arguments& args) {
   std::int64_t from = 0;
   std::optional<std::int64_t> to;
   {
-    auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+    auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "diff"));
+    WARREN_TRY(record_reading(*agent, "diff", {}));
     Checkpoint first = WARREN_TRY(get_checkpoint(*agent, args.get("A")));
     from = first.id;
     if (args.has("B")) {
@@ -151,8 +153,8 @@ Result<Exit> run_checkpoint_diff(Context& context, const Arguments& args) {
 
 Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
   const std::vector<std::string>& paths = args.all("PATH");
-  auto agent =
-      WARREN_TRY(paths.empty() ? open_state(context, args, Use::kWrite) : open_agent(context, args, Use::kWrite));
+  AgentOptions how{.id_or_path = args.get("ID"), .layers = paths.empty() ? Layers::kOwn : Layers::kMerged};
+  auto agent = WARREN_TRY(Agent::open(how, context.clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
   Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id)
                                                : restore_paths(*agent, wanted.id, paths, context.clock));
@@ -275,6 +277,8 @@ Result<Exit> run_fork(Context& context, const Arguments& args) {
   CreatedAgent fork = WARREN_TRY(
       fork_agent({.id_or_path = args.get("ID"), .id = args.get("NEW"), .checkpoint = args.find("at")}, context.clock)
           .within("fork"));
+  std::string of = args.has("at") ? fmt::format("{}@{}", args.get("ID"), args.get("at")) : args.get("ID");
+  warn_if_not(context, record_afterwards(fork.path, "fork", of, context.clock));
   if (args.has("json")) {
     Json json;
     set_bytes(json, "id", fork.id);
@@ -309,8 +313,9 @@ Command make_checkpoint_restore() {
   return {.name = "restore",
           .summary = "Make an agent, or some paths, what they were",
           .details =
-              "Restores files and keys; with a base, also what the agent has recorded about it. The trail of tool "
-              "calls stays. A checkpoint is taken first, so that a restore can be undone. Mounts of the agent show "
+              "Restores files and keys; with a base, also what the agent has recorded about it. The trails of "
+              "tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. Mounts "
+              "of the agent show "
               "the restored state at once. With PATH only these paths are restored, with everything below them; what "
               "did not exist then is removed.",
           .positionals = {which_argument(),
