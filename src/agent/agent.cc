@@ -136,6 +136,23 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
 // What is open read-only cannot be recorded in, and what is in memory needs no record.
 bool Agent::can_record() const { return !store_->is_read_only() && store_->path() != kMemoryAgent; }
 
+// False if there is no key for a record that nobody has asked for: the agent is used without one.
+Result<bool> Agent::start_trail() {
+  if (unrecorded_) return false;
+  AuditHead head = WARREN_TRY(store_->audit().head());
+  if (audit_level_ == AuditLevel::kDefault && head.seq == 0 && !is_audit_key_given()) {
+    Result<AuditKeys> keys = load_audit_keys();
+    if (!keys.ok()) {
+      const Error& why = keys.error();
+      unrecorded_ = fmt::format("nothing is recorded in the audit trail: {}", why.message());
+      if (!why.hint().empty()) *unrecorded_ += fmt::format(" ({})", why.hint());
+      return false;
+    }
+  }
+  WARREN_TRY(enable_audit(store_->audit(), id_));
+  return true;
+}
+
 // `run` records by default, the other plain doors where the switch says so.
 Status Agent::start_audit(const AgentOptions& options) {
   audit_level_ = WARREN_TRY(store_->audit().level());
@@ -143,7 +160,7 @@ Status Agent::start_audit(const AgentOptions& options) {
   bool is_on = audit_level_ == AuditLevel::kOn || audit_level_ == AuditLevel::kReads ||
                (audit_level_ == AuditLevel::kDefault && options.caller.door == "run");
   if (!is_on || !is_plain || !can_record()) return Ok{};
-  WARREN_TRY(enable_audit(store_->audit(), id_));
+  if (!WARREN_TRY(start_trail())) return Ok{};
   Caller caller = options.caller;
   caller.agent = id_;
   records_reads_ = audit_level_ == AuditLevel::kReads;
@@ -168,7 +185,7 @@ Result<AuditLog*> Agent::namespace_audit() {
                     quote(id_)),
         "open it for writing; `warren audit ID off` records nothing");
   }
-  if (!store_->audit().is_enabled()) WARREN_TRY(enable_audit(store_->audit(), id_));
+  if (!store_->audit().is_enabled() && !WARREN_TRY(start_trail())) return static_cast<AuditLog*>(nullptr);
   return &store_->audit();
 }
 

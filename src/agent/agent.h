@@ -89,6 +89,9 @@ class Agent {
 
   AuditLevel audit_level() const { return audit_level_; }
   bool records_reads() const { return records_reads_; }  // of fs()
+  // Why nothing is recorded although it would be by default: there is no key, and nobody has asked for a record. As a
+  // warning for the user of the door.
+  const std::optional<std::string>& unrecorded() const { return unrecorded_; }
   // Makes the trail ready if this agent's namespace is to be recorded; null if it is not.
   // kReadOnly if the operator has asked for that and the agent is open read-only.
   Result<AuditLog*> namespace_audit();
@@ -116,6 +119,7 @@ class Agent {
   Status open_base(const std::string& base_path, const AgentOptions& options);
   Status start_audit(const AgentOptions& options);
   bool can_record() const;
+  Result<bool> start_trail();
 
   std::unique_ptr<Store> store_;
   std::string id_;
@@ -125,6 +129,7 @@ class Agent {
   bool is_durable_ = false;               // every commit survives a power cut
   AuditLevel audit_level_ = AuditLevel::kDefault;
   bool records_reads_ = false;
+  std::optional<std::string> unrecorded_;
   std::unique_ptr<AuditFs> audited_;  // what fs() returns, if it is recorded
 };
 

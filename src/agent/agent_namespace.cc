@@ -207,16 +207,16 @@ Result<std::vector<VectorMatch>> AgentNamespace::query(const std::string& path, 
   }
   auto* vectors = dynamic_cast<VectorBlobs*>(&mount->store);
   if (vectors == nullptr) {
-    return Error(Code::kInvalid, fmt::format("{} cannot be queried: {} is mounted there, which is not a vector index",
-                                             quote(path), mount->store.name()));
+    return Error(Code::kInvalid,
+                 fmt::format("{} cannot be queried: what is mounted there is not a vector index", quote(path)));
   }
-  return query_mounted(vectors->index(), mount->path, path, query, may_read);
+  auto may_read_at = [&](const std::string& at) { return may_read(at, OtherNames::kNo); };
+  return query_mounted(vectors->index(), mount->path, path, query, may_read_at);
 }
 
 Result<SemanticCheck> AgentNamespace::check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read) {
-  if (const BlobMount* mount = find_mount(path)) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} is on {}, which takes only what it can find again", quote(path), mount->store.name()),
+  if (find_mount(path) != nullptr) {
+    return Error(Code::kInvalid, fmt::format("{} is on a store that takes only what it can find again", quote(path)),
                  "only the files of /mem/semantic can be other than items");
   }
   WARREN_TRY(check_semantic_path(path));

@@ -29,6 +29,7 @@ Anchorer::Anchorer(Agent& agent, std::optional<AnchorOptions> options, Clock& cl
 Result<std::unique_ptr<Anchorer>> Anchorer::start(Agent& agent, std::optional<AnchorOptions> options, Clock& clock,
                                                   std::chrono::milliseconds note_every) {
   if (!options && !agent.store().audit().is_enabled()) return std::unique_ptr<Anchorer>();
+  if (options && agent.unrecorded()) return Error(Code::kUnavailable, "--anchor: " + *agent.unrecorded());
   std::unique_ptr<Anchorer> made(new Anchorer(agent, std::move(options), clock, note_every));
   if (made->options_) WARREN_TRY(check_anchor(agent, made->options_->address, clock));
   WARREN_TRY(made->anchor_news());

@@ -153,6 +153,8 @@ Result<AuditKeys> parse_audit_keys(std::string_view text, std::string_view where
   return keys;
 }
 
+bool is_audit_key_given() { return variable(kKeyVariable) || variable(kKeyCommandVariable); }
+
 Result<AuditKeys> load_audit_keys(MissingKey missing) {
   if (std::optional<std::string> given = variable(kKeyVariable)) return parse_audit_keys(*given, kKeyVariable);
   if (std::optional<std::string> command = variable(kKeyCommandVariable)) {

@@ -20,6 +20,9 @@ enum class MissingKey { kMake, kReport };
 // kNotFound if there is none and none is to be made; kDenied if others can read the file; kInvalid.
 Result<AuditKeys> load_audit_keys(MissingKey missing = MissingKey::kMake);
 
+// Whether a variable says where they come from: then the operator has asked for trails.
+bool is_audit_key_given();
+
 // Puts a new key in front of those in the file and returns its id. kUnsupported if the keys come from elsewhere.
 Result<std::string> rotate_audit_key();
 

@@ -38,6 +38,13 @@ Result<std::string> read_node(FileSystem& fs, const Attributes& node) {
   return content;
 }
 
+constexpr std::size_t kResultBytes = std::size_t{64} << 20;  // texts and metadata of one query
+constexpr std::size_t kFreshBytes = std::size_t{64} << 20;   // kept until they are stored
+
+std::size_t bytes_of(const VectorRow& row) {
+  return row.embedding.size() * sizeof(float) + row.text.size() + row.metadata.size();
+}
+
 }  // namespace
 
 SemanticIndex::SemanticIndex(Store& store, FileSystem& tree)
@@ -77,12 +84,18 @@ Result<std::vector<VectorMatch>> SemanticIndex::search(const FlatVectors& vector
     // A file that has expired is gone before anything says so.
     Result<Attributes> node = lstat(fs_, at);
     if (!node.ok() || node->inode != by_key_.at(key)->inode) return false;
-    return may_read(at);
+    return may_read(at, node->nlink > 1 ? OtherNames::kPossible : OtherNames::kNo);
   };
   std::vector<VectorMatch> found;
+  std::size_t bytes = 0;
   for (const FlatMatch& match : WARREN_TRY(vectors.search(query.embedding, query.top_k, fetch, accept))) {
     const File& file = *by_key_.at(match.key);
     row = WARREN_TRY(row_of(file));
+    bytes += bytes_of(row);
+    if (bytes > kResultBytes) {
+      return Error(Code::kTooLarge, fmt::format("the results have more than {} bytes", kResultBytes),
+                   "ask for fewer of them");
+    }
     Json metadata = WARREN_TRY(parse_json(row.metadata));
     found.push_back({.item = {.id = file.path, .embedding = {}, .text = row.text, .metadata = std::move(metadata)},
                      .score = match.score});
@@ -97,7 +110,7 @@ Result<SemanticCheck> SemanticIndex::check(std::string_view path, const MayRead&
     WARREN_TRY(refresh());
     checked.dimension = dimension();
     for (const auto& [at, file] : files_) {
-      if (!is_at_or_below(at, path) || !WARREN_TRY(may_read(at))) continue;
+      if (!is_at_or_below(at, path) || !WARREN_TRY(may_read(at, OtherNames::kPossible))) continue;
       if (file.dimension == 0) {
         checked.problems.push_back({.path = at, .message = file.problem});
       } else if (Status same = check_dimension(file.dimension, checked.dimension); !same.ok()) {
@@ -285,7 +298,7 @@ void SemanticIndex::drop(const std::string& path) {
   auto [first, last] = by_inode_.equal_range(file.inode.value);
   by_inode_.erase(std::find_if(first, last, [&](const auto& one) { return one.second == path; }));
   if (!by_inode_.contains(file.inode.value)) {
-    fresh_.erase(file.inode.value);
+    erase_fresh(file.inode.value);
     gone_.push_back(file.inode);
   }
   files_.erase(found);
@@ -318,8 +331,19 @@ Result<VectorRow> SemanticIndex::read_row(const std::string& path, const Attribu
       row.problem = item.error().message();
     }
   }
-  fresh_.insert_or_assign(node.inode.value, row);
+  erase_fresh(node.inode.value);
+  if (fresh_bytes_ < kFreshBytes) {  // otherwise it is read again when it is found
+    fresh_bytes_ += bytes_of(row);
+    fresh_.emplace(node.inode.value, row);
+  }
   return row;
+}
+
+void SemanticIndex::erase_fresh(std::uint64_t inode) {
+  auto found = fresh_.find(inode);
+  if (found == fresh_.end()) return;
+  fresh_bytes_ -= bytes_of(found->second);
+  fresh_.erase(found);
 }
 
 Result<VectorRow> SemanticIndex::row_of(const File& file) {
@@ -361,7 +385,7 @@ Result<bool> SemanticIndex::store_some() {
   if (root_ && store_.journal() != nullptr) store_.journal()->note_attributes(*root_);
   WARREN_TRY(change.commit());
   gone_.clear();
-  for (std::uint64_t inode : stored) fresh_.erase(inode);
+  for (std::uint64_t inode : stored) erase_fresh(inode);
   return !fresh_.empty();
 }
 

@@ -26,6 +26,7 @@
 #include "store/journal_reader.h"
 #include "store/store.h"
 #include "store/vector_rows.h"
+#include "vfs/guard_fs.h"
 
 namespace warren {
 
@@ -47,8 +48,8 @@ class SemanticIndex {
  public:
   SemanticIndex(Store& store, FileSystem& tree);  // the namespace's, in this store; numbers in it are the store's
 
-  // Whether a path may be among the results.
-  using MayRead = std::function<Result<bool>(const std::string& path)>;
+  // Whether the file at a path may be among the results.
+  using MayRead = std::function<Result<bool>(const std::string& path, OtherNames names)>;
   // Items at or below `path`, which is /mem/semantic or below it; their ids are paths. kInvalid for another dimension.
   Result<std::vector<VectorMatch>> query(std::string_view path, const VectorQuery& query, const MayRead& may_read);
   Result<SemanticCheck> check(std::string_view path, const MayRead& may_read);
@@ -68,6 +69,7 @@ class SemanticIndex {
 
   Result<std::vector<VectorMatch>> search(const FlatVectors& vectors, std::string_view path, const VectorQuery& query,
                                           const MayRead& may_read);
+  void erase_fresh(std::uint64_t inode);
   Status refresh();
   Status look_at_everything();
   Result<bool> look_at(const std::vector<Change>& changes);  // false: that was not enough
@@ -93,7 +95,8 @@ class SemanticIndex {
   std::unordered_multimap<std::uint64_t, std::string> by_inode_;
   std::map<std::size_t, FlatVectors> vectors_;          // by dimension
   std::unordered_map<std::uint64_t, VectorRow> fresh_;  // by inode: not stored yet
-  std::vector<Inode> gone_;                             // their rows are to be removed
+  std::size_t fresh_bytes_ = 0;
+  std::vector<Inode> gone_;  // their rows are to be removed
   std::uint64_t last_key_ = 0;
 };
 

@@ -46,7 +46,7 @@ class SemanticIndexTest : public ::testing::Test {
                            std::string_view path = kSemanticMemory, std::size_t top_k = 10) {
     VectorQuery query{.embedding = embedding, .top_k = top_k, .filter = {}};
     query.filter = WARREN_TRY(parse_vector_filter(*parse_json(filter)));
-    auto found = WARREN_TRY(index.query(path, query, [](const std::string&) { return Result(true); }));
+    auto found = WARREN_TRY(index.query(path, query, [](const std::string&, OtherNames) { return Result(true); }));
     Paths paths;
     for (const VectorMatch& match : found) paths.push_back(match.item.id.substr(kSemanticMemory.size() + 1));
     return paths;
@@ -58,7 +58,7 @@ class SemanticIndexTest : public ::testing::Test {
     return found.ok() ? *found : Paths{};
   }
   std::vector<std::string> problems() {
-    auto checked = index_->check(kSemanticMemory, [](const std::string&) { return Result(true); });
+    auto checked = index_->check(kSemanticMemory, [](const std::string&, OtherNames) { return Result(true); });
     EXPECT_OK(checked);
     std::vector<std::string> messages;
     for (const auto& problem : checked->problems) messages.push_back(problem.path + ": " + problem.message);

@@ -103,7 +103,7 @@ Result<std::vector<VfsMatch>> Vfs::query(std::string_view path, const VfsQuery& 
     Json filter = WARREN_TRY(parse_json(query.filter).within("filter"));
     asked.filter = WARREN_TRY(parse_vector_filter(filter));
   }
-  auto may_read = [&](const std::string& at) { return view->shown->may_read(at); };
+  auto may_read = [&](const std::string& at, OtherNames names) { return view->shown->may_read(at, names); };
   Result<std::vector<VectorMatch>> answer = state_->names->query(resolved, asked, may_read);
   WARREN_TRY(view->shown->record("query", resolved, answer.ok() ? Status(Ok{}) : Status(answer.error())));
   std::vector<VectorMatch> found = WARREN_TRY(std::move(answer));

@@ -55,6 +55,10 @@ void warn_if_not(Context& context, const Status& done) {
   if (!done.ok()) context.err.line(fmt::format("warren: {}", context.err.name(done.error().message())));
 }
 
+void warn_if_unrecorded(Context& context, const Agent& agent) {
+  if (agent.unrecorded()) context.err.line(fmt::format("warren: {}", context.err.name(*agent.unrecorded())));
+}
+
 Exit refuse(Context& context, std::string_view message) {
   context.err.line(fmt::format("warren: {}", message));
   return Exit::kUsage;

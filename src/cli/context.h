@@ -40,6 +40,8 @@ Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 
 // A warning about what has failed after the command's own work was done.
 void warn_if_not(Context& context, const Status& done);
+// One line on standard error if nothing is recorded for want of a key, where nobody has asked for it.
+void warn_if_unrecorded(Context& context, const Agent& agent);
 
 // Prints a usage error, for example about options that cannot be combined.
 Exit refuse(Context& context, std::string_view message);

@@ -84,6 +84,7 @@ class ForwardingFs : public FileSystem {
   Result<FileSystemStats> stats(Inode node) override { return inner_.stats(node); }
   bool run_idle_work() override { return inner_.run_idle_work(); }
   std::optional<std::uint64_t> change_mark() override { return inner_.change_mark(); }
+  std::uint64_t others_mark() override { return inner_.others_mark(); }
   Status listen(ChangeListener* listener) override { return inner_.listen(listener); }
 
  protected:

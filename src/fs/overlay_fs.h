@@ -233,6 +233,7 @@ class OverlayFs final : public FileSystem {
   Status remove(Inode parent, std::string_view name, const Attributes& entry);
   Status remove_own(Inode upper_parent, std::string_view name, const Attributes& entry,
                     const std::optional<Attributes>& own);
+  Status remove_origin_of_removed(Inode number, Inode upper_node);
   void record_removal(Inode parent, std::string_view name, const Attributes& entry,
                       const std::optional<Attributes>& own, const std::optional<Attributes>& below, Timestamp at);
   // One side of a rename.

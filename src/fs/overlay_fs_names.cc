@@ -377,7 +377,10 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
     copy->hidden_names -= std::min(copy->hidden_names, 1U);
     WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, copy->hidden_names}));
     Attributes now = WARREN_TRY(upper().get_attributes(copy->upper));
-    if (copy->hidden_names == 0 && now.nlink == 0) return upper_.let_go(copy->upper);
+    if (copy->hidden_names == 0 && now.nlink == 0) {
+      WARREN_TRY(upper_.let_go(copy->upper));
+      return remove_origin_of_removed(entry.inode, copy->upper);
+    }
     WARREN_TRY(upper().set_attributes(copy->upper,
                                       {.mode = now.mode, .uid = {}, .gid = {}, .size = {}, .atime = {}, .mtime = {}}));
     return Ok{};
@@ -396,9 +399,13 @@ Status OverlayFs::remove_own(Inode upper_parent, std::string_view name, const At
     return Ok{};
   }
   WARREN_TRY(upper().unlink(upper_parent, name));
-  if (!copy || !is_last || retained_.contains(entry.inode)) return Ok{};
-  // Otherwise another process may have it open, and removes the rest later.
-  return is_gone_from_upper(own->inode) ? upper_.remove_origin(own->inode) : Status(Ok{});
+  return copy && is_last ? remove_origin_of_removed(entry.inode, own->inode) : Status(Ok{});
+}
+
+// After a copy's last name: unless somebody has it open, who removes this row later.
+Status OverlayFs::remove_origin_of_removed(Inode number, Inode upper_node) {
+  if (retained_.contains(number) || !is_gone_from_upper(upper_node)) return Ok{};
+  return upper_.remove_origin(upper_node);
 }
 
 void OverlayFs::record_removal(Inode parent, std::string_view name, const Attributes& entry,

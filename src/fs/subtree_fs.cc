@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/limits.h"
-
 namespace warren {
 
 // A change of a directory above us has nothing to do with us, but the root's number would be mistaken for ours.
@@ -71,22 +69,27 @@ Result<std::unique_ptr<DirStream>> SubtreeFs::open_dir(Inode dir) { return inner
 Result<std::vector<EntryName>> SubtreeFs::list_names_of(Inode node) {
   std::vector<EntryName> names;
   if (node == kRootInode) return names;
+  std::unordered_map<Inode, bool> known{{root_, true}};
   for (EntryName& name : WARREN_TRY(inner().list_names_of(node))) {
-    if (!WARREN_TRY(is_below_root(name.parent))) continue;
+    if (!WARREN_TRY(is_below_root(name.parent, known))) continue;
     if (name.parent == root_) name.parent = kRootInode;
     names.push_back(std::move(name));
   }
   return names;
 }
 
-Result<bool> SubtreeFs::is_below_root(Inode dir) {
-  for (std::size_t depth = 0; depth < limits::kTreeDepth; ++depth) {
-    if (dir == root_) return true;
+// Each directory is asked once, for all names of a node.
+Result<bool> SubtreeFs::is_below_root(Inode dir, std::unordered_map<Inode, bool>& known) {
+  std::vector<Inode> way;
+  while (known.emplace(dir, false).second) {  // false stays if it is in a circle
+    way.push_back(dir);
     std::vector<EntryName> up = WARREN_TRY(inner().list_names_of(dir));
     if (up.empty()) return false;
     dir = up.front().parent;
   }
-  return false;
+  bool is_below = known.at(dir);
+  for (Inode passed : way) known.at(passed) = is_below;
+  return is_below;
 }
 
 Result<Attributes> SubtreeFs::get_attributes(Inode node) { return outside(inner().get_attributes(inside(node))); }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "fs/forwarding_fs.h"
@@ -77,7 +78,8 @@ class SubtreeFs : public ForwardingFs {
 
   Inode inside(Inode node) const { return node == kRootInode ? root_ : node; }
   Result<Attributes> outside(Result<Attributes> found) const;
-  Result<bool> is_below_root(Inode dir);  // a number of the filesystem inside
+  // A number of the filesystem inside; `known` is what earlier calls found out.
+  Result<bool> is_below_root(Inode dir, std::unordered_map<Inode, bool>& known);
   template <class R>
   R counted(R result);
 

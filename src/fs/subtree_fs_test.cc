@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
@@ -37,6 +38,29 @@ TEST_F(SubtreeFsTest, ListsOnlyTheNamesBelow) {
               ::testing::UnorderedElementsAre(EntryName{dir, "file"}, EntryName{kRootInode, "second"}));
   EXPECT_THAT(*tree.list_names_of(dir), ElementsAre(EntryName{kRootInode, "dir"}));
   EXPECT_TRUE(tree.list_names_of(kRootInode)->empty());
+}
+
+// As in a file that a stranger made.
+class CircleFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  static constexpr std::uint64_t kNames = 5'000, kFirst = 1'000'000;
+
+  Result<std::vector<EntryName>> list_names_of(Inode node) override {
+    ++asked;
+    std::vector<EntryName> names;
+    if (node.value >= kFirst) return std::vector{EntryName{Inode{kFirst + (node.value + 1) % kNames}, "up"}};
+    for (std::uint64_t i = 0; i < kNames; ++i) names.push_back({Inode{kFirst + i}, "name"});
+    return names;
+  }
+  std::uint64_t asked = 0;
+};
+
+TEST_F(SubtreeFsTest, NamesInACircleOfDirectoriesAreNone) {
+  CircleFs circle(whole_);
+  SubtreeFs tree(circle, root_);
+  EXPECT_TRUE(tree.list_names_of(Inode{77})->empty());
+  EXPECT_LE(circle.asked, CircleFs::kNames + 1);
 }
 
 TEST_F(SubtreeFsTest, ShowsTheDirectoryAsTheRoot) {

@@ -1,8 +1,8 @@
-// The directories that programs have open, and which of their lists have become old.
+// The directories that programs have open, and which of their listings are stale.
 //
-// The kernel keeps what a listing said, and takes it for the state at the time of reading: a name that changed between
-// opening and reading would be missing for as long as the list is kept. Of changes made through the mount the kernel
-// knows; of those made elsewhere it must be told once it has read the list.
+// The kernel caches a listing, and takes it for the state at the time of reading: a name that changed between opening
+// and reading would be missing for as long as the listing is cached. The kernel knows about changes made through the
+// mount; it must be notified of all others after it has read the listing.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct OpenDir {
   std::mutex mutex;
   std::shared_ptr<DirStream> stream;                // under the mutex
   std::atomic<bool> is_old = false;                 // a name in it has changed since `stream` was opened
-  std::atomic<bool> has_changed_elsewhere = false;  // the same, and not through the mount
+  std::atomic<bool> has_changed_elsewhere = false;  // a name has changed, and not through the mount
 };
 
 class OpenDirs {

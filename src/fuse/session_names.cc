@@ -7,6 +7,7 @@
 #include <linux/fuse.h>
 #include <stdio.h>
 
+#include "base/no_wait.h"
 #include "fuse/session.h"
 
 namespace warren {
@@ -129,7 +130,7 @@ Status Session::release_dir(const Request& request, Buffer&) {
   const auto* in = WARREN_TRY(request.body<fuse_release_in>());
   std::shared_ptr<OpenDir> closed = open_dirs_.take(in->fh);
   channel_.answer(request, {});
-  // By now the kernel has kept all that it was told.
+  // By now the kernel has cached everything that we sent.
   if (closed && closed->has_changed_elsewhere && is_notified_) notify_later(closed->dir);
   return Ok{};
 }
@@ -188,14 +189,21 @@ Status Session::list(const Request& request, Buffer& scratch, DirDetail detail) 
 Result<std::shared_ptr<DirStream>> Session::stream_of(OpenDir& opened, std::uint64_t offset) {
   std::lock_guard guard(opened.mutex);
   if (offset != 0 || !opened.is_old.exchange(false)) return opened.stream;
+  bool has_changed_elsewhere = opened.has_changed_elsewhere.exchange(false);
   Result<std::unique_ptr<DirStream>> again = fs_.open_dir(opened.dir);
   if (again.ok()) {
     opened.stream = std::move(*again);
+    // The kernel asks again, so it has cached by now what we sent of the stale list.
+    if (has_changed_elsewhere && is_notified_) notify_later(opened.dir);
     return opened.stream;
   }
   opened.is_old = true;
-  if (NoWait::is_hit()) return std::move(again).error();  // is repeated by a thread that may wait
-  return opened.stream;                                   // the directory was removed
+  if (has_changed_elsewhere) opened.has_changed_elsewhere = true;
+  Code code = again.error().code();
+  bool is_gone = code == Code::kStale || code == Code::kNotFound || code == Code::kDenied;
+  if (!is_gone || NoWait::is_hit())
+    return std::move(again).error();  // the latter is repeated by a thread that may wait
+  return opened.stream;
 }
 
 }  // namespace warren

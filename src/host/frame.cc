@@ -38,7 +38,7 @@ Status FrameSocket::wait_for(short events, std::optional<TimePoint> until) {
     int timeout = -1;
     if (until) {
       auto left = std::chrono::ceil<Milliseconds>(*until - std::chrono::steady_clock::now()).count();
-      if (left <= 0) return Error(Code::kTimeout, "the other side of the connection does not go on");
+      if (left <= 0) return Error(Code::kTimeout, "timed out waiting for the other side of the connection");
       timeout = static_cast<int>(std::min<std::int64_t>(left, 1 << 30));
     }
     pollfd waiting{.fd = socket_.get(), .events = events, .revents = 0};

@@ -30,7 +30,7 @@ constexpr std::size_t kIdentifyBytes = 4096;  // of the message by which a clien
 constexpr std::size_t kChallengeBytes = 32;
 constexpr int kBacklog = 4096;
 constexpr int kControlBacklog = 8;
-constexpr std::chrono::milliseconds kTellTime{2'000};
+constexpr std::chrono::milliseconds kErrorTime{2'000};
 
 std::string lock_path(const std::string& socket) { return socket + ".lock"; }
 
@@ -40,11 +40,11 @@ Status check_socket_folder(const std::string& socket) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(folder));
   if (!there) return Error(Code::kNotFound, fmt::format("there is no folder {} for the socket", quote(folder)));
   bool is_ours = there->st_uid == ::geteuid() || there->st_uid == 0;
-  bool is_open = (there->st_mode & S_IWOTH) != 0 && (there->st_mode & S_ISVTX) == 0;
+  bool is_open = (there->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (there->st_mode & S_ISVTX) == 0;
   if (is_ours && !is_open) return Ok{};
   return Error(Code::kDenied,
                fmt::format("others could replace a socket in {}: {}", quote(folder),
-                           is_ours ? "everybody can write there" : "it belongs to another user"),
+                           is_ours ? "others than its owner can write there" : "it belongs to another user"),
                "choose a folder of yours with --socket PATH");
 }
 
@@ -83,8 +83,10 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // otherwise fewer connections are possible
 }
 
+Error busy_with_large_messages() { return Error(Code::kBusy, "the host is busy with large messages", "try again"); }
+
 // Best effort: the other side may be gone, and the connection ends anyway.
-void tell(FrameSocket& socket, const Error& error, std::chrono::milliseconds at_most) {
+void send_error(FrameSocket& socket, const Error& error, std::chrono::milliseconds at_most) {
   socket.write(error_head(error), {}, at_most).ignore("the connection ends anyway");
 }
 
@@ -109,7 +111,8 @@ void HostUse::remove_connection(const std::string& agent) {
 Status HostUse::add_sent(const std::string& agent, std::size_t bytes) {
   std::lock_guard lock(mutex_);
   Used& used = agents_[agent];
-  if (used.sent + bytes > limits_.sent_bytes || bytes_ + bytes > limits_.all_bytes) {
+  if (bytes_ + bytes > limits_.all_bytes) return busy_with_large_messages();
+  if (used.sent + bytes > limits_.sent_bytes) {
     return Error(Code::kBusy, fmt::format("an agent has at most {} bytes on their way at once", limits_.sent_bytes),
                  "wait for the answers to other requests");
   }
@@ -126,8 +129,7 @@ void HostUse::remove_sent(const std::string& agent, std::size_t bytes) {
 
 Status HostUse::add_answer(std::size_t bytes) {
   std::lock_guard lock(mutex_);
-  if (bytes_ + bytes > limits_.all_bytes)
-    return Error(Code::kBusy, "the host is busy with large messages", "try again");
+  if (bytes_ + bytes > limits_.all_bytes) return busy_with_large_messages();
   bytes_ += bytes;
   return Ok{};
 }
@@ -219,26 +221,19 @@ bool Host::is_allowed_user(uid_t uid) const {
 
 void Host::accept_one() {
   Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd.is_open()) {
-    // Without descriptors the connection stays in the queue, and poll() would return at once.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-      remove_done();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return;
-  }
+  if (!fd.is_open()) return pause_without_descriptors();
   auto connection = std::make_unique<Connection>(std::move(fd));
   Result<PeerProcess> peer = peer_process(connection->socket.fd());
   if (!peer.ok() || !is_allowed_user(peer->uid)) {
     ++refused_clients_;
-    tell(connection->socket, Error(Code::kDenied, "this host does not serve your user"), kTellTime);
+    send_error(connection->socket, Error(Code::kDenied, "this host does not serve your user"), kErrorTime);
     return;
   }
-  auto unidentified = static_cast<std::size_t>(
-      std::ranges::count_if(connections_, [](const auto& one) { return !one->is_identified && !one->is_done; }));
-  if (connections_.size() >= options_.limits.connections || unidentified >= options_.limits.unidentified) {
+  make_room_for_unidentified();
+  if (connections_.size() >= options_.limits.connections) {
     ++refused_clients_;
-    tell(connection->socket, Error(Code::kLimit, "the host has too many connections", "try again later"), kTellTime);
+    send_error(connection->socket, Error(Code::kLimit, "the host has too many connections", "try again later"),
+               kErrorTime);
     return;
   }
   Connection& made = *connection;
@@ -249,9 +244,31 @@ void Host::accept_one() {
       made.is_done = true;
     });
   } catch (const std::system_error&) {
-    tell(made.socket, Error(Code::kLimit, "the host cannot start a thread", "try again later"), kTellTime);
+    send_error(made.socket, Error(Code::kLimit, "the host cannot start a thread", "try again later"), kErrorTime);
     connections_.pop_back();
   }
+}
+
+// Whoever proves at once who it is gets in, however many others do not: the oldest of those that have not makes room.
+void Host::make_room_for_unidentified() {
+  Connection* oldest = nullptr;
+  std::size_t count = 0;
+  for (const auto& one : connections_) {
+    if (one->is_identified || one->is_done || one->is_dropped) continue;
+    if (oldest == nullptr) oldest = one.get();
+    ++count;
+  }
+  if (count < options_.limits.unidentified) return;
+  ++refused_clients_;
+  oldest->is_dropped = true;
+  oldest->socket.close_both();
+}
+
+// After accept4(): the connection stays in the queue, and poll() would return at once.
+void Host::pause_without_descriptors() {
+  if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
+  remove_done();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 void Host::remove_done() {
@@ -264,6 +281,7 @@ void Host::remove_done() {
 
 // What is being answered may be answered; who does not take the answer in time is cut off.
 void Host::end_connections() {
+  is_ending_ = true;
   for (const auto& one : connections_) one->socket.interrupt();
   auto until = std::chrono::steady_clock::now() + options_.limits.grace;
   while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
@@ -293,10 +311,10 @@ Json Host::status() {
 
 void Host::answer_control() {
   Fd fd(::accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd.is_open()) return;
+  if (!fd.is_open()) return pause_without_descriptors();
   FrameSocket socket(std::move(fd));
   Json found = status();
-  socket.write(found, {}, kTellTime).ignore("whoever asked is gone");
+  socket.write(found, {}, kErrorTime).ignore("whoever asked is gone");
 }
 
 void Host::serve_connection(Connection& connection) {
@@ -308,7 +326,7 @@ void Host::serve_connection(Connection& connection) {
   } else {
     ++refused_clients_;
   }
-  if (!served.ok()) tell(connection.socket, served.error(), kTellTime);
+  if (!served.ok()) send_error(connection.socket, served.error(), kErrorTime);
   connection.socket.close_both();
 }
 
@@ -347,6 +365,7 @@ Status Host::serve_requests(Connection& connection, const HostClientIdentity& cl
       return Ok{};
     };
     Result<std::optional<Frame>> frame = connection.socket.read(limits);
+    if (is_ending_ && frame.ok()) frame = std::optional<Frame>();  // it was sent before we stopped reading
     Status answered = Ok{};
     if (!frame.ok()) answered = std::move(frame).take_error();
     else if (*frame) answered = answer_one(connection, client, **frame);

@@ -106,12 +106,15 @@ class Host {
     std::thread thread;
     std::atomic<bool> is_identified = false;
     std::atomic<bool> is_done = false;
+    bool is_dropped = false;  // by the thread that serves
   };
 
   Host(HostOptions options, Clock& clock);
   Status take_socket();
   void accept_one();
   bool is_allowed_user(uid_t uid) const;
+  void make_room_for_unidentified();
+  void pause_without_descriptors();
   void remove_done();
   void end_connections();
   void answer_control();
@@ -135,6 +138,7 @@ class Host {
   std::string control_path_;
   std::int64_t started_at_ = 0;
   std::list<std::unique_ptr<Connection>> connections_;  // of the thread that serves
+  std::atomic<bool> is_ending_ = false;
   std::atomic<std::uint64_t> served_requests_ = 0;
   std::atomic<std::uint64_t> refused_clients_ = 0;
 };

@@ -55,13 +55,12 @@ Result<std::unique_ptr<HostClient>> HostClient::connect(const HostClientOptions&
   PeerProcess server = WARREN_TRY(peer_process(socket.get()));
   bool is_ours = server.uid == 0 || server.uid == ::geteuid() || server.uid == options.host_user;
   if (!is_ours) {
-    return Error(
-        Code::kDenied,
-        fmt::format("the host at {} is run by the user {}, whom you did not name", quote(options.socket), server.uid),
-        "--host-user USER accepts it");
+    return Error(Code::kDenied,
+                 fmt::format("the host at {} is run by user {}, who is not trusted", quote(options.socket), server.uid),
+                 "--host-user USER accepts it");
   }
   std::unique_ptr<HostClient> client(new HostClient(std::move(socket), options));
-  WARREN_TRY(client->identify(key));
+  WARREN_TRY(client->identify(key, server.uid));
   return client;
 }
 
@@ -71,7 +70,7 @@ Result<Frame> HostClient::read_answer() {
   return *std::move(frame);
 }
 
-Status HostClient::identify(const Ed25519Private& key) {
+Status HostClient::identify(const Ed25519Private& key, uid_t server_user) {
   Frame hello = WARREN_TRY(read_answer());
   auto challenge = hello.head.find("challenge");
   if (hello.head.contains("error")) return error_of_head(hello.head);
@@ -80,7 +79,8 @@ Status HostClient::identify(const Ed25519Private& key) {
     return Error(Code::kUnsupported,
                  fmt::format("what listens on {} is not a host of this version", quote(options_.socket)));
   }
-  Ed25519Signature signature = key.sign(as_bytes(challenge_bytes(challenge->get<std::string>(), options_.agent)));
+  Ed25519Signature signature =
+      key.sign(as_bytes(challenge_bytes(challenge->get<std::string>(), options_.agent, server_user)));
   WARREN_TRY(socket_.write({{"op", "identify"}, {"agent", options_.agent}, {"signature", signature.text()}}, {},
                            options_.timeout));
   Frame answer = WARREN_TRY(read_answer());

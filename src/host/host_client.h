@@ -62,7 +62,7 @@ class HostClient {
 
  private:
   HostClient(Fd socket, const HostClientOptions& options) : options_(options), socket_(std::move(socket)) {}
-  Status identify(const Ed25519Private& key);
+  Status identify(const Ed25519Private& key, uid_t server_user);
   Result<Frame> read_answer();
 
   HostClientOptions options_;

@@ -17,6 +17,8 @@
 namespace warren {
 namespace {
 
+constexpr std::size_t kEmbeddingBytes = std::size_t{1} << 20;
+
 using Operation = Result<Frame> (*)(const std::string& path, const Frame& request, const OperationPlace& place);
 
 Error wrong_member(std::string_view name, std::string_view what) {
@@ -83,7 +85,20 @@ Result<Frame> do_read(const std::string& path, const Frame& request, const Opera
   return answer;
 }
 
+// Before anything about the value is said.
+Status check_may_change(const std::string& path, std::string_view op, std::initializer_list<Rights::Operation> any,
+                        const OperationPlace& place) {
+  if (!place.view.caller().grants) return Ok{};
+  for (Rights::Operation operation : any) {
+    if (WARREN_TRY(place.view.may(operation, path))) return Ok{};
+  }
+  Error refused(Code::kNotFound, fmt::format("{} does not exist", quote(path)));
+  WARREN_TRY(place.view.record(op, path, Status(refused)));
+  return refused;
+}
+
 Result<Frame> do_write(const std::string& path, const Frame& request, const OperationPlace& place) {
+  WARREN_TRY(check_may_change(path, "write", {Rights::kCreate, Rights::kOverwrite, Rights::kAppend}, place));
   WARREN_TRY(check_members(request.head, {"as_is", "ttl_ms"}));
   bool as_is = WARREN_TRY(find_flag(request.head, "as_is"));
   std::optional<std::uint64_t> ttl = WARREN_TRY(find_count(request.head, "ttl_ms"));
@@ -102,6 +117,7 @@ Result<Frame> do_write(const std::string& path, const Frame& request, const Oper
 }
 
 Result<Frame> do_append(const std::string& path, const Frame& request, const OperationPlace& place) {
+  WARREN_TRY(check_may_change(path, "append", {Rights::kAppend, Rights::kCreate}, place));
   WARREN_TRY(check_members(request.head, {"as_is"}));
   bool as_is = WARREN_TRY(find_flag(request.head, "as_is"));
   WARREN_TRY(append_value(place.view, path, request.body, as_is ? AsIs::kYes : AsIs::kNo));
@@ -125,19 +141,35 @@ Result<Json> entry_to_wire(std::string_view name, const Attributes& node, const 
   return json;
 }
 
+// A JSON list that is never more than an answer can be.
+class ListBody {
+ public:
+  Status add(const Json& element) {
+    if (text_.size() > 1) text_ += ',';
+    text_ += dump_json(element);
+    if (text_.size() < kFrameBodyBytes) return Ok{};
+    return Error(Code::kTooLarge, fmt::format("an answer has at most {} bytes", kFrameBodyBytes));
+  }
+  std::string take() { return std::move(text_ += ']'); }
+
+ private:
+  std::string text_ = "[";
+};
+
 Result<Frame> do_list(const std::string& path, const Frame& request, const OperationPlace& place) {
   WARREN_TRY(check_members(request.head, {}));
   std::vector<NamedAttributes> entries = WARREN_TRY(read_dir_plus(place.view, path));
-  Json list = Json::array();
+  ListBody body;
   for (const NamedAttributes& entry : entries) {
-    list.push_back(WARREN_TRY(entry_to_wire(entry.name, entry.attributes, place)));
+    // By its other names it may be something that is not shared.
+    if (place.view.caller().grants && entry.attributes.nlink > 1 && !entry.attributes.is_directory() &&
+        !WARREN_TRY(place.view.has_rights(entry.attributes.inode))) {
+      continue;
+    }
+    Json one = WARREN_TRY(entry_to_wire(entry.name, entry.attributes, place));
+    WARREN_TRY(body.add(one).within([&] { return fmt::format("the directory has {} entries", entries.size()); }));
   }
-  Frame answer{.head = {{"ok", true}}, .body = dump_json(list)};
-  if (answer.body.size() > kFrameBodyBytes) {
-    return Error(Code::kTooLarge,
-                 fmt::format("the directory has too many entries to be listed at once: {}", list.size()));
-  }
-  return answer;
+  return Frame{.head = {{"ok", true}}, .body = body.take()};
 }
 
 Result<Frame> do_stat(const std::string& path, const Frame& request, const OperationPlace& place) {
@@ -166,11 +198,14 @@ Result<Frame> do_remove(const std::string& path, const Frame& request, const Ope
 
 Result<Frame> do_query(const std::string& path, const Frame& request, const OperationPlace& place) {
   WARREN_TRY(check_members(request.head, {"top_k", "filter"}));
-  if (!WARREN_TRY(place.view.may_read(path))) {
+  if (!WARREN_TRY(place.view.may_read(path, OtherNames::kNo))) {
     return Error(place.view.caller().grants ? Code::kNotFound : Code::kDenied,
                  fmt::format("{} cannot be read by {}", quote(path), quote(place.view.caller().agent)));
   }
   VectorQuery query;
+  if (request.body.size() > kEmbeddingBytes) {
+    return Error(Code::kTooLarge, fmt::format("an embedding has at most {} bytes", kEmbeddingBytes));
+  }
   Json embedding = WARREN_TRY(parse_json(request.body).within("the embedding after the request"));
   query.embedding = WARREN_TRY(parse_embedding(embedding));
   query.top_k = WARREN_TRY(find_count(request.head, "top_k"))
@@ -178,17 +213,22 @@ Result<Frame> do_query(const std::string& path, const Frame& request, const Oper
   if (auto filter = request.head.find("filter"); filter != request.head.end()) {
     query.filter = WARREN_TRY(parse_vector_filter(*filter));
   }
-  auto may_read = [&](const std::string& at) { return place.view.may_read(at); };
-  Result<std::vector<VectorMatch>> matches = place.names.query(path, query, may_read);
-  WARREN_TRY(place.view.record("query", path, matches.ok() ? Status(Ok{}) : Status(matches.error())));
-  std::vector<VectorMatch> found = WARREN_TRY(std::move(matches));
-  Json list = Json::array();
-  for (const VectorMatch& match : found) {
-    Json one{{"score", match.score}, {"text", match.item.text}, {"metadata", match.item.metadata}};
-    set_frame_bytes(one, "path", match.item.id);
-    list.push_back(std::move(one));
+  auto may_read = [&](const std::string& at, OtherNames names) { return place.view.may_read(at, names); };
+  WARREN_TRY(check_query(query, 0));
+  Result<std::vector<VectorMatch>> found = place.names.query(path, query, may_read);
+  WARREN_TRY(place.view.record("query", path, found.ok() ? Status(Ok{}) : Status(found.error())));
+  if (!found.ok() && found.error().code() == Code::kInvalid && place.view.caller().grants) {
+    found = std::vector<VectorMatch>();  // the reason would tell of items that are not shared
   }
-  return Frame{.head = {{"ok", true}}, .body = dump_json(list)};
+  std::vector<VectorMatch> matches = WARREN_TRY(std::move(found));
+  ListBody body;
+  for (VectorMatch& match : matches) {
+    Json one{
+        {"score", match.score}, {"text", std::move(match.item.text)}, {"metadata", std::move(match.item.metadata)}};
+    set_frame_bytes(one, "path", place.prefix + match.item.id);
+    WARREN_TRY(body.add(one).within([&] { return fmt::format("{} results", matches.size()); }));
+  }
+  return Frame{.head = {{"ok", true}}, .body = body.take()};
 }
 
 struct NamedOperation {

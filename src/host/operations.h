@@ -19,6 +19,7 @@ struct OperationPlace {
   AgentNamespace& names;
   NamespaceView& view;
   Clock& clock;
+  std::string prefix;  // of paths in answers: "/agent/OTHER" where it is not the caller's own
 };
 
 Status check_operation(std::string_view op);  // kInvalid lists them

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -20,11 +22,11 @@ Error not_shared() { return Error(Code::kNotFound, "it does not exist, or it is 
 
 // Errors that only whoever was granted the path can meet. Everything else is "not shared", also what would tell
 // a missing name from a hidden one: a directory that is not empty, though nothing in it is shown.
-bool may_be_told(Code code) {
-  constexpr std::array kTold{Code::kInvalid,  Code::kExists,      Code::kIsDirectory, Code::kNoSpace,
-                             Code::kTooLarge, Code::kReadOnly,    Code::kBusy,        Code::kLimit,
-                             Code::kTimeout,  Code::kNameTooLong, Code::kUnavailable};
-  return std::ranges::find(kTold, code) != kTold.end();
+bool may_be_reported(Code code) {
+  constexpr std::array kReported{Code::kInvalid,  Code::kExists,      Code::kIsDirectory, Code::kNoSpace,
+                                 Code::kTooLarge, Code::kReadOnly,    Code::kBusy,        Code::kLimit,
+                                 Code::kTimeout,  Code::kNameTooLong, Code::kUnavailable};
+  return std::ranges::find(kReported, code) != kReported.end();
 }
 
 Rights rights_for(Scope::Verb verb) {
@@ -45,24 +47,31 @@ Grants grants_of(const std::vector<Scope>& scopes) {
   return grants;
 }
 
-std::string challenge_bytes(std::string_view challenge, std::string_view agent) {
-  return fmt::format("warren host 1\n{}\n{}", challenge, agent);
+std::string challenge_bytes(std::string_view challenge, std::string_view agent, uid_t host_user) {
+  return fmt::format("warren host 1\n{}\n{}\n{}", challenge, agent, host_user);
+}
+
+// The operator's reason, with paths and names, is in `warren host status` and `warren trust show`.
+Result<LiveTrust::Current> Requests::trusted_now() {
+  Result<LiveTrust::Current> trust = trust_.current();
+  if (trust.ok()) return trust;
+  return Error(Code::kUnavailable, "the host cannot decide now whom it serves", "try again later");
 }
 
 Result<HostClientIdentity> Requests::identify(std::string_view agent, const Ed25519Signature& signature,
                                               std::string_view challenge) {
-  LiveTrust::Current trust = WARREN_TRY(trust_.current());
+  LiveTrust::Current trust = WARREN_TRY(trusted_now());
   TrustState::Known known = trust.state->find(agent, clock_.now().seconds);
-  // An unknown agent costs the same: its signature is checked against a key that nobody has.
+  // An unknown agent costs the same: its signature is checked, too, against a key that does not count.
   Ed25519Public key;
   if (known.manifest != nullptr) key = known.manifest->key;
-  bool is_signed = key.verifies(as_bytes(challenge_bytes(challenge, agent)), signature);
+  bool is_signed = key.verifies(as_bytes(challenge_bytes(challenge, agent, ::geteuid())), signature);
   if (!is_signed || known.manifest == nullptr || !known.standing.is_good()) return refused_identity();
   return HostClientIdentity{.agent = std::string(agent), .key = key};
 }
 
 Status Requests::check_standing(const HostClientIdentity& client) {
-  LiveTrust::Current trust = WARREN_TRY(trust_.current());
+  LiveTrust::Current trust = WARREN_TRY(trusted_now());
   TrustState::Known known = trust.state->find(client.agent, clock_.now().seconds);
   if (known.standing.is_good() && known.manifest->key == client.key) return Ok{};
   return refused_identity();
@@ -97,7 +106,7 @@ Result<Frame> Requests::run(const HostClientIdentity& client, const Frame& reque
   if (target.agent.empty()) return list_agents(client, name);
   if (target.agent == client.agent) return run_own(name, target, request);
   Result<Frame> answer = run_as_peer(client, name, target, request);
-  if (!answer.ok() && !may_be_told(answer.error().code())) {
+  if (!answer.ok() && !may_be_reported(answer.error().code())) {
     if (name == "exists") answer = Frame{.head = {{"ok", true}, {"exists", false}}, .body = {}};
     else answer = not_shared();
   }
@@ -119,12 +128,12 @@ Status Requests::record(const HostClientIdentity& client, const std::string& op,
 
 Result<Frame> Requests::run_own(const std::string& op, const Target& target, const Frame& request) {
   std::shared_ptr<HostedAgent> agent = WARREN_TRY(agents_.get(target.agent));
-  return run_operation(op, target.path, request, {agent->names(), *agent->own_view(), clock_});
+  return run_operation(op, target.path, request, {agent->names(), *agent->own_view(), clock_, ""});
 }
 
 Result<Frame> Requests::run_as_peer(const HostClientIdentity& client, const std::string& op, const Target& target,
                                     const Frame& request) {
-  LiveTrust::Current trust = WARREN_TRY(trust_.current());
+  LiveTrust::Current trust = WARREN_TRY(trusted_now());
   Grants grants = grants_of(trust.state->shared(target.agent, client.agent, threshold_, clock_.now().seconds));
   // By the text alone, before anything is opened. A link cannot lead from here to what is granted: its own name would
   // have to be.
@@ -135,14 +144,14 @@ Result<Frame> Requests::run_as_peer(const HostClientIdentity& client, const std:
   }
   std::shared_ptr<HostedAgent> served = WARREN_TRY(std::move(agent));
   std::shared_ptr<NamespaceView> view = served->peer_view(client.agent, trust.generation, grants);
-  return run_operation(op, target.path, request, {served->names(), *view, clock_});
+  return run_operation(op, target.path, request, {served->names(), *view, clock_, "/agent/" + target.agent});
 }
 
 // "/agent": the client itself, and who shares something with it.
 Result<Frame> Requests::list_agents(const HostClientIdentity& client, const std::string& op) {
   if (op == "exists") return Frame{.head = {{"ok", true}, {"exists", true}}, .body = {}};
   if (op != "list") return not_shared();
-  LiveTrust::Current trust = WARREN_TRY(trust_.current());
+  LiveTrust::Current trust = WARREN_TRY(trusted_now());
   std::int64_t now = clock_.now().seconds;
   Json names = Json::array();
   for (const auto& [identity, manifest] : trust.state->manifests) {

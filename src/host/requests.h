@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "base/clock.h"
 #include "base/result.h"
 #include "crypto/ed25519.h"
@@ -43,6 +45,7 @@ class Requests {
     std::string agent;  // "": the list of agents, /agent
     std::string path;
   };
+  Result<LiveTrust::Current> trusted_now();  // kUnavailable without a reason
   Result<Target> find_target(const HostClientIdentity& client, std::string_view path) const;
   Result<Frame> run_own(const std::string& op, const Target& target, const Frame& request);
   Result<Frame> run_as_peer(const HostClientIdentity& client, const std::string& op, const Target& target,
@@ -60,7 +63,8 @@ class Requests {
 // The rights that scopes give.
 Grants grants_of(const std::vector<Scope>& scopes);
 
-// What a client signs to prove that it is an agent.
-std::string challenge_bytes(std::string_view challenge, std::string_view agent);
+// What a client signs to prove that it is an agent, to a host of this user: one of another user cannot pass the proof
+// on.
+std::string challenge_bytes(std::string_view challenge, std::string_view agent, uid_t host_user);
 
 }  // namespace warren

@@ -1,8 +1,12 @@
 // What agents get by their requests, whatever these are.
 #include "host/requests.h"
 
+#include <sys/stat.h>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "fs/path_ops.h"
 #include "os/host_files.h"
 #include "store/store.h"
 #include "testing/matchers.h"
@@ -11,6 +15,8 @@
 
 namespace warren {
 namespace {
+
+using testing::error_of;
 
 constexpr std::string_view kSecret = "nobody else reads this";
 
@@ -58,6 +64,8 @@ class RequestsTest : public ::testing::Test {
 
 TEST_F(RequestsTest, NoMutationOfARequestReadsOrChangesWhatIsNotShared) {
   ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/secret"}}, std::string(kSecret)));
+  std::string item = fmt::format(R"({{"text": "{}", "embedding": [1, 0], "metadata": {{"tags": "a"}}}})", kSecret);
+  ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/secret.json"}}, item));
   ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/public/open"}}, "shared"));
   ASSERT_OK(ask("peer", {{"op", "read"}, {"path", "/agent/owner/mem/semantic/public/open"}}));
   const std::vector<std::string> valid{
@@ -81,6 +89,59 @@ TEST_F(RequestsTest, NoMutationOfARequestReadsOrChangesWhatIsNotShared) {
   }
   EXPECT_EQ(ask("owner", {{"op", "read"}, {"path", "/mem/semantic/secret"}})->body, kSecret);
   EXPECT_EQ(ask("owner", {{"op", "read"}, {"path", "/mem/semantic/public/open"}})->body, "shared");
+}
+
+// The rules for each name are the same for the agent itself, so it may make the link. They are not for its peers.
+TEST_F(RequestsTest, ASecondNameInASharedDirectoryShowsNothingThroughAnyOperation) {
+  std::string item = fmt::format(R"({{"text": "{}", "embedding": [1, 0]}})", kSecret);
+  ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/secret.json"}}, item));
+  ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/public/open.json"}},
+                R"({"text": "open", "embedding": [1, 0]})"));
+  std::shared_ptr<HostedAgent> owner = agents_.get("owner").take_value();
+  ASSERT_OK(link(*owner->own_view(), "/mem/semantic/secret.json", "/mem/semantic/public/linked.json"));
+  const std::string shared = "/agent/owner/mem/semantic/public";
+  Result<Frame> queried = ask("peer", {{"op", "query"}, {"path", shared}}, "[1, 0]");
+  ASSERT_OK(queried);
+  EXPECT_NE(queried->body.find("open.json"), std::string::npos);
+  EXPECT_EQ(queried->body.find("linked"), std::string::npos);
+  EXPECT_EQ(queried->body.find(kSecret), std::string::npos);
+  Result<Frame> listed = ask("peer", {{"op", "list"}, {"path", shared}});
+  ASSERT_OK(listed);
+  EXPECT_NE(listed->body.find("open.json"), std::string::npos);
+  EXPECT_EQ(listed->body.find("linked"), std::string::npos);
+  EXPECT_EQ(error_of(ask("peer", {{"op", "read"}, {"path", shared + "/linked.json"}})), Code::kNotFound);
+}
+
+// Only the dimension of what is shared may be learned.
+TEST_F(RequestsTest, AQueryDoesNotTellOfItemsThatAreNotShared) {
+  ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/secret.json"}}, R"({"embedding": [1, 0]})"));
+  ASSERT_OK(ask("owner", {{"op", "write"}, {"path", "/mem/semantic/public/open"}}, "shared"));
+  Result<Frame> queried = ask("peer", {{"op", "query"}, {"path", "/agent/owner/mem/semantic/public"}}, "[1]");
+  ASSERT_OK(queried);
+  EXPECT_EQ(queried->body, "[]");
+}
+
+TEST_F(RequestsTest, WhatIsNestedTooDeeplyIsRefused) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const char* path : {"/mem/working/x.json", "/mem/working/x.jsonl"}) {
+    EXPECT_EQ(error_of(ask("owner", {{"op", "write"}, {"path", path}}, deep)), Code::kInvalid);
+    EXPECT_EQ(error_of(ask("owner", {{"op", "append"}, {"path", path}}, deep)), Code::kInvalid);
+  }
+  std::string item = fmt::format(R"({{"embedding": [1], "metadata": {{"a": {}}}}})", deep);
+  Json head{{"op", "write"}, {"path", "/mem/semantic/deep.json"}, {"as_is", true}};
+  ASSERT_OK(ask("owner", head, item));
+  Result<Frame> queried = ask("owner", {{"op", "query"}, {"path", "/mem/semantic"}}, "[1]");
+  ASSERT_OK(queried);
+  EXPECT_EQ(queried->body, "[]");
+}
+
+// Whoever is refused gets one answer, whatever the reason is.
+TEST_F(RequestsTest, WhileTrustCannotBeReadNobodyIsToldWhy) {
+  ASSERT_EQ(::chmod(dir_.file("trust/trust.json").c_str(), 0666), 0);
+  Result<HostClientIdentity> refused = requests_.identify("peer", {}, "challenge");
+  EXPECT_EQ(error_of(refused), Code::kUnavailable);
+  EXPECT_EQ(refused.error().message().find("trust.json"), std::string::npos);
+  EXPECT_EQ(error_of(ask("peer", {{"op", "list"}, {"path", "/agent/owner/mem/semantic/public"}})), Code::kUnavailable);
 }
 
 }  // namespace

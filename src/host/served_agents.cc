@@ -90,6 +90,8 @@ Result<std::shared_ptr<HostedAgent>> ServedAgents::get(std::string_view id) {
   }
   std::shared_ptr<Slot> slot = slot_of(id);
   std::lock_guard lock(slot->mutex);
+  file = find_file(id);  // now: it may have been replaced while we waited
+  if (!file) return Error(Code::kNotFound, fmt::format("this host has no agent {}", quote(id)));
   if (slot->agent && slot->file != *file) slot->agent.reset();
   if (!slot->agent) {
     std::string path = path_of(id);

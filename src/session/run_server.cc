@@ -171,6 +171,7 @@ class RunServer {
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(Agent::open(how, clock_));
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
+    if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());

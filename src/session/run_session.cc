@@ -102,7 +102,7 @@ class Run {
       : options_(options), observer_(observer), clock_(clock) {}
 
   Result<int> run() {
-    WARREN_TRY(check_outside());
+    WARREN_TRY(check_outside_of_runs());
     ::close_range(3, ~0U, 0);  // descriptors we inherited must not reach the sandbox or its server
     WARREN_TRY(resolve());
     WARREN_TRY(enter_session());
@@ -124,13 +124,6 @@ class Run {
   }
 
  private:
-  static Status check_outside() {
-    const char* inside = std::getenv("WARREN_SANDBOX");
-    if (inside == nullptr || *inside == '\0') return Ok{};
-    return Error(Code::kUnsupported, "already inside `warren run`, and a run cannot start another",
-                 "run the command directly: everything started here is in the same sandbox");
-  }
-
   Status resolve() {
     if (options_.command.empty()) {
       return Error(Code::kInvalid, "no command given, and a shell needs a terminal", "warren run -- COMMAND");
@@ -415,6 +408,13 @@ class Run {
 };
 
 }  // namespace
+
+Status check_outside_of_runs() {
+  const char* inside = std::getenv("WARREN_SANDBOX");
+  if (inside == nullptr || *inside == '\0') return Ok{};
+  return Error(Code::kUnsupported, "already inside `warren run`, and a run cannot start another",
+               "run the command directly: everything started here is in the same sandbox");
+}
 
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock) {
   return Run(options, observer, clock).run();

@@ -108,6 +108,9 @@ class RunObserver {
   virtual void on_end(const SessionDir& session, const RunEnd& end) = 0;
 };
 
+// kUnsupported inside of a run, which cannot start another. Before anything of the user's is read: it may be hidden.
+Status check_outside_of_runs();
+
 // Returns the exit status: the command's, or one of the statuses in sandbox/enter.h. An error if the session could not
 // be started, or if not everything could be stored at its end.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);

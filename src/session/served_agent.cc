@@ -117,6 +117,7 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
                                 .session = {}},
                                AuditReads::kByOpening);
   }
+  if (served->agent_->unrecorded() && options.warn) options.warn(*served->agent_->unrecorded());
   served->anchorer_ = WARREN_TRY(Anchorer::start(*served->agent_, options.anchor, clock));
   SessionOptions session = options.session;
   session.flushes = !options.mounts.empty();

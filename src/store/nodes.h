@@ -54,6 +54,7 @@ class Nodes {
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
   Result<std::uint32_t> count_entries_of(Inode node);          // O(all entries): there is no index by node
   Result<std::vector<EntryName>> list_entries_of(Inode node);  // O(all entries)
+  std::uint64_t seen_epoch() const { return foreign_epoch_; }  // of the last transaction that read nodes
   std::optional<EntryName> recent_entry_of(Inode node);        // one that was used recently; O(cached entries)
   Result<std::optional<Inode>> find_parent(Inode dir);         // O(all entries)
   Result<std::uint64_t> count();                               // nodes: O(nodes) once, then remembered

@@ -417,6 +417,11 @@ std::optional<std::uint64_t> SqliteFs::change_mark() {
   return mark_number_;
 }
 
+std::uint64_t SqliteFs::others_mark() {
+  auto guard = database_.lock();
+  return nodes_->seen_epoch();
+}
+
 // Writes back one kept row; the end of the batch writes the rest.
 bool SqliteFs::run_idle_work() {
   auto guard = database_.try_lock();

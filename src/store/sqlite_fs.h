@@ -82,6 +82,7 @@ class SqliteFs final : public FileSystem {
   Status listen(ChangeListener* listener) override;
   bool run_idle_work() override;
   std::optional<std::uint64_t> change_mark() override;
+  std::uint64_t others_mark() override;
 
   // For an overlay (fs/upper_layer.h).
   Result<Inode> adopt_copy(Inode parent, std::string_view name, const Attributes& as, std::string_view target);

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/path.h"
+#include "base/strict_json.h"
 
 namespace warren {
 namespace {
@@ -141,7 +142,7 @@ Result<Manifest> Manifest::parse(std::string_view text) {
   if (text.size() > kBytesMax) {
     return Error(Code::kTooLarge, fmt::format("a manifest has at most {} bytes", kBytesMax));
   }
-  Json json = WARREN_TRY(parse_json(text));
+  Json json = WARREN_TRY(parse_strict_json(text));
   return from_json(json);
 }
 
@@ -193,9 +194,8 @@ Status Manifest::check() const {
         .with_hint("use only letters, digits, '-' and '_', at most 200 characters");
   }
   if (serial == 0 || serial > kSerialMax) return wrong(fmt::format("'serial' must be within 1 and {}", kSerialMax));
-  if (issued_at < 0 || expires_at > kTimeMax || expires_at <= issued_at) {
-    return wrong("'expires_at' must be later than 'issued_at'");
-  }
+  if (issued_at < 0 || expires_at > kTimeMax) return wrong("its times must be within 1970 and 9999");
+  if (expires_at <= issued_at) return wrong("'expires_at' must be later than 'issued_at'");
   WARREN_TRY(check_list(scopes, "scopes"));
   WARREN_TRY(check_list(capabilities, "capabilities"));
   for (const std::string& scope : scopes) WARREN_TRY(parse_scope(scope));

@@ -15,15 +15,22 @@
 namespace warren {
 namespace {
 
+constexpr std::size_t kGrowingBytesMax = TrustState::kBytesMax - (std::size_t{4} << 20);  // revocations always fit
+
 // Whoever can write there decides who is trusted.
 Status check_ours(const std::string& path, const struct stat& info) {
   if (S_ISLNK(info.st_mode)) {
-    return Error(Code::kDenied, fmt::format("{} is a symbolic link, and decides who is trusted", quote(path)),
+    return Error(Code::kDenied,
+                 fmt::format("{} is a symbolic link; it decides who is trusted, so it must be a file", quote(path)),
                  "put the file itself there: others may be able to replace what a link names");
+  }
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return Error(Code::kDenied, fmt::format("{} is not a file", quote(path)), "remove it");
   }
   bool is_ours = info.st_uid == ::geteuid() || info.st_uid == 0;
   if (is_ours && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return Ok{};
-  return Error(Code::kDenied, fmt::format("{} can be written by others, and decides who is trusted", quote(path)),
+  return Error(Code::kDenied,
+               fmt::format("{} can be written by others, although it decides who is trusted", quote(path)),
                fmt::format("make it yours alone: chmod go-w {}", path));
 }
 
@@ -52,25 +59,38 @@ Result<TrustState> TrustFile::read() const {
 
 Status TrustFile::change(const std::function<Status(TrustState&)>& change) const {
   WARREN_TRY(make_host_dirs(folder_, 0700));
+  std::optional<struct stat> dir = WARREN_TRY(find_host_file(folder_));
+  if (dir) WARREN_TRY(check_ours(folder_, *dir));
   Fd lock = WARREN_TRY(lock_folder(folder_));
   TrustState before = WARREN_TRY(read());
   TrustState state = before;
   WARREN_TRY(change(state));
   if (state == before) return Ok{};
-  WARREN_TRY(replace_host_file(path(), state.text(), 0600));
+  std::string text = state.text();
+  bool is_growing = state.manifests.size() + state.keys.size() > before.manifests.size() + before.keys.size();
+  if (text.size() > (is_growing ? kGrowingBytesMax : TrustState::kBytesMax)) {
+    return Error(Code::kLimit, fmt::format("{} would have {} bytes", quote(path()), text.size()),
+                 "revoke agents that are not used any more");
+  }
+  WARREN_TRY(replace_host_file(path(), text, 0600));
   return sync_host_dir(folder_);
 }
 
 bool LiveTrust::Stamp::operator==(const Stamp& other) const {
   auto same = [](const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; };
-  return inode == other.inode && size == other.size && same(mtime, other.mtime) && same(ctime, other.ctime);
+  return inode == other.inode && size == other.size && folder_mode == other.folder_mode && same(mtime, other.mtime) &&
+         same(ctime, other.ctime);
 }
 
 Result<std::optional<LiveTrust::Stamp>> LiveTrust::look() const {
   std::optional<struct stat> there = WARREN_TRY(find_host_link(file_.path()));
   if (!there) return std::optional<Stamp>();
-  return std::optional(
-      Stamp{.inode = there->st_ino, .size = there->st_size, .mtime = there->st_mtim, .ctime = there->st_ctim});
+  std::optional<struct stat> dir = WARREN_TRY(find_host_file(std::string(directory_of(file_.path()))));
+  return std::optional(Stamp{.inode = there->st_ino,
+                             .size = there->st_size,
+                             .mtime = there->st_mtim,
+                             .ctime = there->st_ctim,
+                             .folder_mode = dir ? dir->st_mode : 0});
 }
 
 Result<LiveTrust::Current> LiveTrust::current() {

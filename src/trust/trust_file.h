@@ -49,6 +49,7 @@ class LiveTrust {
     off_t size = 0;
     timespec mtime{};
     timespec ctime{};
+    mode_t folder_mode = 0;  // who else can write there is part of the decision
     bool operator==(const Stamp& other) const;
   };
   Result<std::optional<Stamp>> look() const;

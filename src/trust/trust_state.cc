@@ -22,7 +22,7 @@ constexpr std::array<VerdictText, 11> kVerdicts{{
     {"unknown", "no manifest of this agent was accepted"},
     {"unsigned", "it is not signed"},
     {"self_signed", "it is signed by the key that it is about: what an agent declares about itself counts as zero"},
-    {"bad_signature", "its signature does not fit: it was changed after it was signed, or signed by another key"},
+    {"bad_signature", "its signature does not match: it was changed after it was signed, or signed by another key"},
     {"untrusted_key", "it is signed by a key that you do not trust"},
     {"revoked_key", "its key, or the key that signed it, was revoked"},
     {"revoked", "it was revoked"},
@@ -123,11 +123,17 @@ Status TrustState::add_key(const Ed25519Public& key, TrustedKey about) {
   return Ok{};
 }
 
-Result<bool> TrustState::accept(const Manifest& manifest, std::int64_t now) {
+std::string TrustState::name_of(const Ed25519Public& key) const {
+  auto known = keys.find(key);
+  bool has_name = known != keys.end() && !known->second.name.empty();
+  return has_name ? fmt::format("{} ({})", key.text(), quote(known->second.name)) : key.text();
+}
+
+Result<bool> TrustState::accept(const Manifest& manifest, std::int64_t now, NewIssuer new_issuer) {
   const std::string& identity = manifest.identity;
   auto newest = newest_serials.find(identity);
   auto there = manifests.find(identity);
-  if (there != manifests.end() && there->second == manifest) return false;
+  bool is_there = there != manifests.end();
   Standing standing = judge(manifest, now);
   if (standing.verdict == TrustVerdict::kReplayed) {
     return Error(Code::kConflict,
@@ -142,6 +148,14 @@ Result<bool> TrustState::accept(const Manifest& manifest, std::int64_t now) {
     }
     return Error(Code::kDenied,
                  fmt::format("the manifest of {} is refused: {}", quote(identity), reason_of(standing.verdict)), hint);
+  }
+  if (is_there && there->second == manifest) return false;
+  bool has_issuer = is_there && there->second.signature;
+  if (has_issuer && there->second.signature->by != manifest.signature->by && new_issuer == NewIssuer::kRefuse) {
+    return Error(Code::kConflict,
+                 fmt::format("the manifest of {} is signed by {}, and the one before by {}", quote(identity),
+                             name_of(manifest.signature->by), name_of(there->second.signature->by)),
+                 "if that is meant: --new-issuer");
   }
   if (newest == newest_serials.end() && newest_serials.size() >= kTrustIdentitiesMax) return too_many("agents");
   newest_serials[identity] = manifest.serial;

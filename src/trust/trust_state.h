@@ -1,8 +1,9 @@
 // What the operator decided about other agents: keys whose signatures count, accepted manifests, revocations. And what
 // a manifest is worth by that.
 //
-// A score counts only if the manifest is signed by a key that the operator trusts, and is that operator's newest one of
-// the identity, in its time, and not revoked. Whatever an agent declares about itself counts as zero.
+// A score counts only if the manifest is signed by a key that the operator trusts, is the newest one of the identity
+// that was accepted, is within its validity period, and is not revoked. Whatever an agent declares about itself counts
+// as zero.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,10 @@ struct TrustedKey {
   bool operator==(const TrustedKey&) const = default;
 };
 
+// Whether an agent's manifest may be replaced by one that another key has signed. Whoever has that key decides from
+// then on who the agent is.
+enum class NewIssuer : bool { kRefuse, kAllow };
+
 // A value; safe to read from several threads.
 struct TrustState {
   std::map<Ed25519Public, TrustedKey> keys;
@@ -61,15 +66,16 @@ struct TrustState {
   bool operator==(const TrustState&) const = default;
 
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;
-  // kCorrupt, also if the signature of an accepted manifest does not fit. So they need not be checked again.
+  // kCorrupt, also if the signature of an accepted manifest does not match. So they need not be checked again.
   static Result<TrustState> parse(std::string_view text);
   std::string text() const;
 
   // kExists if it is trusted already, kDenied if it was revoked.
   Status add_key(const Ed25519Public& key, TrustedKey about);
   // kDenied says why it counts for nothing; kConflict if it is a replay: older than one that was accepted, or another
-  // with the same serial. Accepting the same one again changes nothing and returns false.
-  Result<bool> accept(const Manifest& manifest, std::int64_t now);
+  // with the same serial; or signed by another key than the agent's manifest so far, unless that is allowed. Accepting
+  // the same one again changes nothing and returns false.
+  Result<bool> accept(const Manifest& manifest, std::int64_t now, NewIssuer new_issuer = NewIssuer::kRefuse);
   // For ever. kExists if it was revoked before.
   Status revoke_key(const Ed25519Public& key);
   // This and every older manifest of the identity; without a serial, all that were accepted so far (kNotFound if there
@@ -77,6 +83,7 @@ struct TrustState {
   Status revoke_identity(std::string_view identity, std::optional<std::uint64_t> serial);
 
   Standing judge(const Manifest& manifest, std::int64_t now) const;
+  std::string name_of(const Ed25519Public& key) const;  // with what the operator calls it
 
   struct Known {
     const Manifest* manifest = nullptr;  // null: unknown

@@ -265,6 +265,30 @@ TEST_F(Trust, S6_1_AnOlderManifestAfterANewerOneIsAReplay) {
   EXPECT_EQ(error_of(state_.accept(old, kNow)), Code::kDenied);
 }
 
+TEST_F(Trust, S6_1_AnotherKeyTakesOverAnAgentOnlyIfThatIsMeant) {
+  Ed25519Private partner = Ed25519Private::generate();
+  ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
+  ASSERT_OK(state_.add_key(partner.public_key(), {.name = "partner", .added_at = kNow}));
+  ASSERT_OK(state_.accept(manifest_of("alice", 4), kNow));
+  Manifest other = manifest_of("alice", 5);
+  other.sign(partner);
+  Result<bool> refused = state_.accept(other, kNow);
+  EXPECT_EQ(error_of(refused), Code::kConflict);
+  EXPECT_NE(refused.error().message().find("'partner'"), std::string::npos);
+  EXPECT_EQ(state_.find("alice", kNow).manifest->serial, 4U);
+  ASSERT_OK(state_.accept(other, kNow, NewIssuer::kAllow));
+  ASSERT_OK(state_.accept(other, kNow));  // the same again
+}
+
+TEST_F(Trust, S6_1_TheSameAgainIsRefusedOnceItCountsForNothing) {
+  ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
+  Manifest manifest = manifest_of("alice");
+  ASSERT_OK(state_.accept(manifest, kNow));
+  EXPECT_EQ(error_of(state_.accept(manifest, kNow + 1000)), Code::kDenied);
+  ASSERT_OK(state_.revoke_key(issuer_.public_key()));
+  EXPECT_EQ(error_of(state_.accept(manifest, kNow)), Code::kDenied);
+}
+
 TEST_F(Trust, S6_1_ManifestsHaveATime) {
   ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
   Manifest manifest = manifest_of("alice");
@@ -298,7 +322,7 @@ TEST_F(Trust, S6_1_RevocationsHoldForEver) {
   Manifest manifest = plain_manifest("alice", agent_);
   manifest.serial = 20;
   manifest.sign(other);
-  ASSERT_OK(state_.accept(manifest, kNow));
+  ASSERT_OK(state_.accept(manifest, kNow, NewIssuer::kAllow));
   ASSERT_OK(state_.revoke_key(agent_.public_key()));
   EXPECT_EQ(state_.find("alice", kNow).standing.verdict, TrustVerdict::kRevokedKey);
 }
@@ -346,6 +370,21 @@ TEST_F(Trust, TheFileIsPrivateAndKeepsEverything) {
             })),
             Code::kInvalid);
   EXPECT_EQ(*file.read(), state_);
+}
+
+TEST_F(Trust, TheFileIsNeverWrittenLargerThanItCanBeRead) {
+  testing::TempDir dir;
+  TrustFile file(dir.file("trust"));
+  ASSERT_OK(file.change([&](TrustState& state) { return state.add_key(issuer_.public_key(), {}); }));
+  auto add_many = [](TrustState& state) -> Status {
+    std::string name(TrustState::kBytesMax / 16, 'x');
+    for (int i = 0; i < 16; ++i) {
+      WARREN_TRY(state.add_key(Ed25519Private::generate().public_key(), {.name = name, .added_at = 1}));
+    }
+    return Ok{};
+  };
+  EXPECT_EQ(error_of(file.change(add_many)), Code::kLimit);
+  EXPECT_EQ(file.read()->keys.size(), 1U);
 }
 
 TEST_F(Trust, AFileThatOthersCanWriteOrThatIsDamagedIsRefused) {

@@ -9,6 +9,7 @@
 #include "base/no_wait.h"
 #include "base/path.h"
 #include "fs/expiry.h"
+#include "fs/path_ops.h"
 #include "vfs/grants.h"
 #include "vfs/namespace.h"
 
@@ -22,6 +23,14 @@ bool is_checked_file(std::string_view path) { return path == kActivePolicy || pa
 
 // To another agent, what is refused and what is missing are the same.
 Error not_there(std::string_view path) { return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path))); }
+
+// A refusal is an answer, and other errors are not.
+Result<bool> is_allowed(Status checked) {
+  if (checked.ok()) return true;
+  Code code = checked.error().code();
+  if (code == Code::kDenied || code == Code::kNotFound) return false;
+  return std::move(checked).take_error();
+}
 
 // A place where Warren expects a directory or file of its own: what is meant for it must not go where a link says.
 bool is_never_a_link(std::string_view path) { return is_standard_directory(path) || is_checked_file(path); }
@@ -92,13 +101,18 @@ Result<GuardFs::Current> GuardFs::check_in(Inode dir, std::string_view name, Rig
   return now;
 }
 
-Result<bool> GuardFs::may_read(std::string_view path) {
+Result<bool> GuardFs::may(Rights::Operation operation, std::string_view path) {
   Current now = WARREN_TRY(policy_.current());
-  Status checked = refuse(*now.policy, path, Rights::kRead);
-  if (checked.ok()) return true;
-  Code code = checked.error().code();
-  if (code == Code::kDenied || (caller_.grants && code == Code::kNotFound)) return false;
-  return std::move(checked).take_error();
+  return is_allowed(refuse(*now.policy, path, operation));
+}
+
+Result<bool> GuardFs::may_read(std::string_view path, OtherNames names) {
+  bool may_by_name = WARREN_TRY(may(Rights::kRead, path));
+  if (!may_by_name || names == OtherNames::kNo) return may_by_name;
+  Result<Attributes> node = lstat(*this, path);
+  if (!node.ok()) return is_allowed(std::move(node).take_error());
+  Current now = WARREN_TRY(policy_.current());
+  return is_allowed(check_node(now, node->inode, Rights::kRead));
 }
 
 Result<bool> GuardFs::has_rights(Inode node) {
@@ -123,9 +137,9 @@ Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation ope
 }
 
 Result<Rights> GuardFs::rights_of(const Current& now, Inode node) {
-  if (std::optional<Rights> known = table_.find_rights(node, now.generation)) return *known;
+  if (std::optional<Rights> known = table_.find_rights(node, now.decisions)) return *known;
   WARREN_TRY(learn_all_names(node));
-  return table_.rights_of(node, now.generation, [&](std::string_view path) {
+  return table_.rights_of(node, now.decisions, [&](std::string_view path) {
     Rights rights = now.policy->rights(caller_, path);
     return is_checked_file(path) ? rights & Rights(Rights::kRead) : rights;
   });
@@ -134,32 +148,47 @@ Result<Rights> GuardFs::rights_of(const Current& now, Inode node) {
 // A file may have a name that nobody has used here, where another rule holds.
 Status GuardFs::learn_all_names(Inode node) {
   Result<Attributes> now = inner().get_attributes(node);
-  if (!now.ok() || now->is_directory() || now->nlink <= 1 || now->nlink <= table_.count_names(node)) return Ok{};
+  if (!now.ok() && now.error().code() == Code::kStale) return Ok{};
+  if (!now.ok()) return std::move(now).take_error();
+  if (now->is_directory() || now->nlink <= 1) return Ok{};
+  std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kRead));  // names and directories of one moment
   Result<std::vector<EntryName>> names = inner().list_names_of(node);
   if (!names.ok() && names.error().code() == Code::kUnsupported) return Ok{};
   if (!names.ok()) return std::move(names).take_error();
   for (const EntryName& name : *names) WARREN_TRY(learn_place(node, name));
+  if (!names->empty()) table_.keep_only(node, *names);
   return Ok{};
 }
 
 Status GuardFs::learn_place(Inode node, EntryName place) {
-  std::vector<std::pair<Inode, EntryName>> unknown{{node, std::move(place)}};  // from the node up
-  for (;;) {
-    Inode parent = unknown.back().second.parent;
-    if (table_.has(parent)) break;
-    std::vector<EntryName> up = WARREN_TRY(inner().list_names_of(parent));
-    if (up.empty() || unknown.size() > limits::kTreeDepth) {
-      return Error(Code::kCorrupt, fmt::format("the directory of {} has no path", quote(unknown.front().second.name)),
+  std::vector<std::pair<Inode, EntryName>> way{{node, std::move(place)}};  // from the node up
+  while (way.back().second.parent != kRootInode) {
+    Inode dir = way.back().second.parent;
+    std::optional<EntryName> up = WARREN_TRY(find_place_of(dir));
+    if (!up || way.size() > limits::kTreeDepth) {
+      return Error(Code::kCorrupt, fmt::format("the directory of {} has no path", quote(way.front().second.name)),
                    "run `warren fsck`");
     }
-    unknown.emplace_back(parent, std::move(up.front()));
+    way.emplace_back(dir, std::move(*up));
   }
-  for (auto found = unknown.rbegin(); found != unknown.rend(); ++found) {
+  for (auto found = way.rbegin(); found != way.rend(); ++found) {
     const auto& [learned_node, at] = *found;
     bool is_directory = learned_node != node;
     table_.learn(learned_node, at.parent, at.name, is_directory, !is_directory);
   }
   return Ok{};
+}
+
+// Where a directory is now: another door may have moved it.
+Result<std::optional<EntryName>> GuardFs::find_place_of(Inode dir) {
+  std::optional<EntryName> known = table_.find_place(dir);
+  if (known) {
+    Result<Attributes> there = inner().lookup(known->parent, known->name);
+    if (there.ok() && there->inode == dir) return known;
+  }
+  std::vector<EntryName> names = WARREN_TRY(inner().list_names_of(dir));
+  if (names.empty()) return std::optional<EntryName>();
+  return std::optional(std::move(names.front()));
 }
 
 // Ok if it is allowed.
@@ -316,7 +345,9 @@ Result<Attributes> GuardFs::link(Inode node, Inode new_parent, std::string_view 
     }
     return Error(Code::kCrossDevice, fmt::format("{} and {} have different rules", quote(from), quote(to)));
   }
-  return learned(inner().link(node, new_parent, new_name), new_parent, new_name);
+  Result<Attributes> linked = learned(inner().link(node, new_parent, new_name), new_parent, new_name);
+  if (linked.ok()) policy_.names_changed();
+  return linked;
 }
 
 Status GuardFs::unlink(Inode parent, std::string_view name) {
@@ -367,6 +398,7 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   if (replaced.ok() && mode == RenameMode::kExchange) {
     table_.moved(replaced->inode, new_parent, new_name, parent, name);
   }
+  policy_.names_changed();
   return Ok{};
 }
 

@@ -29,6 +29,8 @@
 
 namespace warren {
 
+enum class OtherNames : bool { kNo, kPossible };  // hard links
+
 // Thread-safe. The tree, the policy and the clock outlive it.
 class GuardFs final : public ForwardingFs {
  public:
@@ -37,7 +39,8 @@ class GuardFs final : public ForwardingFs {
 
   const Caller& caller() const { return caller_; }
   // For what returns content without reading the file here, as a query does.
-  Result<bool> may_read(std::string_view path);
+  Result<bool> may_read(std::string_view path, OtherNames names);
+  Result<bool> may(Rights::Operation operation, std::string_view path);  // by this name alone
   // Whether the caller has any right to this node, rather than only walking through it.
   Result<bool> has_rights(Inode node);
 
@@ -94,6 +97,7 @@ class GuardFs final : public ForwardingFs {
   Result<Rights> rights_of(const Current& now, Inode node);
   Status learn_all_names(Inode node);
   Status learn_place(Inode node, EntryName place);
+  Result<std::optional<EntryName>> find_place_of(Inode dir);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
   Result<Counted> count_change(const Policy& policy);  // by the rate limit
   static Status check_size(const Policy& policy, std::uint64_t size);

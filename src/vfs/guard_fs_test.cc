@@ -257,6 +257,29 @@ TEST_F(GuardTest, APolicyHoldsForADirectoryThatIsOpen) {
   EXPECT_EQ(code(stream->read(0, 10, DirDetail::kNames)), Code::kDenied);
 }
 
+TEST_F(GuardTest, ANameThatIsRemovedElsewhereDoesNotDecideAnyMore) {
+  set_policy(R"({"version": 1, "rules": [{"path": "/secret", "operation": "read", "effect": "deny"}]})");
+  ASSERT_TRUE(write_file(own_, "/secret/a", as_bytes("x")).ok());
+  ASSERT_TRUE(write_file(own_, "/public/b", as_bytes("x")).ok());
+  ASSERT_TRUE(link(own_, "/secret/a", "/public/a").ok());
+  EXPECT_EQ(code(read_file(*user_, "/public/a")), Code::kDenied);
+  ASSERT_TRUE(unlink(own_, "/secret/a").ok());
+  EXPECT_EQ(read_file(*user_, "/public/a").value(), "x");
+}
+
+TEST_F(GuardTest, ANameThatIsMovedElsewhereDecidesByItsNewPlace) {
+  const std::string rules = R"({"version": 1, "rules": [{"path": "/secret", "operation": "read", "effect": "deny"}]})";
+  set_policy(rules);
+  ASSERT_TRUE(write_file(own_, "/a", as_bytes("x")).ok());
+  ASSERT_TRUE(link(own_, "/a", "/b").ok());
+  EXPECT_EQ(read_file(*user_, "/a").value(), "x");
+  EXPECT_EQ(read_file(*user_, "/b").value(), "x");
+  ASSERT_TRUE(make_dir(own_, "/secret").ok());
+  ASSERT_TRUE(rename(own_, "/b", "/secret/b").ok());
+  set_policy(rules);  // decided again
+  EXPECT_EQ(code(read_file(*user_, "/a")), Code::kDenied);
+}
+
 TEST_F(GuardTest, StandardDirectoriesAreNotLinks) {
   ASSERT_TRUE(remove_dir(*user_, "/state/checkpoints").ok());
   ASSERT_TRUE(remove_dir(*user_, "/state").ok());

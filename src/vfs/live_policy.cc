@@ -73,7 +73,10 @@ Result<LivePolicy::Current> LivePolicy::current() {
   std::string text;
   if (is_new && stamp) text = WARREN_TRY(read(own_, kActivePolicy));
   bool is_unchanged = mark && own_.change_mark() == mark;
+  std::uint64_t others = own_.others_mark();
   std::lock_guard lock(mutex_);
+  if (others != others_) ++current_.decisions;
+  others_ = others;
   if (is_new) take(stamp, stamp ? Policy::parse(text) : Policy());
   mark_.reset();
   if (problem_) return *problem_;
@@ -99,7 +102,13 @@ void LivePolicy::take(const std::optional<Stamp>& stamp, Result<Policy> parsed) 
   problem_.reset();
   is_loaded_ = true;
   current_ = {.policy = std::make_shared<const Policy>(std::move(parsed).take_value()),
-              .generation = current_.generation + 1};
+              .generation = current_.generation + 1,
+              .decisions = current_.decisions + 1};
+}
+
+void LivePolicy::names_changed() {
+  std::lock_guard lock(mutex_);
+  ++current_.decisions;
 }
 
 Status LivePolicy::replace(FileSystem& own, std::string_view text, std::string_view by, Clock& clock,

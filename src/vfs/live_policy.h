@@ -32,8 +32,12 @@ class LivePolicy {
   struct Current {
     std::shared_ptr<const Policy> policy;
     std::uint64_t generation = 0;  // changes with the policy
+    std::uint64_t decisions = 0;   // also when another process or view may have given files other names
   };
   Result<Current> current();  // kCorrupt: there is only an invalid one
+
+  // A view gave a file another name, or moved a directory: others must decide again about what they know.
+  void names_changed();
 
   // Checks the text, then replaces the policy and adds an entry to the history, both or none. kInvalid. With
   // `expected`, only if that is the policy now ("": there is none), byte for byte: kConflict otherwise.
@@ -63,6 +67,7 @@ class LivePolicy {
   bool is_loaded_ = false;
   std::optional<std::uint64_t> mark_;  // the change mark of own_ for which current_ is known to be in force
   std::optional<Stamp> stamp_;
+  std::uint64_t others_ = 0;  // the mark of others' changes that current_.decisions is for
   std::optional<Error> problem_;
   Current current_;
 };

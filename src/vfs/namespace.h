@@ -46,7 +46,8 @@ class NamespaceView final : public ForwardingFs {
   NamespaceView(std::unique_ptr<GuardFs> guard, std::unique_ptr<AuditFs> audit);  // over the guard; may be null
 
   const Caller& caller() const { return guard_->caller(); }
-  Result<bool> may_read(std::string_view path) { return guard_->may_read(path); }
+  Result<bool> may_read(std::string_view path, OtherNames names) { return guard_->may_read(path, names); }
+  Result<bool> may(Rights::Operation operation, std::string_view path) { return guard_->may(operation, path); }
   Result<bool> has_rights(Inode node) { return guard_->has_rights(node); }
 
   bool is_recorded() const { return audit_ != nullptr; }

@@ -35,7 +35,8 @@ void PathTable::learn(Inode node, Inode parent, std::string_view name, bool is_d
   Entry& entry = known->second;
   entry.is_recent = true;
   EntryName spot{.parent = parent, .name = std::string(name)};
-  if (std::find(entry.spots.begin(), entry.spots.end(), spot) != entry.spots.end()) return;
+  bool is_known = std::find(entry.spots.begin(), entry.spots.end(), spot) != entry.spots.end();
+  if (is_known && (entry.spots.size() == 1 || may_have_others)) return;
   bool is_new = entry.spots.empty();
   entry.is_directory = is_directory;
   if (is_directory || !may_have_others || entry.spots.size() >= spots_max_) remove_spots(entry);
@@ -86,6 +87,21 @@ void PathTable::removed(Inode node, Inode parent, std::string_view name) {
   entry.decided_at = 0;
 }
 
+void PathTable::keep_only(Inode node, const std::vector<EntryName>& places) {
+  std::lock_guard lock(mutex_);
+  auto known = entries_.find(node);
+  if (known == entries_.end() || known->second.spots.size() == places.size()) return;
+  Entry& entry = known->second;
+  std::vector<EntryName> kept;
+  for (const EntryName& spot : entry.spots) {
+    if (std::find(places.begin(), places.end(), spot) != places.end()) kept.push_back(spot);
+  }
+  if (kept.empty()) return;
+  remove_spots(entry);
+  for (EntryName& spot : kept) add_spot(entry, std::move(spot));
+  entry.decided_at = 0;
+}
+
 void PathTable::retain(Inode node) {
   std::lock_guard lock(mutex_);
   auto known = entries_.find(node);
@@ -133,15 +149,11 @@ Result<std::string> PathTable::path_in(Inode dir, std::string_view name) {
   return join_path(paths.front(), name);
 }
 
-bool PathTable::has(Inode node) const {
-  std::lock_guard lock(mutex_);
-  return entries_.contains(node);
-}
-
-std::size_t PathTable::count_names(Inode node) const {
+std::optional<EntryName> PathTable::find_place(Inode node) const {
   std::lock_guard lock(mutex_);
   auto known = entries_.find(node);
-  return known == entries_.end() ? 0 : known->second.spots.size();
+  if (known == entries_.end() || known->second.spots.empty()) return std::nullopt;
+  return known->second.spots.front();
 }
 
 std::optional<Rights> PathTable::find_rights(Inode node, std::uint64_t generation) {

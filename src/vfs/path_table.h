@@ -33,12 +33,13 @@ class PathTable {
   void learn(Inode node, Inode parent, std::string_view name, bool is_directory, bool may_have_others);
   void moved(Inode node, Inode parent, std::string_view name, Inode new_parent, std::string_view new_name);
   void removed(Inode node, Inode parent, std::string_view name);
+  // Forgets all other places of a file: another door removed them.
+  void keep_only(Inode node, const std::vector<EntryName>& places);
 
   void retain(Inode node);
   void forget(Inode node, std::uint64_t count);
 
-  bool has(Inode node) const;
-  std::size_t count_names(Inode node) const;
+  std::optional<EntryName> find_place(Inode node) const;  // one of them
   Result<std::vector<std::string>> paths_of(Inode node);  // at least one; kStale if it was never seen
   Result<std::string> path_in(Inode dir, std::string_view name);
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
 #include "base/path.h"
+#include "base/strict_json.h"
 #include "base/utf8.h"
 #include "vfs/grants.h"
 
@@ -107,10 +107,7 @@ std::vector<std::size_t> lines_of_rules(std::string_view text) {
       if (depth == 1) last = text.substr(begin, at - begin);
     } else if (c == '{' || c == '[') {
       ++depth;
-      if (depth == 2) {
-        in_rules = c == '[' && last == "rules";
-        if (in_rules) lines.clear();  // of two members with one name, the last counts
-      }
+      if (depth == 2) in_rules = c == '[' && last == "rules";
       if (depth == 3 && in_rules) lines.push_back(line);
     } else if (c == '}' || c == ']') {
       --depth;
@@ -146,7 +143,7 @@ Rights ceiling_of(const Caller& caller, Region region, std::string_view path) {
 
 Result<Policy> Policy::parse(std::string_view text) {
   if (text.size() > kBytesMax) return Error(Code::kTooLarge, fmt::format("a policy has at most {} bytes", kBytesMax));
-  Json json = WARREN_TRY(parse_json(text));
+  Json json = WARREN_TRY(parse_strict_json(text));
   if (!json.is_object()) return wrong("a policy is a JSON object");
   WARREN_TRY(check_members(json, {"version", "default", "rules", "limits", "comment"}));
   auto version = json.find("version");

@@ -68,6 +68,10 @@ TEST(Policy, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_THAT(problem(R"({"version": 1, "rules": [{"path": "/a", "effect": "deny", "operation": "wirte"}]})"),
               HasSubstr("no operation 'wirte'; it is one of read, list"));
   EXPECT_THAT(problem(R"({"version": 1, "limits": {"file_bytes": -1}})"), HasSubstr("whole number"));
+  EXPECT_THAT(problem(R"({"version": 1, "default": "deny", "default": "allow"})"),
+              HasSubstr("'default' is there twice"));
+  EXPECT_THAT(problem(R"({"version": 1, "rules": [{"path": "/a", "effect": "deny", "effect": "allow"}]})"),
+              HasSubstr("'effect' is there twice"));
   EXPECT_THAT(problem(std::string(Policy::kBytesMax + 1, ' ')), HasSubstr("at most"));
   std::string many = R"({"version": 1, "rules": [)";
   for (int i = 0; i < 1001; ++i) many += R"({"path": "/a", "effect": "deny"},)";
@@ -75,11 +79,9 @@ TEST(Policy, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_THAT(problem(many + "}"), HasSubstr("at most 1000 rules"));
 }
 
-TEST(Policy, OfContradictoryRulesTheFirstDecidesAndOfTwoListsTheLast) {
-  Policy policy = must_parse(R"({"version": 1, "rules": [
-    {"path": "/a", "effect": "deny"},
-    {"path": "/a", "effect": "allow"}
-  ], "comment": "rules", "rules": [
+TEST(Policy, OfContradictoryRulesTheFirstDecides) {
+  Policy policy = must_parse(R"({"version": 1,
+  "comment": "rules", "rules": [
     {"path": "/a", "effect": "allow"},
     {"path": "/a", "effect": "deny"}
   ]})");
@@ -87,7 +89,7 @@ TEST(Policy, OfContradictoryRulesTheFirstDecidesAndOfTwoListsTheLast) {
   EXPECT_EQ(verdict.effect, Effect::kAllow);
   ASSERT_EQ(policy.rules().size(), 2U);
   EXPECT_THAT(policy.idle_rules(), ElementsAre(1));
-  EXPECT_EQ(policy.rules()[*verdict.rule].line, 5U);
+  EXPECT_EQ(policy.rules()[*verdict.rule].line, 3U);
 }
 
 TEST(Policy, RulesThatNeverDecideAreRecognised) {

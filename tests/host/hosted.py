@@ -121,8 +121,11 @@ class Client:
             self.close()
             raise
 
+    def host_user(self):
+        return struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+
     def identify(self, agent, key_file):
-        text = f"warren host 1\n{self.hello['challenge']}\n{agent}".encode()
+        text = f"warren host 1\n{self.hello['challenge']}\n{agent}\n{self.host_user()}".encode()
         signature = base64.b64encode(sign(seed_of(key_file), text)).decode()
         self.send({"op": "identify", "agent": agent, "signature": signature})
         answer, _ = self.receive()

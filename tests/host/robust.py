@@ -58,6 +58,19 @@ class Robust(unittest.TestCase):
             self.assertEqual(self.refused_with(client), "too_large")
         self.assert_serves()
 
+    def test_values_that_would_take_the_stack(self):
+        client = self.client("a")
+        deep = b"[" * 500_000 + b"]" * 500_000
+        for path in ("/mem/working/x.jsonl", "/mem/working/x.json", "/mem/semantic/x.json"):
+            client.send({"op": "write", "path": path}, deep)
+            self.assertEqual(client.receive()[0]["error"]["code"], "invalid")
+        client.send({"op": "write", "path": "/mem/semantic/x.json", "as_is": True},
+                    b'{"embedding": [1], "metadata": {"a": ' + deep + b"}}")
+        self.assertTrue(client.receive()[0]["ok"])
+        client.send({"op": "query", "path": "/mem/semantic"}, b"[1]")
+        self.assertEqual(client.receive()[1], b"[]")
+        self.assert_serves()
+
     def test_requests_that_are_wrong_are_answered_and_the_connection_goes_on(self):
         client = self.client("a")
         for head in ({}, {"op": 5}, {"op": "fly", "path": "/"}, {"op": "read"}, {"op": "read", "path": 5},
@@ -109,6 +122,13 @@ class Robust(unittest.TestCase):
         # It does not grow by what was asked for: one answer at a time.
         memory = int(pathlib.Path(f"/proc/{self.host.pid}/statm").read_text().split()[1]) * resource.getpagesize()
         self.assertLess(memory, 400 << 20)
+
+    def test_clients_that_never_say_who_they_are_keep_nobody_out(self):
+        silent = [self.client(None) for _ in range(1100)]
+        self.assert_serves()
+        self.assertEqual(silent[0].socket.recv(1), b"")  # the oldest made room
+        status = json.loads(self.world.warren("host", "status", "--json"))[0]
+        self.assertLessEqual(status["connections"] - status["identified"], 1030)
 
     def test_large_values_come_whole_or_not_at_all(self):
         client = self.client("a")
@@ -267,7 +287,7 @@ class Robust(unittest.TestCase):
         place.chmod(0o777)
         done = self.world.run("host", "up", "--socket", place / "s")
         self.assertIn(b"others could replace a socket in", done.stderr)
-        self.assertIn(b"everybody can write there", done.stderr)
+        self.assertIn(b"others than its owner can write there", done.stderr)
         self.assertEqual(list(place.iterdir()), [])
         if os.geteuid() == 0:
             place.chmod(0o755)
@@ -313,7 +333,7 @@ class Robust(unittest.TestCase):
         # The second one is refused because of the first one's bytes, so they were admitted.
         with self.client("a") as second:
             second.socket.sendall(struct.pack(">II", len(head), BODY_MAX) + head)
-            select.select([client.socket, second.socket], [], [], PATIENCE_SECONDS)
+            self.assertTrue(select.select([client.socket, second.socket], [], [], PATIENCE_SECONDS)[0])
         self.assertLess(peak_bytes() - before, 16 << 20)
 
     def test_in_the_background(self):

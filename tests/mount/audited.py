@@ -111,7 +111,7 @@ class Audited(unittest.TestCase):
         mounted.wait_for(lambda: (mount / "audit/events.jsonl").stat().st_size > 0, "the first event")
         tail = subprocess.Popen(["tail", "-n", "+1", "-f", "-s", "0.1", mount / "audit/events.jsonl"],
                                 stdout=subprocess.PIPE, text=True)
-        follow = subprocess.Popen([mounted.program(), "audit", self.world.id, "tail", "-f", "--json"],
+        follow = subprocess.Popen([mounted.program(), "audit", self.world.id, "tail", "-n", "100", "-f", "--json"],
                                   cwd=self.world.home, stdout=subprocess.PIPE, text=True)
         seen = {tail: [], follow: []}
 
@@ -122,17 +122,20 @@ class Audited(unittest.TestCase):
         readers = [threading.Thread(target=read, args=(process,)) for process in seen]
         for reader in readers:
             reader.start()
-        for number in range(20):
-            (mount / f"f{number}").write_text("x" * number)
-        for process in seen:
+        try:
+            for number in range(20):
+                (mount / f"f{number}").write_text("x" * number)
             wanted = {f"/f{number}" for number in range(20)}
-            mounted.wait_for(lambda: wanted <= {event["path"] for event in seen[process]}, "every event")
-            process.terminate()
-            process.wait()
-        for reader in readers:
-            reader.join()
-        for process in seen:
-            process.stdout.close()
+            for process in seen:
+                mounted.wait_for(lambda: wanted <= {event["path"] for event in seen[process]}, f"{process.args[:2]}")
+        finally:
+            for process in seen:
+                process.terminate()
+                process.wait()
+            for reader in readers:
+                reader.join()
+            for process in seen:
+                process.stdout.close()
         numbers = [event["seq"] for event in seen[tail]]
         self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
         self.world.umount(mount)

@@ -198,7 +198,41 @@ class Namespace(unittest.TestCase):
         done = self.world.run("vfs", "a", "write", "--as-agent", "/own/r", "tampered")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"'/reports/done/r' is denied by rule 1", done.stderr)
+        explained = self.world.run("policy", "a", "explain", "overwrite", "/own/r")
+        self.assertEqual(explained.returncode, 1)
+        self.assertIn(b"the file is also '/reports/done/r'", explained.stdout)
         self.assertEqual((self.mount / "reports/done/r").read_text(), "final")
+        self.finish()
+
+    def test_a_name_in_a_denied_place_counts_while_mounted(self):
+        """Made by a door without rules, as the operator's `warren fs` is."""
+        for name in ("open", "secret", "moving"):
+            (self.mount / name).mkdir()
+        for name in ("f", "g"):
+            (self.mount / "open" / name).write_text("data")
+        self.world.warren("fs", "a", "ln", "/open/g", "/moving/g")
+        self.set_policy({"path": "/secret", "effect": "deny"})
+        for name in ("f", "g"):
+            self.assertEqual((self.mount / "open" / name).read_text(), "data")
+        self.world.warren("fs", "a", "ln", "/open/f", "/secret/f")
+        self.world.warren("fs", "a", "mv", "/moving", "/secret/moving")
+        for name, elsewhere in (("f", "/secret/f"), ("g", "/secret/moving/g")):
+            path = self.mount / "open" / name
+            mounted.wait_for(lambda: self.is_denied(path.read_text), f"reading {name} to be denied", 10)
+            self.denied(path.write_text, "new")
+            self.world.warren("fs", "a", "rm", elsewhere)
+            mounted.wait_for(lambda: not self.is_denied(path.read_text), f"reading {name} to be allowed", 10)
+        self.finish()
+
+    def test_a_query_finds_only_what_may_be_read_by_every_name(self):
+        self.world.warren("vfs", "a", "write", "/mem/semantic/i.json", '{"text": "TOPSECRET", "embedding": [1, 0]}')
+        self.world.warren("vfs", "a", "write", "/mem/semantic/j.json", '{"text": "open", "embedding": [1, 0]}')
+        self.world.warren("fs", "a", "mkdir", "/secret")
+        self.world.warren("fs", "a", "ln", "/mem/semantic/i.json", "/secret/i.json")
+        self.set_policy({"space": "user", "path": "/secret", "effect": "deny"})
+        found = self.world.warren("vfs", "a", "query", "--as-agent", "/mem/semantic", "--embedding", "-", input=b"[1, 0]")
+        self.assertIn(b"open", found)
+        self.assertNotIn(b"TOPSECRET", found)
         self.finish()
 
     def test_a_time_to_live_needs_the_right_to_delete(self):

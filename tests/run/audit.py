@@ -6,6 +6,7 @@
 Needs root.
 """
 import json
+import os
 import pathlib
 import sys
 import unittest
@@ -100,6 +101,60 @@ class Audit(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(key.read_text(), "^[0-9a-f]{64}\n$")
             self.assertNotIn(key.read_text().strip(), done.stdout)
+
+
+class WithoutAKey(unittest.TestCase):
+    """An ordinary user whose configuration directory belongs to somebody else."""
+
+    NOTHING = "warren: nothing is recorded in the audit trail: "
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World(sandboxed.NOBODY))
+        self.config = self.world.home / ".config"
+        self.config.mkdir(mode=0o755)
+
+    def command(self, *words, status=0, says="", **options):
+        done = self.world.warren(*words, **options)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertIn(says, done.stderr)
+        return done
+
+    def give_the_directory(self, to_user):
+        os.chown(self.config, *(2 * [self.world.uid if to_user else 0]))
+
+    def test_what_nobody_asked_to_record_is_done_without(self):
+        done = self.command("run", "--session", "s", "--", "sh", "-c", "echo new > made; ls $WARREN_NAMESPACE", says=self.NOTHING)
+        self.assertEqual(done.stderr.count(self.NOTHING), 1)
+        self.assertIn("Permission denied", done.stderr)
+        self.assertIn("WARREN_AUDIT_KEY", done.stderr)
+        self.assertIn("mem", done.stdout)
+        self.command("init", "a")
+        for words in (["vfs", "a", "write", "/state/x", "1"], ["vfs", "a", "read", "/state/x"], ["policy", "a", "set", "--preset", "open"]):
+            self.assertEqual(self.command(*words, says=self.NOTHING).stderr.count(self.NOTHING), 1, words)
+        self.command("fs", "a", "write", "/f", "x")  # is not recorded by default, and says nothing
+        self.assertEqual(self.command("audit", "a", "show").stdout, "")
+        self.assertFalse((self.config / "warren").exists())
+
+    def test_what_was_asked_for_is_an_error(self):
+        self.command("init", "a")
+        self.command("init", "b", "--audit", status=1, says="make a key for audit trails")
+        self.command("audit", "a", "on", status=1, says="make a key for audit trails")
+        self.command("run", "--session", "s", "--anchor", self.world.root / "x", "--", "true", status=125, says="nothing is recorded")
+        self.assertEqual(self.world.sessions(), [])
+        given = self.world.environment() | {"WARREN_AUDIT_KEY": "short"}
+        self.command("run", "--session", "s", "--", "true", status=125, says="WARREN_AUDIT_KEY", env=given)
+
+    def test_a_trail_that_exists_goes_on_or_nothing_is_done(self):
+        self.give_the_directory(to_user=True)
+        self.command("run", "--session", "s", "--", "touch", "made")
+        self.command("init", "a")
+        self.command("vfs", "a", "write", "/state/x", "1")
+        (self.config / "warren/audit.key").unlink()
+        (self.config / "warren").rmdir()
+        self.give_the_directory(to_user=False)
+        self.command("run", "--session", "s", "--", "touch", "more", status=125, says="there is no key for audit trails")
+        self.command("vfs", "a", "write", "/state/x", "2", status=1, says="there is no key for audit trails")
+        self.command("run", "--session", "t", "--", "touch", "more", says=self.NOTHING)
 
 
 if __name__ == "__main__":

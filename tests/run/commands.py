@@ -241,7 +241,8 @@ class Commands:
         self.assertEqual(seen, "warm\nnew\nmine\nnew\n")
         self.assertEqual(sandboxed.checksum(home / ".cache"), before)
         self.assertEqual((home / ".bashrc").read_text(), "old\n")
-        self.assertEqual(sorted(p.name for p in home.iterdir()), [".agentfs", ".aws", ".bashrc", ".cache", ".netrc", ".ssh"])
+        self.assertEqual(sorted(p.name for p in home.iterdir()), [".agentfs", ".aws", ".bashrc", ".cache", ".config", ".netrc", ".ssh"])
+        self.assertEqual([p.name for p in (home / ".config").rglob("*")], ["warren", "audit.key"])
         self.assertEqual(self.world.sessions(), [], "a change of the home is not one of the session")
 
     def test_a_large_file_that_both_sides_change_stays_readable(self):

@@ -784,8 +784,9 @@ class Escape:
         home = self.world.home
         done = self.world.run("--session", "h", "--base", home, "--", "sh", "-c",
                               "mkdir .ssh; echo x > .ssh/secret; echo x > .netrc; mkdir .agentfs; echo x > y; mv y .netrc; "
-                              "rm -rf .aws .netrc; ls -A", cwd=home)
-        self.assertEqual(done.stdout.split(), [".cache", "y"], done.stderr)
+                              "rm -rf .aws .netrc; ls -A; ls -A .config", cwd=home)
+        # .config is there for the key of audit trails, which is hidden in it.
+        self.assertEqual(done.stdout.split(), [".cache", ".config", "y"], done.stderr)
         self.assertEqual(self.world.warren("diff", "h").stdout, "A f /y\n")
 
     # What a run may take of the machine.

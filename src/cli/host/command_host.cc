@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/audit_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "base/path.h"
@@ -113,6 +115,7 @@ Result<ServingHost> start_host(HostOptions options, Clock& clock) {
 Status serve_host(ServingHost serving) {
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   Fd ended(::eventfd(0, EFD_CLOEXEC));
+  if (!stop.is_open() || !ended.is_open()) return system_error(errno, "make an event");
   std::thread listener([&] {
     serving.signals.wait(ended.get()).ignore("then the host stops as if signalled");
     ::eventfd_write(stop.get(), 1);
@@ -123,10 +126,21 @@ Status serve_host(ServingHost serving) {
   return served;
 }
 
+// Agents are opened when they are first used, and nobody reads warnings then.
+Status check_audit_key(Context& context) {
+  Result<AuditKeys> keys = load_audit_keys();
+  if (keys.ok()) return Ok{};
+  if (is_audit_key_given()) return std::move(keys).take_error();
+  context.err.line(fmt::format("warren: agents without an audit trail are served without one: {}",
+                               context.err.name(keys.error().message())));
+  return Ok{};
+}
+
 Result<Exit> run_host_up(Context& context, const Arguments& args) {
   std::int64_t threshold = args.integer("threshold");
   if (threshold < 1 || threshold > kTrustScoreMax) return refuse(context, "'--threshold' must be within 1 and 10");
   HostOptions options = WARREN_TRY(host_options(context, args));
+  WARREN_TRY(check_audit_key(context));
   if (!args.has("daemon")) {
     ServingHost serving = WARREN_TRY(start_host(std::move(options), context.clock));
     context.err.print("warren: serving agents at {}\n", quote(serving.host->socket()));

@@ -175,6 +175,7 @@ Status take_preferences(const Arguments& args, RunOptions& options) {
 }  // namespace
 
 Status take_settings(const Arguments& args, RunOptions& options) {
+  WARREN_TRY(check_outside_of_runs());
   options.variables = WARREN_TRY(asked_variables(args));
   options.network = WARREN_TRY(asked_network(args));
   options.has_asked_for_network = args.has("net") || args.has("no-network");

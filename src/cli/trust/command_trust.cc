@@ -4,14 +4,18 @@
 #include <fmt/ranges.h>
 
 #include "base/ascii.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/syntax/values.h"
 #include "cli/trust/trust_input.h"
+#include "host/requests.h"
 #include "os/host_files.h"
 #include "trust/key_file.h"
 #include "trust/manifest.h"
+#include "vfs/namespace.h"
+#include "vfs/rights.h"
 
 namespace warren::cli {
 namespace {
@@ -20,9 +24,9 @@ Result<Exit> run_trust_keygen(Context& context, const Arguments& args) {
   Ed25519Private key = Ed25519Private::generate();
   const std::string& file = args.get("FILE");
   WARREN_TRY(write_key_files(file, key));
-  std::string open_text = key.public_key().text();
-  if (args.has("json")) context.out.json({{"key", open_text}, {"private", file}, {"public", file + ".pub"}});
-  else context.out.line(open_text);
+  std::string public_text = key.public_key().text();
+  if (args.has("json")) context.out.json({{"key", public_text}, {"private", file}, {"public", file + ".pub"}});
+  else context.out.line(public_text);
   return Exit::kOk;
 }
 
@@ -84,7 +88,11 @@ Result<Exit> run_trust_add(Context& context, const Arguments& args) {
                  fmt::format("give its public part: {}.pub", what));
   }
   if (std::optional<Ed25519Public> key = Ed25519Public::parse(content)) {
+    if (args.has("new-issuer")) return refuse(context, "'--new-issuer' is for manifests");
     std::string name = args.find("name").value_or("");
+    if (name.size() > limits::kNameBytes) {
+      return refuse(context, fmt::format("'--name' has more than {} bytes", limits::kNameBytes));
+    }
     WARREN_TRY(file.change([&](TrustState& state) { return state.add_key(*key, {.name = name, .added_at = now}); }));
     context.out.print("trusted: {}\n", key->text());
     return Exit::kOk;
@@ -97,7 +105,7 @@ Result<Exit> run_trust_add(Context& context, const Arguments& args) {
   Manifest manifest = WARREN_TRY(Manifest::parse(content).within(quote(what)));
   bool is_new = false;
   WARREN_TRY(file.change([&](TrustState& state) -> Status {
-    is_new = WARREN_TRY(state.accept(manifest, now));
+    is_new = WARREN_TRY(state.accept(manifest, now, args.has("new-issuer") ? NewIssuer::kAllow : NewIssuer::kRefuse));
     return Ok{};
   }));
   context.out.print("{}: {}, serial {}, score {}, until {}\n", is_new ? "accepted" : "accepted before",
@@ -228,11 +236,11 @@ Result<Exit> run_trust_check(Context& context, const Arguments& args) {
             {"threshold", threshold},
             {"trusted", is_trusted}};
   std::string text = fmt::format(
-      "score {} of {} needed: {}\n", checked.standing.score, threshold,
+      "score {}, {} needed: {}\n", checked.standing.score, threshold,
       checked.standing.is_good() ? (is_trusted ? "trusted" : "not enough") : reason_of(checked.standing.verdict));
   bool is_allowed = is_trusted;
   if (std::optional<std::string> owner = args.find("of")) {
-    std::string path = WARREN_TRY(normalise_path(args.find("path").value_or("/")));
+    std::string path = WARREN_TRY(resolve_path(*owner, args.find("path").value_or("/")));
     std::optional<Scope::Verb> verb = find_named<Scope::Verb>(kScopeVerbs, args.get("verb"));
     std::vector<std::string> granting;
     TrustState::Known known = state.find(*owner, now);
@@ -242,12 +250,16 @@ Result<Exit> run_trust_check(Context& context, const Arguments& args) {
         if (scope.ok() && gives(scope->verb, verb) && covers(*scope, path)) granting.push_back(one);
       }
     }
+    Rights wanted = grants_of({Scope{.path = path, .verb = *verb}}).at(path);
+    bool is_ever_shared = !(wanted & peer_rights_in(region_of(path))).is_empty();
+    if (!is_ever_shared) granting.clear();
     bool is_shared = !granting.empty();
     is_allowed = is_allowed && is_shared;
     json["shared"] = is_shared;
     json["scopes"] = granting;
-    std::string why = known.standing.is_good() ? "no scope of its manifest covers it"
-                                               : fmt::format("its manifest: {}", reason_of(known.standing.verdict));
+    std::string why = !is_ever_shared            ? "no host ever gives that to others"
+                      : known.standing.is_good() ? "no scope of its manifest covers it"
+                                                 : fmt::format("its manifest: {}", reason_of(known.standing.verdict));
     text += fmt::format("{} of {} to {}: {}\n", quote(path), quote(*owner), args.get("verb"),
                         is_shared ? fmt::format("shared by {}", fmt::join(granting, " ")) : why);
   }
@@ -269,6 +281,9 @@ Result<Exit> run_trust_revoke(Context& context, const Arguments& args) {
   }
   std::optional<std::uint64_t> serial;
   if (args.has("serial")) serial = static_cast<std::uint64_t>(args.integer("serial"));
+  if (serial && *serial > Manifest::kSerialMax) {
+    return refuse(context, fmt::format("'--serial' is at most {}", Manifest::kSerialMax));
+  }
   std::uint64_t up_to = 0;
   WARREN_TRY(file.change([&](TrustState& state) -> Status {
     WARREN_TRY(state.revoke_identity(what, serial));
@@ -331,7 +346,7 @@ Command make_trust_sign() {
             .fallback = "365d"},
            {.name = "serial",
             .value = "N",
-            .help = "higher than of every earlier manifest of this agent; default: the time in seconds",
+            .help = "higher than that of every earlier manifest of this agent; default: the time in seconds",
             .kind = ValueKind::kCount}},
       .subcommands = {},
       .handler = run_trust_sign};
@@ -368,51 +383,53 @@ Command make_trust() {
                   .help = "a key (ed25519:…, or its .pub file), or the file of a manifest; `-`: standard input",
                   .suggest = Suggest::kHostFiles};
   Positional revoked{.name = "WHAT", .help = "an agent's id, or a key (ed25519:…, or its .pub file)"};
-  return {.name = "trust",
-          .summary = "Decide which agents are trusted, and by whose word",
-          .details =
-              "Agents reach each other's namespaces only through `warren host`, and only if they are trusted: by a "
-              "manifest "
-              "signed with a key that you added here. Keys, manifests and revocations are in ~/.config/warren/trust.",
-          .positionals = {},
-          .options = {},
-          .subcommands =
-              {{.name = "keygen",
-                .summary = "Make a key: FILE for its owner alone, and FILE.pub",
-                .details = "Prints the public key.",
-                .positionals = {{.name = "FILE", .help = "where the private key goes; it must not exist"}},
-                .options = {json_option()},
-                .subcommands = {},
-                .handler = run_trust_keygen},
-               make_trust_sign(),
-               {.name = "add",
-                .summary = "Trust a key, or accept a manifest that a trusted key has signed",
-                .details = "A manifest replaces the one before of its agent, and needs a higher serial. Its "
-                           "signature, time and serial are checked; what an agent has signed about itself is refused.",
-                .positionals = {what},
-                .options = {{.name = "name", .value = "NAME", .help = "whose key it is, for `show`"}},
-                .subcommands = {},
-                .handler = run_trust_add},
-               {.name = "show",
-                .summary = "List keys, agents and revocations, or show one agent",
-                .details = "",
-                .positionals = {{.name = "AGENT", .help = "its id", .times = Times::kOptional}},
-                .options = {json_option()},
-                .subcommands = {},
-                .handler = run_trust_show},
-               make_trust_check(),
-               {.name = "revoke",
-                .summary = "Withdraw trust from an agent or a key; it holds at once",
-                .details = "An agent can be accepted again with a manifest of a higher serial. A key is revoked for "
-                           "ever, with everything that it signed.",
-                .positionals = {revoked},
-                .options = {{.name = "serial",
-                             .value = "N",
-                             .help = "revoke up to this serial, also if it was not accepted yet",
-                             .kind = ValueKind::kCount}},
-                .subcommands = {},
-                .handler = run_trust_revoke}},
-          .handler = nullptr};
+  return {
+      .name = "trust",
+      .summary = "Decide which agents are trusted, and by whose word",
+      .details =
+          "Agents reach each other's namespaces only through `warren host`, and only if they are trusted: by a "
+          "manifest "
+          "signed with a key that you added here. Keys, manifests and revocations are in ~/.config/warren/trust.",
+      .positionals = {},
+      .options = {},
+      .subcommands =
+          {{.name = "keygen",
+            .summary = "Make a key: FILE for its owner alone, and FILE.pub",
+            .details = "Prints the public key.",
+            .positionals = {{.name = "FILE", .help = "where the private key goes; it must not exist"}},
+            .options = {json_option()},
+            .subcommands = {},
+            .handler = run_trust_keygen},
+           make_trust_sign(),
+           {.name = "add",
+            .summary = "Trust a key, or accept a manifest that a trusted key has signed",
+            .details = "A manifest replaces the agent's previous one, and needs a higher serial. Its signature, time "
+                       "and serial are checked; what an agent has signed about itself is refused.",
+            .positionals = {what},
+            .options = {{.name = "name", .value = "NAME", .help = "whose key it is, for `show`"},
+                        {.name = "new-issuer", .help = "accept it although another key signed the previous one"}},
+            .subcommands = {},
+            .handler = run_trust_add},
+           {.name = "show",
+            .summary = "List keys, agents and revocations, or show one agent",
+            .details = "",
+            .positionals = {{.name = "AGENT", .help = "its id", .times = Times::kOptional}},
+            .options = {json_option()},
+            .subcommands = {},
+            .handler = run_trust_show},
+           make_trust_check(),
+           {.name = "revoke",
+            .summary = "Withdraw trust from an agent or a key; it holds at once",
+            .details = "An agent can be accepted again with a manifest of a higher serial. A key is revoked for "
+                       "ever, with everything that it signed.",
+            .positionals = {revoked},
+            .options = {{.name = "serial",
+                         .value = "N",
+                         .help = "revoke up to this serial, even if it has not been accepted yet",
+                         .kind = ValueKind::kCount}},
+            .subcommands = {},
+            .handler = run_trust_revoke}},
+      .handler = nullptr};
 }
 
 }  // namespace warren::cli

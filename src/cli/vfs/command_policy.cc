@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/locate.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -14,6 +15,7 @@
 #include "cli/trust/trust_input.h"
 #include "cli/vfs/view.h"
 #include "fs/memory_fs.h"
+#include "fs/path_ops.h"
 #include "host/requests.h"
 #include "os/child.h"
 #include "os/error.h"
@@ -125,6 +127,7 @@ Status replace_policy(Context& context, Agent& agent, const std::string& text,
                       const std::optional<std::string>& expected = std::nullopt) {
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   AuditLog* log = WARREN_TRY(agent.namespace_audit().within("start the audit trail"));
+  warn_if_unrecorded(context, agent);
   std::string user = context.environment("USER").value_or("unknown");
   if (log == nullptr) return LivePolicy::replace(*own, text, user, context.clock, expected);
   AuditEvent event;
@@ -228,9 +231,30 @@ Result<Exit> run_policy_check(Context& context, const Arguments& args) {
 // is in force.
 struct Asked {
   std::string path;
-  std::string name;  // the same, but a link in the last place is not followed: for deleting
+  std::string name;                      // the same, but a link in the last place is not followed: for deleting
+  std::vector<std::string> other_paths;  // of a file with several names
   LivePolicy::Current now;
 };
+
+Result<std::vector<std::string>> other_paths_of(FileSystem& tree, const std::string& path) {
+  std::vector<std::string> paths;
+  Result<Attributes> node = lstat(tree, path);
+  if (!node.ok() || node->is_directory() || node->nlink <= 1) return paths;
+  std::unique_ptr<Unit> unit = WARREN_TRY(tree.begin(UnitAccess::kRead));
+  for (const EntryName& name : WARREN_TRY(tree.list_names_of(node->inode))) {
+    std::string found = join_path("/", name.name);
+    Inode dir = name.parent;
+    for (int depth = 0; dir != kRootInode && depth < limits::kTreeDepth; ++depth) {
+      std::vector<EntryName> up = WARREN_TRY(tree.list_names_of(dir));
+      if (up.empty()) break;
+      found.insert(0, join_path("/", up.front().name));
+      dir = up.front().parent;
+    }
+    if (found != path) paths.push_back(std::move(found));
+  }
+  return paths;
+}
+
 Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
   Result<FileSystem*> own = agent.namespace_tree();
   bool is_missing = !own.ok() && own.error().code() == Code::kNotFound;
@@ -242,6 +266,7 @@ Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
   asked.path = WARREN_TRY(follow_links(*tree, resolved));
   std::string parent = WARREN_TRY(follow_links(*tree, directory_of(resolved)));
   asked.name = resolved == "/" ? resolved : join_path(parent, base_name(resolved));
+  asked.other_paths = WARREN_TRY(other_paths_of(*tree, asked.path));
   asked.now = WARREN_TRY(LivePolicy(*tree).current());
   return asked;
 }
@@ -326,7 +351,7 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
   if (args.has("peer") && args.has("as-operator")) return refuse(context, "give '--peer' or '--as-operator', not both");
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Rights asked = WARREN_TRY(parse_operation(args.get("OPERATION")));
-  const auto [path, name, now] = WARREN_TRY(asked_of(*agent, args.get("PATH"), context.clock));
+  const auto [path, name, other_paths, now] = WARREN_TRY(asked_of(*agent, args.get("PATH"), context.clock));
   const Asker asker = WARREN_TRY(find_asker(context, args, *agent));
   Json list = Json::array();
   bool is_allowed = true;
@@ -335,8 +360,15 @@ Result<Exit> run_policy_explain(Context& context, const Arguments& args) {
     if (!asked.has(one)) continue;
     Verdict verdict = now.policy->judge(asker.caller, one, one == Rights::kDelete ? name : path);
     bool allows = verdict.effect == Effect::kAllow;
+    std::string by_name;
+    for (const std::string& other : one == Rights::kDelete ? std::vector<std::string>() : other_paths) {
+      if (!allows) break;
+      verdict = now.policy->judge(asker.caller, one, other);
+      allows = verdict.effect == Effect::kAllow;
+      if (!allows) by_name = fmt::format("; the file is also {}", quote(other));
+    }
     is_allowed = is_allowed && allows;
-    std::string reason = reason_of(*now.policy, verdict, asker, one);
+    std::string reason = reason_of(*now.policy, verdict, asker, one) + by_name;
     Json limits = allows ? limits_of(now.policy->limits(), one) : Json::object();
     if (args.has("json")) {
       list.push_back({{"operation", name_of(one)},

@@ -175,10 +175,12 @@ Result<Exit> show_tree(Context& context, const std::string& start, const ListDir
   struct Shown {
     std::string path;
     std::string name;
-    int depth = 0;
+    std::size_t depth = 0;
     bool is_directory = false;
+    Inode node;
   };
-  std::vector<Shown> stack{{start, start, 0, true}};
+  std::vector<Shown> stack{{start, start, 0, true, Inode()}};
+  std::vector<Inode> above;  // the directories that contain it; a host does not tell their numbers
   bool is_start = true;
   while (!stack.empty()) {
     Shown at = std::move(stack.back());
@@ -186,6 +188,12 @@ Result<Exit> show_tree(Context& context, const std::string& start, const ListDir
     if (is_start) context.out.line(context.out.name(start));
     else context.out.print("{:{}}{}{}\n", "", at.depth * 2, context.out.name(at.name), at.is_directory ? "/" : "");
     if (!at.is_directory || at.depth >= limits::kTreeDepth) continue;
+    above.resize(at.depth);
+    bool is_inside_itself = at.node != Inode() && std::find(above.begin(), above.end(), at.node) != above.end();
+    if (is_inside_itself)
+      return Error(Code::kCorrupt, fmt::format("directory {} is inside itself", quote(at.path)),
+                   "check the agent with `warren fsck`");
+    above.push_back(at.node);
     Result<std::vector<HostedEntry>> entries = list(at.path);
     bool is_gone = !entries.ok() && entries.error().code() == Code::kNotFound && !is_start;
     is_start = false;
@@ -196,7 +204,8 @@ Result<Exit> show_tree(Context& context, const std::string& start, const ListDir
     }
     std::vector<HostedEntry> found = WARREN_TRY(std::move(entries));
     for (auto entry = found.rbegin(); entry != found.rend(); ++entry) {
-      stack.push_back({join_path(at.path, entry->name), entry->name, at.depth + 1, entry->attributes.is_directory()});
+      stack.push_back({join_path(at.path, entry->name), entry->name, at.depth + 1, entry->attributes.is_directory(),
+                       entry->attributes.inode});
     }
   }
   return Exit::kOk;

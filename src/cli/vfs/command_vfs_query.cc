@@ -86,7 +86,7 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
   }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args, "query"));
-  auto may_read = [&](const std::string& at) { return view.fs->may_read(at); };
+  auto may_read = [&](const std::string& at, OtherNames names) { return view.fs->may_read(at, names); };
   if (args.has("check")) {
     SemanticCheck checked = WARREN_TRY(view.names->check_semantic(path, may_read));
     return show_check(context, args, checked);

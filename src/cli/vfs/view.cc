@@ -1,11 +1,17 @@
 #include "cli/vfs/view.h"
 
+#include <fmt/format.h>
+
 #include "cli/syntax/values.h"
 #include "session/mount_config.h"
 
 namespace warren::cli {
 
 Result<OpenView> open_view(Context& context, const Arguments& args) {
+  for (std::string_view option : {"key", "host-user"}) {
+    if (args.has(option))
+      return Error(Code::kInvalid, fmt::format("--{} is for --host SOCKET, which is missing", option));
+  }
   OpenView view;
   Result<std::unique_ptr<Agent>> agent = open_state(context, args, Use::kWrite);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
@@ -15,6 +21,7 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
   std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->path()));
   view.names = WARREN_TRY(
       AgentNamespace::open(*view.agent, {.working = WorkingMemory::kRuntimeFolder, .mounts = mounts}, context.clock));
+  warn_if_unrecorded(context, *view.agent);
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,
