@@ -103,6 +103,18 @@ class HistoryTest : public ::testing::Test {
   std::unique_ptr<Store> store_;
 };
 
+// Whoever has decided something about a file by its names has to decide again.
+TEST_F(HistoryTest, ARestoreByThisProcessCountsAsAChangeByOthers) {
+  write("/a", "1");
+  std::int64_t id = take();
+  ASSERT_OK(rename(fs(), "/a", "/b"));
+  std::uint64_t others = fs().others_mark();
+  auto mark = fs().change_mark();
+  ASSERT_OK(history().restore(id));
+  EXPECT_NE(fs().others_mark(), others);
+  EXPECT_NE(fs().change_mark(), mark);
+}
+
 TEST_F(HistoryTest, ARestoreMakesEverythingWhatItWas) {
   write("/a/kept", "one");
   write("/a/changed", "before");

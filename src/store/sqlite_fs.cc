@@ -404,6 +404,7 @@ void SqliteFs::forget_rows() {
   nodes_->forget_rows();
   expiries_->forget();
   directories_.clear();
+  ++times_forgotten_;
 }
 
 std::optional<std::uint64_t> SqliteFs::change_mark() {
@@ -419,7 +420,7 @@ std::optional<std::uint64_t> SqliteFs::change_mark() {
 
 std::uint64_t SqliteFs::others_mark() {
   auto guard = database_.lock();
-  return nodes_->seen_epoch();
+  return nodes_->seen_epoch() + times_forgotten_;
 }
 
 // Writes back one kept row; the end of the batch writes the rest.

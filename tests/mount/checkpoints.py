@@ -554,6 +554,7 @@ class Kills(Checkpoints):
         return sorted({max(1, count * nth // KILLS + random.randrange(-2, 3)) for nth in range(1, KILLS)})
 
     def test_a_killed_take_restore_remove_or_prune_leaves_a_whole_state(self):
+        self.world.warren("audit", self.world.id, "on")
         states = {}
         for nth in range(3):
             self.fill(b"%d" % nth)
@@ -598,6 +599,21 @@ class Kills(Checkpoints):
                 self.assertEqual(state(self.world.file), kept[made])
         self.world.fsck()
         self.assertGreater(self.kills, 2 * KILLS)
+        self.check_trail()
+
+    def check_trail(self):
+        """Events are stored with what they are about: one for each checkpoint that is there or was removed."""
+        self.world.warren("audit", self.world.id, "verify")
+        there = set()
+        for line in self.world.warren("audit", self.world.id, "export", "--door", "checkpoint").splitlines():
+            event = json.loads(line)
+            self.assertTrue(event["ok"], event)
+            if event["op"] == "checkpoint":
+                there.add(event["path"])
+            elif event["op"] == "prune":
+                there.remove(event["path"])
+        listed = json.loads(self.checkpoint("list", "--json"))
+        self.assertEqual(there, {f"{one['name']}@{one['id']}" for one in listed})
 
     def test_a_killed_fork_leaves_a_whole_agent_or_none(self):
         self.fill(b"x")
