@@ -127,19 +127,16 @@ Result<Attributes> empty_copy(FileSystem& fs, const Attributes& source, std::str
       .within(doing("create", to));
 }
 
-// Where a filesystem has no transactions, somebody else may make the file, or its directory, between our looking and
-// our making it. Then nothing of ours was stored, and there is a file now. `attempt` sets whether it was making the
-// file.
-template <class Attempt>
-Status repeat_if_made_by_others(const Attempt& attempt) {
-  constexpr int kAttempts = 10;
-  for (int tried = 1;; ++tried) {
-    bool is_making = false;
-    Status done = attempt(is_making);
-    if (done.ok() || tried == kAttempts) return done;
-    Code code = done.error().code();
-    if (code != Code::kExists && !(code == Code::kConflict && is_making)) return done;
-  }
+constexpr int kAppendAttempts = 10;  // each that fails is one that somebody else made
+
+// Sets `is_making` once it is known that the file has to be made.
+Status append_once(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options,
+                   bool& is_making) {
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
+  is_making = found.is_new;
+  WARREN_TRY(fs.append(found.file.inode, data).within(doing("append to", path)));
+  return unit->commit().within(doing("append to", path));
 }
 
 }  // namespace
@@ -188,26 +185,25 @@ Result<std::size_t> read_at(FileSystem& fs, std::string_view path, std::uint64_t
 }
 
 Status write_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
-  return repeat_if_made_by_others([&](bool& is_making) -> Status {
-    auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-    FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
-    is_making = found.is_new;
-    const Attributes& file = found.file;
-    if (!file.is_file() || file.size > 0) WARREN_TRY(resize(fs, file.inode, 0).within(doing("write", path)));
-    WARREN_TRY(fs.write(file.inode, 0, data).within(doing("write", path)));
-    WARREN_TRY(set_expiry(fs, found, options.expires_at_ms).within(doing("write", path)));
-    return unit->commit().within(doing("write", path));
-  });
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
+  const Attributes& file = found.file;
+  if (!file.is_file() || file.size > 0) WARREN_TRY(resize(fs, file.inode, 0).within(doing("write", path)));
+  WARREN_TRY(fs.write(file.inode, 0, data).within(doing("write", path)));
+  WARREN_TRY(set_expiry(fs, found, options.expires_at_ms).within(doing("write", path)));
+  return unit->commit().within(doing("write", path));
 }
 
+// Where a filesystem has no transactions, somebody else may make the file, or its directory, between our looking and
+// our making it. Then nothing of ours was stored, and there is a file to append to.
 Status append_file(FileSystem& fs, std::string_view path, Bytes data, const WriteFileOptions& options) {
-  return repeat_if_made_by_others([&](bool& is_making) -> Status {
-    auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
-    FoundFile found = WARREN_TRY(find_or_make_file(fs, path, options));
-    is_making = found.is_new;
-    WARREN_TRY(fs.append(found.file.inode, data).within(doing("append to", path)));
-    return unit->commit().within(doing("append to", path));
-  });
+  for (int attempt = 1;; ++attempt) {
+    bool is_making = false;
+    Status done = append_once(fs, path, data, options, is_making);
+    if (done.ok() || attempt == kAppendAttempts) return done;
+    Code code = done.error().code();
+    if (code != Code::kExists && !(code == Code::kConflict && is_making)) return done;
+  }
 }
 
 Status write_at(FileSystem& fs, std::string_view path, std::uint64_t offset, Bytes data) {
