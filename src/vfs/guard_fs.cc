@@ -150,7 +150,7 @@ Status GuardFs::learn_all_names(Inode node) {
   Result<Attributes> now = inner().get_attributes(node);
   if (!now.ok() && now.error().code() == Code::kStale) return Ok{};
   if (!now.ok()) return std::move(now).take_error();
-  if (now->is_directory() || now->nlink <= 1) return Ok{};
+  if (now->is_directory() || (now->nlink <= 1 && table_.count_places(node) <= 1)) return Ok{};
   std::unique_ptr<Unit> unit = WARREN_TRY(inner().begin(UnitAccess::kRead));  // names and directories of one moment
   Result<std::vector<EntryName>> names = inner().list_names_of(node);
   if (!names.ok() && names.error().code() == Code::kUnsupported) return Ok{};

@@ -149,6 +149,12 @@ Result<std::string> PathTable::path_in(Inode dir, std::string_view name) {
   return join_path(paths.front(), name);
 }
 
+std::size_t PathTable::count_places(Inode node) const {
+  std::lock_guard lock(mutex_);
+  auto known = entries_.find(node);
+  return known == entries_.end() ? 0 : known->second.spots.size();
+}
+
 std::optional<EntryName> PathTable::find_place(Inode node) const {
   std::lock_guard lock(mutex_);
   auto known = entries_.find(node);

@@ -39,6 +39,7 @@ class PathTable {
   void retain(Inode node);
   void forget(Inode node, std::uint64_t count);
 
+  std::size_t count_places(Inode node) const;
   std::optional<EntryName> find_place(Inode node) const;  // one of them
   Result<std::vector<std::string>> paths_of(Inode node);  // at least one; kStale if it was never seen
   Result<std::string> path_in(Inode dir, std::string_view name);

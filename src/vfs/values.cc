@@ -39,7 +39,6 @@ Result<std::string> stored_form(std::string_view path, std::string_view data) {
     WARREN_TRY(check_json(data));
   } else if (path.ends_with(".jsonl")) {
     if (is_json(data)) {  // a value over several lines becomes one line
-      if (data.find('\n') == data.npos) return std::string(data) + "\n";
       Json one = WARREN_TRY(parse_json(data));
       return dump_json(one) + "\n";
     }

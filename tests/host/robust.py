@@ -368,7 +368,7 @@ class Robust(unittest.TestCase):
         trust.symlink_to(elsewhere)
         with self.assertRaises(Refused):
             Client(self.world, "a")
-        self.assertIn(b"is a symbolic link, and decides who is trusted", self.world.run("trust", "show").stderr)
+        self.assertIn(b"is a symbolic link; it decides who is trusted", self.world.run("trust", "show").stderr)
         elsewhere.rename(trust)
         self.assert_serves()
 
@@ -409,7 +409,7 @@ class Robust(unittest.TestCase):
         with self.as_nobody(serve) as (pid, pipe):
             wait_for((place / "ready").exists, "the other user's server")
             done = self.world.run("vfs", "a", "read", "/x", "--host", place / "s", "--key", "a.key")
-            self.assertIn(b"is run by the user 65534, whom you did not name", done.stderr)
+            self.assertIn(b"is run by user 65534, who is not trusted", done.stderr)
             self.assertEqual(pipe.read(), b"0")  # nothing was sent to it
 
     @contextlib.contextmanager
