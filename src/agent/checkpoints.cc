@@ -71,6 +71,10 @@ Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Cl
   return Agent::open({.id_or_path = agent.path(), .mode = OpenMode::kReadOnly, .checkpoint = id}, clock);
 }
 
+Status record_past_reading(Agent& agent, std::string_view path) {
+  return agent.store().audit().note_read_of_source("read", path);
+}
+
 namespace {
 
 Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::vector<std::string>& paths,

@@ -35,6 +35,9 @@ Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vecto
 // The agent as it was, for reading, by one thread. It stays what it is though the checkpoint is removed meanwhile.
 Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock);
 
+// Records that a file of one is read, where reads are recorded: PATH@CHECKPOINT.
+Status record_past_reading(Agent& agent, std::string_view path);
+
 // What differs between two checkpoints, or between one and now.
 Result<PastChanges> list_past_changes(Agent& agent, std::int64_t from, std::optional<std::int64_t> to);
 Result<std::vector<Inode>> list_touched_dirs(Agent& agent, const PastChanges& changed);

@@ -124,7 +124,7 @@ Result<Exit> run_cat(Context& context, const Arguments& args) {
     }
     Checkpoint then = WARREN_TRY(get_checkpoint(*agent, std::string_view(path).substr(at + 1)));
     auto past = WARREN_TRY(open_checkpoint(*agent, then.id, context.clock));
-    WARREN_TRY(agent->store().audit().note_read_of_source("read", path));
+    WARREN_TRY(record_past_reading(*agent, path));
     WARREN_TRY(print_file(context, past->fs(), std::string_view(path).substr(0, at)));
   }
   return end_reading(*agent);
