@@ -112,7 +112,10 @@ Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, cons
 
 Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
-  StoreOptions store_options{.mode = options.mode, .durability = options.durability, .commits = options.commits};
+  StoreOptions store_options{.mode = options.mode,
+                             .durability = options.durability,
+                             .commits = options.commits,
+                             .checkpoint = options.checkpoint};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {

@@ -44,6 +44,7 @@ struct AgentOptions {
   // changes nothing through it. Otherwise such an agent is refused (kReadOnly).
   bool may_record = false;
   AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
+  std::optional<std::int64_t> checkpoint;        // as it was then (agent/checkpoints.h); only for reading
 };
 
 // The parts of an agent with a base.

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/checkpoint_blobs.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "backends/open_backend.h"
@@ -87,6 +88,10 @@ Result<std::unique_ptr<Store>> open_or_make_store(const std::string& file, const
   return there ? Store::open(file, options, clock) : std::move(store);
 }
 
+bool is_in_mount(std::string_view path, std::string_view top) {
+  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
+}
+
 Status check_semantic_path(std::string_view path) {
   if (path == kSemanticMemory || path.starts_with(std::string(kSemanticMemory) + "/")) return Ok{};
   return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
@@ -108,6 +113,13 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
   FileSystem* working =
       WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
+  auto hides_checkpoints = [](const auto& mount) { return is_in_mount(kCheckpointsPath, mount.path); };
+  if (std::ranges::none_of(options.mounts, hides_checkpoints) &&
+      std::ranges::none_of(options.stores, hides_checkpoints)) {
+    auto checkpoints = std::make_unique<CheckpointBlobs>(agent);
+    BlobStore& store = *checkpoints;
+    made->add_mount(std::string(kCheckpointsPath), store, std::move(checkpoints), clock);
+  }
   WARREN_TRY(made->open_mounts(options, clock));
   std::vector<NamespaceMount> mounted;
   for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store.name()});
@@ -180,8 +192,8 @@ void AgentNamespace::add_mount(std::string path, BlobStore& store, std::unique_p
 const AgentNamespace::BlobMount* AgentNamespace::find_mount(std::string_view path) const {
   const BlobMount* innermost = nullptr;
   for (const BlobMount& mount : mounts_) {
-    bool is_in = path.starts_with(mount.path) && (path.size() == mount.path.size() || path[mount.path.size()] == '/');
-    if (is_in && (innermost == nullptr || mount.path.size() > innermost->path.size())) innermost = &mount;
+    if (is_in_mount(path, mount.path) && (innermost == nullptr || mount.path.size() > innermost->path.size()))
+      innermost = &mount;
   }
   return innermost;
 }

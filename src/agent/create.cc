@@ -9,9 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "agent/agent.h"
 #include "agent/audit_note.h"
 #include "agent/audit_trail.h"
 #include "agent/base_note.h"
+#include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "os/error.h"
@@ -80,6 +82,35 @@ Result<bool> is_open_somewhere(const std::string& path) {
   return range.l_type != F_UNLCK;
 }
 
+std::string name_of_draft(const std::string& path) { return fmt::format("{}.new-{}", path, ::getpid()); }
+
+void remove_draft(const std::string& draft) {
+  remove_base_note(draft).ignore("it is for a file that does not exist");
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    remove_host_file(draft + suffix).ignore("the first error is the one to report");
+  }
+}
+
+// Removes what killed processes left of agents with this name.
+void remove_old_drafts(const std::string& path, Clock& clock) {
+  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
+  std::string folder(directory_of(path));
+  Result<Fd> dir = open_host_dir(folder);
+  if (!dir.ok()) return;
+  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (!entries.ok()) return;
+  std::string begin = fmt::format("{}.new-", base_name(path));
+  for (const HostEntry& entry : *entries) {
+    bool is_draft = entry.name.starts_with(begin) && entry.name.size() > begin.size() &&
+                    entry.name.find_first_not_of("0123456789", begin.size()) == entry.name.npos;
+    if (!is_draft || !S_ISREG(entry.attributes.st_mode)) continue;
+    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
+    std::string draft = join_path(folder, entry.name);
+    Result<bool> is_open = is_open_somewhere(draft);
+    if (is_open.ok() && !*is_open) remove_draft(draft);
+  }
+}
+
 // Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
   Result<std::unique_ptr<Store>> store = Store::open(path, {}, clock);
@@ -142,21 +173,63 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
     WARREN_TRY(check_vacant(agent.path));
   }
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  std::string draft = fmt::format("{}.new-{}", agent.path, ::getpid());
+  remove_old_drafts(agent.path, clock);
+  std::string draft = name_of_draft(agent.path);
   Status filled = fill_agent(draft, agent, options, clock);
   if (filled.ok() && agent.base)
     put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");
   if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
   if (!filled.ok()) {
-    remove_base_note(draft).ignore("it is for a file that does not exist");
-    for (const char* suffix : {"", "-wal", "-shm"}) {
-      remove_host_file(draft + suffix).ignore("the first error is the one to report");
-    }
+    remove_draft(draft);
     return std::move(filled).take_error();
   }
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
   if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
+}
+
+namespace {
+
+// Of a draft that nobody else knows.
+Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .layers = Layers::kOwn}, clock));
+  Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
+  WARREN_TRY(History(agent->store()).restore(wanted.id));  // the fork is what goes on record, under its own name
+  return agent->store().database().empty_log();            // the log has the draft's name
+}
+
+}  // namespace
+
+Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
+  WARREN_TRY(check_agent_id(options.id));
+  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}};
+  AgentOptions how{.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
+  how.caller = {.agent = {}, .space = Space::kKernel, .door = "fork", .session = {}};
+  how.may_record = true;
+  auto source = WARREN_TRY(Agent::open(how, clock));
+  if (source->path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be forked");
+  if (options.checkpoint) WARREN_TRY(get_checkpoint(*source, *options.checkpoint));
+  if (WARREN_TRY(find_host_link(fork.path))) {
+    return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(fork.id), quote(fork.path)),
+                 "choose another id");
+  }
+  WARREN_TRY(check_vacant(fork.path));
+  WARREN_TRY(record_reading(*source, "fork", {}, fork.path));
+  fork.base = source->base();
+  WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
+  remove_old_drafts(fork.path, clock);
+  std::string draft = name_of_draft(fork.path);
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(source->path()));
+  Status done = source->backup_to(draft);
+  if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);
+  if (done.ok() && note && note->base == fork.base) done = put_base_note(draft, *note);
+  if (done.ok()) done = move_into_place(draft, fork.path, Replace::kNo);
+  if (!done.ok()) {
+    remove_draft(draft);
+    return std::move(done).take_error();
+  }
+  forget_audit_notes(fork.path).ignore("verify then says that another file was here");
+  return fork;
 }
 
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,

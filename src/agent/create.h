@@ -33,6 +33,16 @@ struct CreatedAgent {
 // remains, and an existing one is unchanged. Notes that the user agreed to the base (agent/base_note.h).
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock);
 
+// Makes an independent copy of an agent, with its checkpoints, as ./.agentfs/<id>.db; with `checkpoint` (its id or
+// name), as it was then. Works while the agent is in use. kExists, kInvalid (id), kNotFound. After a failure nothing
+// remains. With a base the copy has the same one, and what the user agreed to holds for it too.
+struct ForkOptions {
+  std::string id_or_path;
+  std::string id;
+  std::optional<std::string> checkpoint;
+};
+Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock);
+
 // Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An
 // existing agent is replaced only with kYes, and not while another process has it open (kBusy; a process that opens it
 // during the call is not noticed). Returns the agent's path.

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "api/state.h"
 #include "base/path.h"
@@ -82,6 +84,37 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options) {
 }
 
 const std::string& Agent::path() const { return state_->agent->path(); }
+
+namespace {
+
+Checkpoint public_of(warren::Checkpoint one) {
+  return {.id = one.id, .name = std::move(one.name), .taken_at_us = one.at_us, .cause = std::move(one.cause)};
+}
+
+}  // namespace
+
+Result<Checkpoint> Agent::checkpoint(const std::string& name) {
+  warren::Checkpoint made = WARREN_TRY(take_checkpoint(*state_->agent, name));
+  return public_of(std::move(made));
+}
+
+Result<Checkpoint> Agent::restore(const std::string& which) {
+  warren::Checkpoint wanted = WARREN_TRY(get_checkpoint(*state_->agent, which));
+  warren::Checkpoint before = WARREN_TRY(restore_checkpoint(*state_->agent, wanted.id));
+  return public_of(std::move(before));
+}
+
+Result<std::vector<Checkpoint>> Agent::checkpoints() {
+  std::vector<warren::Checkpoint> all = WARREN_TRY(list_checkpoints(*state_->agent));
+  std::vector<Checkpoint> found;
+  for (warren::Checkpoint& one : all) found.push_back(public_of(std::move(one)));
+  return found;
+}
+
+Status Agent::remove_checkpoint(const std::string& which) {
+  warren::Checkpoint wanted = WARREN_TRY(get_checkpoint(*state_->agent, which));
+  return warren::remove_checkpoint(*state_->agent, wanted.id);
+}
 
 Status Agent::backup(const std::string& path) { return state_->agent->backup_to(path); }
 

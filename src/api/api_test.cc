@@ -55,6 +55,31 @@ TEST_F(ApiTest, AFileThatIsNotAnAgentIsRefusedAndNotChanged) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "plain text, longer than a header would be");
 }
 
+TEST_F(ApiTest, ACheckpointBringsFilesAndKeysBack) {
+  auto agent = open();
+  ASSERT_OK(agent->files().write_file("/notes", "then"));
+  ASSERT_OK(agent->kv().set("step", "1"));
+  auto taken = agent->checkpoint("before");
+  ASSERT_OK(taken);
+  EXPECT_EQ(taken->name, "before");
+  ASSERT_OK(agent->files().write_file("/notes", "now"));
+  ASSERT_OK(agent->kv().set("step", "2"));
+  auto undo = agent->restore("before");
+  ASSERT_OK(undo);
+  EXPECT_EQ(agent->files().read_file("/notes").value(), "then");
+  EXPECT_EQ(agent->kv().get("step").value(), "1");
+  ASSERT_OK(agent->restore(std::to_string(undo->id)));
+  EXPECT_EQ(agent->files().read_file("/notes").value(), "now");
+  ASSERT_EQ(agent->checkpoints()->size(), 3u);
+  ASSERT_OK(agent->remove_checkpoint("before"));
+  EXPECT_EQ(error_of(agent->restore("before")), Code::kNotFound);
+  EXPECT_EQ(error_of(agent->checkpoint("a/b")), Code::kInvalid);
+  auto unit = agent->begin_unit();
+  ASSERT_OK(unit);
+  ASSERT_OK(agent->files().write_file("/notes", "in a unit"));
+  EXPECT_EQ(error_of(agent->checkpoint("within")), Code::kInvalid);
+}
+
 TEST_F(ApiTest, ManyOpenersOfAMissingAgentGetTheSameOne) {
   std::array<std::thread, 8> openers;
   for (std::size_t i = 0; i < openers.size(); ++i) {

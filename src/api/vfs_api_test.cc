@@ -27,7 +27,7 @@ class VfsApiTest : public ::testing::Test {
 TEST_F(VfsApiTest, S2_1_EveryAgentHasTheHierarchy) {
   EXPECT_EQ(vfs_.list("/").value(), (std::vector<std::string>{"audit", "ipc", "mem", "policy", "state"}));
   EXPECT_EQ(vfs_.list("/mem").value(), (std::vector<std::string>{"episodic", "semantic", "working"}));
-  EXPECT_EQ(vfs_.mounts().value().size(), 2U);
+  EXPECT_EQ(vfs_.mounts().value().size(), 3U);
 }
 
 TEST_F(VfsApiTest, S2_3_PathsAreRelativeOrAbsoluteAndNeverLeaveTheNamespace) {
@@ -84,7 +84,7 @@ TEST_F(VfsApiTest, TheFilesBelowHaveTheSameRules) {
 }
 
 TEST_F(VfsApiTest, S2_2_WorkingMemoryEndsWithTheAgentObjectAndTheRestLasts) {
-  const std::vector<std::string> lasting{"/mem/episodic", "/mem/semantic", "/state/checkpoints", "/ipc/outbox"};
+  const std::vector<std::string> lasting{"/mem/episodic", "/mem/semantic", "/state", "/ipc/outbox"};
   ASSERT_OK(vfs_.write("/mem/working/f", "x"));
   for (const std::string& dir : lasting) ASSERT_OK(vfs_.write(dir + "/f", "x"));
   ASSERT_OK(operator_.write("/policy/f", "x"));
@@ -155,13 +155,42 @@ TEST_F(VfsApiTest, S1_2_MountsAreConfiguredInCode) {
   ASSERT_OK(agent->vfs().write("/mem/notes/day/1.json", R"({"n": 1})"));
   ASSERT_OK(agent->vfs().append("/mem/episodic/log", "one"));
   EXPECT_EQ(error_of(agent->vfs().remove("/mem/episodic/log")), Code::kDenied) << "rights go by path";
-  EXPECT_EQ(agent->vfs().mounts().value().size(), 4U);
+  EXPECT_EQ(agent->vfs().mounts().value().size(), 5U);
   agent.reset();
   agent = Agent::open({.path = dir_.file("b.db"), .mounts = mounts}).value();
   EXPECT_EQ(agent->vfs().read("/agent/b/mem/notes/day/1.json").value(), R"({"n": 1})");
   EXPECT_FALSE(agent->vfs().exists("/mem/episodic/log").value());
   agent = Agent::open({.path = dir_.file("b.db")}).value();
   EXPECT_FALSE(agent->vfs().exists("/mem/notes").value());
+}
+
+TEST_F(VfsApiTest, S3_1_CheckpointsAreTakenAndListedInTheNamespace) {
+  ASSERT_OK(vfs_.write("/state/plan", "first"));
+  EXPECT_TRUE(vfs_.list("/state/checkpoints")->empty());
+  ASSERT_OK(vfs_.write("/state/checkpoints/before", ""));
+  EXPECT_EQ(vfs_.list("/state/checkpoints").value(), std::vector<std::string>{"before"});
+  EXPECT_NE(vfs_.read("/state/checkpoints/before")->find("\"id\": 1"), std::string::npos);
+  ASSERT_OK(vfs_.write("/state/plan", "second"));
+  ASSERT_OK(agent_->restore("before"));
+  EXPECT_EQ(vfs_.read("/state/plan").value(), "first");
+  // Of the same name once more, and by other means.
+  ASSERT_OK(agent_->checkpoint("before"));
+  EXPECT_EQ(vfs_.list("/state/checkpoints").value(),
+            (std::vector<std::string>{"before", "before-restore-of-1", "before@1"}));
+  for (Vfs* door : {&vfs_, &operator_}) {
+    EXPECT_EQ(error_of(door->remove("/state/checkpoints/before")), Code::kDenied);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/before", "")), Code::kDenied);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/full", "text")), Code::kDenied);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/12", "")), Code::kInvalid);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/a@b", "")), Code::kInvalid);
+    EXPECT_EQ(error_of(door->write("/state/checkpoints/d/a", "")), Code::kInvalid);
+  }
+  EXPECT_EQ(agent_->checkpoints()->size(), 3U);
+  ASSERT_OK(agent_->files().write_file("/policy/active.json",
+                                       R"({"version": 1, "rules": [{"path": "/state/checkpoints", "space": "user", )"
+                                       R"("operation": "create", "effect": "deny"}]})"));
+  EXPECT_EQ(error_of(vfs_.write("/state/checkpoints/more", "")), Code::kDenied);
+  ASSERT_OK(operator_.write("/state/checkpoints/more", ""));
 }
 
 // Section 2.2 names typical backends: each memory works on one, under its own rules.

@@ -26,7 +26,6 @@ const Row kTable[] = {
     {"/mem/episodic", "rlac", "rlac"},
     {"/mem/semantic", kEverything, kEverything},
     {"/state", kEverything, kEverything},
-    {"/state/checkpoints", kEverything, kEverything},
     {"/policy", "rl", kEverything},
     {"/ipc/inbox", "rld", "oac"},
     {"/ipc/outbox", "oac", "rld"},

@@ -41,6 +41,9 @@ Command make_warren() {
   root.subcommands.push_back(make_info());
   root.subcommands.push_back(make_quota());
   root.subcommands.push_back(make_sql());
+  root.subcommands.push_back(make_checkpoint());
+  root.subcommands.push_back(make_log());
+  root.subcommands.push_back(make_fork());
   root.subcommands.push_back(make_backup());
   root.subcommands.push_back(make_restore());
   root.subcommands.push_back(make_fsck());

@@ -180,6 +180,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
                    "give yourself write permission on the file and its directory");
     }
     if (may_have_log) {
+      database->log_had_commits_ = has_logged_commits(sqlite3_db_filename(handle, "main"));
       WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
     }
     if (index == LogIndex::kInMemory) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
@@ -318,6 +319,8 @@ Result<Statement> Database::prepare(UserSql sql) {
   return statement;
 }
 
+Result<Statement> Database::prepare(const JoinedSql& sql) { return prepare_again(sql.text()); }
+
 Result<Statement> Database::prepare_again(const std::string& sql) {
   sqlite3_stmt* handle = nullptr;
   int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()), 0, &handle, nullptr);
@@ -327,6 +330,12 @@ Result<Statement> Database::prepare_again(const std::string& sql) {
 
 Status Database::execute(Sql sql) {
   int code = sqlite3_exec(handle_, sql.text().data(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return error(code, {});
+  return Ok{};
+}
+
+Status Database::execute(const JoinedSql& sql) {
+  int code = sqlite3_exec(handle_, sql.text().c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code, {});
   return Ok{};
 }

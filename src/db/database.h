@@ -105,8 +105,10 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   Result<Statement> prepare(Sql sql);
+  Result<Statement> prepare(const JoinedSql& sql);
   Result<Statement> prepare(UserSql sql);  // exactly one statement
   Status execute(Sql sql);                 // any number of statements, no values
+  Status execute(const JoinedSql& sql);
 
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
   std::unique_lock<std::recursive_mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
@@ -133,6 +135,17 @@ class Database {
   // Under the lock, a view that begins between two equal counts contains exactly those commits. nullopt if unknown, as
   // without grouped commits. No I/O.
   std::optional<std::uint32_t> count_foreign_commits() const;
+
+  // Numbers the commits to the file, by any program, for as long as Warren can follow them: each gets the next number,
+  // also across closing and opening, if the last connection of ours was sealed with seal_commits() and the file was not
+  // written since. Otherwise the numbers start anew, at random. Call once, before the first transaction.
+  void number_commits();
+  // In a write transaction: the number that its commit gets. In a read transaction that began while nobody wrote: the
+  // number of the next commit. nullopt without a log, as in memory.
+  std::optional<std::int64_t> next_commit_number() const;
+  // Before closing: records outside the database which commit the file contains, so that the numbers can go on. Does
+  // nothing if another connection of ours may still write, and where that cannot be known for certain.
+  void seal_commits();
 
   // A different number for each outermost transaction, for data that is valid for the length of one.
   std::uint64_t transaction_number() const { return transaction_number_; }
@@ -220,6 +233,8 @@ class Database {
   Status switch_to_wal(std::chrono::milliseconds wait);
   void map_log_index();
   void remove_log_names();
+  std::optional<std::int64_t> find_sealed_number() const;
+  Status seal_under_lock();
   CommitMark read_log_index() const;
   // How far the log has been checkpointed, in the log's index.
   struct CheckpointMark {
@@ -298,6 +313,8 @@ class Database {
   std::atomic<std::uint32_t> log_pages_ = 0;
   std::uint32_t own_commits_ = 0;  // with grouped commits
   std::uint32_t seat_ = 0;
+  bool log_had_commits_ = false;            // before this connection was opened
+  std::optional<std::int64_t> count_base_;  // see number_commits(): the number of the log's first commit
 
   Statement begin_read_;
   Statement begin_write_;

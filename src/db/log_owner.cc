@@ -258,6 +258,7 @@ std::string make_token() {
 }  // namespace
 
 Status check_log_owner(const std::string& path, LogUse use) {
+  std::optional<std::string> refused_marks;
   for (auto waited = std::chrono::milliseconds(0);; waited += kHolderStep) {
     std::optional<struct stat> file = find_stat(path);
     if (!file || !S_ISREG(file->st_mode)) return Ok{};  // SQLite reports it
@@ -265,10 +266,15 @@ Status check_log_owner(const std::string& path, LogUse use) {
     Holders holders = look_at_holders(path, *file);
     if (holders.is_file_open && holders.is_log_open) return Ok{};
     if (!holders.is_file_open && !holders.is_log_open) {
-      WARREN_TRY(check_marks(path, *file));
-      return use == LogUse::kWrite ? check_links(path, *file) : Ok{};
+      Status checked = check_marks(path, *file);
+      if (checked.ok()) return use == LogUse::kWrite ? check_links(path, *file) : Ok{};
+      // A process that opened the file after we looked has marked both files, while we read one mark after the other.
+      std::string marks = fmt::format("{}\n{}", read_mark(path), read_mark(path + std::string(kLogSuffix)));
+      if (refused_marks == marks || waited >= kHolderPatience) return checked;
+      refused_marks = std::move(marks);
     }
-    if (waited >= kHolderPatience) {
+    bool is_one_open = holders.is_file_open || holders.is_log_open;
+    if (waited >= kHolderPatience && is_one_open) {
       if (holders.is_file_open) return is_open_elsewhere(path, *file, holders.pid);
       return Error(Code::kBusy, fmt::format("a process still has the previous {} open", quote(path)),
                    "its log is beside this one: end that process first (`warren ps` shows it, `warren umount` ends a "
@@ -288,6 +294,8 @@ void mark_log(const std::string& path, WalSignals& signals) {
   if (put_mark(path, fmt::format("{} {}", token, log)) && !is_marked) put_mark(log, token);
   signals.unlock_mark();
 }
+
+bool has_logged_commits(const std::string& path) { return has_commits(path + std::string(kLogSuffix)); }
 
 Status check_no_log(const std::string& path) {
   WARREN_TRY(check_log_files(path));

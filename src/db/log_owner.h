@@ -26,6 +26,9 @@ Status check_log_owner(const std::string& path, LogUse use);
 // Marks the file and its log as belonging together. Does nothing where the filesystem has no extended attributes.
 void mark_log(const std::string& path, WalSignals& signals);
 
+// Whether there is a log beside the file that has commits, or may have had some.
+bool has_logged_commits(const std::string& path);
+
 // kConflict or kBusy if there is a log for a file that is about to be created at `path`; kInvalid as above.
 Status check_no_log(const std::string& path);
 

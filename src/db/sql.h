@@ -2,6 +2,8 @@
 // being bound.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace warren {
@@ -14,6 +16,30 @@ class Sql {
 
  private:
   std::string_view text_;
+};
+
+// SQL put together from such texts and whole numbers, where tables are handled alike.
+class JoinedSql {
+ public:
+  JoinedSql() = default;
+  JoinedSql(Sql text) : text_(text.text()) {}  // NOLINT: implicit by design
+
+  JoinedSql& operator+=(const JoinedSql& more) {
+    text_ += more.text_;
+    return *this;
+  }
+  JoinedSql& operator+=(Sql more) {
+    text_ += more.text();
+    return *this;
+  }
+  JoinedSql& operator+=(std::int64_t number) {
+    text_ += std::to_string(number);
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
 };
 
 // SQL that a user typed (`warren sql`): the name marks it as not ours.

@@ -240,9 +240,6 @@ Transaction::Transaction(Transaction&& other) noexcept
       changes_before_(other.changes_before_) {}
 
 Status Transaction::begin_outermost(Database& database, Access access) {
-  if (is_write(access) && database.read_only_) {
-    return Error(Code::kReadOnly, "the agent file is open read-only");
-  }
   bool shares =
       database.commits_ == Commits::kGrouped && (access == Access::kSharedRead || access == Access::kSharedWrite);
   database.revive_batch();
@@ -295,6 +292,9 @@ Result<Transaction> Transaction::begin(Database& database, Access access,
                                        std::unique_lock<std::recursive_mutex>* outer) {
   auto lock = database.lock();
   if (database.is_overwritten_) return database.overwritten();
+  if (is_write(access) && database.read_only_) {
+    return Error(Code::kReadOnly, "the agent file is open read-only");
+  }
   if (database.depth_ == 0) {
     WARREN_TRY(begin_patiently(database, access, lock, outer));
   } else if (is_write(access) && !database.writing_) {

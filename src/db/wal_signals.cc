@@ -17,6 +17,8 @@ constexpr off_t kUseByte = kBatchByte + 3;
 constexpr off_t kMarkByte = kBatchByte + 4;
 constexpr off_t kSeatBytes = kBatchByte + 1024;  // plus the number of the seat
 constexpr std::uint32_t kSeats = 65'536;
+constexpr off_t kWriterCounts = off_t{1} << 61;  // plus the base
+constexpr off_t kReaderCounts = kWriterCounts + WalSignals::kCountBases;
 
 constexpr std::chrono::microseconds kStep{50};
 constexpr std::chrono::milliseconds kKnockTimeout{1000};  // ten times what a batch may last
@@ -147,6 +149,19 @@ std::uint32_t WalSignals::find_seat_after(std::uint32_t seat) {
   }
   return lowest ? static_cast<std::uint32_t>(*lowest - kSeatBytes) : 0;
 }
+
+std::optional<std::int64_t> WalSignals::find_count_base() {
+  for (off_t begin : {kWriterCounts, kReaderCounts}) {
+    if (auto found = find_lock_by_other(wal_.get(), begin, kCountBases)) return *found - begin;
+  }
+  return std::nullopt;
+}
+
+void WalSignals::hold_count_base(std::int64_t base, CountUse use) {
+  set_lock(wal_.get(), F_RDLCK, (use == CountUse::kWrite ? kWriterCounts : kReaderCounts) + base);
+}
+
+bool WalSignals::has_other_writer() { return find_lock_by_other(wal_.get(), kWriterCounts, kCountBases).has_value(); }
 
 void WalSignals::stop_knocking() {
   if (is_knocking_) set_lock(wal_.get(), F_UNLCK, kKnockByte);

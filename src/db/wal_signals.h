@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -58,6 +59,14 @@ class WalSignals {
   void leave_seat();
   // The lowest seat above `seat` that another connection has; 0: none.
   std::uint32_t find_seat_after(std::uint32_t seat);
+
+  // For Database::number_commits: a number, below kCountBases, that all connections to this log share as long as one of
+  // them is open.
+  enum class CountUse { kRead, kWrite };
+  std::optional<std::int64_t> find_count_base();
+  void hold_count_base(std::int64_t base, CountUse use);
+  bool has_other_writer();  // that holds one
+  static constexpr std::int64_t kCountBases = std::int64_t{1} << 59;
 
   int wal_fd() const { return wal_.get(); }
 

@@ -144,8 +144,8 @@ class FileSystem {
   // callers that keep what they have read, who ask before and after reading. Unset if that cannot be told without
   // looking, as for most. No I/O.
   virtual std::optional<std::uint64_t> change_mark() { return std::nullopt; }
-  // Changes only when other processes have changed something: a read that sees their change moves it. 0 where nobody
-  // else can change anything, or where that is not noticed.
+  // Changes when other processes have changed something, or an older state was restored: a read that sees it moves it.
+  // 0 where neither can happen, or where that is not noticed.
   virtual std::uint64_t others_mark() { return 0; }
 
   // Reports to one listener the changes that were not made through this object; null stops that, and returns when no

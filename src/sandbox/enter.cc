@@ -181,7 +181,7 @@ Result<Ended> run_inside(const Entering& entering) {
     return not_run(entering.words.front(), started->failed);
   }
   Ended ended;
-  ended.status = WARREN_TRY(foreground.wait_for(started->pid));
+  ended.status = WARREN_TRY(foreground.wait_for(started->pid, entering.on_usr1));
   return ended;
 }
 

@@ -1,6 +1,7 @@
 // Runs a command inside a sandbox on behalf of the user outside: its terminal, signals and exit status.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Entering {
   std::vector<std::string> words;     // found by PATH
   std::vector<std::string> environment;
   LimitsInForce limits;
+  std::function<void()> on_usr1;  // called for SIGUSR1, which is then not passed on; may be empty
 };
 
 // Exit statuses that are not the command's own, as in env(1) and others.
@@ -31,7 +33,7 @@ struct Ended {
 
 // Runs the command with our standard streams and no other descriptor, and waits for it. It has its own process group,
 // so that it cannot signal ours. If we are in the terminal's foreground, the command's group becomes the foreground, so
-// that keys work as without us; when it stops, we stop. SIGTERM, SIGHUP, SIGINT and SIGQUIT sent to us are passed on.
+// that keys work as without us; when it stops, we stop. Signals sent to us are passed on.
 // Fails, with nothing run, if the sandbox cannot be entered.
 Result<Ended> run_inside(const Entering& entering);
 

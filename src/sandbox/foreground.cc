@@ -100,7 +100,7 @@ void Foreground::pass_on(int signal, int origin) {
   ::kill(is_for_all ? -command_ : command_, signal);
 }
 
-Result<int> Foreground::wait_for(pid_t command) {
+Result<int> Foreground::wait_for(pid_t command, const std::function<void()>& on_usr1) {
   command_ = command;
   for (;;) {
     int status = 0;
@@ -117,7 +117,8 @@ Result<int> Foreground::wait_for(pid_t command) {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) continue;
     auto signal = static_cast<int>(info.ssi_signo);
-    if (signal != SIGCHLD && signal != SIGCONT) pass_on(signal, info.ssi_code);
+    if (signal == SIGUSR1 && on_usr1) on_usr1();
+    else if (signal != SIGCHLD && signal != SIGCONT) pass_on(signal, info.ssi_code);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 
 #include <sys/types.h>
 
@@ -19,8 +20,8 @@ class Foreground {
   // and resets signals to their defaults.
   void in_child() const;
 
-  // The command's exit status, or 128 plus the signal that ended it.
-  Result<int> wait_for(pid_t command);
+  // The command's exit status, or 128 plus the signal that ended it. `on_usr1`: see Entering.
+  Result<int> wait_for(pid_t command, const std::function<void()>& on_usr1);
 
   void take_back();
 

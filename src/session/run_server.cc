@@ -20,6 +20,7 @@
 #include "agent/agent_namespace.h"
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
+#include "agent/checkpoints.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -35,6 +36,7 @@
 namespace warren {
 namespace {
 
+constexpr int kToolCallsMs = 100;     // between two looks for tool calls that have ended
 constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
 constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
@@ -173,6 +175,8 @@ class RunServer {
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
     if (options_.limits.disk_bytes) WARREN_TRY(agent_->limit_space(*options_.limits.disk_bytes));
     first_change_ = WARREN_TRY(agent_->change_mark());
+    if (options_.checkpoint_tool_calls) calls_ended_ = WARREN_TRY(agent_->tools().count_ended());
+    if (options_.checkpoint_every) next_checkpoint_ = std::chrono::steady_clock::now() + *options_.checkpoint_every;
     Sandbox::Requests requests = WARREN_TRY(sandbox_->take_requests());
     limits_.counts_in_namespace = sandbox_->limits_processes();
     if (proxy_) WARREN_TRY(proxy_->serve(sandbox_->take_proxy_socket()));
@@ -211,10 +215,15 @@ class RunServer {
                               {mounted_->ended_fd(), POLLIN, 0}};
       for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
       int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
+      if (has_had_commands && next_checkpoint_) patience = shorter(patience, *next_checkpoint_);
+      if (has_had_commands && options_.checkpoint_tool_calls)
+        patience = patience < 0 ? kToolCallsMs : std::min(patience, kToolCallsMs);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
-      if (home_ && has_had_commands) {
-        home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
+      if (has_had_commands) {
+        if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
+        checkpoint_when_due();
+        checkpoint_after_tool_calls();
         if (ready == 0) continue;
       }
       bool is_over = ready <= 0 || all[2].revents != 0 || all[3].revents != 0;
@@ -267,11 +276,47 @@ class RunServer {
     return Ok{};
   }
 
-  // SIGUSR1 is reserved for checkpoints.
+  // SIGUSR1 takes a checkpoint.
   bool continues_after_signal() {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) return true;
-    return info.ssi_signo == SIGUSR1;
+    if (info.ssi_signo != SIGUSR1) return false;
+    take_automatic("signal");
+    return true;
+  }
+
+  // A failure is reported at the end of the run.
+  bool take_automatic(std::string_view cause) {
+    Result<Checkpoint> taken = take_automatic_checkpoint(*agent_, cause, cause);
+    if (taken.ok()) return true;
+    ++checkpoints_missed_;
+    checkpoint_error_ = std::move(taken).take_error();
+    return false;
+  }
+
+  void checkpoint_after_tool_calls() {
+    if (!options_.checkpoint_tool_calls) return;
+    Result<std::uint64_t> ended = agent_->tools().count_ended();
+    if (!ended.ok() || *ended == calls_ended_) return;
+    calls_ended_ = *ended;
+    take_automatic("tool-call");
+  }
+
+  static int shorter(int patience, std::chrono::steady_clock::time_point at) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(at - std::chrono::steady_clock::now()).count();
+    int due = static_cast<int>(std::clamp<std::int64_t>(left, 0, kFirstJoinMs));
+    return patience < 0 ? due : std::min(patience, due);
+  }
+
+  // The next one is tried after the same time, whether or not this one could be taken.
+  void checkpoint_when_due() {
+    auto now = std::chrono::steady_clock::now();
+    if (!next_checkpoint_ || now < *next_checkpoint_) return;
+    next_checkpoint_ = now + *options_.checkpoint_every;
+    Result<Agent::ChangeMark> mark = agent_->change_mark();
+    if (!mark.ok() || mark->everything == first_change_.everything) return;
+    Result<bool> has_changed = has_changed_since_checkpoint(*agent_);
+    if (has_changed.ok() && *has_changed) take_automatic("interval");
   }
 
   void accept() {
@@ -294,6 +339,7 @@ class RunServer {
   void handle_message(std::size_t index) {
     Result<Message> message = receive_message(commands_[index].get());
     bool has_left = message.ok() && message->verb() == "leave";
+    if (message.ok() && message->verb() == "checkpoint") take_automatic("signal");
     if (message.ok() && !has_left) return;
     Fd command = std::move(commands_[index]);
     commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -339,6 +385,14 @@ class RunServer {
                            : with_losses(std::move(closed_), {std::move(what)});
   }
 
+  void report_missed_checkpoints() {
+    if (!checkpoint_error_) return;
+    std::string what = fmt::format("{} checkpoint{} could not be taken, the last because: {}", checkpoints_missed_,
+                                   checkpoints_missed_ == 1 ? "" : "s", checkpoint_error_->message());
+    closed_ = closed_.ok() ? Error(checkpoint_error_->code(), std::move(what), checkpoint_error_->hint())
+                           : with_losses(std::move(closed_), {std::move(what)});
+  }
+
   // Removes the socket first: a command that arrives now waits for our lock and starts another server.
   void end() {
     Result<sockaddr_un> address = address_of(session_);
@@ -360,6 +414,7 @@ class RunServer {
     if (closed_.ok()) closed_ = std::move(anchored);
     closed_ = with_losses(std::move(closed_), mounted_->lost());
     if (mounted_names_) closed_ = with_losses(std::move(closed_), mounted_names_->lost());
+    report_missed_checkpoints();
     agent_.reset();
     if (home_) close_home();
     sandbox_.reset();
@@ -391,6 +446,10 @@ class RunServer {
   std::vector<Fd> commands_;
   Fd last_;
   Agent::ChangeMark first_change_;
+  std::uint64_t calls_ended_ = 0;  // tool calls, at the last look
+  int checkpoints_missed_ = 0;
+  std::optional<Error> checkpoint_error_;  // the last one
+  std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;
   Changes changes_;
   Status closed_ = Ok{};
   bool should_end_ = false;
@@ -444,6 +503,11 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   joined.namespace_path_ = message.fields[3];
   joined.limits_ = LimitsInForce::from_fields(&message.fields[4]);
   return std::optional(std::move(joined));
+}
+
+void JoinedSession::ask_for_checkpoint() {
+  std::array<std::string, 1> word{"checkpoint"};
+  send_message(server_.get(), word).ignore("the server has ended, and the run with it");
 }
 
 Result<JoinedSession::Left> JoinedSession::leave() {

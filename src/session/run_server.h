@@ -2,6 +2,7 @@
 // lets commands join. It ends when the last command has left. See docs/design/session.md.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,10 +25,12 @@ struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
   bool passthrough = false;
-  std::optional<RelayMailbox> relay;             // shown at /ipc of the namespace
-  std::vector<MountSpec> mounts;                 // in the namespace
-  std::optional<AnchorOptions> anchor;           // of the audit trail
-  std::string home_layer;                        // the file of the home's layer, if the plan has one
+  std::optional<RelayMailbox> relay;                          // shown at /ipc of the namespace
+  std::vector<MountSpec> mounts;                              // in the namespace
+  std::optional<AnchorOptions> anchor;                        // of the audit trail
+  std::string home_layer;                                     // the file of the home's layer, if the plan has one
+  std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
+  bool checkpoint_tool_calls = false;                         // one whenever a tool call has ended
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
 };
 
@@ -61,6 +64,9 @@ class JoinedSession {
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
   Result<Left> leave();
+
+  // Does not wait for it. If it cannot be taken, leave() returns that.
+  void ask_for_checkpoint();
 
  private:
   explicit JoinedSession(Fd server) : server_(std::move(server)) {}

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "agent/audit_key.h"
+#include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "agent/sessions.h"
@@ -172,6 +173,7 @@ class Run {
       OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
       WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
     }
+    if (options_.at) WARREN_TRY(go_back());
     home_ = plan.home;
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
     if (options_.has_namespace) {
@@ -186,11 +188,26 @@ class Run {
                       .mounts = mounts_,
                       .anchor = options_.anchor,
                       .home_layer = home_layer_,
+                      .checkpoint_every = options_.checkpoint_every,
+                      .checkpoint_tool_calls = options_.checkpoint_tool_calls,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
     return Error(Code::kUnavailable, "the session's server ended right after it started");
+  }
+
+  Status go_back() {
+    if (is_new_) {
+      return Error(Code::kNotFound, fmt::format("session {} does not exist, so it has no checkpoint {}",
+                                                quote(session_->id()), quote(*options_.at)));
+    }
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = session_->file(), .layers = Layers::kOwn}, clock_));
+    Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, *options_.at));
+    Checkpoint before = WARREN_TRY(restore_checkpoint(*agent, wanted.id));
+    observer_.on_warning(fmt::format("session {} is what it was at checkpoint {}; what it was before is checkpoint {}",
+                                     quote(session_->id()), wanted.id, before.id));
+    return Ok{};
   }
 
   RunLimits limits() const {
@@ -254,13 +271,19 @@ class Run {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
                           options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.passthrough || options_.has_asked_for_namespace || options_.has_asked_for_anchor;
+                          options_.passthrough || options_.has_asked_for_namespace || options_.checkpoint_every ||
+                          options_.checkpoint_tool_calls || options_.has_asked_for_anchor;
+    if (options_.at) {
+      return Error(Code::kBusy,
+                   fmt::format("session {} is running, so it cannot go back to a checkpoint", quote(session_->id())),
+                   "end it first: `warren sessions` shows its commands");
+    }
     if (asks_for_walls && !options_.ignores_walls_when_joining) {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
           "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits, --no-namespace, --mount, --mounts, --relay-as, --anchor and --passthrough");
+          "limits, --no-namespace, --mount, --mounts, --relay-as, --anchor, --checkpoint and --passthrough");
     }
     return check_base(joined_->base());
   }
@@ -337,7 +360,8 @@ class Run {
                       .dir = dir,
                       .words = options_.command,
                       .environment = environment(dir),
-                      .limits = joined_->limits()};
+                      .limits = joined_->limits(),
+                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); }};
     return run_inside(entering);
   }
 

@@ -48,6 +48,9 @@ struct RunOptions {
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
   EnvironmentBasis environment = EnvironmentBasis::kListed;
   bool passthrough = false;
+  std::optional<std::chrono::milliseconds> checkpoint_every;  // for whoever starts the sandbox
+  bool checkpoint_tool_calls = false;
+  std::optional<std::string> at;            // an existing session goes back to this checkpoint first
   bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
   MountSources mounts;                      // in it; the agent is the session

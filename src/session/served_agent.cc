@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "agent/checkpoints.h"
 #include "base/path.h"
 #include "fuse/mount_point.h"
 #include "fuse/unmount_guard.h"
@@ -41,11 +42,13 @@ class TemporaryDir {
   std::string path_;
 };
 
-// Returns when it is unmounted or a signal asks us to end. SIGUSR1 is reserved for checkpoints.
-Status wait_for_end(ServedAgent& served, Signals& signals) {
+// Returns when it is unmounted or a signal asks us to end. SIGUSR1 takes a checkpoint.
+Status wait_for_end(ServedAgent& served, Signals& signals, const ServeOptions& options) {
   for (;;) {
     int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
     if (signal != SIGUSR1) return Ok{};
+    Result<Checkpoint> taken = take_automatic_checkpoint(served.agent(), "signal", "signal");
+    if (!taken.ok() && options.warn) options.warn(fmt::format("no checkpoint was taken: {}", taken.error().message()));
   }
 }
 
@@ -182,7 +185,7 @@ Status serve_agent(const ServeOptions& options, Foreground foreground, Clock& cl
     if (daemon) ::_exit(1);  // the parent reports the error
     return std::move(served).error();
   }
-  Status ended = wait_for_end(**served, signals);
+  Status ended = wait_for_end(**served, signals, options);
   Status closed = (*served)->close();
   std::move(served).take_value().reset();
   WARREN_TRY(std::move(closed));

@@ -59,6 +59,7 @@ class ServedAgent {
   Status close();
 
   Mounted& mounted() { return *mounted_; }
+  Agent& agent() { return *agent_; }
 
  private:
   void show_lost(const std::vector<std::string>& lost);

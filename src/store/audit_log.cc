@@ -346,14 +346,15 @@ Status AuditLog::flush() {
   return done.ok() ? Status(Ok{}) : std::move(done).within("record what was done in the audit trail");
 }
 
-void AuditLog::note(std::string_view op, std::string_view path) {
+void AuditLog::note(std::string_view op, std::string_view path, std::string_view door, std::optional<std::string> to) {
   if (!is_enabled_) return;
   AuditEvent event;
   event.at_us = clock_.now_us();
   event.agent = agent_;
   event.op = op;
   event.path = path;
-  event.door = "expiry";
+  event.to = std::move(to);
+  event.door = door;
   event.space = "kernel";
   noted_.push_back(std::move(event));
 }

@@ -128,9 +128,10 @@ class AuditLog {
   // Appends with the next transaction, after a second, or when many have gathered. For what is frequent and changes
   // nothing.
   Status defer(std::vector<AuditEvent> events);
-  // Records what the running transaction does by itself, such as the removal of what has expired. If it is rolled back,
-  // nothing happened. Nothing if nothing is recorded.
-  void note(std::string_view op, std::string_view path);
+  // Records what the running transaction does, where that is known only meanwhile, such as the removal of what has
+  // expired. If it is rolled back, nothing happened. Nothing if nothing is recorded.
+  void note(std::string_view op, std::string_view path, std::string_view door,
+            std::optional<std::string> to = std::nullopt);
   // Appends what is deferred. As long as that fails, nothing else should be done that needs to be recorded.
   Status flush();
   // The reason why events cannot be stored now, if they cannot; tries again. For what must not be done unrecorded and

@@ -32,6 +32,8 @@ struct AuditEvent {
   bool operator==(const AuditEvent&) const = default;
 };
 
+inline constexpr std::string_view kExpiryDoor = "expiry";  // of what ends by itself
+inline constexpr std::string_view kCheckpointDoor = "checkpoint";
 inline constexpr std::string_view kKeyChangedOp = "key";  // of the event before the first row of another key
 
 using AuditHash = Sha256::Value;

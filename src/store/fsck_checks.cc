@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "store/fsck_rules.h"
 #include "store/journal.h"
+#include "store/past_tables.h"
 #include "store/schema.h"
 
 namespace warren {
@@ -221,6 +222,25 @@ Status check_whiteout_parents(Database& database, Findings& findings) {
   return Ok{};
 }
 
+Status check_versions(Database& database, const TableNames& tables, Findings& findings) {
+  for (const PastTable& table : past_tables()) {
+    if (!tables.has(table.past.text())) continue;
+    Statement invalid = WARREN_TRY(database.prepare(count_invalid_versions(table)));
+    std::optional<std::int64_t> wrong = WARREN_TRY(invalid.find_integer());
+    if (wrong.value_or(0) > 0) {
+      findings.add("WR-50", fmt::format("{} rows of {} hold for no checkpoint", *wrong, table.past.text()), true);
+    }
+    Statement overlap = WARREN_TRY(database.prepare(count_overlapping_versions(table)));
+    std::optional<std::int64_t> twice = WARREN_TRY(overlap.find_integer());
+    if (twice.value_or(0) > 0) {
+      findings.add("WR-51",
+                   fmt::format("{} rows of {} overlap a later version of the same row", *twice, table.past.text()),
+                   true);
+    }
+  }
+  return Ok{};
+}
+
 // The checks that SQL alone cannot do.
 Status check_by_row(Database& database, const TableNames& tables, Findings& findings) {
   if (tables.has("kv_store")) {
@@ -231,6 +251,9 @@ Status check_by_row(Database& database, const TableNames& tables, Findings& find
   }
   if (tables.has("wr_journal")) {
     WARREN_TRY(tolerate(check_journal(database, findings), "WR-5 could not be checked", findings));
+  }
+  if (tables.has("wr_checkpoint")) {
+    WARREN_TRY(tolerate(check_versions(database, tables, findings), "WR-50 could not be checked", findings));
   }
   if (tables.has("fs_whiteout")) {
     WARREN_TRY(tolerate(check_whiteout_paths(database, findings), "OV-2 could not be checked", findings));

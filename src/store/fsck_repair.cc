@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "store/fsck_checks.h"
+#include "store/past_tables.h"
 
 namespace warren {
 namespace {
@@ -29,6 +30,9 @@ class Repairer {
   Status run_if(std::string_view table_or_column, Sql sql);
   Result<std::int64_t> find(Sql sql);
 
+  Status repair_history();
+  Status repair_versions(JoinedSql (*statement)(const PastTable&));
+  Status repair_past_entries();
   Status repair_config();
   Status repair_root();
   Status move_away_from_root();
@@ -72,6 +76,7 @@ Status Repairer::repair(const FsckReport& before) {
     return std::ranges::any_of(before.violations, [&](const Violation& v) { return v.rule == rule && v.repairable; });
   };
   if (has("WR-1")) WARREN_TRY(database_.execute("REINDEX"));
+  if (has("WR-50") || has("WR-51") || has("WR-52") || has("WR-53")) WARREN_TRY(repair_history());
   if (has("FS-19")) WARREN_TRY(repair_config());
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());
@@ -332,6 +337,71 @@ Status Repairer::repair_links() {
     UPDATE fs_inode SET nlink = coalesce((SELECT names FROM fsck_link l WHERE l.ino = fs_inode.ino), 0)
       WHERE (mode & 61440) <> 16384 AND
         nlink IS NOT coalesce((SELECT names FROM fsck_link l WHERE l.ino = fs_inode.ino), 0);
+  )sql");
+}
+
+Status Repairer::repair_versions(JoinedSql (*statement)(const PastTable&)) {
+  for (const PastTable& table : past_tables()) {
+    if (!tables_.has(table.past.text())) continue;
+    if (statement == erase_ownerless_versions && table.scope != PastScope::kNode) continue;
+    std::int64_t before = database_.total_changes();
+    WARREN_TRY(database_.execute(statement(table)));
+    repaired_ += static_cast<std::size_t>(database_.total_changes() - before);
+  }
+  return Ok{};
+}
+
+// Checkpoints lose as little as possible. The next one compares everything.
+Status Repairer::repair_history() {
+  WARREN_TRY(repair_versions(erase_invalid_versions));
+  WARREN_TRY(repair_versions(end_overlapping_versions));
+  if (!tables_.has("wr_checkpoint") || !tables_.has("wr_meta")) return Ok{};
+  // 2^60: beyond that, no further id could be given.
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_checkpoint WHERE id < 1 OR id > 1152921504606846976;
+    UPDATE wr_checkpoint SET name = 'repaired-' || id WHERE typeof(name) <> 'text' OR
+      octet_length(name) NOT BETWEEN 1 AND 255 OR name IN ('.', '..') OR name NOT GLOB '*[^0-9]*' OR
+      name GLOB '*[/@' || char(1) || '-' || char(31) || char(127) || ']*';
+    INSERT INTO wr_meta (key, value) SELECT 'history_version', max(id) FROM wr_checkpoint HAVING max(id) > 0
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value
+      WHERE typeof(value) <> 'integer' OR value < excluded.value OR value > 1152921504606846976;
+    DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit');
+  )sql"));
+  if (tables_.has("wr_past_dentry") && tables_.has("wr_past_inode")) {
+    WARREN_TRY(repair_past_entries());
+    WARREN_TRY(repair_versions(erase_ownerless_versions));
+  }
+  return repair_versions(erase_unneeded_versions);
+}
+
+// An entry holds only while its node and its directory do: one that does not is replaced by the parts that do.
+Status Repairer::repair_past_entries() {
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_checkpoint AS c WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = 1 AND
+      i.since <= c.id AND i.until > c.id AND (i.mode & 61440) = 16384);
+    DELETE FROM wr_past_dentry WHERE typeof(name) <> 'text' OR name IN ('', '.', '..') OR instr(name, '/') > 0 OR
+      octet_length(name) > 255 OR ino = 1;
+  )sql"));
+  WARREN_TRY(database_.execute(R"sql(
+    CREATE TEMP TABLE fsck_part AS SELECT d.parent_ino, d.name, d.since AS whole, max(d.since, i.since, p.since) AS since,
+      min(d.until, i.until, p.until) AS until, d.id, d.ino FROM wr_past_dentry d
+      JOIN wr_past_inode i ON i.ino = d.ino AND i.since < d.until AND i.until > d.since
+      JOIN wr_past_inode p ON p.ino = d.parent_ino AND p.since < d.until AND p.until > d.since AND
+        (p.mode & 61440) = 16384
+      WHERE max(d.since, i.since, p.since) < min(d.until, i.until, p.until);
+    CREATE INDEX temp.fsck_part_of ON fsck_part(parent_ino, name, whole);
+    CREATE TEMP TABLE fsck_broken AS SELECT d.parent_ino, d.name, d.since FROM wr_past_dentry d WHERE d.until - d.since <>
+      (SELECT coalesce(sum(f.until - f.since), 0) FROM fsck_part f WHERE f.parent_ino = d.parent_ino AND f.name = d.name AND
+        f.whole = d.since);
+  )sql"));
+  WARREN_TRY(run(R"sql(
+    DELETE FROM wr_past_dentry WHERE (parent_ino, name, since) IN (SELECT parent_ino, name, since FROM fsck_broken);
+  )sql"));
+  return database_.execute(R"sql(
+    INSERT INTO wr_past_dentry (parent_ino, name, since, until, id, ino) SELECT parent_ino, name, since, until, id, ino
+      FROM fsck_part WHERE (parent_ino, name, whole) IN (SELECT parent_ino, name, since FROM fsck_broken);
+    DROP TABLE temp.fsck_part;
+    DROP TABLE temp.fsck_broken;
   )sql");
 }
 

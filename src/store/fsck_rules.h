@@ -168,6 +168,36 @@ inline constexpr Check kOwnChecks[] = {
      "SELECT key FROM wr_kv_expiry WHERE typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"},
     {"WR-13", "wr_expiry", Repair::kYes, "wr_expiry has a time for inode {} that is not a whole number",
      "SELECT ino FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer'"},
+    {"WR-52", "wr_checkpoint wr_meta", Repair::kYes, "checkpoint {} has the name {}, or an id, that is not valid",
+     "SELECT id, name FROM wr_checkpoint WHERE id < 1 OR id > coalesce((SELECT value FROM wr_meta WHERE key ="
+     " 'history_version'), 0) OR typeof(name) <> 'text' OR octet_length(name) NOT BETWEEN 1 AND 255 OR name IN"
+     " ('.', '..') OR name GLOB '*[/@' || char(1) || '-' || char(31) || char(127) || ']*' OR name NOT GLOB '*[^0-9]*'"},
+    {"WR-53", "wr_checkpoint wr_past_dentry wr_past_inode", Repair::kYes,
+     "in checkpoint {}, entry {} of directory {} does not belong to a tree",
+     "SELECT d.k, d.name, d.parent_ino FROM (SELECT e.*, (SELECT min(id) FROM wr_checkpoint WHERE id >= e.since) AS k"
+     " FROM wr_past_dentry e) d WHERE d.k < d.until AND (NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = d.ino "
+     "AND i.since <= d.k AND i.until > d.k) OR NOT EXISTS"
+     " (SELECT 1 FROM wr_past_inode p WHERE p.ino = d.parent_ino AND p.since <= d.k AND p.until > d.k AND"
+     " (p.mode & 61440) = 16384) OR typeof(d.name) <> 'text' OR d.name IN ('', '.', '..') OR instr(d.name, '/') > 0 OR"
+     " octet_length(d.name) > 255 OR d.ino = 1)"},
+    // If it is right when it begins, it can only be wrong after its node, or its directory, has ended.
+    {"WR-53", "wr_checkpoint wr_past_dentry wr_past_inode", Repair::kYes,
+     "in checkpoint {}, entry {} of directory {} leads to a node that does not exist",
+     "SELECT d.k, d.name, d.parent_ino FROM (SELECT e.*, (SELECT min(id) FROM wr_checkpoint WHERE id >= i.until) AS k"
+     " FROM wr_past_inode i JOIN wr_past_dentry e ON e.ino = +i.ino AND e.since < i.until AND e.until > i.until"
+     " WHERE i.until < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM wr_past_inode n WHERE n.ino = i.ino AND"
+     " n.since = i.until)) d WHERE d.k < d.until AND NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = d.ino"
+     " AND i.since <= d.k AND i.until > d.k)"},
+    {"WR-53", "wr_checkpoint wr_past_dentry wr_past_inode", Repair::kYes,
+     "in checkpoint {}, entry {} is in {}, which is not a directory",
+     "SELECT d.k, d.name, d.parent_ino FROM (SELECT e.*, (SELECT min(id) FROM wr_checkpoint WHERE id >= i.until) AS k"
+     " FROM wr_past_inode i JOIN wr_past_dentry e ON e.parent_ino = i.ino AND e.since < i.until AND e.until > i.until"
+     " WHERE i.until < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM wr_past_inode n WHERE n.ino = i.ino AND"
+     " n.since = i.until AND (n.mode & 61440) = 16384)) d WHERE d.k < d.until AND NOT EXISTS (SELECT 1 FROM"
+     " wr_past_inode p WHERE p.ino = d.parent_ino AND p.since <= d.k AND p.until > d.k AND (p.mode & 61440) = 16384)"},
+    {"WR-53", "wr_checkpoint wr_past_inode", Repair::kYes, "in checkpoint {}, the root is not a directory",
+     "SELECT c.id FROM wr_checkpoint c WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = 1 AND"
+     " i.since <= c.id AND i.until > c.id AND (i.mode & 61440) = 16384)"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
     {"WR-40", "wr_audit", Repair::kNo, "row {} of wr_audit does not follow the one before; `warren audit` says more",

@@ -55,10 +55,12 @@ Journal::Journal(Database& database, Clock& clock) : database_(database), clock_
 
 Result<std::unique_ptr<Journal>> Journal::open(Database& database, Clock& clock) {
   std::unique_ptr<Journal> journal(new Journal(database, clock));
-  journal->insert_ = WARREN_TRY(database.prepare("INSERT INTO wr_journal (at_us, origin, changes) VALUES (?, ?, ?)"));
+  journal->insert_ = WARREN_TRY(
+      database.prepare("INSERT INTO wr_journal (at_us, origin, changes, commit_number) VALUES (?, ?, ?, ?)"));
   journal->trim_ = WARREN_TRY(database.prepare("DELETE FROM wr_journal WHERE seq <= ?"));
-  journal->select_ = WARREN_TRY(
-      database.prepare("SELECT seq, at_us, origin, changes FROM wr_journal WHERE seq > ? ORDER BY seq LIMIT ?"));
+  journal->select_ =
+      WARREN_TRY(database.prepare("SELECT seq, at_us, origin, changes, commit_number FROM wr_journal WHERE seq > ? "
+                                  "ORDER BY seq LIMIT ?"));
   journal->first_ = WARREN_TRY(database.prepare("SELECT min(seq) FROM wr_journal"));
   journal->last_ = WARREN_TRY(database.prepare("SELECT max(seq) FROM wr_journal"));
   journal->last_change_ =
@@ -107,14 +109,16 @@ void Journal::note_audit() { note(ChangeKind::kAudit, 0, {}); }
 void Journal::note_everything() { note(ChangeKind::kEverything, 0, {}); }
 
 Status Journal::write() {
-  if (pending_.empty()) return Ok{};
+  if (pending_.empty() && !wants_row_) return Ok{};
   if (overflowed_) {
     pending_.clear();
     pending_ += static_cast<char>(ChangeKind::kEverything);
     put_varint(pending_, 0);
   }
-  WARREN_TRY(insert_.bind(1, clock_.now_us()).bind(2, origin_).bind(3, as_bytes(pending_)).run());
+  insert_.bind(1, clock_.now_us()).bind(2, origin_).bind(3, as_bytes(pending_));
+  WARREN_TRY(insert_.bind(4, database_.next_commit_number()).run());
   discard();
+  has_row_ = true;
   std::int64_t seq = database_.last_insert_id();
   // Rarely and many at a time, so that trimming costs almost nothing per transaction.
   if (seq % 4096 == 0) return trim_.bind(1, seq - limits::kJournalRows).run();
@@ -143,7 +147,9 @@ Result<std::optional<std::vector<JournalRow>>> Journal::read_after(std::int64_t 
   while (WARREN_TRY(rows.next())) {
     Result<std::vector<Change>> changes = decode_changes(rows.blob(3));
     if (!changes.ok()) changes = std::vector<Change>{{.kind = ChangeKind::kEverything, .id = 0, .name = {}}};
-    found.push_back({rows.integer(0), rows.integer(1), rows.integer(2), *std::move(changes)});
+    std::optional<std::int64_t> number;
+    if (rows.type(4) == ColumnType::kInteger) number = rows.integer(4);
+    found.push_back({rows.integer(0), rows.integer(1), rows.integer(2), number, *std::move(changes)});
   }
   return std::optional(std::move(found));
 }

@@ -44,7 +44,8 @@ struct Change {
 struct JournalRow {
   std::int64_t seq = 0;
   std::int64_t at_us = 0;
-  std::int64_t origin = 0;  // which open store wrote it; see Journal::origin
+  std::int64_t origin = 0;                    // which open store wrote it; see Journal::origin
+  std::optional<std::int64_t> commit_number;  // see Database::number_commits
   std::vector<Change> changes;
 };
 
@@ -59,13 +60,17 @@ class Journal {
   void note_key(std::string_view key);
   void note_tool_call(std::int64_t id);
   void note_audit();
-  void note_everything();  // for changes that cannot be listed
+  void note_everything();                 // for changes that cannot be listed
+  void note_row() { wants_row_ = true; }  // a row even without changes: this commit is one of ours
+  bool has_notes() const { return !pending_.empty(); }
 
   // Called when the outermost transaction ends. write() does nothing if nothing was noted.
   Status write();
+  bool has_row() const { return has_row_; }  // of this transaction, written already
   void discard() {
     pending_.clear();
     overflowed_ = false;
+    wants_row_ = false;
     last_noted_ = 0;
   }
 
@@ -79,7 +84,10 @@ class Journal {
 
   // The nodes noted since forget_nodes(), which is called when they are stored.
   const std::unordered_set<std::uint64_t>& nodes() const { return nodes_; }
-  void forget_nodes() { nodes_.clear(); }
+  void forget_nodes() {
+    nodes_.clear();
+    has_row_ = false;
+  }
 
   // Rows after `seq`, oldest first, at most `max`. nullopt: some of them were trimmed already. A row that cannot be
   // decoded says that everything may have changed.
@@ -101,6 +109,8 @@ class Journal {
   std::unordered_set<std::uint64_t> nodes_;
   std::size_t last_noted_ = 0;  // where the newest record in pending_ begins, to drop repetitions
   bool overflowed_ = false;
+  bool wants_row_ = false;
+  bool has_row_ = false;
   struct {
     std::size_t bytes = 0;
     std::size_t last_noted = 0;

@@ -146,7 +146,8 @@ TEST_F(JournalTest, AReaderTooFarBehindGetsNoRows) {
 
 TEST_F(JournalTest, OnlyTheNewestRowsAreKept) {
   ASSERT_OK(store_->kv().set("old", "1"));
-  ASSERT_OK(store_->database().execute("INSERT INTO wr_journal VALUES (4096 * 100 - 1, 0, 0, x'2a00')"));
+  ASSERT_OK(store_->database().execute(
+      "INSERT INTO wr_journal (seq, at_us, origin, changes) VALUES (4096 * 100 - 1, 0, 0, x'2a00')"));
   ASSERT_OK(store_->kv().set("new", "1"));
   EXPECT_EQ(journal().last_seq().value(), 4096 * 100);
   EXPECT_EQ(journal().read_after(start_, 10).value(), std::nullopt);

@@ -261,8 +261,8 @@ void Keeper::look_when_due(const FileWatch::Happened& happened) {
   if (happened.written || is_due || !is_done) look_at_ = look_interval_ > 0 ? now_milliseconds() + look_interval_ : 0;
 }
 
-// Each commit of ours has one row in the journal. If others have committed more often than they left rows, a program
-// that is not ours has changed something.
+// Each commit of ours has a row in the journal, one with a checkpoint several. If others have committed more often than
+// they left rows, a program that is not ours has changed something.
 Result<Keeper::News> Keeper::read_news() {
   std::optional<std::vector<JournalRow>> rows;
   std::optional<std::uint32_t> commits;
@@ -280,9 +280,11 @@ Result<Keeper::News> Keeper::read_news() {
   }
   News news;
   std::uint32_t listed = 0;
+  std::optional<std::int64_t> last_commit;
   for (JournalRow& row : rows ? *rows : std::vector<JournalRow>()) {
     if (row.origin == journal_.origin()) continue;
-    ++listed;
+    if (!row.commit_number || row.commit_number != last_commit) ++listed;
+    last_commit = row.commit_number;
     std::move(row.changes.begin(), row.changes.end(), std::back_inserter(news.changes));
   }
   bool is_listed = commits ? is_quiet && *commits - seen_commits_ == listed : epoch == seen_epoch_;

@@ -127,6 +127,7 @@ Status KeyValue::prepare() {
   expired_ =
       WARREN_TRY(database.prepare("SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
                                   "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
+  list_due_ = WARREN_TRY(database.prepare("SELECT key FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   return Ok{};
 }
@@ -265,7 +266,7 @@ Result<bool> KeyValue::drop_if_expired(std::string_view key) {
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
   if (!expiry) return false;
   WARREN_TRY(delete_expired_.bind(1, key).bind(2, now_ms()).run());
-  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key);
+  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key, kExpiryDoor);
   return true;
 }
 
@@ -326,8 +327,11 @@ Result<std::size_t> KeyValue::purge_expired() {
   std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
   for (const std::string& key : keys) {
     WARREN_TRY(delete_.bind(1, key).run());
-    store_.journal()->note_key(key);
-    store_.audit().note("kv_expire", key);
+    store_.audit().note("kv_expire", key, kExpiryDoor);
+  }
+  {
+    Rows rows = list_due_.bind(1, now).rows();
+    while (WARREN_TRY(rows.next())) store_.journal()->note_key(rows.text(0));
   }
   WARREN_TRY(clear_expiries_.bind(1, now).run());  // including those whose pair another program removed
   WARREN_TRY(change.commit());

@@ -101,6 +101,7 @@ class KeyValue {
   Statement set_expiry_;
   Statement clear_expiry_;
   Statement expired_;
+  Statement list_due_;
   Statement clear_expiries_;
 };
 

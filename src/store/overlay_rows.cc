@@ -386,7 +386,9 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
   return origins;
 }
 
+// Where a node comes from is noted in the journal like its attributes: checkpoints follow it.
 Status OverlayRows::put_origin(const Origin& origin) {
+  store_.journal()->note_attributes(origin.upper);
   WARREN_TRY(reserve_row(origin.base_path.size()));
   if (origin.seen && origin.upper != kRootInode) {
     WARREN_TRY(sql_->put_origin.bind(1, origin.upper.value).bind(2, origin.seen->inode.value).run());
@@ -402,6 +404,7 @@ Status OverlayRows::put_origin(const Origin& origin) {
 }
 
 Status OverlayRows::remove_origin(Inode upper) {
+  store_.journal()->note_attributes(upper);
   WARREN_TRY(sql_->remove_origin.bind(1, upper.value).run());
   WARREN_TRY(sql_->remove_own_origin.bind(1, upper.value).run());
   WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
@@ -420,6 +423,7 @@ Result<std::vector<ByteRange>> OverlayRows::list_base_ranges(Inode upper) {
 }
 
 Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& ranges) {
+  store_.journal()->note_attributes(upper);
   WARREN_TRY(reserve_row(ranges.size() * sizeof(ByteRange)));
   WARREN_TRY(sql_->remove_ranges.bind(1, upper.value).run());
   for (const ByteRange& range : ranges) {
@@ -429,6 +433,7 @@ Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& r
 }
 
 Status OverlayRows::keep_ancestor(Inode upper, Bytes content) {
+  store_.journal()->note_attributes(upper);
   return sql_->keep_ancestor.bind(1, upper.value).bind(2, content).run();
 }
 

@@ -84,7 +84,8 @@ CREATE TABLE IF NOT EXISTS wr_journal (
   seq INTEGER PRIMARY KEY,
   at_us INTEGER NOT NULL,
   origin INTEGER NOT NULL,
-  changes BLOB NOT NULL
+  changes BLOB NOT NULL,
+  commit_number INTEGER
 );
 CREATE TABLE IF NOT EXISTS wr_xattr (
   ino INTEGER NOT NULL,
@@ -190,6 +191,7 @@ Result<Schema> inspect_schema(Database& database) {
   schema.has_extensions = names.has("wr_meta");
   schema.has_expiries = names.has("wr_expiry");
   schema.has_all_extensions =
+      names.has("wr_journal.commit_number") &&
       std::all_of(kOwnTableNames.begin(), kOwnTableNames.end(), [&](std::string_view name) { return names.has(name); });
   if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
   if (schema.has_extensions) WARREN_TRY(check_own_format(database));
@@ -212,6 +214,10 @@ Status create_schema(Database& database, std::uint32_t chunk_bytes, Timestamp no
 Status complete_schema(Database& database) {
   WARREN_TRY(database.execute(kSpecTables));
   WARREN_TRY(database.execute(kOwnTables));
+  TableNames names = WARREN_TRY(TableNames::read(database));
+  if (!names.has("wr_journal.commit_number")) {  // a file of an older Warren
+    WARREN_TRY(database.execute("ALTER TABLE wr_journal ADD COLUMN commit_number INTEGER"));
+  }
   return database.execute(
       "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096'), "
       "('schema_version', '0.4')");

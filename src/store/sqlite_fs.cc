@@ -157,7 +157,11 @@ Result<std::string> SqliteFs::read_link(Inode node) {
 
 // Another process may have removed its last name, which our set does not know yet.
 Result<bool> SqliteFs::is_orphan(const Attributes& row) {
-  if (nameless_.contains(row.inode)) return true;
+  if (unlisted_.contains(row.inode)) return true;
+  if (nameless_.contains(row.inode)) {
+    std::optional<Orphan> kept = WARREN_TRY(orphans_->find(row.inode));
+    return kept.has_value();
+  }
   if (row.nlink != 0 || !orphans_) return false;
   std::optional<Orphan> listed = WARREN_TRY(orphans_->find(row.inode));
   return listed && !listed->is_kept;
@@ -232,10 +236,13 @@ Status SqliteFs::collect(Inode node) {
   if (!nameless_.contains(node) || retained_.contains(node)) return Ok{};  // a rollback has restored its name
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
   std::optional<Orphan> listed;
-  if (!unlisted_.contains(node)) listed = WARREN_TRY(orphans_->find(node));
+  bool was_unlisted = unlisted_.contains(node);
+  if (!was_unlisted) listed = WARREN_TRY(orphans_->find(node));
   erase_nameless(unlisted_, node);
   erase_nameless(nameless_, node);
-  if (row && !(listed && orphans_->is_kept_elsewhere(*listed))) WARREN_TRY(pass_on(*row, listed));
+  // Restoring a checkpoint may have given it its name back.
+  bool is_named_again = !was_unlisted && !listed;
+  if (row && !is_named_again && !(listed && orphans_->is_kept_elsewhere(*listed))) WARREN_TRY(pass_on(*row, listed));
   return scope.commit();
 }
 
@@ -263,6 +270,12 @@ Status SqliteFs::take_orphans() {
   {
     Transaction scope = WARREN_TRY(read_scope());
     std::vector<Orphan> listed = WARREN_TRY(orphans_->list());
+    // Restoring a checkpoint may have given some their names back.
+    std::erase_if(nameless_, [&](Inode node) {
+      return !unlisted_.contains(node) &&
+             std::ranges::none_of(listed, [&](const Orphan& one) { return one.node == node; });
+    });
+    std::erase_if(to_collect_, [&](Inode node) { return !nameless_.contains(node); });
     for (const Orphan& orphan : listed) {
       bool is_elsewhere = orphans_->is_kept_elsewhere(orphan);
       if (is_elsewhere && !orphan.is_kept) store_.has_work(kWatchOthers);
@@ -278,7 +291,9 @@ Status SqliteFs::take_orphans() {
   if (named.empty()) return Ok{};
   Transaction scope = WARREN_TRY(write_scope());
   for (Inode node : named) {
-    if (WARREN_TRY(has_name(node))) WARREN_TRY(orphans_->erase(node));
+    if (!WARREN_TRY(has_name(node))) continue;
+    WARREN_TRY(orphans_->erase(node));
+    store_.journal()->note_attributes(node);  // it belongs to checkpoints again
   }
   return scope.commit();
 }
@@ -330,6 +345,7 @@ Status SqliteFs::keep_nameless(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   WARREN_TRY(get_row(node));
   WARREN_TRY(orphans_->keep(node));
+  store_.journal()->note_attributes(node);
   erase_nameless(unlisted_, node);
   erase_nameless(nameless_, node);
   return scope.commit();
@@ -339,6 +355,7 @@ Status SqliteFs::let_go(Inode node) {
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = WARREN_TRY(get_row(node));
   WARREN_TRY(orphans_->erase(node));
+  store_.journal()->note_attributes(node);
   if (row.nlink == 0) WARREN_TRY(drop_link(row, clock_.now()));
   return scope.commit();
 }
@@ -358,6 +375,10 @@ Result<bool> SqliteFs::collect_step() {
   guard.unlock();  // while it waits for another process's transaction
   Transaction scope = WARREN_TRY(write_scope());
   bool is_waiting = to_collect_.contains(node);  // or a rollback has restored its name
+  if (is_waiting && !unlisted_.contains(node) && !WARREN_TRY(orphans_->find(node))) {
+    is_waiting = false;  // restoring a checkpoint has given it its name back
+    erase_nameless(nameless_, node);
+  }
   bool is_ours = is_waiting && !WARREN_TRY(has_other_keeper(node));
   if (is_ours && WARREN_TRY(shrink_step(node, 0))) {
     WARREN_TRY(scope.commit());
@@ -383,6 +404,7 @@ void SqliteFs::forget_rows() {
   nodes_->forget_rows();
   expiries_->forget();
   directories_.clear();
+  ++times_forgotten_;
 }
 
 std::optional<std::uint64_t> SqliteFs::change_mark() {
@@ -398,7 +420,7 @@ std::optional<std::uint64_t> SqliteFs::change_mark() {
 
 std::uint64_t SqliteFs::others_mark() {
   auto guard = database_.lock();
-  return nodes_->seen_epoch();
+  return nodes_->seen_epoch() + times_forgotten_;
 }
 
 // Writes back one kept row; the end of the batch writes the rest.

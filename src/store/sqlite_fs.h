@@ -225,7 +225,8 @@ class SqliteFs final : public FileSystem {
   std::optional<Inode> namespace_root_;  // once it was found
   std::uint64_t foreign_epoch_ = 0;
   Database::CommitMark seen_mark_{};
-  std::uint64_t mark_number_ = 0;  // counts changes of seen_mark_
+  std::uint64_t mark_number_ = 0;      // counts changes of seen_mark_
+  std::uint64_t times_forgotten_ = 0;  // restores of a checkpoint, and rollbacks
 };
 
 }  // namespace warren

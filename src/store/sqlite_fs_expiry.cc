@@ -92,6 +92,7 @@ std::string SqliteFs::path_for_record(const EntryName& entry) {
 // Usually the one name that was noted. Otherwise, because it has several or another program has renamed it, all entries
 // are searched.
 Status SqliteFs::remove_all_names(const Expiries::Due& due, Timestamp now) {
+  store_.journal()->note_attributes(due.node);
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(due.node));
   if (!row || !row->is_file()) return expiries_->erase(due.node);  // another program has removed it
   std::vector<EntryName> names;
@@ -106,7 +107,7 @@ Status SqliteFs::remove_all_names(const Expiries::Due& due, Timestamp now) {
     WARREN_TRY(remove_name(entry.parent, entry.name, *row, now));
     WARREN_TRY(nodes_->touch(entry.parent, now));
     store_.expired(entry.parent, entry.name);
-    if (store_.audit().is_enabled()) store_.audit().note("expire", path_for_record(entry));
+    if (store_.audit().is_enabled()) store_.audit().note("expire", path_for_record(entry), kExpiryDoor);
   }
   return expiries_->erase(due.node);
 }

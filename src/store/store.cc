@@ -17,6 +17,7 @@
 #include "os/error.h"
 #include "os/host_files.h"
 #include "store/audit_log.h"
+#include "store/history.h"
 #include "store/keeper.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
@@ -116,6 +117,21 @@ Result<std::unique_ptr<Database>> open_memory(const StoreOptions& options, Clock
   return database;
 }
 
+// What had expired at a checkpoint is judged by the time at which it was taken.
+class PastClock final : public Clock {
+ public:
+  PastClock(std::int64_t at_us, Clock& clock) : at_us_(at_us), clock_(clock) {}
+  Timestamp now() override {
+    std::int64_t seconds = at_us_ / 1'000'000 - (at_us_ % 1'000'000 < 0 ? 1 : 0);
+    return {seconds, static_cast<std::int32_t>((at_us_ - seconds * 1'000'000) * 1000)};
+  }
+  std::int64_t monotonic_ns() override { return clock_.monotonic_ns(); }
+
+ private:
+  std::int64_t at_us_;
+  Clock& clock_;
+};
+
 constexpr std::chrono::milliseconds kExpiryDelay{1};
 constexpr std::chrono::milliseconds kExpiryLook{5000};
 
@@ -129,6 +145,7 @@ Store::~Store() {
   if (fs_ && !is_closed_) fs_->leave().ignore("the next open of the agent collects what is left");
   // Without the rows that are kept here, the rest of the batch would be half of it.
   if (!database_->end_batch().ok()) database_->abandon_batch();
+  seal();
   database_->observe(nullptr);
 }
 
@@ -208,6 +225,8 @@ Status Store::rescue(const Error& why) {
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreOptions& options, Clock& clock) {
   std::string doing = fmt::format("open {}", quote(path));
   std::unique_ptr<Database> database;
+  std::unique_ptr<PastClock> then;
+  std::optional<Transaction> view;
   if (path == ":memory:") {
     database = WARREN_TRY(open_memory(options, clock));
   } else {
@@ -217,15 +236,26 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
       existing.mode = OpenMode::kReadWrite;
     }
     OpenMode mode = WARREN_TRY(mode_for(path, existing));
-    database = WARREN_TRY(Database::open(
-        path, {.mode = mode, .durability = options.durability, .commits = options.commits, .vfs = options.vfs}));
+    database = WARREN_TRY(Database::open(path, {.mode = options.checkpoint ? OpenMode::kReadOnly : mode,
+                                                .temp_tables = options.checkpoint ? TempTables::kYes : TempTables::kNo,
+                                                .durability = options.durability,
+                                                .commits = options.checkpoint ? Commits::kEach : options.commits,
+                                                .vfs = options.vfs}));
+    if (options.checkpoint) {
+      view.emplace(WARREN_TRY(Transaction::begin(*database, Access::kRead)));
+      std::int64_t at_us = WARREN_TRY(show_checkpoint(*database, *options.checkpoint).within(doing));
+      then = std::make_unique<PastClock>(at_us, clock);
+    }
   }
-  std::unique_ptr<Store> store(new Store(std::move(database), clock));
+  std::unique_ptr<Store> store(new Store(std::move(database), then ? *then : clock));
+  store->past_clock_ = std::move(then);
+  if (view) store->past_view_.emplace(*std::move(view));
   WARREN_TRY(store->assemble(options.commits).within(doing));
   return store;
 }
 
 Status Store::assemble(Commits commits) {
+  database_->number_commits();
   schema_ = WARREN_TRY(inspect_schema(*database_));
   if (!schema_.has_chunks) {
     return Error(Code::kUnsupported, "its content is stored as AgentFS did before version 0.0 of the schema",
@@ -246,6 +276,7 @@ Status Store::assemble(Commits commits) {
   fs_ = WARREN_TRY(SqliteFs::open(*this));
   kv_ = WARREN_TRY(KeyValue::open(*this));
   tools_ = WARREN_TRY(ToolCalls::open(*this));
+  keeps_history_ = WARREN_TRY(has_history(*database_));
   database_->observe(this);
   if (is_read_only()) return Ok{};
   if (commits == Commits::kGrouped) database_->take_seat();
@@ -297,10 +328,14 @@ Status Store::before_commit() {
   WARREN_TRY(fs_->before_commit());
   WARREN_TRY(usage_->write());
   WARREN_TRY(audit_->before_commit());
+  // Checkpoints rely on a row for each commit of ours, also if it changed only what they do not cover.
+  bool needs_row = keeps_history_ && !journal_->has_row() && database_->total_changes() != changes_committed_;
+  if (needs_row) journal_->note_row();
   return journal_->write();
 }
 
 void Store::after_commit() {
+  changes_committed_ = database_->total_changes();
   journal_->forget_nodes();
   fs_->after_commit();
   audit_->after_commit();
@@ -345,6 +380,25 @@ void Store::change_undone() {
   usage_->undo_change();
   audit_->change_undone();
   fs_->after_undo();
+}
+
+void Store::rows_replaced() {
+  {
+    auto guard = database_->lock();
+    ++rollbacks_;
+    usage_->forget();
+    fs_->forget_rows();
+    kv_->after_rollback();
+  }
+  has_work();
+  if (keeper_) keeper_->everything_changed();
+}
+
+// An agent that has checkpoints goes on counting commits when it is opened again.
+void Store::seal() {
+  if (is_read_only()) return;
+  Result<bool> has = has_history(*database_);
+  if (has.ok() && *has) database_->seal_commits();
 }
 
 void Store::when_audited(std::function<void()> call) {

@@ -36,7 +36,9 @@ struct StoreOptions {
   Durability durability = Durability::kPower;
   Commits commits = Commits::kEach;  // kGrouped for a mount: batches of filesystem changes
   std::uint32_t chunk_bytes = 4096;  // of a file being created
-  const char* vfs = nullptr;         // tests: a disk that fails
+  // The agent as it was then (store/history.h), for reading by the thread that opened it.
+  std::optional<std::int64_t> checkpoint;
+  const char* vfs = nullptr;  // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
@@ -86,6 +88,12 @@ class Store final : private TransactionObserver {
   // Reports a changed node to the listener although a caller of ours changed it.
   void announce(Inode node);
 
+  // After other code has replaced rows of any table on this connection, and has committed that.
+  void rows_replaced();
+
+  // The agent has checkpoints now: each commit from here on leaves a row in the journal. Under the database's lock.
+  void keep_history() { keeps_history_ = true; }
+
   // Calls `call` from a thread of its own after rows were added to the audit trail, by whomever; an empty one stops
   // that. Only with grouped commits.
   void when_audited(std::function<void()> call);
@@ -99,6 +107,7 @@ class Store final : private TransactionObserver {
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
   Status assemble(Commits commits);
+  void seal();
   Status remove_expired();
   Result<bool> run_deferred_work();
   Result<std::optional<std::int64_t>> next_expiry_ms();
@@ -113,12 +122,16 @@ class Store final : private TransactionObserver {
   void change_refused() override;
   void change_undone() override;
 
+  std::unique_ptr<Clock> past_clock_;  // of a checkpoint
   Clock& clock_;
   std::uint64_t rollbacks_ = 0;             // under the database's lock
+  bool keeps_history_ = false;              // there are checkpoints; under the database's lock
+  std::int64_t changes_committed_ = 0;      // Database::total_changes at the last commit; under its lock
   int known_losses_ = 0;                    // Database::lost_batches; under its lock
   std::unordered_set<std::uint64_t> lost_;  // nodes whose accepted changes are gone; under the database's lock
   UndoLog undo_;
-  std::unique_ptr<Database> database_;  // declared before everything that has statements of it
+  std::unique_ptr<Database> database_;    // declared before everything that has statements of it
+  std::optional<Transaction> past_view_;  // of a checkpoint, which may be removed meanwhile
   Schema schema_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<AuditLog> audit_;

@@ -383,6 +383,15 @@ Result<std::vector<CallStats>> ToolCalls::stats() {
   return found;
 }
 
+Result<std::uint64_t> ToolCalls::count_ended() {
+  if (!store_.schema().has_tool_calls) return 0;
+  auto guard = store_.database().lock();
+  Statement count =
+      WARREN_TRY(store_.database().prepare("SELECT count(*) FROM tool_calls WHERE completed_at IS NOT NULL"));
+  auto ended = WARREN_TRY(count.find_integer());
+  return static_cast<std::uint64_t>(ended.value_or(0));
+}
+
 Result<std::optional<CallStats>> ToolCalls::stats_for(std::string_view name) {
   WARREN_TRY(store_.audit().note_read_of_source("tool_list", name));
   if (!store_.schema().has_tool_calls) return std::optional<CallStats>();

@@ -94,6 +94,7 @@ class ToolCalls {
   Result<std::vector<ToolCall>> list(const CallFilter& filter = {});  // newest first
   Result<std::vector<CallStats>> stats();                             // most called first
   Result<std::optional<CallStats>> stats_for(std::string_view name);
+  Result<std::uint64_t> count_ended();  // also those that other programs have added
 
  private:
   explicit ToolCalls(Store& store) : store_(store) {}

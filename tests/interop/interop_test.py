@@ -5,6 +5,7 @@ Each test keeps a model of what the agent must hold. Either program changes the 
 together; then both programs must read exactly the model, and fsck must find nothing.
 """
 import argparse
+import copy
 import base64
 import json
 import os
@@ -342,6 +343,25 @@ class InteropTest(unittest.TestCase):
         # must not get them, and fsck must not report them as damage.
         self.sdk(["fs", "unlink", "/extras/attributed"], ["fs", "writeFile", "/extras/next", b"next"])
         self.warren("fs", self.db, "write", "/extras/attributed", "again")
+        self.warren("fsck", self.db)
+
+    def test_a_checkpoint_is_restored_exactly_after_the_sdk_has_written(self):
+        self.warren("init", "agent")
+        self.db = str(self.scratch / ".agentfs" / "agent.db")
+        for size in SIZES:
+            self.warren_write(f"/sizes/{size}", content("w", size))
+        self.change_by_warren()
+        self.warren("checkpoint", self.db, "take", "then")
+        then = copy.deepcopy(self.model)
+        self.change_by_sdk()
+        self.check_all()
+        self.warren("checkpoint", self.db, "take", "later")
+        later, self.model = self.model, then
+        self.warren("checkpoint", self.db, "restore", "then")
+        self.check_all()
+        self.model = later
+        self.warren("checkpoint", self.db, "restore", "later")
+        self.check_all()
         self.warren("fsck", self.db)
 
     def test_the_sdk_neither_sees_nor_damages_a_namespace(self):

@@ -31,7 +31,6 @@ TABLE = {
     "/mem/episodic": (GROWS, GROWS),
     "/mem/semantic": (EVERYTHING, EVERYTHING),
     "/state": (EVERYTHING, EVERYTHING),
-    "/state/checkpoints": (EVERYTHING, EVERYTHING),
     "/policy": (LOOKS, EVERYTHING),
     "/ipc/inbox": (LOOKS | {"delete"}, WRITES),
     "/ipc/outbox": (WRITES, LOOKS | {"delete"}),

@@ -286,14 +286,17 @@ class Namespace(unittest.TestCase):
         self.finish()
 
     def test_standard_directories_are_not_links(self):
-        os.rmdir(self.mount / "state/checkpoints")
-        os.rmdir(self.mount / "state")
-        self.denied(os.symlink, "policy", self.mount / "state")
+        os.rmdir(self.mount / "mem/semantic")
+        self.denied(os.symlink, "../policy", self.mount / "mem/semantic")
         self.world.umount(self.mount)
-        self.world.warren("fs", "a", "ln", "-s", "policy", "/state")  # by a door without rules
+        for name in ("ipc", "state"):
+            self.world.warren("fs", "a", "rm", "-r", f"/{name}")
+            self.world.warren("fs", "a", "ln", "-s", "policy", f"/{name}")  # by a door without rules
         self.mount = self.world.mount("mnt", "--namespace")
-        self.denied(os.readlink, self.mount / "state")
-        self.denied(os.listdir, self.mount / "state")
+        self.denied(os.readlink, self.mount / "ipc")
+        self.denied(os.listdir, self.mount / "ipc")
+        self.assertEqual(os.listdir(self.mount / "state"), ["checkpoints"])  # the mount point's directory
+        self.denied((self.mount / "state/new").touch, code=errno.EROFS)
         self.assertEqual(os.listdir(self.mount / "policy"), [])
         self.finish()
 

@@ -616,6 +616,77 @@ class Commands:
         self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
         self.assertEqual(world.warren("diff", "s").stdout, "")
 
+    def checkpoints(self):
+        return [one["name"] for one in json.loads(self.world.warren("checkpoint", "s", "list", "--json").stdout)]
+
+    def test_checkpoints_are_taken_at_intervals_and_a_run_goes_on_from_one(self):
+        process, _ = self.begin("s", "echo one > f; echo up; read line", "--checkpoint", "every=1s")
+        wait_for(lambda: self.world.warren("fs", "s", "cat", "/f@interval").stdout == "one\n", "the checkpoint")
+
+        def is_at_rest():  # nothing has changed since
+            before = self.checkpoints()
+            time.sleep(3)
+            return self.checkpoints() == before
+        wait_for(is_at_rest, "the last of the checkpoints")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        taken = self.checkpoints()
+        self.assertEqual(set(taken), {"interval"})
+        self.ok("--session", "s", "--", "sh", "-c", "echo two > f; echo more > g; rm file; echo x > $WARREN_NAMESPACE/state/x")
+        self.assertEqual(self.ok("--session", "s", "--at", "interval", "--", "sh", "-c", "cat f; ls; cat file"),
+                         "one\ndir\nf\nfile\nof the base\n")
+        self.assertEqual(self.checkpoints()[len(taken):], [f"before-restore-of-{len(taken)}"])
+
+    def test_a_signal_to_the_server_takes_a_checkpoint(self):
+        process, _ = self.begin("s", "echo one > f; echo up; read line; echo two > f; echo done; read line")
+        os.kill(self.world.server("s"), signal.SIGUSR1)
+        wait_for(lambda: self.checkpoints() == ["signal"], "the checkpoint")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "done\n")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@signal").stdout, "one\n")
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f").stdout, "two\n")
+
+    def test_a_signal_to_the_run_takes_a_checkpoint_and_the_command_goes_on(self):
+        process, _ = self.begin("s", "trap 'echo got it' USR1; echo one > f; echo up; read line; echo two > f; echo done")
+        wait_for(lambda: self.warren_of(process), "the program")
+        os.kill(self.warren_of(process), signal.SIGUSR1)
+        wait_for(lambda: self.checkpoints() == ["signal"], "the checkpoint")
+        out, err = process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((process.returncode, out), (0, "done\n"), err)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@signal").stdout, "one\n")
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f").stdout, "two\n")
+
+    def test_a_checkpoint_after_each_tool_call(self):
+        process, _ = self.begin("s", "echo one > f; echo up; read line", "--checkpoint", "each-tool-call")
+
+        def record(*args):
+            done = self.world.warren("tools", "s", *args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        record("start", "search")
+        record("succeed", "1", "--result", "[]")
+        wait_for(lambda: self.checkpoints() == ["tool-call"], "the checkpoint")
+        record("record", "search", "--result", "[]", "--started", "1767225600", "--completed", "1767225602")
+        wait_for(lambda: self.checkpoints() == ["tool-call", "tool-call"], "the second checkpoint")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.world.warren("fs", "s", "cat", "/f@tool-call").stdout, "one\n")
+
+    def test_a_checkpoint_that_cannot_be_gone_to_is_refused(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo one > f")
+        self.fails("--session", "s", "--at", "nope", "--", "true", says="there is no checkpoint 'nope'")
+        self.fails("--session", "new", "--at", "nope", "--", "true", says="does not exist")
+        self.fails("--at", "nope", "--", "true", status=2, says="--at needs --session")
+        self.fails("--checkpoint", "5m", "--", "true", status=2, says="it is neither every=TIME nor each-tool-call")
+        self.fails("--checkpoint", "every=1ms", "--", "true", status=2, says="the shortest time is 1s")
+        self.world.warren("checkpoint", "s", "take", "c")
+        running = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo up; read line", stdin=subprocess.PIPE, text=True)
+        self.assertEqual(running.stdout.readline().strip(), "up")
+        self.fails("--session", "s", "--at", "c", "--", "true", says="session 's' is running")
+        # But it can be restored from outside while it runs.
+        self.assertEqual(self.world.warren("checkpoint", "s", "restore", "c").returncode, 0)
+        running.communicate("\n", timeout=60)
+        self.assertEqual(self.world.sessions(), ["s"])
+
     def test_discarding_a_resumed_session_deletes_all_of_it(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
@@ -712,7 +783,7 @@ class Commands:
     # Signals.
 
     def test_signals_are_passed_on(self):
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR2):
             name = number.name[3:]
             process, _ = self.begin("s", f"trap 'echo got {name}; exit 9' {name}; echo on; while :; do sleep 0.05; done")
             wait_for(lambda: self.warren_of(process), "the program")

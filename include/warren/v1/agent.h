@@ -52,6 +52,14 @@ class Unit {
   std::unique_ptr<State> state_;
 };
 
+// An earlier state of an agent, kept in its file.
+struct Checkpoint {
+  std::int64_t id = 0;
+  std::string name;
+  std::int64_t taken_at_us = 0;  // microseconds since 1970
+  std::string cause;             // for people: "asked", "before restore", …
+};
+
 // Thread-safe. Other processes may have the same agent open and see each other's changes. When the last one closes it,
 // the agent is a single file, and copying that file copies the agent.
 class Agent {
@@ -73,6 +81,16 @@ class Agent {
   const std::string& path() const;  // of the agent file
 
   Result<std::unique_ptr<Unit>> begin_unit();
+
+  // Keeps the present state under this name, which need not be unique. Costs what has changed since the last one; the
+  // first copies everything. Not while a unit with changes is open. kInvalid for a name that is empty, longer than 255
+  // bytes, only digits, or has '/', '@' or control characters.
+  Result<Checkpoint> checkpoint(const std::string& name);
+  // Makes files and keys what they were, and returns the checkpoint of what they were just before. `which` is an id, or
+  // a name, which means the newest of that name. Tool calls stay. kNotFound.
+  Result<Checkpoint> restore(const std::string& which);
+  Result<std::vector<Checkpoint>> checkpoints();  // oldest first
+  Status remove_checkpoint(const std::string& which);
 
   // Copies the agent to a file that must not exist; works while the agent is in use.
   Status backup(const std::string& path);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/checkpoints.h"
 #include "agent/file_verbs.h"
 #include "agent/transfer.h"
 #include "base/path.h"
@@ -104,13 +105,27 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
   return end_reading(*agent);
 }
 
+Status print_file(Context& context, FileSystem& fs, std::string_view path) {
+  return read_to(fs, path, [&](Bytes data) {
+    context.out.raw(as_text(data));
+    return context.out.status();
+  });
+}
+
+// PATH@CHECKPOINT is the file as it was then, unless a file now has that name.
 Result<Exit> run_cat(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
   for (const std::string& path : args.all("PATH")) {
-    WARREN_TRY(read_to(agent->fs(), path, [&](Bytes data) {
-      context.out.raw(as_text(data));
-      return context.out.status();
-    }));
+    std::size_t at = path.rfind('@');
+    bool is_past = at != path.npos && path.find('/', at) == path.npos;
+    if (!is_past || WARREN_TRY(exists(agent->fs(), path))) {
+      WARREN_TRY(print_file(context, agent->fs(), path));
+      continue;
+    }
+    Checkpoint then = WARREN_TRY(get_checkpoint(*agent, std::string_view(path).substr(at + 1)));
+    auto past = WARREN_TRY(open_checkpoint(*agent, then.id, context.clock));
+    WARREN_TRY(record_past_reading(*agent, path));
+    WARREN_TRY(print_file(context, past->fs(), std::string_view(path).substr(0, at)));
   }
   return end_reading(*agent);
 }
@@ -346,7 +361,7 @@ std::vector<Command> make_fs_readers() {
              run_ls),
       reader("tree", "Draw the tree below a directory", {path_or_root("where to start")},
              {depth_option(), json_option()}, run_tree),
-      reader("cat", "Print files", {many}, {}, run_cat),
+      reader("cat", "Print files; PATH@CHECKPOINT: as they were", {many}, {}, run_cat),
       reader("stat", "Show everything about a path", {many},
              {{.name = "follow", .letter = 'L', .help = "follow symbolic links"}, json_option()}, run_stat),
       reader("readlink", "Print the target of a symbolic link", {one}, {json_option()}, run_readlink),

@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+
 #include "agent/locate.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
 #include "cli/run/run_settings.h"
+#include "cli/syntax/values.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
 
@@ -36,6 +40,20 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
+  if (args.has("at") && !options.session) return refuse(context, "--at needs --session");
+  options.at = args.find("at");
+  if (auto text = args.find("checkpoint"); text == "each-tool-call") {
+    options.checkpoint_tool_calls = true;
+  } else if (text) {
+    constexpr std::string_view kEvery = "every=";
+    Result<std::chrono::milliseconds> time =
+        text->starts_with(kEvery)
+            ? parse_duration(std::string_view(*text).substr(kEvery.size()))
+            : Result<std::chrono::milliseconds>(Error(Code::kInvalid, "it is neither every=TIME nor each-tool-call"));
+    if (time.ok() && *time < std::chrono::seconds(1)) time = Error(Code::kInvalid, "the shortest time is 1s");
+    if (!time.ok()) return refuse(context, fmt::format("--checkpoint {}: {}", quote(*text), time.error().message()));
+    options.checkpoint_every = *time;
+  }
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
   if (options.command.empty() && is_terminal(context.input)) options.command = {shell_of_user()};
@@ -95,6 +113,10 @@ Command make_run() {
             .choices = {"shared", "project"}},
            {.name = "no-default-allows", .help = "do not write sign-in files of known agents to your home directory"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
+           {.name = "checkpoint",
+            .value = "every=TIME|each-tool-call",
+            .help = "take a checkpoint every so often (5m) if something has changed, or after each tool call"},
+           {.name = "at", .value = "WHICH", .help = "go back to this checkpoint of the session first"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
            {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},

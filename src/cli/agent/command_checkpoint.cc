@@ -1,0 +1,402 @@
+// checkpoint, log, fork: an agent's earlier states.
+#include <fmt/format.h>
+
+#include "agent/audit_trail.h"
+#include "agent/checkpoints.h"
+#include "agent/create.h"
+#include "base/path.h"
+#include "changes/filter.h"
+#include "changes/past_diff.h"
+#include "cli/changes/changes_output.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/attributes_json.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+#include "fs/path_ops.h"
+
+namespace warren::cli {
+namespace {
+
+Json checkpoint_json(const Checkpoint& checkpoint) {
+  Json json;
+  json["id"] = checkpoint.id;
+  set_bytes(json, "name", checkpoint.name);
+  json["taken_at_ms"] = checkpoint.at_us / 1000;
+  set_bytes(json, "cause", checkpoint.cause);
+  return json;
+}
+
+std::string checkpoint_label(const Output& out, const Checkpoint& checkpoint) {
+  return fmt::format("{} ({})", checkpoint.id, out.name(checkpoint.name));
+}
+
+Result<Exit> run_checkpoint_take(Context& context, const Arguments& args) {
+  WARREN_TRY(check_checkpoint_name(args.get("NAME")));
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  Checkpoint made = WARREN_TRY(take_checkpoint(*agent, args.get("NAME")));
+  if (args.has("json")) context.out.json(checkpoint_json(made));
+  else context.out.print("took checkpoint {}\n", checkpoint_label(context.out, made));
+  return Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_list(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  std::vector<Checkpoint> all = WARREN_TRY(list_checkpoints(*agent));
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const Checkpoint& one : all) list.push_back(checkpoint_json(one));
+    context.out.json(list);
+    return Exit::kOk;
+  }
+  if (!all.empty()) context.out.print("{:>5}  {:<19}  {:<24}  {}\n", "ID", "TAKEN (UTC)", "NAME", "CAUSE");
+  for (const Checkpoint& one : all) {
+    context.out.print("{:>5}  {:<19}  {}  {}\n", one.id, format_time(one.at_us / 1'000'000),
+                      pad_right(context.out.name(one.name), 24), context.out.name(one.cause));
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_show(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
+  Checkpoint one = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
+  CheckpointSize size = WARREN_TRY(measure_checkpoint(*agent, one.id));
+  if (args.has("json")) {
+    Json json = checkpoint_json(one);
+    json["stored"] = {{"nodes", size.nodes}, {"names", size.names}, {"keys", size.keys}, {"bytes", size.bytes}};
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("id      {}\nname    {}\ntaken   {} UTC\ncause   {}\n", one.id, context.out.name(one.name),
+                    format_time(one.at_us / 1'000'000), context.out.name(one.cause));
+  context.out.print("stored  {} nodes, {} names, {} keys, {}\n", size.nodes, size.names, size.keys,
+                    format_size(size.bytes));
+  return Exit::kOk;
+}
+
+Json past_change_json(const TreeChange& change) {
+  Json json;
+  json["change"] = change_word(change.kind);
+  set_bytes(json, "path", change.path);
+  json["type"] = type_word_of(change);
+  if (change.kind == TreeChangeKind::kRenamed) set_bytes(json, "from", change.base_path);
+  if (change.before && change.after) {
+    json["content_changed"] = change.is_content_changed;
+    json["metadata_changed"] = change.is_metadata_changed;
+  }
+  if (change.before) json["before"] = attributes_json("path", change.base_path, *change.before);
+  if (change.after) json["after"] = attributes_json("path", change.path, *change.after);
+  return json;
+}
+
+struct KeyChange {
+  char letter;
+  std::string_view word;
+  const std::vector<std::string>& keys;
+};
+
+void print_past_diff(Context& context, const Arguments& args, const PastDiff& diff) {
+  Output& out = context.out;
+  const KeyChange all_keys[] = {
+      {'A', "added", diff.keys_added}, {'M', "modified", diff.keys_changed}, {'D', "deleted", diff.keys_deleted}};
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const TreeChange& change : diff.changes) list.push_back(past_change_json(change));
+    for (const KeyChange& kind : all_keys) {
+      for (const std::string& key : kind.keys) {
+        Json json{{"change", kind.word}, {"type", "key"}};
+        set_bytes(json, "key", key);
+        list.push_back(std::move(json));
+      }
+    }
+    out.json(list);
+    return;
+  }
+  for (const TreeChange& change : diff.changes) {
+    out.line(args.has("name-only") ? out.name(change.path) : change_line(out, change));
+  }
+  if (args.has("name-only")) return;
+  for (const KeyChange& kind : all_keys) {
+    for (const std::string& key : kind.keys) out.print("{} k {}\n", kind.letter, out.name(key));
+  }
+}
+
+Result<Exit> run_checkpoint_diff(Context& context, const Arguments& args) {
+  if (args.has("json") + args.has("name-only") + args.has("patch") > 1) {
+    return refuse(context, "--json, --name-only and --patch cannot be used together");
+  }
+  std::int64_t from = 0;
+  std::optional<std::int64_t> to;
+  {
+    auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "diff"));
+    WARREN_TRY(record_reading(*agent, "diff", {}));
+    Checkpoint first = WARREN_TRY(get_checkpoint(*agent, args.get("A")));
+    from = first.id;
+    if (args.has("B")) {
+      Checkpoint second = WARREN_TRY(get_checkpoint(*agent, args.get("B")));
+      to = second.id;
+    }
+  }
+  PastDiff diff = WARREN_TRY(diff_checkpoints(args.get("ID"), from, to, context.clock));
+  bool is_empty =
+      diff.changes.empty() && diff.keys_added.empty() && diff.keys_changed.empty() && diff.keys_deleted.empty();
+  if (args.has("patch")) {
+    WARREN_TRY(write_past_patch(diff, [&](std::string_view text) {
+      context.out.write(context.out.is_terminal() ? printable_text(text) : std::string(text));
+      return context.out.status();
+    }));
+  } else {
+    print_past_diff(context, args, diff);
+  }
+  return args.has("exit-code") && !is_empty ? Exit::kFailed : Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
+  const std::vector<std::string>& paths = args.all("PATH");
+  AgentOptions how{.id_or_path = args.get("ID"), .layers = paths.empty() ? Layers::kOwn : Layers::kMerged};
+  auto agent = WARREN_TRY(Agent::open(how, context.clock));
+  Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
+  Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id)
+                                               : restore_paths(*agent, wanted.id, paths, context.clock));
+  if (args.has("json")) {
+    context.out.json({{"restored", checkpoint_json(wanted)}, {"before", checkpoint_json(before)}});
+    return Exit::kOk;
+  }
+  context.out.print("restored {} from checkpoint {}; what it was before is checkpoint {}\n",
+                    paths.empty()       ? std::string("everything")
+                    : paths.size() == 1 ? context.out.name(paths[0])
+                                        : fmt::format("{} paths", paths.size()),
+                    checkpoint_label(context.out, wanted), before.id);
+  return Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_remove(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  std::vector<Checkpoint> chosen;
+  for (const std::string& which : args.all("WHICH")) chosen.push_back(WARREN_TRY(get_checkpoint(*agent, which)));
+  for (const Checkpoint& one : chosen) {
+    WARREN_TRY(remove_checkpoint(*agent, one.id));
+    if (!args.has("json")) context.out.print("removed checkpoint {}\n", checkpoint_label(context.out, one));
+  }
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const Checkpoint& one : chosen) list.push_back(checkpoint_json(one));
+    context.out.json(list);
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
+  if (!args.has("keep") && !args.has("older-than")) {
+    return refuse(context, "prune needs --keep, --older-than or both");
+  }
+  PruneRule rule;
+  if (args.has("keep")) rule.keep = static_cast<std::uint64_t>(args.integer("keep"));
+  if (auto text = args.find("older-than")) {
+    std::chrono::milliseconds age = WARREN_TRY(parse_duration(*text));
+    rule.before_us = context.clock.now_us() - std::chrono::microseconds(age).count();
+  }
+  auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
+  std::vector<Checkpoint> removed = WARREN_TRY(prune_checkpoints(*agent, rule));
+  if (args.has("json")) {
+    Json list = Json::array();
+    for (const Checkpoint& one : removed) list.push_back(checkpoint_json(one));
+    context.out.json(list);
+    return Exit::kOk;
+  }
+  for (const Checkpoint& one : removed) {
+    context.out.print("removed checkpoint {}\n", checkpoint_label(context.out, one));
+  }
+  if (removed.empty()) context.out.line("nothing to remove");
+  return Exit::kOk;
+}
+
+// One line for each checkpoint in which the path is not what it was in the one before, newest first.
+struct PathState {
+  std::optional<Attributes> node;
+  bool operator==(const PathState&) const = default;
+};
+
+Result<PathState> state_of(FileSystem& fs, const std::string& path) {
+  Result<Attributes> found = lstat(fs, path);
+  if (found.ok()) return PathState{*found};
+  Code code = found.error().code();
+  if (code == Code::kNotFound || code == Code::kNotDirectory) return PathState{};
+  return std::move(found).take_error();
+}
+
+std::string_view event_of(const PathState& before, const PathState& after) {
+  return !before.node ? "appeared" : !after.node ? "deleted" : "changed";
+}
+
+struct LogLine {
+  std::optional<Checkpoint> checkpoint;  // nullopt: now
+  std::string_view event;
+  std::optional<Attributes> node;
+};
+
+Result<Exit> run_log(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(normalise_path(args.get("PATH")));
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
+  std::vector<Checkpoint> all = WARREN_TRY(list_checkpoints(*agent));
+  std::vector<LogLine> lines;
+  PathState last;
+  for (const Checkpoint& one : all) {
+    auto past = WARREN_TRY(open_checkpoint(*agent, one.id, context.clock));
+    PathState state = WARREN_TRY(state_of(past->fs(), path));
+    if (!(state == last)) lines.push_back({one, event_of(last, state), state.node});
+    last = std::move(state);
+  }
+  PathState now = WARREN_TRY(state_of(agent->fs(), path));
+  if (!(now == last)) lines.push_back({std::nullopt, event_of(last, now), now.node});
+  if (lines.empty()) {
+    return Error(Code::kNotFound, fmt::format("there is no {}, neither now nor in a checkpoint", quote(path)));
+  }
+  Json list = Json::array();
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (args.has("json")) {
+      Json json{{"event", line->event}};
+      json["checkpoint"] = line->checkpoint ? checkpoint_json(*line->checkpoint) : Json(nullptr);
+      if (line->node) json["node"] = attributes_json("path", path, *line->node);
+      list.push_back(std::move(json));
+      continue;
+    }
+    std::string where = line->checkpoint ? checkpoint_label(context.out, *line->checkpoint) : "now";
+    std::string what;
+    if (line->node) {
+      what = fmt::format("  {} bytes, modified {}", line->node->size, format_time(line->node->mtime.seconds));
+    }
+    std::string event = line->node ? fmt::format("{:<8}", line->event) : std::string(line->event);
+    context.out.line(fmt::format("{}  {}{}", pad_right(where, 32), event, what));
+  }
+  if (args.has("json")) context.out.json(list);
+  return Exit::kOk;
+}
+
+Result<Exit> run_fork(Context& context, const Arguments& args) {
+  CreatedAgent fork = WARREN_TRY(
+      fork_agent({.id_or_path = args.get("ID"), .id = args.get("NEW"), .checkpoint = args.find("at")}, context.clock)
+          .within("fork"));
+  std::string of = args.has("at") ? fmt::format("{}@{}", args.get("ID"), args.get("at")) : args.get("ID");
+  warn_if_not(context, record_afterwards(fork.path, "fork", of, context.clock));
+  if (args.has("json")) {
+    Json json;
+    set_bytes(json, "id", fork.id);
+    set_bytes(json, "path", fork.path);
+    if (fork.base) set_bytes(json, "base", *fork.base);
+    context.out.json(json);
+  } else {
+    context.out.print("forked agent {} at {}\n", context.out.name(quote(fork.id)), context.out.name(fork.path));
+  }
+  return Exit::kOk;
+}
+
+Positional which_argument(Times times = Times::kOnce) {
+  return {.name = "WHICH", .help = "a checkpoint: its id, or its name (the newest of that name)", .times = times};
+}
+
+Command make_checkpoint_diff() {
+  return {.name = "diff",
+          .summary = "Show what changed between two checkpoints, or since one",
+          .details = "Prints one line for each change, as `warren diff` does; k is a key. Times alone do not count.",
+          .positionals = {{.name = "A", .help = "a checkpoint: its id or name"},
+                          {.name = "B", .help = "a second one; default: now", .times = Times::kOptional}},
+          .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
+                      {.name = "name-only", .help = "print only the paths"},
+                      {.name = "exit-code", .help = "exit with 1 if there are changes"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_checkpoint_diff};
+}
+
+Command make_checkpoint_restore() {
+  return {.name = "restore",
+          .summary = "Make an agent, or some paths, what they were",
+          .details =
+              "Restores files and keys; with a base, also what the agent has recorded about it. The trails of "
+              "tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. Mounts "
+              "of the agent show "
+              "the restored state at once. With PATH only these paths are restored, with everything below them; what "
+              "did not exist then is removed.",
+          .positionals = {which_argument(),
+                          {.name = "PATH", .help = "only these paths, also deleted ones", .times = Times::kAny}},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_checkpoint_restore};
+}
+
+}  // namespace
+
+Command make_checkpoint() {
+  Command take{.name = "take",
+               .summary = "Keep the agent's present state",
+               .details = "Costs what has changed since the last checkpoint; the first one copies everything.",
+               .positionals = {{.name = "NAME", .help = "a name for it; need not be unique"}},
+               .options = {json_option()},
+               .subcommands = {},
+               .handler = run_checkpoint_take};
+  Command list{.name = "list",
+               .summary = "List an agent's checkpoints",
+               .details = "",
+               .positionals = {},
+               .options = {json_option()},
+               .subcommands = {},
+               .handler = run_checkpoint_list};
+  Command show{.name = "show",
+               .summary = "Show when and why a checkpoint was taken, and what it stored",
+               .details = "",
+               .positionals = {which_argument()},
+               .options = {json_option()},
+               .subcommands = {},
+               .handler = run_checkpoint_show};
+  Command remove{.name = "remove",
+                 .summary = "Remove checkpoints",
+                 .details = "The agent and its other checkpoints stay as they are.",
+                 .positionals = {which_argument(Times::kOnceOrMore)},
+                 .options = {json_option()},
+                 .subcommands = {},
+                 .handler = run_checkpoint_remove};
+  Command prune{
+      .name = "prune",
+      .summary = "Remove old checkpoints",
+      .details = "With both options, only checkpoints are removed that both allow.",
+      .positionals = {},
+      .options = {{.name = "keep", .letter = 'n', .value = "N", .help = "keep the newest N", .kind = ValueKind::kCount},
+                  {.name = "older-than",
+                   .value = "TIME",
+                   .help = "remove only older ones: 12h, 30d",
+                   .kind = ValueKind::kDuration},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_checkpoint_prune};
+  return {.name = "checkpoint",
+          .summary = "Keep an agent's states, compare them, and return to one",
+          .details = "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup.",
+          .positionals = {id_argument()},
+          .options = {},
+          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune},
+          .handler = nullptr};
+}
+
+Command make_fork() {
+  return {.name = "fork",
+          .summary = "Make an independent copy of an agent",
+          .details = "The copy has the agent's checkpoints, too. Works while the agent is in use.",
+          .positionals = {id_argument(), {.name = "NEW", .help = "the id of the copy, in ./.agentfs"}},
+          .options = {{.name = "at", .value = "WHICH", .help = "as it was at this checkpoint: an id or a name"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_fork};
+}
+
+Command make_log() {
+  return {.name = "log",
+          .summary = "Show in which checkpoints a path changed",
+          .details = "Newest first. `warren fs ID cat PATH@CHECKPOINT` prints a file as it was.",
+          .positionals = {id_argument(), {.name = "PATH", .help = "a path inside the agent; it may be deleted"}},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_log};
+}
+
+}  // namespace warren::cli
