@@ -232,7 +232,8 @@ class InDoubt(RelayCase):
             self.wait(lambda: len(self.proxy.cuts) == round + 1)
             self.wait(lambda: len(self.inbox("bob")) == round * 5 + 5, 60)
         self.assertEqual(self.proxy.cuts, ["before", "after"] * 4)
-        self.assertGreaterEqual(len(self.log_events("commit_in_doubt")), 8)
+        # One that is cut while the relay still recovers from the one before is not reported again.
+        self.assertGreaterEqual(len(self.log_events("commit_in_doubt")), 4)
         last = self.send("alice", "TO: bob\n\n40")
         self.wait(lambda: self.state(last) == {"bob": "delivered"}, 60)
         self.assertEqual([int(body) for _, body in self.inbox("bob")], list(range(41)))
