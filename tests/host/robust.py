@@ -372,6 +372,34 @@ class Robust(unittest.TestCase):
         elsewhere.rename(trust)
         self.assert_serves()
 
+    def test_a_pipe_in_the_place_of_the_list_of_trust_hangs_nobody(self):
+        client = self.client("a")
+        trust = self.world.dir / "home/.config/warren/trust/trust.json"
+        elsewhere = self.world.dir / "trust.json"
+        trust.rename(elsewhere)
+        os.mkfifo(trust)
+        with self.assertRaises(Refused) as caught:
+            client.read("/mem")
+        self.assertEqual(caught.exception.code, "unavailable")
+        elsewhere.rename(trust)
+        self.assert_serves()
+        # Nor is a folder that others could write forgotten, or remembered.
+        trust.parent.chmod(0o777)
+        self.assertRaises(Refused, Client, self.world, "a")
+        trust.parent.chmod(0o700)
+        self.assert_serves()
+
+    def test_a_proof_is_for_hosts_of_one_user(self):
+        """A host of another user could pass it on."""
+        for user, refused in ((os.geteuid(), False), (os.geteuid() + 1, True)):
+            with Client(self.world) as client:
+                client.host_user = lambda: user
+                if refused:
+                    with self.assertRaises(Refused):
+                        client.identify("a", self.world.key_of("a"))
+                else:
+                    client.identify("a", self.world.key_of("a"))
+
     def test_other_users_are_refused_unless_they_were_named(self):
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")

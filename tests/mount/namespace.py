@@ -5,12 +5,14 @@
 
 Needs root.
 """
+import contextlib
 import ctypes
 import errno
 import json
 import mmap
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import time
@@ -234,6 +236,20 @@ class Namespace(unittest.TestCase):
         self.assertIn(b"open", found)
         self.assertNotIn(b"TOPSECRET", found)
         self.finish()
+
+    def test_a_tree_with_a_circle_ends(self):
+        """As in a file that a stranger made."""
+        (self.mount / "one/two").mkdir(parents=True)
+        inode = (self.mount / "one").stat().st_ino
+        inner = (self.mount / "one/two").stat().st_ino
+        self.world.umount(self.mount)
+        with contextlib.closing(sqlite3.connect(self.world.file)) as database:
+            database.execute("INSERT INTO fs_dentry (name, parent_ino, ino) VALUES ('back', ?, ?)", (inner, inode))
+            database.commit()
+        done = self.world.run("vfs", "a", "tree", "/one")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"is inside itself", done.stderr)
+        self.assertLess(len(done.stdout.splitlines()), 20)
 
     def test_a_time_to_live_needs_the_right_to_delete(self):
         (self.mount / "logs").mkdir()
