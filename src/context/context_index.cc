@@ -56,6 +56,7 @@ struct ContextIndex::Parts {
       : agent(opened), options(std::move(given)), clock(time), path(index_path_of(opened)) {}
 
   Status assemble(Result<std::unique_ptr<Database>> opened);
+  bool is_replaced() const { return database->path() != kMemoryAgent && !database->check_name().ok(); }
   Status reopen_if_replaced();
   Status replace();
   Status catch_up(const Progress& progress, const Cancelled& cancelled);
@@ -101,22 +102,27 @@ Status ContextIndex::Parts::replace() {
 }
 
 Status ContextIndex::Parts::reopen_if_replaced() {
-  if (database->path() == kMemoryAgent || database->check_name().ok()) return Ok{};
+  if (!is_replaced()) return Ok{};
   vectors.reset();
   rows.reset();
   database.reset();
   return assemble(open_index_file(path, identity));
 }
 
-// A damaged index is made again, once; everything in it is derived.
+// A damaged index is made again, and one that was deleted or replaced meanwhile is opened again; everything in it is
+// derived.
 template <class T>
 Result<T> ContextIndex::Parts::repaired(const std::function<Result<T>()>& call) {
-  WARREN_TRY(reopen_if_replaced());
-  is_others_fault = false;
-  Result<T> result = call();
-  if (result.ok() || is_others_fault || !is_index_damage(result.error())) return result;
-  WARREN_TRY(replace());
-  return call();
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    WARREN_TRY(reopen_if_replaced());
+    is_others_fault = false;
+    Result<T> result = call();
+    if (result.ok() || is_others_fault || attempt == kAttempts) return result;
+    if (is_replaced()) continue;
+    if (!is_index_damage(result.error())) return result;
+    WARREN_TRY(replace());
+  }
 }
 
 Result<std::unique_ptr<ContextIndex>> ContextIndex::open(Agent& agent, ContextOptions options, Clock& clock) {

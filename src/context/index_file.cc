@@ -174,11 +174,12 @@ Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const
     Result<std::unique_ptr<Database>> opened = open_existing(path, identity);
     if (opened.ok()) return opened;
     if (is_unwritable(opened.error())) return make_in_memory(identity);
-    bool is_missing = opened.error().code() == Code::kNotFound;
+    // Another process may remove it at any moment, and then any error can be the result.
+    bool is_missing = !WARREN_TRY(find_host_link(path));
     if (attempt == kOpenAttempts || (!is_missing && !is_index_damage(opened.error()))) {
       return std::move(opened).within("open the search index");
     }
-    if (!is_missing || WARREN_TRY(find_host_link(path))) remove_index_files(path);
+    remove_index_files(path);  // a log that was left, too
     Status made = make_on_disk(path, identity);
     if (!made.ok() && is_unwritable(made.error())) return make_in_memory(identity);
     if (!made.ok() && made.error().code() != Code::kExists) {
