@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "os/fd.h"
+#include "session/embed_config.h"
 
 namespace warren::cli {
 namespace {
@@ -16,8 +17,7 @@ Result<OpenIndex> open_index(Context& context, const Arguments& args) {
   OpenIndex open;
   open.agent = WARREN_TRY(open_agent(context, args, Use::kRead));
   ContextOptions options;
-  EmbedderOptions wanted;
-  if (context.environment("WARREN_EMBED") == "none") wanted.kind = "none";
+  EmbedderOptions wanted = WARREN_TRY(embedder_options(context.environment));
   Result<std::unique_ptr<Embedder>> embedder = open_embedder(wanted);
   if (embedder.ok()) {
     open.embedder = std::move(embedder).take_value();
