@@ -1,6 +1,7 @@
 // Measures search: how long files take to become searchable, how long a question takes, and how good the answers are.
 //
 //   search_bench files COUNT           COUNT small Markdown files: time until they are found, then 200 questions
+//   search_bench folder DIR QUESTIONS  the files of a folder, and a question in each line of a file
 //   search_bench cranfield DIR         nDCG@10 of the Cranfield collection (cran.all.1400, cran.qry, cranqrel in DIR)
 //
 // With a model installed, everything is also embedded, and the same questions are asked with it.
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -186,6 +188,26 @@ void measure_files(std::size_t count) {
   measure(documents, questions);
 }
 
+// A folder, so that rivals can be given the same files.
+
+void measure_folder(const std::string& dir, const std::string& asked) {
+  std::vector<Document> documents;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
+    if (!entry.is_regular_file()) continue;
+    documents.push_back({entry.path().string().substr(dir.size()),
+                         must(read_host_file(entry.path().string(), std::size_t{64} << 20))});
+  }
+  std::ranges::sort(documents, {}, &Document::path);
+  std::vector<Question> questions;
+  std::ifstream in(asked);
+  for (std::string line; std::getline(in, line);) questions.push_back({.text = line, .grades = {}});
+  if (documents.empty() || questions.empty()) {
+    fmt::print(stderr, "search_bench: no files in {}, or no questions in {}\n", dir, asked);
+    std::exit(1);
+  }
+  measure(documents, questions);
+}
+
 // Cranfield: fields begin with a line ".X"; .I begins a document.
 
 std::vector<std::map<char, std::string>> read_fields(const std::string& path) {
@@ -230,11 +252,12 @@ void measure_cranfield(const std::string& dir) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string what = argc == 3 ? argv[1] : "";
-  if (what == "files") measure_files(static_cast<std::size_t>(std::atoi(argv[2])));
-  else if (what == "cranfield") measure_cranfield(argv[2]);
+  std::string what = argc >= 3 ? argv[1] : "";
+  if (what == "folder" && argc == 4) measure_folder(argv[2], argv[3]);
+  else if (what == "files" && argc == 3) measure_files(static_cast<std::size_t>(std::atoi(argv[2])));
+  else if (what == "cranfield" && argc == 3) measure_cranfield(argv[2]);
   else {
-    fmt::print(stderr, "usage: search_bench files COUNT | cranfield DIR\n");
+    fmt::print(stderr, "usage: search_bench files COUNT | folder DIR QUESTIONS | cranfield DIR\n");
     return 2;
   }
   return 0;
