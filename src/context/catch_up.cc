@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "agent/locate.h"
 #include "base/path.h"
 #include "context/extract.h"
 #include "db/transaction.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
+#include "os/host_files.h"
 #include "store/journal_position.h"
 #include "store/sqlite_fs.h"
 
@@ -78,11 +80,25 @@ const IndexedTree* CatchUp::tree_of(int number) const {
   return found == trees_.end() ? nullptr : &*found;
 }
 
+// Changes whenever anybody commits to the agent file. Empty if that is not certain: commits are in the log, the file
+// was written so lately that it may be written again without another time, or the files are not all in it.
+Result<std::string> CatchUp::mark_of_file() {
+  if (agent_.base() || agent_.path() == kMemoryAgent) return std::string();
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(agent_.path()));
+  std::optional<struct stat> log = WARREN_TRY(find_host_file(agent_.path() + "-wal"));
+  bool is_old = file && clock_.now().seconds - std::max(file->st_ctim.tv_sec, file->st_mtim.tv_sec) >= 2;
+  if (!is_old || (log && log->st_size > 0)) return std::string();
+  return fmt::format("{} {} {} {}.{} {}.{}", file->st_dev, file->st_ino, file->st_size, file->st_mtim.tv_sec,
+                     file->st_mtim.tv_nsec, file->st_ctim.tv_sec, file->st_ctim.tv_nsec);
+}
+
 Status CatchUp::run(const ContextIndex::Progress& progress, const ContextIndex::Cancelled& cancelled) {
   std::optional<JournalPosition> position;
+  std::string mark = WARREN_TRY(of_agent(mark_of_file()));  // before anything is read: what comes later changes it
   {
     Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
     position = WARREN_TRY(rows_.find_position());
+    if (!mark.empty() && WARREN_TRY(rows_.find_file_mark()) == mark) return Ok{};
   }
   ChangesSince since = WARREN_TRY(of_agent(read_changes_since(agent_.store(), position)));
   bool is_listed = since.changes && !agent_.base();  // nobody lists the changes of a base
@@ -95,6 +111,7 @@ Status CatchUp::run(const ContextIndex::Progress& progress, const ContextIndex::
   if (!WARREN_TRY(work(progress, cancelled))) return Ok{};  // cancelled: the next run goes on
   Transaction scope = WARREN_TRY(Transaction::begin(database_, Access::kWrite));
   WARREN_TRY(rows_.set_position(since.position));
+  WARREN_TRY(rows_.set_file_mark(mark));
   WARREN_TRY(vectors_.remove_unused());
   return scope.commit();
 }

@@ -50,6 +50,7 @@ class CatchUp {
     std::string path;
   };
 
+  Result<std::string> mark_of_file();
   Status plan(const std::vector<Change>& changes);
   Status plan_entry(const Change& change);
   Status plan_node(const Change& change);

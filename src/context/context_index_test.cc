@@ -260,6 +260,18 @@ TEST_F(ContextIndexTest, FiltersApplyBeforeTheCut) {
   EXPECT_EQ(paths(recent), Paths{});
 }
 
+TEST_F(ContextIndexTest, AFrequentWordOrdersAndIsFoundWhereRareOnesAreNot) {
+  std::string noise;
+  for (int i = 0; i < 120; ++i) noise += "## Part\n\nharbour " + std::string(320, 'x') + "\n\n";
+  for (int i = 0; i < 45; ++i) write(fmt::format("/noise/{}.md", i), noise);  // more than 5,000 chunks
+  write("/other/a.md", "the harbour at night");
+  for (int i = 0; i < 5; ++i) write(fmt::format("/bells/{}.md", i), "a bell buoy rings");
+  write("/bells/harbour.txt", "the bell buoy of the harbour");
+  EXPECT_EQ(find("harbour buoy").front(), "/bells/harbour.txt");
+  EXPECT_EQ(paths({.text = "harbour buoy", .below = "/other"}), Paths{"/other/a.md"});
+  EXPECT_EQ(find("harbour").size(), 10U);
+}
+
 TEST_F(ContextIndexTest, APathIsNotAPattern) {
   write("/a%/x", "apple");
   write("/ab/x", "apple");

@@ -100,9 +100,11 @@ Status IndexRows::prepare_chunks() {
       "model = (SELECT id FROM model WHERE name = (SELECT value FROM meta WHERE key = 'model')))"));
   get_chunk_ = WARREN_TRY(database_.prepare("SELECT id, first_line, last_line, heading, body FROM chunk WHERE id = ?"));
   chunks_of_ = WARREN_TRY(database_.prepare("SELECT id FROM chunk WHERE hash = ? ORDER BY id LIMIT ?"));
-  match_ = WARREN_TRY(
-      database_.prepare("SELECT rowid FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH 'bm25(1.0, 1.5, 1.0)' "
-                        "ORDER BY rank"));
+  match_ = WARREN_TRY(database_.prepare(
+      "SELECT rowid, rank FROM chunk_text WHERE chunk_text MATCH ? AND rank MATCH 'bm25(1.0, 1.5, 1.0)' "
+      "ORDER BY rank"));
+  count_matches_ =
+      WARREN_TRY(database_.prepare("SELECT count(*) FROM (SELECT 1 FROM chunk_text WHERE chunk_text MATCH ? LIMIT ?)"));
   visit_ = WARREN_TRY(database_.prepare("SELECT id, body FROM chunk WHERE id BETWEEN ? AND ? ORDER BY id"));
   return Ok{};
 }
@@ -124,6 +126,14 @@ Status IndexRows::set_position(const std::optional<JournalPosition>& position) {
   WARREN_TRY(put_meta_.bind(1, "seq").bind(2, position->seq).run());
   return put_meta_.bind(1, "commit_number").bind(2, position->commit_number).run();
 }
+
+Result<std::string> IndexRows::find_file_mark() {
+  Rows rows = get_meta_.bind(1, "file_mark").rows();
+  if (!WARREN_TRY(rows.next())) return std::string();
+  return std::string(rows.text(0));
+}
+
+Status IndexRows::set_file_mark(std::string_view mark) { return put_meta_.bind(1, "file_mark").bind(2, mark).run(); }
 
 // Files.
 
@@ -254,9 +264,15 @@ Result<std::vector<std::int64_t>> IndexRows::list_chunks_of(std::string_view has
 Status IndexRows::match(std::string_view expression, const VisitMatch& visit) {
   Rows rows = match_.bind(1, expression).rows();
   while (WARREN_TRY(rows.next())) {
-    if (!WARREN_TRY(visit(rows.integer(0)))) return Ok{};
+    if (!WARREN_TRY(visit(rows.integer(0), -rows.real(1)))) return Ok{};
   }
   return Ok{};
+}
+
+Result<std::size_t> IndexRows::count_matches(std::string_view expression, std::size_t max) {
+  std::optional<std::int64_t> count =
+      WARREN_TRY(count_matches_.bind(1, expression).bind(2, std::uint64_t{max}).find_integer());
+  return static_cast<std::size_t>(count.value_or(0));
 }
 
 Status IndexRows::visit_chunks_of(std::int64_t file, const VisitChunk& visit) {

@@ -62,6 +62,9 @@ class IndexRows {
 
   Result<std::optional<JournalPosition>> find_position();
   Status set_position(const std::optional<JournalPosition>& position);
+  // Of the agent file when the index had everything of it (CatchUp); empty if it is not known.
+  Result<std::string> find_file_mark();
+  Status set_file_mark(std::string_view mark);
 
   // Files.
   Result<std::optional<IndexedFile>> find_file(int tree, std::string_view path);
@@ -83,9 +86,11 @@ class IndexRows {
   // Chunks.
   Result<std::optional<IndexedChunk>> find_chunk(std::int64_t id);
   Result<std::vector<std::int64_t>> list_chunks_of(std::string_view hash, std::size_t max);
-  // Calls `visit` with each chunk that matches an FTS5 expression, best first, until it returns false.
-  using VisitMatch = std::function<Result<bool>(std::int64_t chunk)>;
+  // Calls `visit` with each chunk that matches an FTS5 expression, best first, until it returns false. The score is
+  // that of BM25: more is better. O(matching chunks), about 2 µs for each.
+  using VisitMatch = std::function<Result<bool>(std::int64_t chunk, double score)>;
   Status match(std::string_view expression, const VisitMatch& visit);
+  Result<std::size_t> count_matches(std::string_view expression, std::size_t max);  // O(max)
   // Calls `visit` with the text of every chunk of a file, in order, until it returns false.
   using VisitChunk = std::function<Result<bool>(std::int64_t chunk, std::string_view body)>;
   Status visit_chunks_of(std::int64_t file, const VisitChunk& visit);
@@ -104,7 +109,7 @@ class IndexRows {
   Statement find_file_, get_file_, list_files_, paths_of_, paths_below_, put_file_, touch_file_, remove_file_;
   Statement find_dir_, put_dir_, remove_dirs_, has_dir_;
   Statement loosen_, remove_chunks_, remove_words_, put_chunk_, put_words_, wait_, get_chunk_, chunks_of_, match_,
-      visit_;
+      count_matches_, visit_;
 };
 
 }  // namespace warren

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "context/snippet.h"
 #include "fs/path_ops.h"
 
@@ -9,6 +10,9 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kListChunks = 200;          // of each list
+constexpr std::size_t kFrequentChunks = 5'000;    // a word in so many chunks is frequent
+constexpr std::size_t kMatchedChunks = 15'000;    // that are ranked for the other words
+constexpr std::size_t kFewChunks = 3;             // fewer than these are not an answer
 constexpr std::size_t kPatternListChunks = 2000;  // they are not ordered by how good they are
 constexpr std::size_t kCopiesOfText = 16;         // places that have the same text
 constexpr std::int64_t kPatternNs = std::int64_t{5} * 1'000'000'000;
@@ -45,10 +49,30 @@ Result<std::vector<SearchHit>> SearchRun::run() {
   for (const QueryVector& vector : query_vectors_) lists.push_back(WARREN_TRY(find_by_meaning(vector)));
   if (pattern_ != nullptr) lists.push_back(WARREN_TRY(find_by_pattern()));
   std::vector<SearchHit> hits;
-  for (const FoundPlace& place : places_of(fuse(lists), query_.limit, query_.per_file_max)) {
+  for (const FoundPlace& place : WARREN_TRY(find_places(fuse(lists)))) {
     hits.push_back(WARREN_TRY(hit_of(place)));
   }
   return hits;
+}
+
+// Only files that would be shown are looked up.
+Result<std::vector<FoundPlace>> SearchRun::find_places(std::vector<FusedChunk> fused) {
+  std::map<std::int64_t, bool> known;
+  for (;;) {
+    std::vector<FoundPlace> places = places_of(fused, query_.limit, query_.per_file_max);
+    bool is_complete = true;
+    for (const FoundPlace& place : places) {
+      std::int64_t file = file_of_chunk(place.best);
+      auto [there, is_new] = known.try_emplace(file, true);
+      if (is_new) there->second = WARREN_TRY(is_there(file));
+      is_complete = is_complete && there->second;
+    }
+    if (is_complete) return places;
+    std::erase_if(fused, [&](const FusedChunk& one) {
+      auto there = known.find(file_of_chunk(one.chunk));
+      return there != known.end() && !there->second;
+    });
+  }
 }
 
 // Which files count.
@@ -73,11 +97,17 @@ Result<bool> SearchRun::accepts(const IndexedFile& file) {
     is_callers_fault_ = !may_read.ok();
     if (!WARREN_TRY(std::move(may_read))) return false;
   }
-  // A file that has expired is gone before anything says so.
-  auto tree = std::ranges::find(trees_, file.tree, &IndexedTree::number);
+  return true;
+}
+
+// A file that has expired is gone before anything says so.
+Result<bool> SearchRun::is_there(std::int64_t id) {
+  const IndexedFile* file = WARREN_TRY(find_accepted(id));
+  if (file == nullptr) return false;
+  auto tree = std::ranges::find(trees_, file->tree, &IndexedTree::number);
   if (tree == trees_.end()) return false;
-  Result<Attributes> node = lstat(*tree->fs, file.path);
-  return node.ok() && node->inode == file.inode;
+  Result<Attributes> node = lstat(*tree->fs, file->path);
+  return node.ok() && node->inode == file->inode;
 }
 
 Result<bool> SearchRun::accepts_chunk(std::int64_t chunk) {
@@ -87,14 +117,69 @@ Result<bool> SearchRun::accepts_chunk(std::int64_t chunk) {
 
 // The lists.
 
+// BM25 costs time for every chunk that has any of the words. So words that very many chunks have do not decide which
+// chunks are looked at, if there are others that find something; they only change the order of what the others found.
 Result<RankedList> SearchRun::find_by_text() {
+  std::vector<SearchWord> rare;
+  std::vector<SearchWord> frequent;
+  WARREN_TRY(choose_words(rare, frequent));
+  std::vector<ScoredChunk> found;
+  if (rare.empty()) found = WARREN_TRY(match(match_all_expression(frequent)));
+  if (found.empty()) found = WARREN_TRY(match(match_expression(rare.empty() ? frequent : rare)));
+  bool has_filter =
+      query_.below != "/" || !globs_.empty() || !query_.mime.empty() || query_.since || query_.until || query_.may_read;
+  std::size_t enough = has_filter ? query_.limit : std::min(query_.limit, kFewChunks);
+  bool needs_frequent = found.size() < enough && !rare.empty() && !frequent.empty();
+  if (needs_frequent) found = WARREN_TRY(match(match_expression(words_)));
+  else if (!rare.empty() && !frequent.empty()) WARREN_TRY(add_frequent_words(found, frequent));
   RankedList list{.by = FoundBy::kText, .chunks = {}};
-  auto visit = [&](std::int64_t chunk) -> Result<bool> {
-    if (WARREN_TRY(accepts_chunk(chunk))) list.chunks.push_back(chunk);
-    return list.chunks.size() < kListChunks;
-  };
-  WARREN_TRY(rows_.match(match_expression(words_), visit));
+  for (const ScoredChunk& one : found) {
+    if (list.chunks.size() < kListChunks) list.chunks.push_back(one.chunk);
+  }
   return list;
+}
+
+Status SearchRun::choose_words(std::vector<SearchWord>& rare, std::vector<SearchWord>& frequent) {
+  std::vector<std::pair<std::size_t, const SearchWord*>> counted;
+  for (const SearchWord& word : words_) {
+    std::size_t count = WARREN_TRY(rows_.count_matches(match_expression({word}), kFrequentChunks));
+    counted.emplace_back(count, &word);
+  }
+  std::ranges::stable_sort(counted, {}, &std::pair<std::size_t, const SearchWord*>::first);
+  std::size_t sum = 0;
+  for (const auto& [count, word] : counted) {
+    sum += count;
+    bool is_rare = count < kFrequentChunks && sum <= kMatchedChunks;
+    (is_rare ? rare : frequent).push_back(*word);
+  }
+  return Ok{};
+}
+
+Result<std::vector<SearchRun::ScoredChunk>> SearchRun::match(const std::string& expression) {
+  std::vector<ScoredChunk> found;
+  auto visit = [&](std::int64_t chunk, double score) -> Result<bool> {
+    if (WARREN_TRY(accepts_chunk(chunk))) found.push_back({.chunk = chunk, .score = score});
+    return found.size() < kListChunks * 2;
+  };
+  WARREN_TRY(rows_.match(expression, visit));
+  return found;
+}
+
+// As BM25 would count a word that one chunk of ten has.
+Status SearchRun::add_frequent_words(std::vector<ScoredChunk>& found, const std::vector<SearchWord>& frequent) {
+  constexpr double kWeight = 2.2;
+  constexpr double kSaturation = 1.2;
+  for (ScoredChunk& one : found) {
+    std::optional<IndexedChunk> chunk = WARREN_TRY(rows_.find_chunk(one.chunk));
+    if (!chunk) continue;
+    std::string text = to_lower(chunk->body);
+    for (const SearchWord& word : frequent) {
+      auto count = static_cast<double>(count_word(text, word));
+      one.score += kWeight * count * (kSaturation + 1) / (count + kSaturation);
+    }
+  }
+  std::ranges::stable_sort(found, std::greater<>(), &ScoredChunk::score);
+  return Ok{};
 }
 
 Result<RankedList> SearchRun::find_by_meaning(const QueryVector& vector) {

@@ -43,9 +43,18 @@ class SearchRun {
   Result<const IndexedFile*> find_accepted(std::int64_t file);
   Result<bool> accepts(const IndexedFile& file);
   Result<bool> accepts_chunk(std::int64_t chunk);
+  Result<bool> is_there(std::int64_t file);
   Result<RankedList> find_by_text();
+  struct ScoredChunk {
+    std::int64_t chunk = 0;
+    double score = 0;
+  };
+  Result<std::vector<ScoredChunk>> match(const std::string& expression);
+  Status choose_words(std::vector<SearchWord>& rare, std::vector<SearchWord>& frequent);
+  Status add_frequent_words(std::vector<ScoredChunk>& found, const std::vector<SearchWord>& frequent);
   Result<RankedList> find_by_meaning(const QueryVector& vector);
   Result<RankedList> find_by_pattern();
+  Result<std::vector<FoundPlace>> find_places(std::vector<FusedChunk> fused);
   Result<SearchHit> hit_of(const FoundPlace& place);
 
   const SearchQuery& query_;

@@ -37,13 +37,32 @@ void add_word(std::vector<SearchWord>& words, std::string_view text, bool is_pre
   }
 }
 
-bool has_word(std::string_view line, const SearchWord& word) {
-  // The stem of an English word is about its beginning; this only chooses what is shown.
+// The stem of an English word is about its beginning. For what is shown, and for rough counts.
+std::string beginning_of(const SearchWord& word) {
   constexpr std::size_t kStemBytes = 5;
   std::string wanted = to_lower(word.text);
   bool is_phrase = wanted.find_first_of(kWhitespace) != std::string::npos;
   if (!is_phrase && !word.is_prefix && wanted.size() > kStemBytes + 1) wanted.resize(kStemBytes);
-  return line.find(wanted) != std::string_view::npos;
+  return wanted;
+}
+
+bool has_word(std::string_view line, const SearchWord& word) {
+  return line.find(beginning_of(word)) != std::string_view::npos;
+}
+
+std::string joined_words(const std::vector<SearchWord>& words, std::string_view joint) {
+  std::string expression;
+  for (const SearchWord& word : words) {
+    if (!expression.empty()) expression += joint;
+    expression += '"';
+    for (char c : word.text) {
+      if (c == '\0') continue;
+      if (c == '"') expression += '"';
+      expression += c;
+    }
+    expression += word.is_prefix ? "\"*" : "\"";
+  }
+  return expression;
 }
 
 }  // namespace
@@ -69,19 +88,17 @@ std::vector<SearchWord> parse_search_words(std::string_view query) {
   return useful.empty() ? all : useful;
 }
 
-std::string match_expression(const std::vector<SearchWord>& words) {
-  std::string expression;
-  for (const SearchWord& word : words) {
-    if (!expression.empty()) expression += " OR ";
-    expression += '"';
-    for (char c : word.text) {
-      if (c == '\0') continue;
-      if (c == '"') expression += '"';
-      expression += c;
-    }
-    expression += word.is_prefix ? "\"*" : "\"";
+std::string match_expression(const std::vector<SearchWord>& words) { return joined_words(words, " OR "); }
+std::string match_all_expression(const std::vector<SearchWord>& words) { return joined_words(words, " AND "); }
+
+std::size_t count_word(std::string_view lower_text, const SearchWord& word) {
+  std::string wanted = beginning_of(word);
+  std::size_t count = 0;
+  for (std::size_t at = lower_text.find(wanted); at < lower_text.size();
+       at = lower_text.find(wanted, at + wanted.size())) {
+    ++count;
   }
-  return expression;
+  return count;
 }
 
 std::size_t best_line(std::string_view body, const std::vector<SearchWord>& words) {

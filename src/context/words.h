@@ -22,6 +22,12 @@ std::vector<SearchWord> parse_search_words(std::string_view query);
 // Any of them may occur. Every word is quoted, so that nothing in it is an operator. Empty if there are none.
 std::string match_expression(const std::vector<SearchWord>& words);
 
+// All of them must occur.
+std::string match_all_expression(const std::vector<SearchWord>& words);
+
+// About how often a word occurs, by the beginning of words in place of their stems.
+std::size_t count_word(std::string_view lower_text, const SearchWord& word);
+
 // The line, counted from 0, in whose neighbourhood most of the words are: the best one to show. 0 if there are none.
 std::size_t best_line(std::string_view body, const std::vector<SearchWord>& words);
 

@@ -118,6 +118,29 @@ class Doors(unittest.TestCase):
             self.assertEqual(agent.find("fairlead"), ["/new.txt", "/own"])
 
 
+class UnchangedFile(unittest.TestCase):
+    """A file that nobody wrote to is not looked at again; one that somebody wrote to is."""
+
+    def test_a_file_of_some_seconds(self):
+        with Agent() as agent:
+            agent.write("/a", "halyard")
+            time.sleep(2.5)  # what it is about: how old the file is
+            self.assertEqual(agent.find("halyard"), ["/a"])
+            with sqlite3.connect(agent.index) as database:
+                mark = database.execute("SELECT value FROM meta WHERE key = 'file_mark'").fetchone()[0]
+                self.assertNotEqual(mark, "")
+                database.execute("UPDATE file SET path = '/b' WHERE path = '/a'")  # a listing would correct it
+            database.close()
+            self.assertEqual(agent.status()["files"], 1)
+            with sqlite3.connect(agent.index) as database:
+                self.assertEqual(database.execute("SELECT path FROM file").fetchall(), [("/b",)])
+            database.close()
+            with sqlite3.connect(agent.file) as database:
+                database.execute("UPDATE fs_data SET data = ? WHERE ino = (SELECT ino FROM fs_dentry WHERE name = 'a')", (b"mizzens",))
+            database.close()
+            self.assertEqual(agent.find("mizzen"), ["/a"])
+
+
 class Answers(unittest.TestCase):
     def test_filters_names_and_pages(self):
         with Agent() as agent:
