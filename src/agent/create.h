@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/file_key.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -20,12 +21,15 @@ struct CreateOptions {
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
   bool audit = false;  // every door records changes and refusals (store/audit_log.h)
+  bool encrypt = false;
+  std::optional<KeySource> key;  // of an encrypted one; default: a random one, in the operator's directory
 };
 
 struct CreatedAgent {
   std::string id;
   std::string path;
-  std::optional<std::string> base;  // canonical
+  std::optional<std::string> base;      // canonical
+  std::optional<std::string> key_note;  // the file that says where its key is, if it was made encrypted
 };
 
 // Creates an agent in ./.agentfs, and that folder if it is missing. Fails with kExists, kInvalid (id, chunk size),
@@ -48,5 +52,14 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock);
 // during the call is not noticed). Returns the agent's path.
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock);
+
+// Encrypts an agent that is encrypted already with a new key: from this source, or a random one. The whole file is
+// written anew and takes the agent's name when it is complete, so that a crash leaves the agent with its old or its new
+// key. The note of the old key stays, for backups. kBusy if any process has the agent open.
+struct RekeyedAgent {
+  std::string path;
+  std::string key_note;
+};
+Result<RekeyedAgent> rekey_agent(const std::string& id_or_path, const std::optional<KeySource>& source, Clock& clock);
 
 }  // namespace warren

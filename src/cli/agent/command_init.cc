@@ -1,5 +1,6 @@
 #include "agent/create.h"
 #include "base/path.h"
+#include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -25,6 +26,11 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   options.replace = args.has("force") ? Replace::kYes : Replace::kNo;
   options.base = args.find("base");
   options.audit = args.has("audit");
+  options.encrypt = args.has("encrypt");
+  options.key = WARREN_TRY(find_key_source(args));
+  if (options.key && !options.encrypt) {
+    return Error(Code::kInvalid, "a key is only for an encrypted agent", "add --encrypt");
+  }
   if (auto bytes = args.find_size("chunk-size")) {
     options.chunk_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(*bytes, UINT32_MAX));
   }
@@ -32,11 +38,18 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   if (args.has("json")) {
     Json json{{"id", agent.id}, {"path", agent.path}};
     if (agent.base) set_bytes(json, "base", *agent.base);
+    if (agent.key_note) set_bytes(json, "key_note", *agent.key_note);
     context.out.json(json);
     return run_first_command(context, args, agent);
   }
   context.out.print("created agent {} at {}\n", quote(agent.id), context.out.name(agent.path));
   if (agent.base) context.out.print("base: {}\n", context.out.name(*agent.base));
+  if (agent.key_note && options.key) {
+    context.out.print("encrypted; where its key is, is noted in {}\n", context.out.name(*agent.key_note));
+  } else if (agent.key_note) {
+    context.out.print("encrypted; its key is in {}\n", context.out.name(*agent.key_note));
+    context.out.line("keep a copy of that file: without the key, nobody can read the agent again");
+  }
   return run_first_command(context, args, agent);
 }
 
@@ -57,6 +70,10 @@ Command make_init() {
                        .help = "bytes in a chunk of file data; cannot be changed later [default: 4096]",
                        .kind = ValueKind::kSize},
                       {.name = "audit", .help = "record every change through every door, as `warren audit ID on` does"},
+                      {.name = "encrypt", .help = "encrypt the agent file; without a --key option the key is random"},
+                      key_options()[0],
+                      key_options()[1],
+                      key_options()[2],
                       {.name = "command",
                        .letter = 'c',
                        .value = "COMMAND",

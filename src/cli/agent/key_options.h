@@ -1,0 +1,17 @@
+// The options that say where the key of an encrypted agent comes from.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "agent/file_key.h"
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+std::vector<Option> key_options();
+
+// nullopt if none is given; kInvalid if several are.
+Result<std::optional<KeySource>> find_key_source(const Arguments& args);
+
+}  // namespace warren::cli
