@@ -178,7 +178,7 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   remove_old_drafts(agent.path, clock);
   std::string draft = name_of_draft(agent.path);
   std::optional<NewFileKey> key;
-  if (options.encrypt) key = WARREN_TRY(make_file_key(options.key, agent.path));
+  if (options.encryption) key = WARREN_TRY(make_file_key(options.encryption->key, agent.path));
   Status filled = fill_agent(draft, agent, options, key ? key->key : nullptr, clock);
   if (filled.ok() && agent.base)
     put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");

@@ -21,8 +21,7 @@ struct CreateOptions {
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
   bool audit = false;  // every door records changes and refusals (store/audit_log.h)
-  bool encrypt = false;
-  std::optional<KeySource> key;  // of an encrypted one; default: a random one, in the operator's directory
+  std::optional<Encryption> encryption;
 };
 
 struct CreatedAgent {

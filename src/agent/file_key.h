@@ -32,6 +32,11 @@ struct KeySource {
   std::string value;  // name of the variable, absolute path, command; of kStored the key, 64 hexadecimal digits
 };
 
+// That a new file is to be encrypted.
+struct Encryption {
+  std::optional<KeySource> key;  // nullopt: a random one, stored in its note
+};
+
 // As users name it: "the variable X". Never the key itself.
 std::string describe(const KeySource& source);
 

@@ -45,6 +45,20 @@ Result<std::optional<KeySource>> find_key_source(const Arguments& args) {
   return Error(Code::kInvalid, "a key has one source", "use one of --key-env, --key-file and --key-command");
 }
 
+std::vector<Option> encrypt_options() {
+  std::vector<Option> options{
+      {.name = "encrypt", .help = "encrypt the agent file; without a --key option the key is random"}};
+  for (Option& option : key_options()) options.push_back(std::move(option));
+  return options;
+}
+
+Result<std::optional<Encryption>> find_encryption(const Arguments& args) {
+  std::optional<KeySource> source = WARREN_TRY(find_key_source(args));
+  if (args.has("encrypt")) return std::optional(Encryption{.key = std::move(source)});
+  if (!source) return std::optional<Encryption>();
+  return Error(Code::kInvalid, "a key is only for an encrypted agent", "add --encrypt");
+}
+
 namespace {
 
 Result<std::string> locate_file(const Arguments& args) {
