@@ -275,15 +275,16 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
 Result<RekeyedAgent> rekey_agent(const std::string& id_or_path, const std::optional<KeySource>& source, Clock& clock) {
   std::string path = WARREN_TRY(locate_agent(id_or_path));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no key");
+  KeyFinder find_key = agent_keys(path);
   {
     // What is not an agent, or an older one, is left alone; what a killed process left is finished.
-    auto store = WARREN_TRY(Store::open(path, {.find_key = agent_keys(path)}, clock));
+    auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
     if (!store->database().key()) {
       return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", quote(agent_id_of(path))),
                    "`warren init NEW --encrypt` makes an encrypted agent, and `warren fs NEW put` fills it");
     }
   }
-  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = agent_keys(path)}));
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key}));
   WARREN_TRY(database->hold_alone());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
   remove_old_drafts(path, clock);

@@ -180,14 +180,27 @@ void remove_key_note(const NewFileKey& key) {
   remove_host_file(key.note).ignore("it is the key of a file that does not exist");
 }
 
-KeyFinder keys_from(const KeySource& source, const std::string& agent_path) {
-  return [source, agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
-    return derive(source, salt).within(fmt::format("key of agent {}", quote(agent_id_of(agent_path))));
+namespace {
+
+// Opening an agent takes several connections, and a passphrase or a command takes its time: asked once. For one thread.
+KeyFinder remembering(KeyFinder find) {
+  auto found = std::make_shared<SharedDatabaseKey>();  // shared by the copies of the finder
+  return [find = std::move(find), found](std::string_view salt) -> Result<SharedDatabaseKey> {
+    if (!*found || (*found)->salt() != salt) *found = WARREN_TRY(find(salt));
+    return *found;
   };
 }
 
+}  // namespace
+
+KeyFinder keys_from(const KeySource& source, const std::string& agent_path) {
+  return remembering([source, agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
+    return derive(source, salt).within(fmt::format("key of agent {}", quote(agent_id_of(agent_path))));
+  });
+}
+
 KeyFinder agent_keys(const std::string& agent_path) {
-  return [agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
+  return remembering([agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
     std::optional<KeySource> source = WARREN_TRY(find_key_note(salt));
     if (!source) source = find_given_source();
     if (source) return keys_from(*source, agent_path)(salt);
@@ -196,7 +209,7 @@ KeyFinder agent_keys(const std::string& agent_path) {
         fmt::format("`warren key {} --key-file FILE` notes where it is (also --key-env, --key-command); or set "
                     "{}, {} or {}",
                     agent_path, kFileKeyVariable, kFileKeyFileVariable, kFileKeyCommandVariable));
-  };
+  });
 }
 
 namespace {

@@ -51,7 +51,8 @@ Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const s
 // Of a file that could not be created.
 void remove_key_note(const NewFileKey& key);
 
-// For opening the agent at this path: by its note, or by the variables. Errors name the agent and say what to do.
+// For opening the agent at this path: by its note, or by the variables. Errors name the agent and say what to do. What
+// a finder has found it keeps, so that a source is asked once for several connections.
 KeyFinder agent_keys(const std::string& agent_path);
 
 // Where the key of the agent at this path comes from; nullopt if it is not encrypted. It is opened with the key.

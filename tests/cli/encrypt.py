@@ -163,6 +163,25 @@ class EncryptTest(unittest.TestCase):
         self.assertEqual(self.warren("fs", "a", "cat", "/twice"), SECRET * 2)
         self.assertIn("clean", self.warren("fsck", "a"))
 
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_a_run_keeps_what_it_writes_encrypted(self):
+        (self.work / "open.txt").write_text("from the base\n")
+        command = ("sh", "-c", f"echo '{SECRET}' > {NAME} && echo '{SECRET}' >> open.txt")
+        self.warren("run", "--session", "s", "--encrypt", "--", *command)
+        files = [file for file in (self.dir / "home/.agentfs/run/s").rglob("*.db*") if file.is_file()]
+        self.assertTrue(files)
+        self.assert_nothing_readable(*files)
+        self.assertIn(SECRET, self.warren("diff", "s", "--patch"))
+        self.assertIn(SECRET, self.warren("run", "--session", "s", "--", "cat", NAME))
+        self.assertIn(SECRET, self.warren("run", "--session", "s", "--encrypt", "--", "cat", "open.txt"))
+        self.warren("apply", "s", "--yes")
+        self.assertEqual((self.work / NAME).read_text(), f"{SECRET}\n")
+        self.warren("run", "--session", "plain", "--keep", "--", "true")
+        self.assertIn("exists already and is not encrypted", self.refused("run", "--session", "plain", "--encrypt", "--", "true"))
+        shown = self.warren("run", "--encrypt", "--key-env", "MY_KEY", "--discard", "--", "env", MY_KEY=secrets.token_hex(32),
+                            WARREN_KEY=secrets.token_hex(32), WARREN_KEY_COMMAND="true")
+        self.assertNotIn("KEY", shown)
+
     # Keys.
 
     def test_without_the_key_nothing_opens_it(self):
