@@ -111,8 +111,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->agent_id_ = agent.id();
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
-  FileSystem* working =
-      WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
+  FileSystem* working = WARREN_TRY(made->open_working(agent, options.working, clock).within("open /mem/working"));
   auto hides_checkpoints = [](const auto& mount) { return is_in_mount(kCheckpointsPath, mount.path); };
   if (std::ranges::none_of(options.mounts, hides_checkpoints) &&
       std::ranges::none_of(options.stores, hides_checkpoints)) {
@@ -248,13 +247,15 @@ std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
   return all;
 }
 
-Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {
-  if (where == WorkingMemory::kProcess || agent_path == kMemoryAgent) {
+Result<FileSystem*> AgentNamespace::open_working(Agent& agent, WorkingMemory where, Clock& clock) {
+  if (where == WorkingMemory::kProcess || agent.path() == kMemoryAgent) {
     memory_ = std::make_unique<MemoryFs>(clock, limits::kChunkBytesDefault, limits::kWorkingMemoryBytes);
     return memory_.get();
   }
-  std::string file = WARREN_TRY(working_file(agent_path));
+  std::string file = WARREN_TRY(working_file(agent.path()));
   StoreOptions options{.mode = OpenMode::kReadWrite, .durability = Durability::kProcess, .commits = Commits::kEach};
+  options.key = agent.store().database().key();  // what an encrypted agent works with is as secret as its file
+  options.find_key = agent.store().database().key_finder();
   store_ = WARREN_TRY(open_or_make_store(file, options, clock));
   return &store_->fs();
 }

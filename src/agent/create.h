@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/file_key.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -20,12 +21,14 @@ struct CreateOptions {
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
   bool audit = false;  // every door records changes and refusals (store/audit_log.h)
+  std::optional<Encryption> encryption;
 };
 
 struct CreatedAgent {
   std::string id;
   std::string path;
-  std::optional<std::string> base;  // canonical
+  std::optional<std::string> base;      // canonical
+  std::optional<std::string> key_note;  // the file that says where its key is, if it was made encrypted
 };
 
 // Creates an agent in ./.agentfs, and that folder if it is missing. Fails with kExists, kInvalid (id, chunk size),
@@ -58,5 +61,14 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
 
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it.
 void remove_old_drafts(const std::string& path, Clock& clock);
+
+// Encrypts an agent that is encrypted already with a new key: from this source, or a random one. The whole file is
+// written anew and takes the agent's name when it is complete, so that a crash leaves the agent with its old or its new
+// key. The note of the old key stays, for backups. kBusy if any process has the agent open.
+struct RekeyedAgent {
+  std::string path;
+  std::string key_note;
+};
+Result<RekeyedAgent> rekey_agent(const std::string& id_or_path, const std::optional<KeySource>& source, Clock& clock);
 
 }  // namespace warren

@@ -21,6 +21,8 @@ Command make_tools();
 Command make_quota();
 Command make_audit();
 Command make_info();
+Command make_key();
+Command make_rekey();
 Command make_migrate();
 Command make_fsck();
 Command make_checkpoint();

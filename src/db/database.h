@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "db/batch.h"
+#include "db/cipher.h"
 #include "db/named_file.h"
 #include "db/sql.h"
 #include "db/statement.h"
@@ -66,7 +67,9 @@ struct DatabaseOptions {
   std::int64_t log_bytes = 0;  // size at which a commit checkpoints the log; 0: SQLite's 1,000 pages
   Checkpoints checkpoints = Checkpoints::kByCommits;
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
-  const char* vfs = nullptr;  // tests: a disk that fails
+  SharedDatabaseKey key = {};  // encrypts a file being created
+  KeyFinder find_key = {};     // of an existing file that is encrypted. Without it, opening one fails with kDenied
+  const char* vfs = nullptr;   // tests: a disk that fails
 };
 
 // Space inside the file; read in the same view as the rest of a transaction.
@@ -114,6 +117,8 @@ class Database {
   std::unique_lock<std::recursive_mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
 
   const std::string& path() const { return path_; }
+  const SharedDatabaseKey& key() const { return key_; }  // null: not encrypted
+  KeyFinder key_finder() const;                          // finds the same one, for a second connection
   bool is_read_only() const { return read_only_; }
   std::int64_t last_insert_id() const;
   std::int64_t changes() const;        // rows the last statement changed
@@ -219,7 +224,15 @@ class Database {
   // Copies the whole database, while others use it, to `path`, which must not exist. The copy appears under that name
   // only when it is complete, on the disk and checked. Not within a write transaction (kBusy), nor while another
   // process is writing a copy of the same name (kBusy). kCorrupt if the content is damaged, unless that is expected.
-  Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound);
+  // The copy of an encrypted database is encrypted too: with the same key, or with `key`.
+  Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound, const SharedDatabaseKey& key = {});
+
+  // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if
+  // another connection has it open.
+  Status hold_alone();
+  // After hold_alone(), when another file has taken its name: empties this one, so that whoever waited to open it finds
+  // nothing instead of content that nobody else will see. Only the destructor may be called afterwards.
+  Status empty_replaced_file();
 
   void observe(TransactionObserver* observer) { observer_ = observer; }
 
@@ -228,6 +241,10 @@ class Database {
   friend class Transaction;
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
+  static Result<std::unique_ptr<Database>> open_handle(const std::string& path, const DatabaseOptions& options,
+                                                       SharedDatabaseKey key);
+  static Result<std::unique_ptr<Database>> open_encrypted(const std::string& path, const DatabaseOptions& options,
+                                                          std::string_view salt);
   Status configure(const DatabaseOptions& options);
   Status prepare_own_statements();
   Status switch_to_wal(std::chrono::milliseconds wait);
@@ -263,7 +280,7 @@ class Database {
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
   void revive_batch();
-  Result<std::int64_t> copy_to(const std::string& path);  // pages
+  Result<std::int64_t> copy_to(const std::string& path, const SharedDatabaseKey& key);  // pages
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'
   bool was_rolled_back() const;   // in a transaction: SQLite has rolled it back itself, as on a full disk
@@ -271,6 +288,7 @@ class Database {
   std::string path_;
   std::unique_ptr<WalVfs> vfs_;  // of a connection that may write; outlives handle_
   sqlite3* handle_;
+  SharedDatabaseKey key_;
   bool read_only_ = false;
   std::recursive_mutex mutex_;
   TransactionObserver* observer_ = nullptr;

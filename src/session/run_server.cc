@@ -67,11 +67,17 @@ Result<Fd> listen_for_commands(const SessionDir& session) {
 }
 
 // Creates the file under another name first, so that an existing session file is always complete.
-Status make_session_file(const SessionDir& session, const std::string& base, Clock& clock) {
+Status make_session_file(const SessionDir& session, const std::string& base,
+                         const std::optional<Encryption>& encryption, Clock& clock) {
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
+  StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
+  if (encryption) {
+    NewFileKey key = WARREN_TRY(make_file_key(encryption->key, session.file()));
+    how.key = key.key;
+  }
   {
-    auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
+    auto store = WARREN_TRY(Store::open(draft, how, clock));
     WARREN_TRY(make_overlay(*store, base));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
@@ -161,7 +167,7 @@ class RunServer {
     set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
-      WARREN_TRY(make_session_file(session_, plan_.base, clock_));
+      WARREN_TRY(make_session_file(session_, plan_.base, options_.encryption, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
