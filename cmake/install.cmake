@@ -97,7 +97,10 @@ install(FILES ${generated}/warren.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 file(CONFIGURE OUTPUT generated/agentfs.1 CONTENT ".so man1/warren.1\n")
 install(FILES ${PROJECT_BINARY_DIR}/generated/agentfs.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The default embedding model, which the program finds beside itself.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/.deps/models/all-MiniLM-L6-v2 DESTINATION ${share}/warren/models OPTIONAL
+        PATTERN tokenizer.json EXCLUDE)
+install(FILES README.md CHANGELOG.md LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN changes EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
