@@ -16,6 +16,7 @@ Command make_vfs();
 Command make_policy();
 Command make_trust();
 Command make_host();
+Command make_serve();
 Command make_timeline();
 Command make_tools();
 Command make_quota();

@@ -11,9 +11,11 @@
 namespace warren {
 namespace {
 
-constexpr std::array<std::string_view, 17> kKeywords{
-    "type",      "properties", "required", "additionalProperties", "items",    "enum",  "minimum",     "maximum", "minLength",
-    "maxLength", "minItems",   "maxItems", "title",                "description", "default", "examples", "$schema"};
+constexpr std::array<std::string_view, 17> kKeywords{"type",      "properties",  "required", "additionalProperties",
+                                                     "items",     "enum",        "minimum",  "maximum",
+                                                     "minLength", "maxLength",   "minItems", "maxItems",
+                                                     "title",     "description", "default",  "examples",
+                                                     "$schema"};
 
 bool has_type(std::string_view type, const Json& value) {
   if (type == "object") return value.is_object();
@@ -24,9 +26,9 @@ bool has_type(std::string_view type, const Json& value) {
   if (type == "number") return value.is_number();
   if (type != "integer") return false;
   // 2.0 is a whole number, too: some models write all numbers so.
-  return value.is_number_integer() || (value.is_number_float() && value.get<double>() >= -9e15 &&
-                                       value.get<double>() <= 9e15 &&
-                                       value.get<double>() == static_cast<double>(value.get<std::int64_t>()));
+  return value.is_number_integer() ||
+         (value.is_number_float() && value.get<double>() >= -9e15 && value.get<double>() <= 9e15 &&
+          value.get<double>() == static_cast<double>(value.get<std::int64_t>()));
 }
 
 std::string name_of_type(std::string_view type) {

@@ -6,8 +6,8 @@ namespace warren {
 namespace {
 
 Json patches_schema() {
-  Json patch = object_schema({{"start_line", whole_number_schema("", 1)}, {"content", text_schema("")}},
-                             {"start_line"});
+  Json patch =
+      object_schema({{"start_line", whole_number_schema("", 1)}, {"content", text_schema("")}}, {"start_line"});
   Json properties{{"path", text_schema("the path")},
                   {"mode", choice_schema("", {"error", "overwrite"})},
                   {"recursive", flag_schema("")},

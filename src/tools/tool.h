@@ -20,8 +20,8 @@ class NamespaceView;
 
 // What a failed call tells a model: what went wrong and what to call next.
 struct ToolError {
-  std::string type;     // "not_found", "invalid_argument", "conflict", "no_text_content", "denied", "limit", "internal", …
-  std::string message;  // for the model and people
+  std::string type;  // "not_found", "invalid_argument", "conflict", "no_text_content", "denied", "limit", "internal", …
+  std::string message;           // for the model and people
   std::string next_action_hint;  // a ready next call or instruction; may be empty
 };
 
@@ -34,7 +34,7 @@ struct ToolBlob {
 // The answer of a call. Exactly what outputSchema promises in `structured`, unless `error` is set.
 struct ToolAnswer {
   Json structured = Json::object();
-  std::string text;               // for models that read text; empty: the structured value is shown
+  std::string text;  // for models that read text; empty: the structured value is shown
   std::optional<ToolBlob> blob = std::nullopt;
   std::optional<ToolError> error = std::nullopt;
 };
@@ -64,9 +64,9 @@ struct ToolHints {
 };
 
 struct Tool {
-  std::string_view name;   // "context_read"
-  std::string_view title;  // "Read a file"
-  std::string_view group;  // "files", "keys", "vfs", "context", "checkpoints", "relay", "memory", "run"
+  std::string_view name;         // "context_read"
+  std::string_view title;        // "Read a file"
+  std::string_view group;        // "files", "keys", "vfs", "context", "checkpoints", "relay", "memory", "run"
   std::string_view description;  // for a model: what it does, when to use it, what it returns, one example
   ToolHints hints;
   Json (*input_schema)();
