@@ -14,6 +14,8 @@ Command make_fs();
 Command make_kv();
 Command make_vfs();
 Command make_policy();
+Command make_context();
+Command make_tool();
 Command make_trust();
 Command make_host();
 Command make_serve();
