@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-using Place = KnownDrive::Place;
+using WebPlace = KnownDrive::Place;
 
 constexpr std::size_t kAddressBytes = 8192;
 
@@ -39,16 +39,16 @@ std::string repository_path(const std::string& owner, const std::string& reposit
   return fmt::format("/{}/{}{}{}", owner, repository, is_usual ? "" : "@", is_usual ? "" : branch);
 }
 
-std::optional<Place> recognise_github_raw(const std::vector<std::string>& at) {
+std::optional<WebPlace> recognise_github_raw(const std::vector<std::string>& at) {
   if (at.size() < 4) return std::nullopt;
   // Also the long form OWNER/REPO/refs/heads/BRANCH/PATH.
   bool is_long = at.size() >= 6 && at[2] == "refs" && (at[3] == "heads" || at[3] == "tags");
   std::size_t branch = is_long ? 4 : 2;
-  return Place{.path = repository_path(at[0], at[1], at[branch]) + joined_from(at, branch + 1),
-               .fetch_url = "https://raw.githubusercontent.com" + joined_from(at, 0)};
+  return WebPlace{.path = repository_path(at[0], at[1], at[branch]) + joined_from(at, branch + 1),
+                  .fetch_url = "https://raw.githubusercontent.com" + joined_from(at, 0)};
 }
 
-std::optional<Place> recognise_github(const WebAddress& address) {
+std::optional<WebPlace> recognise_github(const WebAddress& address) {
   const std::vector<std::string>& at = address.segments;
   if (address.host == "raw.githubusercontent.com") return recognise_github_raw(at);
   if (address.host != "github.com" && address.host != "www.github.com") return std::nullopt;
@@ -56,25 +56,25 @@ std::optional<Place> recognise_github(const WebAddress& address) {
   const std::string& kind = at[2];
   if (kind == "blob" || kind == "raw") {
     if (at.size() < 5) return std::nullopt;
-    return Place{
+    return WebPlace{
         .path = repository_path(at[0], at[1], at[3]) + joined_from(at, 4),
         .fetch_url = fmt::format("https://raw.githubusercontent.com/{}/{}{}", at[0], at[1], joined_from(at, 3))};
   }
   if (kind == "tree") {
-    return Place{.path = repository_path(at[0], at[1], at[3]) + joined_from(at, 4),
-                 .fetch_url = {},
-                 .problem = "the address of a folder; clone the repository and add the folder from there"};
+    return WebPlace{.path = repository_path(at[0], at[1], at[3]) + joined_from(at, 4),
+                    .fetch_url = {},
+                    .problem = "the address of a folder; clone the repository and add the folder from there"};
   }
   bool is_number = parse_number<std::uint64_t>(at[3]).has_value();
   if ((kind != "issues" && kind != "pull") || !is_number) return std::nullopt;
-  return Place{.path = fmt::format("/{}/{}/{}/{}", at[0], at[1], kind, at[3]),
-               .fetch_url = fmt::format("https://api.github.com/repos/{}/{}/{}/{}", at[0], at[1],
-                                        kind == "pull" ? "pulls" : kind, at[3])};
+  return WebPlace{.path = fmt::format("/{}/{}/{}/{}", at[0], at[1], kind, at[3]),
+                  .fetch_url = fmt::format("https://api.github.com/repos/{}/{}/{}/{}", at[0], at[1],
+                                           kind == "pull" ? "pulls" : kind, at[3])};
 }
 
 // docs.google.com
 
-std::optional<Place> recognise_google_docs(const WebAddress& address) {
+std::optional<WebPlace> recognise_google_docs(const WebAddress& address) {
   const std::vector<std::string>& at = address.segments;
   if (address.host != "docs.google.com" || at.size() < 3 || at[1] != "d") return std::nullopt;
   bool is_id = at[2].size() >= 10 && at[2] != "e" &&
@@ -85,14 +85,14 @@ std::optional<Place> recognise_google_docs(const WebAddress& address) {
                             : at[0] == "presentation" ? "export/txt"
                                                       : "";
   if (format.empty()) return std::nullopt;
-  return Place{.path = "/" + at[2],
-               .fetch_url = fmt::format("https://docs.google.com/{}/d/{}/{}", at[0], at[2], format)};
+  return WebPlace{.path = "/" + at[2],
+                  .fetch_url = fmt::format("https://docs.google.com/{}/d/{}/{}", at[0], at[2], format)};
 }
 
 // Everything else
 
 // The whole address is the path. One that ends in a slash is a folder, and its page the file index.html in it.
-std::optional<Place> recognise_any(const WebAddress& address) {
+std::optional<WebPlace> recognise_any(const WebAddress& address) {
   std::string path = fmt::format("/{}:/{}", address.scheme, as_file_name(address.host));
   std::vector<std::string> names = address.segments;
   if (address.ends_with_slash) names.emplace_back("index.html");
@@ -104,7 +104,7 @@ std::optional<Place> recognise_any(const WebAddress& address) {
     (names.back() += '?') += query;
   }
   for (const std::string& name : names) (path += '/') += as_file_name(name);
-  return Place{.path = path, .fetch_url = address.to_string()};
+  return WebPlace{.path = path, .fetch_url = address.to_string()};
 }
 
 constexpr std::array<KnownDrive, 5> kKnownDrives{{
@@ -193,7 +193,7 @@ Result<WebItem> find_web_item(std::string_view text) {
   WebAddress address = WARREN_TRY(parse_web_address(text));
   for (const KnownDrive& drive : kKnownDrives) {
     if (drive.recognise == nullptr) continue;
-    std::optional<Place> place = drive.recognise(address);
+    std::optional<WebPlace> place = drive.recognise(address);
     if (!place) continue;
     Ref ref = WARREN_TRY(make_ref(drive.name, place->path));
     return WebItem{.ref = std::move(ref),

@@ -20,12 +20,24 @@ Json annotations_of(const ToolHints& hints) {
   return made;
 }
 
+// A description that says nothing costs tokens.
+void drop_empty_descriptions(Json& schema) {
+  if (!schema.is_structured()) return;
+  if (schema.is_object() && schema.value("description", Json("-")) == "") schema.erase("description");
+  for (Json& member : schema) drop_empty_descriptions(member);
+}
+
+Json shown_schema(Json schema) {
+  drop_empty_descriptions(schema);
+  return schema;
+}
+
 Json describe_tool(const Tool& tool, Revision revision) {
   Json made{{"name", tool.name}};
   if (has_structure(revision)) made["title"] = tool.title;
   made["description"] = tool.description;
-  made["inputSchema"] = tool.input_schema();
-  if (has_structure(revision)) made["outputSchema"] = tool.output_schema();
+  made["inputSchema"] = shown_schema(tool.input_schema());
+  if (has_structure(revision)) made["outputSchema"] = shown_schema(tool.output_schema());
   if (has_annotations(revision)) made["annotations"] = annotations_of(tool.hints);
   return made;
 }

@@ -74,18 +74,20 @@ Json key_schema() { return text_schema("1 to 4096 bytes"); }
 Json kv_get_input() { return object_schema({{"key", key_schema()}}, {"key"}); }
 
 Json kv_get_output() {
-  return object_schema({{"key", text_schema("")},
-                        {"exists", flag_schema("")},
-                        {"value", {{"description", "any JSON value; null if the key does not exist"}}}},
-                       {"key", "exists", "value"});
+  return object_schema(
+      {{"key", text_schema("")},
+       {"exists", flag_schema("")},
+       {"value", {{"description", "any JSON value; null if the key does not exist"}, {"additionalProperties", true}}}},
+      {"key", "exists", "value"});
 }
 
 Json kv_set_input() {
   Json life = whole_number_schema("milliseconds until it is gone; default: it stays", 1);
   life["maximum"] = kLongestLife;
-  return object_schema(
-      {{"key", key_schema()}, {"value", {{"description", "any JSON value"}}}, {"ttl_ms", std::move(life)}},
-      {"key", "value"});
+  return object_schema({{"key", key_schema()},
+                        {"value", {{"description", "any JSON value"}, {"additionalProperties", true}}},
+                        {"ttl_ms", std::move(life)}},
+                       {"key", "value"});
 }
 
 Json kv_set_output() { return object_schema({{"key", text_schema("")}}, {"key"}); }

@@ -196,7 +196,8 @@ Json vfs_operation_input() {
        {"data",
         {{"description",
           "write, append: any JSON value; query: an embedding, or {embedding, top_k, filter}; restore: a list of "
-          "paths"}}},
+          "paths"},
+         {"additionalProperties", true}}},
        {"encoding", choice_schema("of data; default utf8", {"utf8", "base64"})}},
       {"operation", "path"});
 }
