@@ -1,4 +1,4 @@
-// wr_item: what is known of the items of drives besides their content (docs/format.md, WR-50).
+// wr_item: what is known of the items of drives besides their content (docs/format.md, WR-70).
 //
 // A row belongs to an inode, so that a move through any door keeps it. It also has the path where the item was last
 // seen: a program that saves by renaming a new file over the old one makes a new inode for the same item.

@@ -105,7 +105,7 @@ Result<Ref> asked_ref(Items& items, ToolContext& context, const Json& arguments,
   auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
   std::vector<std::string> drives = WARREN_TRY(items.list_drives());
   return Error(Code::kInvalid,
-               fmt::format("argument '{}' is missing, and {} is not a whole reference", names.drive, quote(path)),
+               fmt::format("argument {} is missing, and {} is not a whole reference", quote(names.drive), quote(path)),
                "Give drive and path, or path as drive:/path or as an id. " + drives_hint(drives));
 }
 

@@ -74,7 +74,7 @@ ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments)
   if (std::optional<ToolError> problem = check_arguments(tool, arguments)) return failed(std::move(*problem));
   if (!tool.hints.is_read_only && (context.is_read_only || context.agent.is_read_only())) {
     return failed({.type = "read_only",
-                   .message = fmt::format("'{}' changes something, and this agent is open for reading only", tool.name),
+                   .message = fmt::format("{} changes something, and this agent is open for reading only", tool.name),
                    .next_action_hint = "Only tools that read can be called here."});
   }
   ToolAnswer answer = called(context, tool, arguments);

@@ -52,7 +52,7 @@ Result<const Tool*> get_tool(const std::string& name) {
   for (const Tool* tool : all_tools()) names.push_back(tool->name);
   std::string near = nearest(name, names);
   return Error(Code::kNotFound, fmt::format("no tool {}", quote(name)),
-               near.empty() ? "`warren tool ID` lists the tools" : fmt::format("did you mean '{}'?", near));
+               near.empty() ? "`warren tool ID` lists the tools" : fmt::format("did you mean {}?", quote(near)));
 }
 
 Result<Json> given_arguments(Context& context, const Arguments& args) {
