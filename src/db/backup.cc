@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -167,6 +168,24 @@ Result<std::int64_t> Database::copy_to(const std::string& path, const SharedData
   if (code != SQLITE_DONE) return copy->error(code, "back up");
   if (finished != SQLITE_OK) return copy->error(finished, "back up");
   return pages;
+}
+
+Status Database::write_anew(const std::string& path, const SharedDatabaseKey& key) {
+  auto guard = lock();
+  if (depth_ > 0) return Error(Code::kBusy, "a copy cannot be made within a transaction");
+  if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  std::string sql = vacuum_into(draft.path(), key.get());
+  int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  ::explicit_bzero(sql.data(), sql.size());
+  if (code != SQLITE_OK) return error(code, "write the database anew");
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(draft.path()));
+  std::int64_t pages = file ? file->st_size / page_bytes_ : 0;
+  guard.unlock();
+  WARREN_TRY(draft.sync());
+  auto find_key = [&](std::string_view) -> Result<SharedDatabaseKey> { return key; };
+  WARREN_TRY(check_copy(draft.path(), pages, CopyOf::kSound, find_key));
+  return draft.publish(path);
 }
 
 Status Database::hold_alone() {

@@ -253,6 +253,27 @@ TEST_F(CipherTest, WhileItIsHeldAloneNobodyElseOpensIt) {
   EXPECT_EQ(count_right_rows(*database).value(), kRows);
 }
 
+TEST_F(CipherTest, ADatabaseIsWrittenAnewWithAndWithoutAKey) {
+  std::string plain = dir_.file("it's plain?.db");
+  std::string again = dir_.file("again.db");
+  ASSERT_OK(Database::open(file_, {.find_key = finder_of(key_)}).value()->write_anew(plain, nullptr));
+  EXPECT_TRUE(bytes_in(plain).starts_with(std::string_view("SQLite format 3", 16)));
+  auto other = std::make_shared<const DatabaseKey>(std::string(DatabaseKey::kKeyBytes, '\''), "other '?&% salt..");
+  {
+    auto database = Database::open(plain, {.conversion = Conversion::kPossible});
+    ASSERT_OK(database);
+    EXPECT_EQ(count_right_rows(**database).value(), kRows);
+    ASSERT_OK((*database)->hold_alone());
+    ASSERT_OK((*database)->write_anew(again, other));
+    EXPECT_EQ(error_of((*database)->write_anew(again, other)), Code::kExists);
+  }
+  EXPECT_EQ(bytes_in(again).find(kPlainText), std::string::npos);
+  EXPECT_EQ(error_of(Database::open(again, {})), Code::kDenied);
+  auto database = Database::open(again, {.find_key = finder_of(other)});
+  ASSERT_OK(database);
+  EXPECT_EQ(count_right_rows(**database).value(), kRows);
+}
+
 TEST_F(CipherTest, SqlFromUsersCannotTouchKeys) {
   auto database = open().value();
   for (std::string_view sql : {"PRAGMA rekey = 'x'", "PRAGMA key = 'x'", "PRAGMA hexrekey = '00'", "PRAGMA cipher",
