@@ -310,7 +310,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
     remove_draft(draft);
     return std::move(done).take_error();
   }
-  WARREN_TRY(database->empty_replaced_file());
+  database->outwait_others();
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

@@ -1,9 +1,11 @@
 // Database::backup_to: a copy of a database that appears under its name only when it is complete.
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -203,13 +205,12 @@ Status Database::hold_alone() {
   return Ok{};
 }
 
-Status Database::empty_replaced_file() {
-  auto guard = lock();
-  sqlite3_file* file = nullptr;
-  int code = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  if (code == SQLITE_OK) code = file->pMethods->xTruncate(file, 0);
-  if (code != SQLITE_OK) return error(code, "empty the file before");
-  return Ok{};
+void Database::outwait_others() {
+  constexpr std::chrono::milliseconds kLook{20};
+  auto end = std::chrono::steady_clock::now() + limits::kBusyWait + std::chrono::seconds(1);
+  while (named_file_ && named_file_->is_open_elsewhere() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 }  // namespace warren

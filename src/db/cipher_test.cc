@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -272,6 +273,25 @@ TEST_F(CipherTest, ADatabaseIsWrittenAnewWithAndWithoutAKey) {
   auto database = Database::open(again, {.find_key = finder_of(other)});
   ASSERT_OK(database);
   EXPECT_EQ(count_right_rows(**database).value(), kRows);
+}
+
+TEST_F(CipherTest, AProcessThatWaitsForAReplacedFileIsOutwaited) {
+  auto database = open().value();
+  ASSERT_OK(database->hold_alone());
+  pid_t child = ::fork();
+  if (child == 0) {  // it opens the file and waits for the lock
+    auto late = Database::open(file_, {.busy_wait = std::chrono::milliseconds(700), .find_key = finder_of(key_)});
+    ::_exit(!late.ok() && late.error().code() == Code::kBusy ? 0 : 1);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ASSERT_OK(database->backup_to(dir_.file("new.db")));
+  std::filesystem::rename(dir_.file("new.db"), file_);
+  database->outwait_others();
+  database.reset();
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(count_right_rows(*open().value()).value(), kRows);
 }
 
 TEST_F(CipherTest, SqlFromUsersCannotTouchKeys) {

@@ -238,9 +238,9 @@ class Database {
   // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if
   // another connection has it open.
   Status hold_alone();
-  // After hold_alone(), when another file has taken its name: empties this one, so that whoever waited to open it finds
-  // nothing instead of content that nobody else will see. Only the destructor may be called afterwards.
-  Status empty_replaced_file();
+  // After hold_alone(), when another file has taken its name: waits until nobody else has this one open, or has given
+  // up waiting for it. They would go on with this file, and with the log of the other one.
+  void outwait_others();
 
   void observe(TransactionObserver* observer) { observer_ = observer; }
 
