@@ -287,34 +287,46 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   return path;
 }
 
-Result<RekeyedAgent> rekey_agent(const std::string& id_or_path, const std::optional<KeySource>& source, Clock& clock) {
-  std::string path = WARREN_TRY(locate_agent(id_or_path));
+namespace {
+
+// What is not an agent, or an older one, is left alone; what a killed process left is finished.
+Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKey change, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
+  bool is_encrypted = store->database().key() != nullptr;
+  std::string who = quote(agent_id_of(path));
+  if (change == NewKey::kFirst && is_encrypted) {
+    return Error(Code::kExists, fmt::format("agent {} is encrypted already", who), "`warren rekey` changes its key");
+  }
+  if (change == NewKey::kFirst || is_encrypted) return Ok{};
+  return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
+}
+
+}  // namespace
+
+Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
+  std::string path = WARREN_TRY(locate_agent(options.id_or_path));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no key");
   KeyFinder find_key = agent_keys(path);
-  {
-    // What is not an agent, or an older one, is left alone; what a killed process left is finished.
-    auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
-    if (!store->database().key()) {
-      return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", quote(agent_id_of(path))),
-                   "`warren init NEW --encrypt` makes an encrypted agent, and `warren fs NEW put` fills it");
-    }
-  }
-  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key}));
+  WARREN_TRY(check_rekeyable(path, find_key, options.change, clock));
+  auto database = WARREN_TRY(
+      Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key, .conversion = Conversion::kPossible}));
   WARREN_TRY(database->hold_alone());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
   remove_old_drafts(path, clock);
   std::string draft = name_of_draft(path);
-  NewFileKey key = WARREN_TRY(make_file_key(source, path));
-  Status done = database->backup_to(draft, CopyOf::kSound, key.key);
-  if (!done.ok()) remove_key_note(key);  // later it stays: the file in place may be the new one
+  std::optional<NewFileKey> key;
+  if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
+  Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
+                                                   : database->write_anew(draft, key ? key->key : nullptr);
+  if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
   if (done.ok() && note) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
   if (!done.ok()) {
     remove_draft(draft);
     return std::move(done).take_error();
   }
-  WARREN_TRY(database->empty_replaced_file());
-  return RekeyedAgent{.path = path, .key_note = key.note};
+  database->outwait_others();
+  return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 
 }  // namespace warren

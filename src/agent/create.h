@@ -62,13 +62,22 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it.
 void remove_old_drafts(const std::string& path, Clock& clock);
 
-// Encrypts an agent that is encrypted already with a new key: from this source, or a random one. The whole file is
-// written anew and takes the agent's name when it is complete, so that a crash leaves the agent with its old or its new
-// key. The note of the old key stays, for backups. kBusy if any process has the agent open.
+// Writes an agent's file anew, and gives it the agent's name when it is complete, so that a crash leaves the agent as
+// it was or as it is to be. kBusy if any process has the agent open. Notes of keys stay, for backups.
+enum class NewKey {
+  kFirst,    // encrypts an agent that is not encrypted; kExists if it is
+  kAnother,  // of an encrypted one; kInvalid if it is not
+  kNone,     // of an encrypted one, which is not encrypted any more
+};
+struct RekeyOptions {
+  std::string id_or_path;
+  NewKey change = NewKey::kAnother;
+  std::optional<KeySource> source;  // default: a random key
+};
 struct RekeyedAgent {
   std::string path;
-  std::string key_note;
+  std::optional<std::string> key_note;  // of the new key
 };
-Result<RekeyedAgent> rekey_agent(const std::string& id_or_path, const std::optional<KeySource>& source, Clock& clock);
+Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock);
 
 }  // namespace warren

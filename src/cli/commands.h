@@ -26,6 +26,8 @@ Command make_audit();
 Command make_info();
 Command make_key();
 Command make_rekey();
+Command make_encrypt();
+Command make_decrypt();
 Command make_migrate();
 Command make_fsck();
 Command make_checkpoint();

@@ -1,12 +1,15 @@
 // Database::backup_to: a copy of a database that appears under its name only when it is complete.
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -169,6 +172,24 @@ Result<std::int64_t> Database::copy_to(const std::string& path, const SharedData
   return pages;
 }
 
+Status Database::write_anew(const std::string& path, const SharedDatabaseKey& key) {
+  auto guard = lock();
+  if (depth_ > 0) return Error(Code::kBusy, "a copy cannot be made within a transaction");
+  if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  std::string sql = vacuum_into(draft.path(), key.get());
+  int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  ::explicit_bzero(sql.data(), sql.size());
+  if (code != SQLITE_OK) return error(code, "write the database anew");
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(draft.path()));
+  std::int64_t pages = file ? file->st_size / page_bytes_ : 0;
+  guard.unlock();
+  WARREN_TRY(draft.sync());
+  auto find_key = [&](std::string_view) -> Result<SharedDatabaseKey> { return key; };
+  WARREN_TRY(check_copy(draft.path(), pages, CopyOf::kSound, find_key));
+  return draft.publish(path);
+}
+
 Status Database::hold_alone() {
   auto guard = lock();
   // A connection that leaves WAL mode has the whole file locked, and in this mode it keeps the lock.
@@ -184,13 +205,12 @@ Status Database::hold_alone() {
   return Ok{};
 }
 
-Status Database::empty_replaced_file() {
-  auto guard = lock();
-  sqlite3_file* file = nullptr;
-  int code = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  if (code == SQLITE_OK) code = file->pMethods->xTruncate(file, 0);
-  if (code != SQLITE_OK) return error(code, "empty the file before");
-  return Ok{};
+void Database::outwait_others() {
+  constexpr std::chrono::milliseconds kLook{20};
+  auto end = std::chrono::steady_clock::now() + limits::kBusyWait + std::chrono::seconds(1);
+  while (named_file_ && named_file_->is_open_elsewhere() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 }  // namespace warren

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include <string.h>
@@ -76,6 +77,29 @@ Result<std::optional<std::string>> find_salt(sqlite3* handle) {
   std::string start(reinterpret_cast<const char*>(header.data()), DatabaseKey::kSaltBytes);
   if (start == kPlainStart || !is_header_of_encrypted(header)) return std::optional<std::string>();
   return std::optional(std::move(start));
+}
+
+std::string uri_of(std::string_view path, std::string_view query) {
+  std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
+  for (char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += fmt::format("%{:02x}", static_cast<unsigned>(c));
+    } else {
+      uri += c;
+    }
+  }
+  return uri + std::string(query);
+}
+
+std::string vacuum_into(const std::string& path, const DatabaseKey* key) {
+  std::string sql = "VACUUM INTO '";
+  sql.reserve(2 * path.size() + 512);  // else parts of the key would be left in freed memory
+  for (char c : uri_of(path, key != nullptr ? "?hexkey=" : "?key=")) sql.append(c == '\'' ? 2 : 1, c);
+  for (char c : key != nullptr ? std::string_view(key->text()) : std::string_view()) {
+    fmt::format_to(std::back_inserter(sql), "{:02x}", static_cast<unsigned char>(c));
+  }
+  sql += '\'';
+  return sql;
 }
 
 #ifdef SQLITE3MC_VERSION_STRING

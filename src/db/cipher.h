@@ -53,6 +53,13 @@ Result<std::string> cipher_vfs(const char* real);
 // After opening with that VFS, before the first statement.
 Status set_key(sqlite3* handle, const DatabaseKey& key);
 
+// For "VACUUM INTO": a statement that writes everything into this file, with the key or without one. It contains the
+// key: for SQLite alone, and to be overwritten.
+std::string vacuum_into(const std::string& path, const DatabaseKey* key);
+
+// A file name in SQLite's URI syntax.
+std::string uri_of(std::string_view path, std::string_view query);
+
 // Around the preparation of SQL from a user: statements and functions about keys are refused. Without SQLite3 Multiple
 // Ciphers there are none.
 class CipherSqlBan {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -251,6 +252,48 @@ TEST_F(CipherTest, WhileItIsHeldAloneNobodyElseOpensIt) {
   auto late = Database::open(file_, {.busy_wait = std::chrono::milliseconds(1), .find_key = finder_of(key_)});
   EXPECT_EQ(error_of(late), Code::kBusy);
   EXPECT_EQ(count_right_rows(*database).value(), kRows);
+}
+
+TEST_F(CipherTest, ADatabaseIsWrittenAnewWithAndWithoutAKey) {
+  std::string plain = dir_.file("it's plain?.db");
+  std::string again = dir_.file("again.db");
+  ASSERT_OK(Database::open(file_, {.find_key = finder_of(key_)}).value()->write_anew(plain, nullptr));
+  EXPECT_TRUE(bytes_in(plain).starts_with(std::string_view("SQLite format 3", 16)));
+  auto other = std::make_shared<const DatabaseKey>(std::string(DatabaseKey::kKeyBytes, '\''), "other '?&% salt..");
+  {
+    auto database = Database::open(plain, {.conversion = Conversion::kPossible});
+    ASSERT_OK(database);
+    EXPECT_EQ(count_right_rows(**database).value(), kRows);
+    ASSERT_OK((*database)->hold_alone());
+    ASSERT_OK((*database)->write_anew(again, other));
+    EXPECT_EQ(error_of((*database)->write_anew(again, other)), Code::kExists);
+  }
+  EXPECT_EQ(bytes_in(again).find(kPlainText), std::string::npos);
+  EXPECT_EQ(error_of(Database::open(again, {})), Code::kDenied);
+  auto database = Database::open(again, {.find_key = finder_of(other)});
+  ASSERT_OK(database);
+  EXPECT_EQ(count_right_rows(**database).value(), kRows);
+}
+
+// The other process opens the file before it is replaced, and gives up waiting for the lock, or opens the new one.
+TEST_F(CipherTest, NobodyGoesOnWithAFileThatWasReplaced) {
+  auto database = open().value();
+  ASSERT_OK(database->hold_alone());
+  pid_t child = ::fork();
+  if (child == 0) {
+    auto late = Database::open(file_, {.busy_wait = std::chrono::milliseconds(700), .find_key = finder_of(key_)});
+    bool is_busy = !late.ok() && late.error().code() == Code::kBusy;
+    ::_exit(is_busy || (late.ok() && (*late)->check_name().ok()) ? 0 : 1);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the first of the two; either is right
+  ASSERT_OK(database->backup_to(dir_.file("new.db")));
+  std::filesystem::rename(dir_.file("new.db"), file_);
+  database->outwait_others();
+  database.reset();
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(count_right_rows(*open().value()).value(), kRows);
 }
 
 TEST_F(CipherTest, SqlFromUsersCannotTouchKeys) {

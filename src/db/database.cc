@@ -59,19 +59,6 @@ std::string_view hint_of(int sqlite_code) {
   }
 }
 
-// A file name in SQLite's URI syntax.
-std::string uri_of(std::string_view path, std::string_view query) {
-  std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
-  for (char c : path) {
-    if (c == '%' || c == '?' || c == '#') {
-      uri += fmt::format("%{:02x}", static_cast<unsigned>(c));
-    } else {
-      uri += c;
-    }
-  }
-  return uri + std::string(query);
-}
-
 bool exists(const std::string& path) {
   struct stat ignored {};
   return ::lstat(path.c_str(), &ignored) == 0;
@@ -201,8 +188,9 @@ Result<std::unique_ptr<Database>> Database::open_handle(const std::string& path,
   bool in_memory = path == ":memory:";
   bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
   std::string cipher;
-  if (key) cipher = WARREN_TRY(cipher_vfs(options.vfs));
-  const char* below = key ? cipher.c_str() : options.vfs;
+  bool needs_cipher = key || options.conversion == Conversion::kPossible;
+  if (needs_cipher) cipher = WARREN_TRY(cipher_vfs(options.vfs));
+  const char* below = needs_cipher ? cipher.c_str() : options.vfs;
   std::unique_ptr<WalVfs> vfs;
   if (!in_memory && !read_only) {
     CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;

@@ -54,6 +54,9 @@ enum class Commits {
 enum class TempTables { kNo, kYes };
 enum class Checkpoints { kByCommits, kByOwner };  // kByOwner: only by checkpoint(); log_pages() shows when
 
+// Whether a file without a key may be copied into one with a key, by write_anew(). Every page then takes a detour.
+enum class Conversion { kNo, kPossible };
+
 // What a backup is made of. A damaged database is copied as it is, before a repair.
 enum class CopyOf { kSound, kDamaged };
 
@@ -69,7 +72,8 @@ struct DatabaseOptions {
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
   SharedDatabaseKey key = {};  // encrypts a file being created
   KeyFinder find_key = {};     // of an existing file that is encrypted. Without it, opening one fails with kDenied
-  const char* vfs = nullptr;   // tests: a disk that fails
+  Conversion conversion = Conversion::kNo;
+  const char* vfs = nullptr;  // tests: a disk that fails
 };
 
 // Space inside the file; read in the same view as the rest of a transaction.
@@ -227,12 +231,16 @@ class Database {
   // The copy of an encrypted database is encrypted too: with the same key, or with `key`.
   Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound, const SharedDatabaseKey& key = {});
 
+  // The same as backup_to, but every row is written anew into a file with this key, or without one (null). For a
+  // database that is opened with Conversion::kPossible.
+  Status write_anew(const std::string& path, const SharedDatabaseKey& key);
+
   // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if
   // another connection has it open.
   Status hold_alone();
-  // After hold_alone(), when another file has taken its name: empties this one, so that whoever waited to open it finds
-  // nothing instead of content that nobody else will see. Only the destructor may be called afterwards.
-  Status empty_replaced_file();
+  // After hold_alone(), when another file has taken its name: waits until nobody else has this one open, or has given
+  // up waiting for it. They would go on with this file, and with the log of the other one.
+  void outwait_others();
 
   void observe(TransactionObserver* observer) { observer_ = observer; }
 

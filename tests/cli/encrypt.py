@@ -286,6 +286,7 @@ class EncryptTest(unittest.TestCase):
         self.assertIn("not encrypted", self.warren("key", "p"))
         self.assertIn("agent 'p' is not encrypted", self.refused("key", "p", "--key-env", "HOME"))
         self.assertIn("agent 'p' is not encrypted", self.refused("rekey", "p"))
+        self.assertIn("agent 'p' is not encrypted", self.refused("decrypt", "p"))
         self.assertFalse(json.loads(self.warren("info", "p", "--json"))["encrypted"])
 
     def test_mistakes_with_options_are_named(self):
@@ -331,6 +332,33 @@ class EncryptTest(unittest.TestCase):
         self.refused("fs", "r", "ls", "/")
         self.assertEqual(self.read(MY_KEY=raw), SECRET)
         self.assertIn("clean", self.warren("fsck", "a", MY_KEY=raw))
+
+    def test_an_agent_is_encrypted_and_made_ordinary_again(self):
+        base = self.work / "base"
+        base.mkdir()
+        self.warren("init", "a", "--audit", "--base", str(base))
+        self.warren("fs", "a", "write", f"/{NAME}", SECRET)
+        self.warren("kv", "a", "set", "k", json.dumps(SECRET))
+        self.warren("checkpoint", "a", "take", "one")
+        self.warren("fs", "a", "write", f"/{NAME}", "later")
+        key = secrets.token_hex(32)
+        self.warren("encrypt", "a", "--key-env", "MY_KEY", MY_KEY=key)
+        self.assert_nothing_readable(self.file_of("a"))
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}", MY_KEY=key), "later")
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}@one", MY_KEY=key), SECRET)
+        self.assertIn(SECRET, self.warren("kv", "a", "get", "k", MY_KEY=key))
+        self.assertIn("intact", self.warren("audit", "a", "verify", MY_KEY=key))
+        self.assertIn("encrypted already", self.refused("encrypt", "a", MY_KEY=key))
+        self.warren("apply", "a", "--yes", MY_KEY=key)  # the note about its base went with it: no question
+        self.assertIn("MY_KEY is not set", self.refused("decrypt", "a"))
+        self.warren("decrypt", "a", MY_KEY=key)
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}@one"), SECRET)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertIn("intact", self.warren("audit", "a", "verify"))
+        with sqlite3.connect(self.file_of("a")) as plain:
+            self.assertEqual(plain.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        plain.close()
+        self.assertEqual([file.name for file in self.file_of("a").parent.iterdir()], ["a.db"])
 
     def test_a_rekey_that_is_killed_leaves_the_agent_with_its_old_or_its_new_key(self):
         self.make()

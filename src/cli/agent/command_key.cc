@@ -100,21 +100,41 @@ Result<Exit> run_key(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Result<Exit> run_rekey(Context& context, const Arguments& args) {
+Result<Exit> rekey(Context& context, const Arguments& args, NewKey change, std::string_view verb) {
   std::string path = WARREN_TRY(locate_file(args));
-  std::optional<KeySource> source = WARREN_TRY(find_key_source(args));
-  RekeyedAgent done = WARREN_TRY(rekey_agent(path, source, context.clock).within("rekey"));
-  warn_if_not(context, record_afterwards(path, "rekey", std::nullopt, context.clock));
+  RekeyOptions options{.id_or_path = path, .change = change, .source = {}};
+  if (change != NewKey::kNone) options.source = WARREN_TRY(find_key_source(args));
+  RekeyedAgent done = WARREN_TRY(rekey_agent(options, context.clock).within(verb));
+  warn_if_not(context, record_afterwards(path, verb, std::nullopt, context.clock));
+  Output& out = context.out;
   if (args.has("json")) {
     Json json;
     set_bytes(json, "path", done.path);
-    set_bytes(json, "note", done.key_note);
-    context.out.json(json);
+    if (done.key_note) set_bytes(json, "note", *done.key_note);
+    out.json(json);
     return Exit::kOk;
   }
-  context.out.print("{} has a new key: {}\n", context.out.name(done.path), context.out.name(done.key_note));
-  context.out.line("the note of its old key stays, for backups that were made before");
+  if (!done.key_note) {
+    out.print("{} is not encrypted any more\n", out.name(done.path));
+    return Exit::kOk;
+  }
+  out.print("{} is encrypted; {} in {}\n", out.name(done.path),
+            options.source ? "where its key is, is noted" : "its key is", out.name(*done.key_note));
+  if (change == NewKey::kAnother) out.line("the note of its old key stays, for backups that were made before");
+  else if (!options.source) out.line("keep a copy of that file: without the key, nobody can read the agent again");
   return Exit::kOk;
+}
+
+Result<Exit> run_rekey(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kAnother, "rekey");
+}
+
+Result<Exit> run_encrypt(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kFirst, "encrypt");
+}
+
+Result<Exit> run_decrypt(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kNone, "decrypt");
 }
 
 }  // namespace
@@ -146,6 +166,31 @@ Command make_rekey() {
           .options = options,
           .subcommands = {},
           .handler = run_rekey};
+}
+
+Command make_encrypt() {
+  std::vector<Option> options = key_options();
+  options.push_back(json_option());
+  return {.name = "encrypt",
+          .summary = "Encrypt an agent that is not encrypted",
+          .details =
+              "Without an option the key is random. The agent must not be open. It is written anew and replaced when "
+              "that is complete. Backups, forks and checkpoints elsewhere stay as they are, and what was in "
+              "the old file may still be on the disk until it is overwritten.",
+          .positionals = {id_argument()},
+          .options = options,
+          .subcommands = {},
+          .handler = run_encrypt};
+}
+
+Command make_decrypt() {
+  return {.name = "decrypt",
+          .summary = "Make an encrypted agent an ordinary one",
+          .details = "The agent must not be open. It is written anew and replaced when that is complete.",
+          .positionals = {id_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_decrypt};
 }
 
 }  // namespace warren::cli
