@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "embed/half.h"
+#include "embed/parallel.h"
 
 namespace warren {
 
@@ -41,9 +42,11 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const std::string& file, const En
   auto opened = WARREN_TRY(Safetensors::open(file));
   std::unique_ptr<Encoder> encoder(new Encoder(std::move(opened), config, kernel));
   WARREN_TRY(encoder->load_embeddings());
-  for (std::size_t i = 0; i < config.layers; ++i) {
-    encoder->layers_.push_back(WARREN_TRY(encoder->load_layer(fmt::format("encoder.layer.{}.", i))));
-  }
+  encoder->layers_.resize(config.layers);
+  WARREN_TRY(for_each_parallel(config.layers, [&](std::size_t i) -> Status {
+    encoder->layers_[i] = WARREN_TRY(encoder->load_layer(fmt::format("encoder.layer.{}.", i)));
+    return Ok{};
+  }));
   return encoder;
 }
 

@@ -1,16 +1,13 @@
 #include "embed/local_embedder.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <numeric>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "embed/parallel.h"
 #include "embed/tokenizer_json.h"
 #include "os/host_files.h"
 
@@ -18,7 +15,6 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kVocabularyBytes = std::size_t{64} << 20;
-constexpr std::size_t kThreadsMax = 64;
 
 // vocab.txt, or tokenizer.json, which then also says how text is split.
 Result<WordPiece> read_vocabulary(const std::string& folder, BertWordsOptions words) {
@@ -34,36 +30,6 @@ Result<WordPiece> read_vocabulary(const std::string& folder, BertWordsOptions wo
   std::string text = WARREN_TRY(read_host_file(whole, kVocabularyBytes));
   TokenizerJson tokenizer = WARREN_TRY(read_tokenizer_json(text).within("'tokenizer.json'"));
   return WordPiece::from_pieces(tokenizer.pieces, tokenizer.words).within("'tokenizer.json'");
-}
-
-// Calls `work` for 0 … count - 1, in several threads of which this is one, until all are done or one fails.
-template <class Work>
-Status for_each_parallel(std::size_t count, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::optional<Error> failure;
-  auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      Status done = work(i);
-      if (done.ok()) continue;
-      std::lock_guard lock(mutex);
-      if (!failure) failure = done.error();
-      next = count;
-    }
-  };
-  std::vector<std::thread> threads;
-  const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
-  for (std::size_t i = 1; i < std::min({count, processors, kThreadsMax}); ++i) {
-    try {
-      threads.emplace_back(run);
-    } catch (const std::system_error&) {  // no more threads: those that run do the work
-      break;
-    }
-  }
-  run();
-  for (std::thread& thread : threads) thread.join();
-  if (failure) return *std::move(failure);
-  return Ok{};
 }
 
 }  // namespace
