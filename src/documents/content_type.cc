@@ -44,15 +44,16 @@ Result<std::unique_ptr<ContentTypes>> ContentTypes::open() {
 std::string ContentTypes::type_of(std::string_view name, std::string_view content) {
   std::string_view beginning = content.substr(0, kLookedAtBytes);
   std::string_view simple = mime_type_of(name, beginning);
+  bool is_known_text = simple != "text/plain" && is_text(beginning, Extent::kBeginning);
+  if (is_known_text) return std::string(simple);
   const char* found = state_->library.magic_buffer(state_->cookie, beginning.data(), beginning.size());
   std::string_view said = found == nullptr ? std::string_view() : found;
   bool is_known = !said.empty() && said != "application/octet-stream" && said != "application/x-empty" &&
                   said.find('/') != said.npos;
   if (!is_known) return std::string(simple);
-  // Of text, it knows some kinds by their beginnings; the ending of the name is a better guess for the others.
-  bool is_text_kind = said.starts_with("text/");
-  bool is_surer = said == "text/html" || said == "text/xml" || said == "text/rtf" || said == "text/calendar";
-  if (is_text_kind && !(is_surer && simple == "text/plain")) return std::string(simple);
+  // Of other text, it knows some kinds by their beginnings; what it guesses beyond that is often wrong.
+  bool is_sure = said == "text/html" || said == "text/xml" || said == "text/rtf" || said == "text/calendar";
+  if (said.starts_with("text/") && !is_sure) return std::string(simple);
   return std::string(said);
 }
 

@@ -80,37 +80,49 @@ void Ingest::fail(std::string what, const Error& error) {
   }
 }
 
-// Content as it is stored: text in UTF-8, anything else as it is.
 Status Ingest::queue_content(const Ref& ref, std::string source, std::string bytes, std::string_view charset) {
-  Draft draft{.ref = ref};
+  Draft draft{.ref = ref, .content = std::move(bytes), .charset = std::string(charset)};
   draft.origin = {
-      .source = std::move(source), .fetched_at = clock_.now().seconds, .sha256 = sha256_hex(as_bytes(bytes))};
-  std::string name(name_of(ref));
-  std::string mime = types() != nullptr ? types()->type_of(name, bytes) : std::string(mime_type_of(name, bytes));
-  bool is_plain = is_text(bytes);
-  if (!is_plain && (mime == "application/octet-stream" || mime.starts_with("text/"))) {
-    std::optional<std::string> decoded = decode_text(bytes, charset);
-    if (decoded) {
-      bytes = *std::move(decoded);
-      if (!mime.starts_with("text/")) mime = mime_type_of(name, bytes);
-    }
-  }
-  draft.origin.title = title_of(mime, bytes);
-  draft.origin.mime = std::move(mime);
-  draft.content = std::move(bytes);
-  return queue(std::move(draft));
-}
-
-Status Ingest::queue(Draft draft) {
+      .source = std::move(source), .fetched_at = clock_.now().seconds, .sha256 = sha256_hex(as_bytes(draft.content))};
   draft_bytes_ += draft.content.size();
   drafts_.push_back(std::move(draft));
   if (drafts_.size() < kUnitItems && draft_bytes_ < kUnitContentBytes) return Ok{};
   return finish();
 }
 
-// All that wait, in one unit. What fails for its own reasons is left out and reported.
-Status Ingest::finish() {
-  if (drafts_.empty()) return Ok{};
+// Content as it is stored: text in UTF-8, anything else as it is.
+void Ingest::prepare(Draft& draft) {
+  std::string name(name_of(draft.ref));
+  std::string mime =
+      types() != nullptr ? types()->type_of(name, draft.content) : std::string(mime_type_of(name, draft.content));
+  bool may_be_text = mime == "application/octet-stream" || mime.starts_with("text/");
+  if (may_be_text && !is_text(draft.content)) {
+    std::optional<std::string> decoded = decode_text(draft.content, draft.charset);
+    if (decoded) {
+      draft.content = *std::move(decoded);
+      if (!mime.starts_with("text/")) mime = mime_type_of(name, draft.content);
+    }
+  }
+  draft.origin.title = title_of(mime, draft.content);
+  draft.origin.mime = std::move(mime);
+}
+
+// What came from the same source with the same bytes, and was not changed here, needs no more work.
+Status Ingest::find_unchanged() {
+  Items items(agent_, view_, clock_);
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+  for (Draft& draft : drafts_) {
+    Result<std::optional<Attributes>> old = items.find(draft.ref);
+    if (!old.ok() || !*old || !(*old)->is_file()) continue;  // what is wrong is found again when it is written
+    std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, **old));
+    draft.is_unchanged = row && row->stamp == stamp_of_item(**old) && row->source == draft.origin.source &&
+                         row->sha256 == draft.origin.sha256;
+  }
+  return Ok{};
+}
+
+// All in one unit. What fails for its own reasons is left out and reported.
+Status Ingest::write_drafts() {
   Items items(agent_, view_, clock_);
   auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
   for (const Draft& draft : drafts_) {
@@ -122,7 +134,16 @@ Status Ingest::finish() {
     if (concerns_all) return done;
     fail(to_string(draft.ref), done.error());
   }
-  WARREN_TRY(unit->commit());
+  return unit->commit();
+}
+
+Status Ingest::finish() {
+  if (drafts_.empty()) return Ok{};
+  WARREN_TRY(find_unchanged());
+  std::uint64_t unchanged = std::erase_if(drafts_, [](const Draft& draft) { return draft.is_unchanged; });
+  report_.unchanged += unchanged;
+  for (Draft& draft : drafts_) prepare(draft);
+  if (!drafts_.empty()) WARREN_TRY(write_drafts());
   drafts_.clear();
   draft_bytes_ = 0;
   if (progress_) progress_(report_);
@@ -135,10 +156,6 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
   if (old) {
     std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, *old));
     bool is_untouched = row && row->stamp == stamp_of_item(*old) && row->source == draft.origin.source;
-    if (is_untouched && row->sha256 == draft.origin.sha256) {
-      ++report_.unchanged;
-      return Ok{};
-    }
     if (old->size == draft.content.size()) {
       std::string now = WARREN_TRY(read_file(view_, namespace_path(draft.ref)));
       if (now == draft.content && row && row->source == draft.origin.source) {

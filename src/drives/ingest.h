@@ -76,10 +76,13 @@ class Ingest {
   const IngestReport& report() const { return report_; }
 
  private:
+  // What waits to be written.
   struct Draft {
     Ref ref;
-    std::string content;
+    std::string content;  // as it was at the source, until it is prepared
+    std::string charset;  // as a server says
     ItemOrigin origin;
+    bool is_unchanged = false;
   };
   struct Folder;
 
@@ -89,9 +92,11 @@ class Ingest {
   Status visit_entry(Folder& folder, int dir, std::string_view relative, std::string_view name, std::uint32_t mode,
                      std::vector<std::string>& left);
   bool is_wanted(std::string_view relative) const;
-  Status queue(Draft draft);
-  Status write_one(Items& items, const Draft& draft);
   Status queue_content(const Ref& ref, std::string source, std::string bytes, std::string_view charset);
+  Status find_unchanged();
+  void prepare(Draft& draft);
+  Status write_drafts();
+  Status write_one(Items& items, const Draft& draft);
   void fail(std::string what, const Error& error);
   ContentTypes* types();
   Result<Fetcher*> fetcher();

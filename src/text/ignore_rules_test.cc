@@ -5,9 +5,9 @@
 namespace warren {
 namespace {
 
-using Kind = IgnoreRules::Kind;
+using NodeKind = IgnoreRules::Kind;
 
-bool ignores(std::string_view rules, std::string_view path, Kind kind = Kind::kFile) {
+bool ignores(std::string_view rules, std::string_view path, NodeKind kind = NodeKind::kFile) {
   return IgnoreRules(rules).judge(path, kind) == Ignore::kYes;
 }
 
@@ -15,7 +15,7 @@ TEST(IgnoreRules, APatternWithoutASlashMatchesAtAnyDepth) {
   EXPECT_TRUE(ignores("*.o", "a.o"));
   EXPECT_TRUE(ignores("*.o", "src/deep/a.o"));
   EXPECT_FALSE(ignores("*.o", "a.oo"));
-  EXPECT_TRUE(ignores("build", "x/build", Kind::kDirectory));
+  EXPECT_TRUE(ignores("build", "x/build", NodeKind::kDirectory));
   EXPECT_FALSE(ignores("build", "x/builder"));
 }
 
@@ -32,15 +32,15 @@ TEST(IgnoreRules, APatternWithASlashIsBoundToItsFolder) {
 }
 
 TEST(IgnoreRules, ASlashAtTheEndMeansDirectories) {
-  EXPECT_TRUE(ignores("out/", "x/out", Kind::kDirectory));
-  EXPECT_FALSE(ignores("out/", "x/out", Kind::kFile));
+  EXPECT_TRUE(ignores("out/", "x/out", NodeKind::kDirectory));
+  EXPECT_FALSE(ignores("out/", "x/out", NodeKind::kFile));
 }
 
 TEST(IgnoreRules, TheLastPatternDecides) {
   EXPECT_FALSE(ignores("*.log\n!keep.log", "keep.log"));
   EXPECT_TRUE(ignores("!keep.log\n*.log", "keep.log"));
-  EXPECT_EQ(IgnoreRules("!x").judge("x", Kind::kFile), Ignore::kNo);
-  EXPECT_EQ(IgnoreRules("x").judge("y", Kind::kFile), Ignore::kUndecided);
+  EXPECT_EQ(IgnoreRules("!x").judge("x", NodeKind::kFile), Ignore::kNo);
+  EXPECT_EQ(IgnoreRules("x").judge("y", NodeKind::kFile), Ignore::kUndecided);
 }
 
 TEST(IgnoreRules, CommentsBlanksAndEscapes) {
@@ -57,12 +57,12 @@ TEST(IgnoreStack, TheInnermostFolderThatDecidesWins) {
   stack.add("", IgnoreRules("*.log\n*.tmp"));
   stack.add("a", IgnoreRules("!*.log"));
   stack.add("a/b", IgnoreRules("/x.log"));
-  EXPECT_TRUE(stack.is_ignored("x.log", Kind::kFile));
-  EXPECT_FALSE(stack.is_ignored("a/x.log", Kind::kFile));
-  EXPECT_TRUE(stack.is_ignored("a/b/x.log", Kind::kFile));
-  EXPECT_FALSE(stack.is_ignored("a/b/y.log", Kind::kFile));
-  EXPECT_TRUE(stack.is_ignored("a/b/y.tmp", Kind::kFile));
-  EXPECT_TRUE(stack.is_ignored("ab/y.log", Kind::kFile));
+  EXPECT_TRUE(stack.is_ignored("x.log", NodeKind::kFile));
+  EXPECT_FALSE(stack.is_ignored("a/x.log", NodeKind::kFile));
+  EXPECT_TRUE(stack.is_ignored("a/b/x.log", NodeKind::kFile));
+  EXPECT_FALSE(stack.is_ignored("a/b/y.log", NodeKind::kFile));
+  EXPECT_TRUE(stack.is_ignored("a/b/y.tmp", NodeKind::kFile));
+  EXPECT_TRUE(stack.is_ignored("ab/y.log", NodeKind::kFile));
 }
 
 }  // namespace
