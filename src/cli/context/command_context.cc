@@ -14,6 +14,7 @@ Command make_context() {
       .options = {},
       .subcommands = {},
       .handler = nullptr};
+  for (Command& one : make_context_sources()) context.subcommands.push_back(std::move(one));
   for (Command& one : make_context_items()) context.subcommands.push_back(std::move(one));
   return context;
 }
