@@ -147,7 +147,7 @@ ToolAnswer error_answer(std::string type, std::string message, std::string hint)
 }
 
 ToolAnswer answer_of(Result<ToolAnswer> result) {
-  if (result.ok()) return *std::move(result);
+  if (result.ok()) return std::move(result).take_value();
   ToolAnswer answer;
   answer.error = tool_error(result.error());
   return answer;

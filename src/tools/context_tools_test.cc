@@ -404,8 +404,9 @@ TEST_F(ContextToolsTest, WhatIsReadOnlyIsReadAndNotChanged) {
 TEST_F(ContextToolsTest, ThePolicyOfTheNamespaceHolds) {
   open(OpenMode::kReadWrite, Space::kKernel);
   write("disk:/private/a", "secret\n");
-  ASSERT_OK(write_file(*view_, "/policy/rules.json", as_bytes(R"({"version": 1, "rules": [
-    {"path": "/context/disk/private", "space": "user", "effect": "deny"}]})")));
+  ASSERT_OK(LivePolicy::replace(agent_->fs(), R"({"version": 1, "rules": [
+    {"path": "/context/disk/private", "space": "user", "effect": "deny"}]})",
+                                "a test", clock_));
   EXPECT_EQ(read("disk:/private/a"), "secret\n");
   open(OpenMode::kReadWrite, Space::kUser);
   EXPECT_EQ(fail_type("context_read", {{"path", "disk:/private/a"}}), "denied");
