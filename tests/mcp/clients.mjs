@@ -78,13 +78,13 @@ async function useEverything(client) {
   const unknown = await call('read_file', { path: '/none' });
   assert.match(JSON.parse(text(unknown)).next_action_hint, /readdir/);
 
-  await call('write_file', { path: '/n/i.png', content: 'iVBORw0KGgr/', encoding: 'base64' });
-  assert.equal((await call('read_file', { path: '/n/i.png' })).content[1].mimeType, 'image/png');
+  await call('write_file', { path: '/p/i.png', content: 'iVBORw0KGgr/', encoding: 'base64' });
+  assert.equal((await call('read_file', { path: '/p/i.png' })).content[1].mimeType, 'image/png');
 
   const { resources } = await client.listResources();
   assert.ok(resources.some((one) => one.uri === uriOf('/n/a.md')));
   assert.equal((await client.readResource({ uri: uriOf('/n/a.md') })).contents[0].text, 'one\n2\n');
-  assert.equal((await client.readResource({ uri: uriOf('/n/i.png') })).contents[0].blob, 'iVBORw0KGgr/');
+  assert.equal((await client.readResource({ uri: uriOf('/p/i.png') })).contents[0].blob, 'iVBORw0KGgr/');
   await assert.rejects(client.readResource({ uri: uriOf('/none') }), /not found/i);
   assert.equal((await client.listResourceTemplates()).resourceTemplates[0].uriTemplate, 'vfs://{agent_id}/{path}');
   const { prompts } = await client.listPrompts();
@@ -95,7 +95,7 @@ async function useEverything(client) {
     ref: { type: 'ref/resource', uri: 'vfs://{agent_id}/{path}' },
     argument: { name: 'path', value: 'n/' },
   });
-  assert.deepEqual(completed.completion.values, ['n/a.md', 'n/i.png']);
+  assert.deepEqual(completed.completion.values, ['n/a.md']);
   await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }), /Unknown tool/);
 }
 
