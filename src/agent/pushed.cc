@@ -1,11 +1,9 @@
 #include "agent/pushed.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <mutex>
-#include <thread>
 #include <unordered_set>
 
 #include <fcntl.h>
@@ -14,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/at_once.h"
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/store_address.h"
@@ -32,7 +31,6 @@ constexpr std::uint64_t kBlockBytesMax = 64ULL << 20;
 constexpr std::uint64_t kBlocksMax = 65'536;         // of one state, by larger blocks
 constexpr std::size_t kStateBytesMax = 16ULL << 20;  // as JSON
 constexpr std::size_t kStatesMax = 100'000;
-constexpr std::size_t kAtOnce = 8;  // requests
 
 std::uint64_t block_bytes_for(std::uint64_t size) {
   std::uint64_t bytes = kBlockBytes;
@@ -92,33 +90,6 @@ Status write_block(int fd, std::uint64_t offset, std::string_view block) {
   return Ok{};
 }
 
-// Calls `one(index)` for each index, several at once. The first error ends it.
-Status for_each_at_once(std::size_t count, const std::function<Status(std::size_t)>& one) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  Status first = Ok{};
-  auto work = [&] {
-    for (std::size_t index = next++; index < count; index = next++) {
-      Status done = one(index);
-      if (done.ok()) continue;
-      std::lock_guard lock(mutex);
-      if (first.ok()) first = std::move(done);
-      next = count;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t n = 1; n < std::min(count, kAtOnce); ++n) {
-    try {
-      threads.emplace_back(work);
-    } catch (const std::system_error&) {
-      break;  // with fewer threads it takes longer
-    }
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-  return first;
-}
-
 class Progress {
  public:
   Progress(const BytesDone& report, std::uint64_t total) : report_(report), total_(total) {}
@@ -137,9 +108,9 @@ class Progress {
 };
 
 // A file beside the agent that is removed again.
-struct Draft {
+struct PushedDraft {
   std::string path;
-  ~Draft() {
+  ~PushedDraft() {
     for (const char* suffix : {"", "-wal", "-shm"}) {
       remove_host_file(path + suffix).ignore("the next push or pull of this agent removes it");
     }
@@ -288,7 +259,7 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   if (agent.path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be pushed");
   WARREN_TRY(check_agent_id(agent.id()));
   remove_old_drafts(agent.path(), clock);
-  Draft draft{fmt::format("{}.push-{}", agent.path(), ::getpid())};
+  PushedDraft draft{fmt::format("{}.push-{}", agent.path(), ::getpid())};
   WARREN_TRY(agent.backup_to(draft.path));
   Fd file(::open(draft.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat there {};
@@ -365,7 +336,7 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   PullReport report { .path = {}, .state = WARREN_TRY(get_pushed(store, options.agent_id, name)) };
   const PushedState& state = report.state;
   remove_old_drafts(place.path, clock);
-  Draft draft{fmt::format("{}.pull-{}", place.path, ::getpid())};
+  PushedDraft draft{fmt::format("{}.pull-{}", place.path, ::getpid())};
   Fd file(::open(draft.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft.path)));
   Progress fetched(progress, state.size_bytes);
