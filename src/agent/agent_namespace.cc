@@ -13,6 +13,7 @@
 
 #include "agent/checkpoint_blobs.h"
 #include "agent/locate.h"
+#include "agent/mounted_state.h"
 #include "agent/namespace_parts.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/limits.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/mounted_state.h"
 #include "agent/semantic_index.h"
 #include "backends/blob/blob_store.h"
 #include "base/clock.h"
@@ -23,6 +22,7 @@
 namespace warren {
 
 class HostFs;
+class MountedState;
 
 // Where /mem/working is. A process that hosts the agent keeps it in its memory, so it is empty after a restart.
 // Commands that end at once keep it in the user's runtime folder, where the next one finds it until the machine

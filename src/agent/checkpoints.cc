@@ -157,6 +157,9 @@ Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::ve
     bool is_mounted = mounted != nullptr && mounted->has_path(one);
     (is_mounted ? all.mounted : all.own).push_back(std::move(one));
   }
+  std::vector<std::string> covered_then;
+  if (!all.mounted.empty()) covered_then = WARREN_TRY(list_covered_mounts(agent, id));
+  for (const std::string& path : all.mounted) WARREN_TRY(mounted->check_covered(id, covered_then, path));
   Checkpoint before = WARREN_TRY(
       take_with_mounts(all.mounted.empty() ? nullptr : mounted, MountedState::Unreachable::kFail, nullptr,
                        [&](const Covered& covered) { return restore_own_paths(agent, id, all, clock, covered); }));

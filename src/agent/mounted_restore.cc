@@ -74,14 +74,19 @@ Status MountedState::copy_out(std::int64_t checkpoint) {
   return Ok{};
 }
 
+Status MountedState::check_covered(std::int64_t checkpoint, const std::vector<std::string>& covered,
+                                   std::string_view path) const {
+  const Mount* mount = find_mount(path);
+  if (mount != nullptr && std::ranges::count(covered, mount->path)) return Ok{};
+  return Error(Code::kNotFound, fmt::format("checkpoint {} does not cover what is mounted at {}", checkpoint,
+                                            quote(mount == nullptr ? path : std::string_view(mount->path))));
+}
+
 Status MountedState::copy_out_path(std::int64_t checkpoint, std::string_view path) {
   PastRows rows = WARREN_TRY(open_past_rows(agent_, checkpoint, clock_));
   std::vector<std::string> covered = WARREN_TRY(covered_in(*rows.store));
+  WARREN_TRY(check_covered(checkpoint, covered, path));
   const Mount* mount = find_mount(path);
-  if (mount == nullptr || !std::ranges::count(covered, mount->path)) {
-    return Error(Code::kNotFound, fmt::format("checkpoint {} does not cover what is mounted at {}", checkpoint,
-                                              quote(mount == nullptr ? path : std::string_view(mount->path))));
-  }
   std::string_view below = path.size() > mount->path.size() ? path.substr(mount->path.size() + 1) : std::string_view();
   Result<bool> done = copy_out_one(*mount, *rows.store, below);
   if (!done.ok()) return unfinished(mount->path, std::move(done).take_error());

@@ -64,8 +64,9 @@ class MountedState {
 
   // Makes the mounts what this checkpoint has, as far as it covers them. Can be repeated.
   Status copy_out(std::int64_t checkpoint);
-  // Only what is at or below `path`. kNotFound if the checkpoint does not cover that mount, or if nothing is there,
-  // neither then nor now.
+  // kNotFound unless the mount that `path` is in is among those that the checkpoint covers.
+  Status check_covered(std::int64_t checkpoint, const std::vector<std::string>& covered, std::string_view path) const;
+  // Only what is at or below `path`. kNotFound as check_covered, or if nothing is there, neither then nor now.
   Status copy_out_path(std::int64_t checkpoint, std::string_view path);
 
  private:

@@ -350,20 +350,20 @@ TEST_F(MountedStateTest, ADamagedCopyIsNeverPutBack) {
 }
 
 TEST_F(MountedStateTest, ANamespaceCoversWhatIsMountedInItAndItsWorkingMemory) {
-  auto names = AgentNamespace::open(*agent_, {.stores = {{"/mem/episodic", store_}}}, clock_).take_value();
+  auto names = AgentNamespace::open(*agent_, {.stores = {{"/mem/notes", store_}}}, clock_).take_value();
   auto view = (*names)->view({.agent = "planner", .space = Space::kKernel, .door = "test", .session = {}});
-  ASSERT_OK(write_file(*view, "/mem/episodic/day", as_bytes("one")));
+  ASSERT_OK(write_file(*view, "/mem/notes/day", as_bytes("one")));
   ASSERT_OK(write_file(*view, "/mem/working/plan", as_bytes("one")));
   tick();
   ASSERT_OK(write_file(*view, "/state/checkpoints/first", {}));
   ASSERT_OK(names->sync_mounts());
   std::int64_t id = get_checkpoint(*agent_, "first")->id;
-  EXPECT_THAT(list_covered_mounts(*agent_, id).value(), ElementsAre("/mem/episodic", "/mem/working"));
+  EXPECT_THAT(list_covered_mounts(*agent_, id).value(), ElementsAre("/mem/notes", "/mem/working"));
   tick();
-  ASSERT_OK(write_file(*view, "/mem/episodic/day", as_bytes("two")));
+  ASSERT_OK(write_file(*view, "/mem/notes/day", as_bytes("two")));
   ASSERT_OK(write_file(*view, "/mem/working/plan", as_bytes("two")));
   ASSERT_OK(restore_checkpoint(*agent_, id, &names->mounted()));
-  EXPECT_EQ(read_file(*view, "/mem/episodic/day").value(), "one");
+  EXPECT_EQ(read_file(*view, "/mem/notes/day").value(), "one");
   EXPECT_EQ(read_file(*view, "/mem/working/plan").value(), "one");
   store_.is_gone = true;
   Status refused = write_file(*view, "/state/checkpoints/second", {});

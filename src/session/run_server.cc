@@ -21,6 +21,7 @@
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
+#include "agent/mounted_state.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
