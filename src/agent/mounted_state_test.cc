@@ -1,7 +1,9 @@
 #include "agent/mounted_state.h"
 
-#include <filesystem>
-#include <set>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -370,6 +372,91 @@ TEST_F(MountedStateTest, ANamespaceCoversWhatIsMountedInItAndItsWorkingMemory) {
   if (refused.ok()) refused = names->sync_mounts();
   EXPECT_EQ(error_of(refused), Code::kUnavailable);
   EXPECT_EQ(error_of(get_checkpoint(*agent_, "second")), Code::kNotFound);
+}
+
+// Whatever is done in between, each checkpoint brings back what there was.
+TEST_F(MountedStateTest, RandomChangesAgainstFullCopies) {
+  struct Copy {
+    std::map<std::string, std::string> values;
+    std::map<std::string, std::string> files;
+  };
+  std::mt19937 random(7);
+  auto below = [&](unsigned limit) { return random() % limit; };
+  Copy now;
+  std::map<std::int64_t, Copy> copies;
+  auto check = [&](const Copy& wanted) -> void {
+    BlobPage page = store_.list({.limit = 1000}).value();
+    ASSERT_EQ(page.blobs.size(), wanted.values.size());
+    for (const auto& [key, text] : wanted.values) ASSERT_EQ(store_.text(key), text) << key;
+    ASSERT_EQ(read_dir(working_, "/")->size(), wanted.files.size());
+    for (const auto& [path, text] : wanted.files) ASSERT_EQ(working(path), text) << path;
+  };
+  for (int step = 0; step < 400; ++step) {
+    std::string name = "k" + std::to_string(below(12));
+    std::string text = std::to_string(random());
+    tick();
+    switch (below(6)) {
+      case 0:
+        store_.set(name, text);
+        now.values[name] = text;
+        break;
+      case 1:
+        ASSERT_OK(store_.remove(name));
+        now.values.erase(name);
+        break;
+      case 2:
+        write("/" + name, text);
+        now.files["/" + name] = text;
+        break;
+      case 3: {
+        if (now.files.erase("/" + name) == 0) break;
+        ASSERT_OK(unlink(working_, "/" + name));
+        break;
+      }
+      case 4: copies[take()] = now; break;
+      default: {
+        if (copies.empty()) break;
+        if (below(3) == 0) state_ = new_state();
+        auto chosen = std::next(copies.begin(), below(static_cast<unsigned>(copies.size())));
+        auto before = restore_checkpoint(*agent_, chosen->first, state_.get());
+        ASSERT_OK(before);
+        copies[before->id] = now;
+        now = chosen->second;
+        check(now);
+      }
+    }
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(copies.size(), 50U);
+}
+
+// Two processes that show different stores at the same path.
+TEST_F(MountedStateTest, CheckpointsOfSeveralProcessesAtOnceAreNeverMixed) {
+  auto work = [&](const std::string& letter) {
+    auto agent = Agent::open({.id_or_path = path_, .durability = Durability::kProcess}, clock_).take_value();
+    CountedBlobs store(clock_);
+    for (int i = 0; i < 10; ++i) store.set("k" + std::to_string(i), letter);
+    MountedState state(*agent, clock_);
+    state.add("/mem/notes", store, nullptr, letter);
+    for (int i = 0; i < 15; ++i) {
+      auto made = take_checkpoint(*agent, letter, "asked", &state);
+      EXPECT_TRUE(made.ok() || made.error().code() == Code::kConflict) << made.error().message();
+    }
+  };
+  std::thread other(work, "a");
+  work("b");
+  other.join();
+  std::vector<Checkpoint> all = list_checkpoints(*agent_).value();
+  EXPECT_GT(all.size(), 10U);
+  for (const Checkpoint& one : all) {
+    auto past = open_checkpoint(*agent_, one.id, clock_).take_value();
+    auto view = past->store().fs().begin(UnitAccess::kRead).take_value();
+    MountedRows rows(past->store());
+    ASSERT_EQ(rows.list("/mem/notes")->size(), 10U);
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(rows.find_value("/mem/notes", "k" + std::to_string(i)).value(), one.name) << one.id;
+    }
+  }
 }
 
 TEST_F(MountedStateTest, ACommandsWorkingMemoryIsMadeWhenARestoreNeedsIt) {
