@@ -29,6 +29,7 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/git_base.h"
 #include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
@@ -76,6 +77,11 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
+  if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(agent->store().database().empty_log());
+  }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
     return system_error(errno, fmt::format("make {}", quote(session.file())));
   }

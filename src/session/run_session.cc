@@ -18,10 +18,13 @@
 #include "agent/running.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/commits.h"
+#include "changes/git_folder.h"
 #include "changes/open_overlay.h"
 #include "os/host_files.h"
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
+#include "session/git_base.h"
 #include "session/run_server.h"
 
 extern char** environ;
@@ -222,7 +225,7 @@ class Run {
     // Exists from now on, so that it is hidden: the server makes the key of the audit trail there.
     std::string keys = WARREN_TRY(audit_key_directory());
     make_host_dirs(keys, 0700).ignore("if a key is to be made there, the server says why it cannot");
-    PlanOptions asked{.base = options_.base.value_or(cwd_),
+    PlanOptions asked{.base = options_.base.value_or(options_.repository.value_or(cwd_)),
                       .allow = options_.allow,
                       .read = options_.read,
                       .hide = options_.hide,
@@ -236,9 +239,16 @@ class Run {
                       .is_root = ::geteuid() == 0};
     // The mail of the other agents there is not for this one.
     if (options_.relay) asked.hide.push_back(options_.relay->root);
+    if (is_new_ && !options_.base && options_.repository && *options_.repository != cwd_) {
+      observer_.on_warning(fmt::format("the base is the git repository {}; --base . takes only this directory",
+                                       quote(*options_.repository)));
+    }
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
+    }
+    if (std::optional<LinkedWorktree> worktree = find_linked_worktree(asked.base)) {
+      for (std::string& path : paths_to_read(*worktree)) asked.read.push_back(std::move(path));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
     plan.processes_max = limits().processes;
@@ -428,10 +438,15 @@ std::string shell_of_user() {
   return has_one ? user->pw_shell : "/bin/sh";
 }
 
-Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock) {
+Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock) {
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
-  return summarise(changes);
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
+  SessionSummary summary{.changes = summarise(changes), .has_commits = false};
+  if (in_git.empty()) return summary;
+  Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
+  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
+  return summary;
 }
 
 }  // namespace warren

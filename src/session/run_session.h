@@ -33,7 +33,8 @@ enum class SessionNaming { kWords, kUuid };
 struct RunOptions {
   std::optional<std::string> session;  // to join, resume or create
   SessionNaming naming = SessionNaming::kWords;
-  std::optional<std::string> base;  // as typed; default: the working directory
+  std::optional<std::string> base;  // as typed; default: the repository around the working directory, or that itself
+  std::optional<std::string> repository;  // the base of a new session, if none was asked for
   std::vector<std::string> allow;
   std::vector<std::string> read;
   std::vector<std::string> hide;
@@ -118,7 +119,11 @@ Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock&
 // The program to run when no command is given.
 std::string shell_of_user();
 
-// Counts the session's changes to its base.
-Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock);
+struct SessionSummary {
+  ChangeSummary changes;     // without those in .git
+  bool has_commits = false;  // that the base's repository does not have
+};
+// The session's changes to its base.
+Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock);
 
 }  // namespace warren

@@ -7,9 +7,11 @@
 #include "agent/audit_trail.h"
 #include "changes/changes.h"
 #include "changes/filter.h"
+#include "changes/git_folder.h"
 #include "changes/patch.h"
 #include "changes/permission.h"
 #include "cli/agentfs/agentfs_mount.h"
+#include "cli/changes/apply_commits.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -171,6 +173,11 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
   }
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
   print_left_out_folders(context.err, leave_out_agent_folders(changes, args.all("PATH")));
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, args.all("PATH")));
+  if (!in_git.empty()) {
+    WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
+    print_new_commits(context, opened.overlay);
+  }
   WARREN_TRY(record_reading(*opened.agent, "diff", args.all("PATH")));
   WARREN_TRY(show(context, args, opened.overlay, changes));
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
@@ -234,7 +241,9 @@ Command make_diff() {
           "Prints one line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
           "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, and "
           "files "
-          "that run by themselves. Files that were only read do not appear. "
+          "that run by themselves. Files that were only read do not appear, nor does what changed in .git, unless a "
+          "PATH "
+          "names it: what the agent has committed is named instead. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
       .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},

@@ -7,8 +7,10 @@
 #include "cli/run/run_report.h"
 #include "cli/run/run_settings.h"
 #include "cli/syntax/values.h"
+#include "os/host_files.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
+#include "session/git_base.h"
 
 namespace warren::cli {
 namespace {
@@ -21,6 +23,14 @@ std::vector<std::string> list_of(const Arguments& args, std::string_view name) {
 Exit refuse_run(Context& context, const Error& error) {
   report_failure(context, error);
   return static_cast<Exit>(kOwnFailure);
+}
+
+std::optional<std::string> find_repository_here() {
+  Result<std::string> here = canonical_host_path(".");
+  Result<std::string> home = home_directory();
+  if (home.ok()) home = canonical_host_path(*home);
+  if (!here.ok() || !home.ok()) return std::nullopt;
+  return find_repository_top(*here, *home);
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
@@ -37,6 +47,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.has_namespace = false;
     options.has_asked_for_namespace = true;
   }
+  if (!options.base) options.repository = find_repository_here();
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
@@ -86,7 +97,7 @@ Command make_run() {
             .suggest = Suggest::kSessions},
            {.name = "base",
             .value = "DIR",
-            .help = "the directory to work on [default: the current one]",
+            .help = "the directory to work on [default: the git repository around the current one, or that itself]",
             .suggest = Suggest::kHostDirs},
            {.name = "allow",
             .value = "PATH",
