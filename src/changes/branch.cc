@@ -40,7 +40,10 @@ struct Parent {
 // One commit of an agent's changes.
 class BranchCommit {
  public:
-  BranchCommit(const AgentOverlay& overlay, const std::vector<ChangedFile>& files) : overlay_(overlay), files_(files) {}
+  BranchCommit(const AgentOverlay& overlay, const std::vector<ChangedFile>& files, const std::string& message)
+      : overlay_(overlay), files_(files), message_(message) {
+    if (message.empty()) message_ = fmt::format("Apply the changes of a Warren agent\n\nBase: {}", overlay.base_path);
+  }
 
   // Asks the repository what is needed for every attempt.
   Status prepare(Git& git) {
@@ -85,7 +88,7 @@ class BranchCommit {
     std::string tree = WARREN_TRY(git.ask({"write-tree"}));
     std::vector<std::string> words{"commit-tree", tree, "-F", "-"};
     if (!parent.commit.empty()) words.insert(words.end(), {"-p", parent.commit});
-    return git.ask_with(words, fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay_.base_path));
+    return git.ask_with(words, message_ + "\n");
   }
 
  private:
@@ -196,6 +199,7 @@ class BranchCommit {
 
   const AgentOverlay& overlay_;
   const std::vector<ChangedFile>& files_;
+  std::string message_;
   std::string top_;
   std::string git_dir_;
   std::string prefix_;
@@ -231,11 +235,11 @@ Result<std::vector<Parent>> list_parents(Git& git, const AgentOverlay& overlay) 
 }  // namespace
 
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                     const std::string& branch) {
+                                     const std::string& branch, const std::string& message) {
   Git git(overlay.base_path);
   WARREN_TRY(check_branch(git, branch));
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay, changes));
-  BranchCommit commit(overlay, files);
+  BranchCommit commit(overlay, files, message);
   WARREN_TRY(commit.prepare(git));
   std::vector<Parent> parents = WARREN_TRY(list_parents(git, overlay));
   Result<std::string> made = commit.make(parents.front());

@@ -341,6 +341,7 @@ class Run {
     };
     if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
     const std::string& id = session_->id();
+    if (options_.marks_prompt) mark_prompt(all);
     bool has_namespace = !joined_->namespace_path().empty();
     if (has_namespace) all.push_back("WARREN_NAMESPACE=" + joined_->namespace_path());
     for (std::string& variable : std::vector<std::string>{
@@ -349,6 +350,18 @@ class Run {
       all.push_back(std::move(variable));
     }
     return all;
+  }
+
+  // bash puts the mark before whatever prompt its settings make; other shells use PS1 if their settings leave it alone.
+  void mark_prompt(std::vector<std::string>& all) const {
+    std::string mark = fmt::format("({}) ", session_->id());  // an id has no character that is special to a shell
+    auto add = [&](std::string_view name, const std::string& value) {
+      bool is_there = std::any_of(all.begin(), all.end(),
+                                  [&](const std::string& one) { return one.starts_with(fmt::format("{}=", name)); });
+      if (!is_there) all.push_back(fmt::format("{}={}", name, value));
+    };
+    add("PS1", mark + (::geteuid() == 0 ? "# " : "$ "));
+    add("PROMPT_COMMAND", fmt::format("case $PS1 in '{0}'*) ;; *) PS1='{0}'$PS1 ;; esac", mark));
   }
 
   // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
@@ -442,7 +455,11 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
-  SessionSummary summary{.changes = summarise(changes), .has_commits = false};
+  SessionSummary summary{.changes = summarise(changes), .files = {}, .has_commits = false};
+  for (const TreeChange& change : changes) {
+    if (!change.node().is_directory()) summary.files.push_back(change.path);
+  }
+  std::sort(summary.files.begin(), summary.files.end());
   if (in_git.empty()) return summary;
   Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
   summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();

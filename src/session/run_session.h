@@ -61,6 +61,7 @@ struct RunOptions {
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;
+  bool marks_prompt = false;                 // the command is an interactive shell: its prompt names the session
   std::optional<std::string> process_label;  // how the session lists this run; default: the whole command
 };
 
@@ -120,8 +121,9 @@ Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock&
 std::string shell_of_user();
 
 struct SessionSummary {
-  ChangeSummary changes;     // without those in .git
-  bool has_commits = false;  // that the base's repository does not have
+  ChangeSummary changes;           // without those in .git
+  std::vector<std::string> files;  // the paths of these changes, sorted, without directories
+  bool has_commits = false;        // that the base's repository does not have
 };
 // The session's changes to its base.
 Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock);

@@ -97,10 +97,12 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   return std::optional(std::move(plan));
 }
 
-Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes, Selection& chosen) {
+Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
+                  const ChangeFilter& filter, Selection& chosen) {
   if (args.has("commits")) return Ok{};
   std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
   for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (filter && !filter(changes[i].path)) continue;
     switch (where[i]) {
       case CommitImport::Where::kFiles: chosen.take(i); break;
       case CommitImport::Where::kCommits: plan.committed += changes[i].node().is_directory() ? 0 : 1; break;

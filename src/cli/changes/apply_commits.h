@@ -36,7 +36,8 @@ struct CommitsPlan {
 Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAgent& opened,
                                                 const std::vector<TreeChange>& all);
 // Takes the changes that are to be written as files.
-Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes, Selection& chosen);
+Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
+                  const ChangeFilter& filter, Selection& chosen);
 
 Status bring_commits(const Arguments& args, CommitsPlan& plan);
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);

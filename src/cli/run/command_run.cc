@@ -67,7 +67,11 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   }
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
-  if (options.command.empty() && is_terminal(context.input)) options.command = {shell_of_user()};
+  if (options.command.empty() && args.has("walls")) options.command = {"true"};  // nothing but the walls is wanted
+  if (options.command.empty() && is_terminal(context.input)) {
+    options.command = {shell_of_user()};
+    options.marks_prompt = true;
+  }
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
 }
 
@@ -130,7 +134,8 @@ Command make_run() {
            {.name = "at", .value = "WHICH", .help = "go back to this checkpoint of the session first"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
-           {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
+           {.name = "walls",
+            .help = "print the sandbox's restrictions before the command starts; without COMMAND, only print them"}},
       .subcommands = {},
       .handler = run_run};
   for (const std::vector<Option>& more :
