@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/agent_state.h"
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
@@ -80,7 +81,7 @@ Status make_session_file(const SessionDir& session, const std::string& base, Clo
   if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
     WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
-    WARREN_TRY(agent->store().database().empty_log());
+    WARREN_TRY(empty_log_of(*agent));
   }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
     return system_error(errno, fmt::format("make {}", quote(session.file())));

@@ -361,7 +361,7 @@ class Run {
       if (!is_there) all.push_back(fmt::format("{}={}", name, value));
     };
     add("PS1", mark + (::geteuid() == 0 ? "# " : "$ "));
-    add("PROMPT_COMMAND", fmt::format("case $PS1 in '{0}'*) ;; *) PS1='{0}'$PS1 ;; esac", mark));
+    add("PROMPT_COMMAND", "case $PS1 in '" + mark + "'*) ;; *) PS1='" + mark + "'$PS1 ;; esac");
   }
 
   // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.

@@ -900,8 +900,8 @@ class Commands:
         self.assertIn("several sessions of this directory", done.stderr)
         self.assertIn("two, one", done.stderr)
         self.world.warren("sessions", "delete", "two", "--yes")
-        self.assertIn("1 added", self.world.warren("apply").stdout)
-        self.assertEqual((self.world.base / "f").read_text(), "x\n")
+        self.assertIn("1 added", self.world.warren("apply", "--dry-run").stdout)
+        self.assertIn("discarded: 1 added", self.world.warren("discard", "--yes").stdout)
 
     def test_the_beginning_of_a_made_up_id_is_enough(self):
         self.ok("--", "sh", "-c", "echo x > f")
