@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/agent_state.h"
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
@@ -30,6 +31,7 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/git_base.h"
 #include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
@@ -83,6 +85,11 @@ Status make_session_file(const SessionDir& session, const std::string& base,
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
+  if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
     return system_error(errno, fmt::format("make {}", quote(session.file())));
   }
