@@ -194,8 +194,8 @@ void measure_folder(const std::string& dir, const std::string& asked) {
   std::vector<Document> documents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
     if (!entry.is_regular_file()) continue;
-    documents.push_back({entry.path().string().substr(dir.size()),
-                         must(read_host_file(entry.path().string(), std::size_t{64} << 20))});
+    documents.push_back(
+        {entry.path().string().substr(dir.size()), must(read_host_file(entry.path().string(), std::size_t{64} << 20))});
   }
   std::ranges::sort(documents, {}, &Document::path);
   std::vector<Question> questions;
