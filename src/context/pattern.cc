@@ -8,11 +8,12 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kPatternBytes = 1000;
+constexpr std::size_t kPatternBytes = 4096;
 constexpr std::int64_t kPatternMemory = std::int64_t{16} << 20;  // of the compiled expression and its states
 
-RE2::Options pattern_options() {
+RE2::Options pattern_options(Letters letters) {
   RE2::Options options;
+  options.set_case_sensitive(letters == Letters::kExact);
   options.set_log_errors(false);
   options.set_max_mem(kPatternMemory);
   return options;
@@ -23,28 +24,29 @@ re2::StringPiece piece_of(std::string_view text) { return {text.data(), text.siz
 }  // namespace
 
 struct Pattern::Compiled {
-  explicit Compiled(std::string_view expression)
-      : regex(piece_of(fmt::format("(?m)(?:{})", expression)), pattern_options()) {}
+  Compiled(std::string_view expression, Letters letters)
+      : regex(piece_of(fmt::format("(?m)(?:{})", expression)), pattern_options(letters)) {}
   RE2 regex;
 };
 
 Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
 Pattern::~Pattern() = default;
 
-Result<std::unique_ptr<Pattern>> Pattern::compile(std::string_view expression) {
+Result<std::unique_ptr<Pattern>> Pattern::compile(std::string_view expression, PatternKind kind, Letters letters) {
   if (expression.size() > kPatternBytes) {
-    return Error(Code::kInvalid, fmt::format("the pattern has more than {} bytes", kPatternBytes));
+    return Error(Code::kLimit, fmt::format("a pattern has at most {} bytes", kPatternBytes));
   }
-  RE2 alone(piece_of(expression), pattern_options());  // as given, so that the error is about what was typed
-  if (!alone.ok()) {
-    return Error(Code::kInvalid, fmt::format("{} is not a valid pattern: {}", quote(expression), alone.error()),
-                 "patterns are regular expressions of RE2: https://github.com/google/re2/wiki/Syntax");
-  }
-  auto compiled = std::make_unique<Compiled>(expression);
-  if (!compiled->regex.ok()) {
-    return Error(Code::kInvalid,
-                 fmt::format("{} is not a valid pattern: {}", quote(expression), compiled->regex.error()));
-  }
+  std::string text = kind == PatternKind::kText ? RE2::QuoteMeta(piece_of(expression)) : std::string(expression);
+  auto refuse = [&](const RE2& regex) {
+    bool is_too_large = regex.error_code() == RE2::ErrorPatternTooLarge;
+    return Error(is_too_large ? Code::kLimit : Code::kInvalid,
+                 fmt::format("{} is not a valid pattern: {}", quote(expression), regex.error()),
+                 "patterns are regular expressions with the syntax of RE2");
+  };
+  RE2 alone(piece_of(text), pattern_options(letters));  // as given, so that the error is about what was typed
+  if (!alone.ok()) return refuse(alone);
+  auto compiled = std::make_unique<Compiled>(text, letters);
+  if (!compiled->regex.ok()) return refuse(compiled->regex);
   return std::unique_ptr<Pattern>(new Pattern(std::move(compiled)));
 }
 

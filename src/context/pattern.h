@@ -15,12 +15,17 @@ struct PatternMatch {
   std::size_t size = 0;
 };
 
+enum class PatternKind { kExpression, kText };  // kText: found as it is
+enum class Letters { kExact, kAnyCase };
+
 // Thread-safe.
 class Pattern {
  public:
-  // kInvalid says what is wrong with the expression. `^` and `$` match at every line, and `.` does not match a line
-  // end.
-  static Result<std::unique_ptr<Pattern>> compile(std::string_view expression);
+  // kInvalid says what is wrong with the expression; kLimit if it is too large. `^` and `$` match at every line, and
+  // `.` does not match a line end.
+  static Result<std::unique_ptr<Pattern>> compile(std::string_view expression,
+                                                  PatternKind kind = PatternKind::kExpression,
+                                                  Letters letters = Letters::kExact);
   ~Pattern();
   Pattern(const Pattern&) = delete;
   Pattern& operator=(const Pattern&) = delete;
