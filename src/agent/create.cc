@@ -289,6 +289,15 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
 
 namespace {
 
+// The search index has the text of the files, encrypted with the old key or not at all. It is made again (src/context).
+Status remove_search_index(std::string path) {
+  constexpr std::string_view kAgentEnding = ".db";
+  if (path.ends_with(kAgentEnding)) path.resize(path.size() - kAgentEnding.size());
+  for (const char* ending : {".index.db", ".index.db-wal", ".index.db-shm"})
+    WARREN_TRY(remove_host_file(path + ending));
+  return Ok{};
+}
+
 // What is not an agent, or an older one, is left alone; what a killed process left is finished.
 Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKey change, Clock& clock) {
   auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
@@ -326,6 +335,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
     return std::move(done).take_error();
   }
   database->outwait_others();
+  WARREN_TRY(remove_search_index(path));
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

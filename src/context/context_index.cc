@@ -52,8 +52,7 @@ void add_sentence(std::string& hint, std::string_view sentence) {
 }  // namespace
 
 struct ContextIndex::Parts {
-  Parts(Agent& opened, ContextOptions given, Clock& time)
-      : agent(opened), options(std::move(given)), clock(time), path(index_path_of(opened)) {}
+  Parts(Agent& opened, ContextOptions given, Clock& time) : agent(opened), options(std::move(given)), clock(time) {}
 
   Status assemble(Result<std::unique_ptr<Database>> opened);
   bool is_replaced() const { return database->path() != kMemoryAgent && !database->check_name().ok(); }
@@ -73,8 +72,7 @@ struct ContextIndex::Parts {
   Agent& agent;
   ContextOptions options;
   Clock& clock;
-  std::string path;
-  std::string identity;
+  IndexPlace place;
   std::vector<IndexedTree> trees;
   std::mutex mutex;  // held for the length of a call
   std::unique_ptr<Database> database;
@@ -98,7 +96,7 @@ Status ContextIndex::Parts::replace() {
   vectors.reset();
   rows.reset();
   database.reset();
-  return assemble(replace_index_file(path, identity));
+  return assemble(replace_index_file(place));
 }
 
 Status ContextIndex::Parts::reopen_if_replaced() {
@@ -106,7 +104,7 @@ Status ContextIndex::Parts::reopen_if_replaced() {
   vectors.reset();
   rows.reset();
   database.reset();
-  return assemble(open_index_file(path, identity));
+  return assemble(open_index_file(place));
 }
 
 // A damaged index is made again, and one that was deleted or replaced meanwhile is opened again; everything in it is
@@ -127,9 +125,9 @@ Result<T> ContextIndex::Parts::repaired(const std::function<Result<T>()>& call) 
 
 Result<std::unique_ptr<ContextIndex>> ContextIndex::open(Agent& agent, ContextOptions options, Clock& clock) {
   auto parts = std::make_unique<Parts>(agent, std::move(options), clock);
-  parts->identity = WARREN_TRY(index_identity_of(agent));
+  parts->place = WARREN_TRY(index_place_of(agent));
   parts->trees = WARREN_TRY(indexed_trees(agent));
-  Status opened = parts->assemble(open_index_file(parts->path, parts->identity));
+  Status opened = parts->assemble(open_index_file(parts->place));
   if (!opened.ok() && is_index_damage(opened.error())) opened = parts->replace();
   WARREN_TRY(std::move(opened));
   return std::unique_ptr<ContextIndex>(new ContextIndex(std::move(parts)));

@@ -114,10 +114,18 @@ Status check_privacy(const std::string& path) {
   return Error(Code::kCorrupt, fmt::format("{} is not a private file of this user", quote(path)));
 }
 
-Result<std::unique_ptr<Database>> open_existing(const std::string& path, const std::string& identity) {
-  WARREN_TRY(check_privacy(path));
-  auto database = WARREN_TRY(Database::open(path, index_options(OpenMode::kReadWrite)));
-  WARREN_TRY(check_index(*database, identity));
+// An index that is encrypted with another key, or not as the agent is, belongs to an earlier state of it.
+Result<std::unique_ptr<Database>> open_existing(const IndexPlace& place) {
+  WARREN_TRY(check_privacy(place.path));
+  DatabaseOptions options = index_options(OpenMode::kReadWrite);
+  auto mismatch = [&] { return Error(Code::kCorrupt, fmt::format("{} has another key", quote(place.path))); };
+  options.find_key = [&](std::string_view salt) -> Result<SharedDatabaseKey> {
+    if (!place.key || place.key->salt() != salt) return mismatch();
+    return place.key;
+  };
+  auto database = WARREN_TRY(Database::open(place.path, options));
+  if (place.key && !database->key()) return mismatch();
+  WARREN_TRY(check_index(*database, place.identity));
   return database;
 }
 
@@ -134,17 +142,19 @@ void remove_index_files(const std::string& path) {
 }
 
 // Complete before it has its name, so that two processes can make it at the same time: the first one wins.
-Status make_on_disk(const std::string& path, const std::string& identity) {
-  std::string draft = fmt::format("{}.new-{}", path, ::getpid());
+Status make_on_disk(const IndexPlace& place) {
+  std::string draft = fmt::format("{}.new-{}", place.path, ::getpid());
   remove_index_files(draft);
   Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
   auto fill = [&]() -> Status {
-    auto database = WARREN_TRY(Database::open(draft, index_options(OpenMode::kDraft)));
-    return make_index_tables(*database, identity);
+    DatabaseOptions options = index_options(OpenMode::kDraft);
+    options.key = place.key;
+    auto database = WARREN_TRY(Database::open(draft, options));
+    return make_index_tables(*database, place.identity);
   };
   Status made = fill();
-  if (made.ok()) made = publish_host_file(draft, path);
+  if (made.ok()) made = publish_host_file(draft, place.path);
   remove_index_files(draft);
   return made;
 }
@@ -155,42 +165,41 @@ bool is_unwritable(const Error& error) {
 
 }  // namespace
 
-std::string index_path_of(const Agent& agent) {
-  std::string path = agent.path();
-  if (path == kMemoryAgent) return path;
-  if (path.ends_with(kAgentSuffix)) path.resize(path.size() - kAgentSuffix.size());
-  return path + std::string(kIndexEnding);
-}
-
-// The time at which its root was made: no call of ours changes the access time of a directory.
-Result<std::string> index_identity_of(Agent& agent) {
+Result<IndexPlace> index_place_of(Agent& agent) {
+  IndexPlace place{.path = agent.path(), .identity = {}, .key = agent.store().database().key()};
+  if (place.path != kMemoryAgent) {
+    if (place.path.ends_with(kAgentSuffix)) place.path.resize(place.path.size() - kAgentSuffix.size());
+    place.path += kIndexEnding;
+  }
+  // The time at which its root was made: no call of ours changes the access time of a directory.
   Attributes root = WARREN_TRY(agent.store().fs().get_attributes(kRootInode));
-  return fmt::format("{}.{:09}", root.atime.seconds, root.atime.nanoseconds);
+  place.identity = fmt::format("{}.{:09}", root.atime.seconds, root.atime.nanoseconds);
+  return place;
 }
 
-Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const std::string& identity) {
-  if (path == kMemoryAgent) return make_in_memory(identity);
+Result<std::unique_ptr<Database>> open_index_file(const IndexPlace& place) {
+  if (place.path == kMemoryAgent) return make_in_memory(place.identity);
   for (int attempt = 1;; ++attempt) {
-    Result<std::unique_ptr<Database>> opened = open_existing(path, identity);
+    Result<std::unique_ptr<Database>> opened = open_existing(place);
     if (opened.ok()) return opened;
-    if (is_unwritable(opened.error())) return make_in_memory(identity);
+    if (is_unwritable(opened.error())) return make_in_memory(place.identity);
     // Another process may remove it at any moment, and then any error can be the result.
-    bool is_missing = !WARREN_TRY(find_host_link(path));
+    bool is_missing = !WARREN_TRY(find_host_link(place.path));
     if (attempt == kOpenAttempts || (!is_missing && !is_index_damage(opened.error()))) {
       return std::move(opened).within("open the search index");
     }
-    remove_index_files(path);  // a log that was left, too
-    Status made = make_on_disk(path, identity);
-    if (!made.ok() && is_unwritable(made.error())) return make_in_memory(identity);
+    remove_index_files(place.path);  // a log that was left, too
+    Status made = make_on_disk(place);
+    if (!made.ok() && is_unwritable(made.error())) return make_in_memory(place.identity);
     if (!made.ok() && made.error().code() != Code::kExists) {
       return std::move(made).within("make the search index").take_error();
     }
   }
 }
 
-Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const std::string& identity) {
-  if (path != kMemoryAgent) remove_index_files(path);
-  return open_index_file(path, identity);
+Result<std::unique_ptr<Database>> replace_index_file(const IndexPlace& place) {
+  if (place.path != kMemoryAgent) remove_index_files(place.path);
+  return open_index_file(place);
 }
 
 // Whatever does not pass by waiting. A file that was moved or whose log is another's cannot be used either.

@@ -9,22 +9,25 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "db/cipher.h"
 #include "db/database.h"
 
 namespace warren {
 
-// The one place that decides where the index of an agent is. An index has the text of the files in it, so it must be
-// protected like the agent file itself.
-std::string index_path_of(const Agent& agent);
+struct IndexPlace {
+  std::string path;  // ":memory:" for an agent in memory
+  // Tells agents apart: copies of one agent have the same, other agents another.
+  std::string identity;
+  // The agent's own, null if it has none: the index has the text of the files in it, so it is encrypted if they are.
+  SharedDatabaseKey key;
+};
+Result<IndexPlace> index_place_of(Agent& agent);
 
-// Tells agents apart: copies of one agent have the same, other agents another.
-Result<std::string> index_identity_of(Agent& agent);
-
-// Opens the index at `path`, or makes it. In memory if the folder cannot be written, or with the path ":memory:".
-Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const std::string& identity);
+// Opens the index, or makes it. In memory if the folder cannot be written.
+Result<std::unique_ptr<Database>> open_index_file(const IndexPlace& place);
 
 // Replaces the file, also while other processes use it: they notice with Database::check_name.
-Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const std::string& identity);
+Result<std::unique_ptr<Database>> replace_index_file(const IndexPlace& place);
 
 // Whether an error means that the index must be made again.
 bool is_index_damage(const Error& error);

@@ -64,6 +64,34 @@ class EncryptTest(unittest.TestCase):
 
     # Doors.
 
+    def test_the_search_index_is_encrypted_as_the_agent_is(self):
+        index = self.work / ".agentfs" / "a.index.db"
+
+        def search():
+            said = self.warren("context", "a", "search", "launch", "--json", WARREN_EMBED="none")
+            return [hit["path"] for hit in json.loads(said)["hits"]]
+
+        self.make()
+        self.assertEqual(search(), [f"/{NAME}"])
+        self.assert_nothing_readable(index)
+        self.warren("decrypt", "a")
+        self.assertFalse(index.exists())
+        self.assertEqual(search(), [f"/{NAME}"])
+        self.assertIn(SECRET.encode(), index.read_bytes())
+        plain = index.read_bytes()
+        self.warren("encrypt", "a")
+        self.assertFalse(index.exists())
+        index.write_bytes(plain)  # as if it had been left
+        index.chmod(0o600)
+        self.assertEqual(search(), [f"/{NAME}"])
+        self.assert_nothing_readable(index)
+        sealed = index.read_bytes()
+        self.warren("rekey", "a")
+        index.write_bytes(sealed)  # with the old key
+        index.chmod(0o600)
+        self.assertEqual(search(), [f"/{NAME}"])
+        self.assert_nothing_readable(index)
+
     def test_every_plain_door_opens_it_without_options(self):
         self.make()
         self.assertEqual(self.read(), SECRET)
