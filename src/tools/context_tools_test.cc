@@ -411,6 +411,11 @@ TEST_F(ContextToolsTest, ThePolicyOfTheNamespaceHolds) {
   open(OpenMode::kReadWrite, Space::kUser);
   EXPECT_EQ(fail_type("context_read", {{"path", "disk:/private/a"}}), "denied");
   EXPECT_EQ(fail_type("context_tree", {{"path", "disk:/private"}}), "denied");
+  Json tree = call("context_tree", {{"drive", "disk"}});
+  EXPECT_EQ(tree["tree"], "disk:/\n└── private/ (not to be listed)\n");
+  EXPECT_EQ(tree["is_complete"], false);
+  EXPECT_EQ(call("context_list_drives", Json::object())["drives"][0]["items"], 0);
+  EXPECT_EQ(fail_type("context_delete", {{"path", "disk:/"}, {"recursive", true}}), "denied");
   EXPECT_EQ(fail_type("context_move", {{"path", "disk:/private/a"}, {"to_path", "agent:/a"}}), "denied");
   EXPECT_EQ(fail_type("context_copy", {{"path", "disk:/private"}, {"to_path", "agent:/b"}}), "denied");
   EXPECT_EQ(call("context_exists", {{"path", "agent:/b"}})["exists"], false);  // all or nothing
