@@ -66,7 +66,11 @@ Result<SearchQuery> query_in(ToolContext& context, const Json& arguments) {
   if (arguments.contains("glob")) query.globs = {given_text(arguments, "glob")};
   query.mime = given_text(arguments, "mime");
   query.limit = given_count(arguments, "limit", kSearchResults);
-  query.may_read = [&context](const std::string& at) { return context.view.may_read(at, OtherNames::kPossible); };
+  query.may_read = [&context](const std::string& at) -> Result<bool> {
+    // The files of a base are indexed, but are not part of the namespace.
+    if (context.agent.base() && !find_ref_of(at)) return false;
+    return context.view.may_read(at, OtherNames::kPossible);
+  };
   return query;
 }
 

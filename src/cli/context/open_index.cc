@@ -42,8 +42,7 @@ Result<ContextIndex*> ToolIndex::open() {
   if (index_) return index_.get();
   // A door to the namespace opens an agent without its base, whose files are indexed, too.
   if (agent_.base()) {
-    with_base_ =
-        WARREN_TRY(Agent::open({.id_or_path = agent_.path(), .mode = OpenMode::kReadOnly}, context_.clock));
+    with_base_ = WARREN_TRY(Agent::open({.id_or_path = agent_.path(), .mode = OpenMode::kReadOnly}, context_.clock));
   }
   ContextOptions options = WARREN_TRY(index_options(context_, embedder_));
   Agent& indexed = with_base_ ? *with_base_ : agent_;
