@@ -68,13 +68,16 @@ class ServerSignals {
 
   int stop_fd() const { return stop_.get(); }
 
-  void listen(Context& context, Agent& agent) {
-    listener_ = std::thread([this, &context, &agent] {
+  void listen(Context& context, Agent& agent, MountedState& mounted) {
+    listener_ = std::thread([this, &context, &agent, &mounted] {
       for (;;) {
         Result<int> got = signals_.wait(ended_.get());
         if (got.ok() && *got == 0) return;
         if (!got.ok() || *got != SIGUSR1) break;
-        Result<Checkpoint> taken = take_automatic_checkpoint(agent, "signal", "signal");
+        std::vector<std::string> problems;
+        Result<Checkpoint> taken = take_automatic_checkpoint(
+            agent, {.name = "signal", .cause = "signal", .mounted = &mounted, .problems = &problems});
+        for (const std::string& problem : problems) context.err.print("warren: {}\n", problem);
         if (!taken.ok()) context.err.print("warren: no checkpoint was taken: {}\n", taken.error().message());
       }
       ::eventfd_write(stop_.get(), 1);
@@ -109,7 +112,7 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   ToolIndex index(context, *view.agent);
   options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
-  signals->listen(context, *view.agent);
+  signals->listen(context, *view.agent, view.names->mounted());
   WARREN_TRY(
       mcp::serve_stdio(service, {.input = context.input, .output = STDOUT_FILENO, .stop_fd = signals->stop_fd()}));
   signals.reset();
