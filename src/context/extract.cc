@@ -8,12 +8,16 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "documents/document_text.h"
+#include "text/mime.h"
 
 namespace warren {
 namespace {
 
 constexpr std::string_view kUtf8Mark = "\xEF\xBB\xBF";
 constexpr std::string_view kSemanticItems = "/mem/semantic/";
+constexpr std::string_view kDriveItems = "/context/";
+constexpr std::size_t kBeginningBytes = 65536;
 
 using NamedMime = std::pair<std::string_view, std::string_view>;
 constexpr std::array<NamedMime, 62> kMimeTypes{{
@@ -167,9 +171,22 @@ std::optional<std::string> text_of_item(std::string_view json) {
   return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
 }
 
+// What a document says, as context_read shows it. Pages outside of the drives are source code, and stay as they are.
+std::optional<std::string> text_of_document(std::string_view path, std::string_view bytes) {
+  std::string_view mime = mime_type_of(base_name(path), bytes.substr(0, kBeginningBytes));
+  bool is_wanted = is_document(mime) && (!mime.starts_with("text/") || path.starts_with(kDriveItems));
+  if (!is_wanted) return std::nullopt;
+  Result<std::optional<DocumentText>> text = extract_text(mime, bytes);
+  if (!text.ok() || !*text) return std::nullopt;  // damaged, or what reads it is not installed
+  return std::move((*text)->text);
+}
+
 }  // namespace
 
 std::optional<ExtractedText> text_of(std::string_view path, Bytes content) {
+  if (std::optional<std::string> document = text_of_document(path, as_text(content))) {
+    return ExtractedText{.text = *std::move(document), .shape = TextShape::kMarkdown};
+  }
   std::optional<std::string> text = decoded(as_text(content));
   if (!text) return std::nullopt;
   if (path.starts_with(kSemanticItems) && path.ends_with(".json")) {

@@ -20,7 +20,8 @@ struct ExtractedText {
 };
 
 // nullopt: the file has no text, and only its name is indexed. UTF-8, UTF-16 with a byte order mark, and text in
-// Latin-1 or Windows-1252 are read. Never fails: any bytes have an answer.
+// Latin-1 or Windows-1252 are read. Of a PDF, and of an HTML page on a drive, it is what the document says. Never
+// fails: any bytes have an answer.
 std::optional<ExtractedText> text_of(std::string_view path, Bytes content);
 
 // By the name's ending and, without a known one, by whether the file has text: "text/plain" or

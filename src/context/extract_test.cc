@@ -56,5 +56,20 @@ TEST(Extract, KnowsTypesByName) {
   EXPECT_EQ(mime_type_of("/x.unknown", false), "application/octet-stream");
 }
 
+TEST(Extract, APageOnADriveIsWhatItSaysAndElsewhereItsSource) {
+  std::string page = "<html><head><title>T</title></head><body><h1>Head</h1><p>one <b>two</b></p></body></html>";
+  EXPECT_EQ(text_of("/context/url/https:/example.com/index.html", as_bytes(page))->text, "# Head\n\none two\n");
+  EXPECT_EQ(text_of("/context/url/https:/example.com/post", as_bytes(page))->text, "# Head\n\none two\n");
+  EXPECT_EQ(text_of("/src/index.html", as_bytes(page))->text, page);
+}
+
+TEST(Extract, ADamagedPdfIsNoReasonToStop) {
+  std::string damaged = "%PDF-1.4\n1 0 obj<</Type/Cat";
+  std::optional<ExtractedText> text = text_of("/a.pdf", as_bytes(damaged));
+  if (text) {
+    EXPECT_EQ(text->text, damaged);
+  }
+}
+
 }  // namespace
 }  // namespace warren

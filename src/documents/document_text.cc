@@ -7,7 +7,8 @@
 namespace warren {
 
 bool is_document(std::string_view mime) {
-  return mime == "text/html" || mime == "application/xhtml+xml" || mime == "application/pdf";
+  return mime == "text/html" || mime == "application/xhtml+xml" || mime == "application/pdf" ||
+         is_office_document(mime);
 }
 
 Result<std::optional<DocumentText>> extract_text(std::string_view mime, std::string_view bytes,
@@ -17,8 +18,10 @@ Result<std::optional<DocumentText>> extract_text(std::string_view mime, std::str
     return Error(Code::kTooLarge, fmt::format("the document has {} bytes; text is taken out of documents up to {}",
                                               bytes.size(), kDocumentBytes));
   }
-  DocumentText text = mime == "application/pdf" ? WARREN_TRY(pdf_text(bytes)) : WARREN_TRY(html_text(bytes, charset));
-  return std::optional(std::move(text));
+  DocumentText text = mime == "application/pdf" ? WARREN_TRY(pdf_text(bytes))
+                      : is_office_document(mime) ? WARREN_TRY(office_text(mime, bytes))
+                                                 : WARREN_TRY(html_text(bytes, charset));
+                                                 return std::optional(std::move(text));
 }
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// The text of documents that are not plain text: HTML and PDF.
+// The text of documents that are not plain text: HTML, PDF, and those of office programs.
 #pragma once
 
 #include <chrono>
@@ -31,5 +31,10 @@ Result<DocumentText> html_text(std::string_view bytes, std::string_view charset 
 
 // By poppler's pdftotext, in a process of its own with limits of memory, time and output: a PDF is hostile.
 Result<DocumentText> pdf_text(std::string_view bytes);
+
+// Documents, sheets and slides of Microsoft Office (docx, xlsx, pptx) and LibreOffice (odt, ods, odp). Of sheets, the
+// texts.
+bool is_office_document(std::string_view mime);
+Result<DocumentText> office_text(std::string_view mime, std::string_view bytes);
 
 }  // namespace warren

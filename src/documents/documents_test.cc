@@ -122,6 +122,46 @@ TEST(Pdf, ADamagedOneIsAnErrorOrText) {
   EXPECT_FALSE(pdf_text("not a pdf").ok());
 }
 
+// A ZIP archive with one member that is stored as it is.
+std::string stored_zip(std::string_view name, std::string_view content, std::uint32_t crc) {
+  auto number = [](std::uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+    return text;
+  };
+  std::string sizes = number(crc, 4) + number(content.size(), 4) + number(content.size(), 4) + number(name.size(), 2);
+  std::string local = "PK\x03\x04" + number(20, 2) + number(0, 8) + sizes + number(0, 2) + std::string(name);
+  std::string central = "PK\x01\x02" + number(20, 2) + number(20, 2) + number(0, 8) + sizes + number(0, 12) +
+                        number(0, 4) + std::string(name);
+  std::string body = local + std::string(content);
+  return body + central + "PK\x05\x06" + number(0, 4) + number(1, 2) + number(1, 2) + number(central.size(), 4) +
+         number(body.size(), 4) + number(0, 2);
+}
+
+constexpr std::string_view kOpenDocument = "application/vnd.oasis.opendocument.text";
+
+TEST(Office, TheTextOfADocumentIsTakenOut) {
+  std::string xml =
+      "<?xml version=\"1.0\"?><o:d xmlns:o=\"o\" xmlns:t=\"t\"><t:h>Head</t:h><t:p>one "
+      "<t:span>two</t:span></t:p></o:d>";
+  Result<DocumentText> text = office_text(kOpenDocument, stored_zip("content.xml", xml, 0x98F846A1));
+  if (!text.ok() && text.error().code() == Code::kUnavailable) GTEST_SKIP() << text.error().message();
+  ASSERT_OK(text);
+  EXPECT_EQ(text->text, "Head\none two\n");
+}
+
+TEST(Office, ADamagedOneIsAnErrorOrText) {
+  testing::Mutations mutations(3);
+  std::string archive = stored_zip("content.xml", "<?xml version=\"1.0\"?><a>x</a>", 0);
+  for (int i = 0; i < 20; ++i) {
+    Result<DocumentText> text = office_text(kOpenDocument, mutations.of(archive));
+    if (text.ok()) {
+      EXPECT_TRUE(is_text(text->text));
+    }
+  }
+  EXPECT_FALSE(office_text(kOpenDocument, "not an archive").ok());
+}
+
 TEST(DocumentText, OtherKindsHaveNone) {
   EXPECT_EQ(extract_text("image/png", "x").value().has_value(), false);
   EXPECT_EQ(extract_text("text/plain", "x").value().has_value(), false);

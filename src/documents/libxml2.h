@@ -12,7 +12,7 @@
 namespace warren {
 
 // clang-format off
-#define WARREN_XML_FUNCTIONS(X) X(xmlInitParser) X(htmlReadMemory) X(xmlFreeDoc) X(xmlDocGetRootElement) X(xmlHasProp)
+#define WARREN_XML_FUNCTIONS(X) X(xmlInitParser) X(htmlReadMemory) X(xmlReadMemory) X(xmlFreeDoc) X(xmlDocGetRootElement) X(xmlHasProp)
 // clang-format on
 
 struct Libxml2 {

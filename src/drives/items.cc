@@ -138,20 +138,36 @@ Result<std::vector<std::string>> Items::list_drives() {
 }
 
 Status Items::walk_items(const Ref& top, const Visitor& visit) {
-  std::string start = namespace_path(top);
+  std::optional<Attributes> start;
   {
     auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
-    std::optional<Attributes> node = WARREN_TRY(find(top));
-    if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(top))));
+    start = WARREN_TRY(find(top));
   }
-  auto visit_entry = [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (!entry.attributes.is_file()) return WalkNext::kContinue;
-    std::optional<Ref> ref = find_ref_of(entry.path);
-    if (!ref) return WalkNext::kContinue;
-    return WARREN_TRY(visit(*ref, entry.attributes))
-    ? WalkNext::kContinue : WalkNext::kStop;
-  };
-  return walk(view_, start, visit_entry, {.follow = Follow::kNo});
+  if (!start) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(top))));
+  if (start->is_file()) {
+    WARREN_TRY(visit(top, *start));
+    return Ok{};
+  }
+  std::vector<Ref> left{top};
+  while (!left.empty()) {
+    Ref dir = std::move(left.back());
+    left.pop_back();
+    Result<std::vector<Entry>> entries = list_in_unit(dir);
+    bool may_be_missed =
+        !entries.ok() && dir != top && (entries.error().code() == Code::kDenied || is_gone(entries.error()));
+    if (may_be_missed) continue;
+    std::vector<Entry> all = WARREN_TRY(std::move(entries));
+    for (const Entry& entry : all) {
+      if (entry.node.is_directory()) left.push_back(child_of(dir, entry.name));
+      else if (!WARREN_TRY(visit(child_of(dir, entry.name), entry.node))) return Ok{};
+    }
+  }
+  return Ok{};
+}
+
+Result<std::vector<Items::Entry>> Items::list_in_unit(const Ref& dir) {
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+  return list(dir);
 }
 
 // Changing.

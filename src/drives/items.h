@@ -64,13 +64,15 @@ class Items {
   Result<std::vector<Entry>> list(const Ref& dir);
   // The drives that have a folder, by name. In a unit.
   Result<std::vector<std::string>> list_drives();
-  // Every file at and below a ref, without a unit: it may take long. False from `visit` ends it.
+  // Every file at and below a ref, without a unit: it may take long. Directories below it that the caller may not list
+  // are left out. False from `visit` ends it.
   using Visitor = std::function<Result<bool>(const Ref&, const Attributes&)>;
   Status walk_items(const Ref& top, const Visitor& visit);
 
  private:
   Result<FileSystem*> own();
   Result<std::string> path_of(Inode node);
+  Result<std::vector<Entry>> list_in_unit(const Ref& dir);
   Result<std::optional<Attributes>> find_path(const std::vector<std::string_view>& names);
   Status check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace);
   Status make_parent(const Ref& ref);

@@ -39,7 +39,8 @@ Result<std::string> tool_text(const Request& request, std::string_view name, con
                       .session = service.options().session,
                       .is_read_only = service.options().is_read_only,
                       .is_cancelled = request.is_cancelled.get(),
-                      .progress = {}};
+                      .progress = {},
+                      .open_index = service.options().open_index};
   ToolAnswer answer = call_tool(context, *service.find_tool(name), arguments);
   if (answer.error) return Error(Code::kInvalid, answer.error->message, answer.error->next_action_hint);
   if (answer.text.size() > kShownBytes) {

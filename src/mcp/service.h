@@ -19,9 +19,10 @@ namespace warren::mcp {
 struct ServiceOptions {
   std::vector<const Tool*> tools;  // in this order; what is not in it cannot be called
   bool is_read_only = false;
-  std::string version;          // of the program
-  std::string session;          // for the trail of tool calls
-  std::size_t page_size = 100;  // of lists
+  std::string version;                                     // of the program
+  std::string session;                                     // for the trail of tool calls
+  std::size_t page_size = 100;                             // of lists
+  std::function<Result<ContextIndex*>()> open_index = {};  // for tools that search (ToolContext)
 };
 
 // The tools that --tools selects: names and groups, with commas; "all". Without one, all but those of group "run".

@@ -134,7 +134,8 @@ Answer call_tool_method(Request& request) {
                       .session = service.options().session,
                       .is_read_only = service.options().is_read_only,
                       .is_cancelled = request.is_cancelled.get(),
-                      .progress = progress_sender(request)};
+                      .progress = progress_sender(request),
+                      .open_index = service.options().open_index};
   std::int64_t began = service.clock().monotonic_ns();
   ToolAnswer answer = call_tool(context, *tool, arguments);
   // Before it is acknowledged, a change survives a power cut.

@@ -92,12 +92,31 @@ constexpr std::array<Ending, 41> kTextEndings{{
     {"yml", "application/yaml"},
 }};
 
-std::string_view mime_by_ending(std::string_view name) {
+// ZIP archives that are documents.
+constexpr std::array<Ending, 6> kArchiveEndings{{
+    {"docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+    {"odp", "application/vnd.oasis.opendocument.presentation"},
+    {"ods", "application/vnd.oasis.opendocument.spreadsheet"},
+    {"odt", "application/vnd.oasis.opendocument.text"},
+    {"pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+    {"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+}};
+
+template <std::size_t N>
+std::string_view mime_by_ending(std::string_view name, const std::array<Ending, N>& endings) {
   std::size_t dot = name.rfind('.');
   if (dot == name.npos) return {};
   std::string ending = to_lower(name.substr(dot + 1));
-  auto found = std::ranges::find(kTextEndings, std::string_view(ending), &Ending::first);
-  return found == kTextEndings.end() ? std::string_view() : found->second;
+  auto found = std::ranges::find(endings, std::string_view(ending), &Ending::first);
+  return found == endings.end() ? std::string_view() : found->second;
+}
+
+bool begins_as_page(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::size_t start = text.find_first_not_of(kWhitespace);
+  if (start == text.npos) return false;
+  std::string beginning = to_lower(text.substr(start, 15));
+  return beginning.starts_with("<!doctype html") || beginning.starts_with("<html");
 }
 
 }  // namespace
@@ -116,11 +135,15 @@ bool is_text(std::string_view bytes, Extent extent) {
 
 std::string_view mime_type_of(std::string_view name, std::string_view beginning) {
   for (const Signature& one : kSignatures) {
-    if (beginning.size() > one.offset && beginning.substr(one.offset).starts_with(one.bytes)) return one.mime;
+    if (beginning.size() <= one.offset || !beginning.substr(one.offset).starts_with(one.bytes)) continue;
+    std::string_view document =
+        one.mime == "application/zip" ? mime_by_ending(name, kArchiveEndings) : std::string_view();
+    return document.empty() ? one.mime : document;
   }
   if (!is_text(beginning, Extent::kBeginning)) return "application/octet-stream";
-  std::string_view by_ending = mime_by_ending(name);
-  return by_ending.empty() ? "text/plain" : by_ending;
+  std::string_view by_ending = mime_by_ending(name, kTextEndings);
+  if (!by_ending.empty()) return by_ending;
+  return begins_as_page(beginning) ? "text/html" : "text/plain";
 }
 
 }  // namespace warren

@@ -9,8 +9,9 @@ namespace warren {
 enum class Extent { kWhole, kBeginning };
 bool is_text(std::string_view bytes, Extent extent = Extent::kWhole);
 
-// "image/png" by its first bytes, "text/markdown" by the name's ending if the bytes are text, otherwise "text/plain" or
-// "application/octet-stream". The name's ending never turns binary content into text or the other way round.
+// "image/png" by its first bytes, "text/markdown" by the name's ending if the bytes are text, otherwise "text/html",
+// "text/plain" or "application/octet-stream". The name's ending never turns binary content into text or the other way
+// round.
 std::string_view mime_type_of(std::string_view name, std::string_view beginning);
 
 }  // namespace warren

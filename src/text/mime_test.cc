@@ -16,6 +16,12 @@ TEST(Mime, TheBytesDecideAndTheNameSaysWhatKindOfText) {
   EXPECT_EQ(mime_type_of("a.txt", "%PDF-1.7\n"), "application/pdf");
   EXPECT_EQ(mime_type_of("a.md", "a\0b"sv), "application/octet-stream");
   EXPECT_EQ(mime_type_of("a.png", "just text"), "text/plain");
+  EXPECT_EQ(mime_type_of("a.zip", "PK\x03\x04"), "application/zip");
+  EXPECT_EQ(mime_type_of("a.ODT", "PK\x03\x04"), "application/vnd.oasis.opendocument.text");
+  EXPECT_EQ(mime_type_of("a.odt", "just text"), "text/plain");
+  EXPECT_EQ(mime_type_of("post", "\n <!DOCTYPE HTML><p>"), "text/html");
+  EXPECT_EQ(mime_type_of("post", "<html lang=en>"), "text/html");
+  EXPECT_EQ(mime_type_of("post.md", "<html>"), "text/markdown");
 }
 
 TEST(Mime, TextIsUtf8WithoutNul) {

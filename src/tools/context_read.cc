@@ -18,8 +18,9 @@ Json read_input() {
   properties["offset"] = whole_number_schema("The first line to read, from 1. Default 1.", 1);
   properties["column"] = whole_number_schema("The first byte of that line, from 1: for lines longer than a page.", 1);
   properties["limit"] = whole_number_schema("How many lines to read. Default 2000.", 1);
-  properties["extract"] =
-      flag_schema("Read the text of an HTML page instead of its source. A PDF is always read so. Default false.");
+  properties["extract"] = flag_schema(
+      "Read the text of an HTML page instead of its source. PDFs and office documents are always read so. Default "
+      "false.");
   return object_schema(std::move(properties), {"path"});
 }
 
@@ -68,6 +69,15 @@ std::string read_text(const Ref& ref, const LineSlice& slice, const SliceOptions
                      next_call("context_read", next));
 }
 
+// As it was recognised when it was added, unless it has changed since.
+Result<std::string> mime_of_item(Items& items, ToolContext& context, const Ref& ref, const Attributes& node,
+                                 std::string_view beginning) {
+  auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
+  std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, node));
+  if (row && !row->mime.empty()) return row->mime;
+  return std::string(mime_type_of(name_of(ref), beginning));
+}
+
 // The lines of what a document says. The revision stays that of its bytes.
 Result<LineSlice> read_document(ToolContext& context, const Ref& ref, std::string_view mime, const LineSlice& source,
                                 const SliceOptions& options) {
@@ -95,7 +105,7 @@ Result<ToolAnswer> read_item(ToolContext& context, const Json& arguments) {
                        .column = given_count(arguments, "column", 1),
                        .limit = given_count(arguments, "limit", kReadLines)};
   LineSlice slice = WARREN_TRY(read_line_slice(context.view, *node, options));
-  std::string_view mime = mime_type_of(name_of(ref), slice.beginning);
+  std::string mime = WARREN_TRY(mime_of_item(items, context, ref, *node, slice.beginning));
   bool is_source_useless = mime == "application/pdf";
   bool is_extracted = is_document(mime) && (is_source_useless || !slice.is_text || given_flag(arguments, "extract"));
   if (is_extracted) slice = WARREN_TRY(read_document(context, ref, mime, slice, options));

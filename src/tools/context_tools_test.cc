@@ -1,10 +1,13 @@
 // The tools on items, called as a door calls them.
+#include <set>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "base/path.h"
+#include "context/search.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
@@ -23,6 +26,7 @@ class ContextToolsTest : public ::testing::Test {
   }
   std::string file() const { return dir_.file("a.db"); }
   void open(OpenMode mode = OpenMode::kReadWrite, Space space = Space::kUser) {
+    index_.reset();
     view_.reset();
     names_.reset();
     agent_.reset();
@@ -38,7 +42,12 @@ class ContextToolsTest : public ::testing::Test {
                         .clock = clock_,
                         .session = "s1",
                         .is_read_only = is_read_only_};
+    if (has_index_) context.open_index = [this] { return open_index(); };
     return call_tool(context, *find_tool(tool), arguments);
+  }
+  Result<ContextIndex*> open_index() {
+    if (!index_) index_ = WARREN_TRY(ContextIndex::open(*agent_, {}, clock_));
+    return index_.get();
   }
   // The structured answer, which must fit the tool's output schema.
   Json call(std::string_view tool, const Json& arguments) {
@@ -70,9 +79,11 @@ class ContextToolsTest : public ::testing::Test {
   testing::TempDir dir_;
   testing::FakeClock clock_;
   bool is_read_only_ = false;
+  bool has_index_ = true;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> names_;
   std::unique_ptr<NamespaceView> view_;
+  std::unique_ptr<ContextIndex> index_;
 };
 
 TEST_F(ContextToolsTest, EveryToolIsDescribedByWhatIsChecked) {
@@ -411,9 +422,45 @@ TEST_F(ContextToolsTest, ThePolicyOfTheNamespaceHolds) {
   open(OpenMode::kReadWrite, Space::kUser);
   EXPECT_EQ(fail_type("context_read", {{"path", "disk:/private/a"}}), "denied");
   EXPECT_EQ(fail_type("context_tree", {{"path", "disk:/private"}}), "denied");
+  Json tree = call("context_tree", {{"drive", "disk"}});
+  EXPECT_EQ(tree["tree"], "disk:/\n└── private/ (not to be listed)\n");
+  EXPECT_EQ(tree["is_complete"], false);
+  EXPECT_EQ(call("context_list_drives", Json::object())["drives"][0]["items"], 0);
+  EXPECT_EQ(fail_type("context_delete", {{"path", "disk:/"}, {"recursive", true}}), "denied");
   EXPECT_EQ(fail_type("context_move", {{"path", "disk:/private/a"}, {"to_path", "agent:/a"}}), "denied");
   EXPECT_EQ(fail_type("context_copy", {{"path", "disk:/private"}, {"to_path", "agent:/b"}}), "denied");
   EXPECT_EQ(call("context_exists", {{"path", "agent:/b"}})["exists"], false);  // all or nothing
+}
+
+TEST_F(ContextToolsTest, SearchFindsPlacesInItemsThatTheCallerMayRead) {
+  open(OpenMode::kReadWrite, Space::kKernel);
+  write("disk:/a.md", "# Animals\n\nthe zebra has stripes\n");
+  write("agent:/b.md", "a zebra crossing\n");
+  write("disk:/private/c.md", "the secret zebra\n");
+  ASSERT_OK(LivePolicy::replace(agent_->fs(), R"({"version": 1, "rules": [
+    {"path": "/context/disk/private", "space": "user", "effect": "deny"}]})",
+                                "a test", clock_));
+  auto refs = [](const Json& found) {
+    std::set<std::string> all;
+    for (const Json& one : found["results"]) all.insert(one["ref"].get<std::string>());
+    return all;
+  };
+  using Refs = std::set<std::string>;
+  EXPECT_EQ(refs(call("search", {{"query", "zebra"}})), (Refs{"disk:/a.md", "agent:/b.md", "disk:/private/c.md"}));
+  open(OpenMode::kReadWrite, Space::kUser);
+  Json found = call("search", {{"query", "zebra"}});
+  EXPECT_EQ(refs(found), (Refs{"disk:/a.md", "agent:/b.md"}));
+  EXPECT_EQ(refs(call("context_search", {{"query", "zebra"}, {"drive", "disk"}})), Refs{"disk:/a.md"});
+  EXPECT_EQ(refs(call("search", {{"pattern", "z[a-z]+a cross"}})), Refs{"agent:/b.md"});
+  EXPECT_EQ(refs(call("search", {{"query", "zebra"}, {"path", "agent:/b.md"}})), Refs{"agent:/b.md"});
+  Json nothing = call("search", {{"query", "xylophone"}, {"drive", "disk"}});
+  EXPECT_TRUE(nothing["results"].empty());
+  EXPECT_NE(nothing["hint"].get<std::string>().find("Nothing was found"), std::string::npos);
+  EXPECT_EQ(fail_type("search", Json::object()), "invalid_argument");
+  EXPECT_EQ(fail_type("search", {{"pattern", "("}}), "invalid_argument");
+  EXPECT_EQ(fail_type("search", {{"query", "x"}, {"drive", "../x"}}), "invalid_argument");
+  has_index_ = false;
+  EXPECT_EQ(fail_type("search", {{"query", "zebra"}}), "unsupported");
 }
 
 TEST_F(ContextToolsTest, WR71_ForgedRowsAreNotBelieved) {

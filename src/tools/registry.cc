@@ -21,8 +21,10 @@
   WARREN_TOOL(context_move)        \
   WARREN_TOOL(context_read)        \
   WARREN_TOOL(context_refresh)     \
+  WARREN_TOOL(context_search)      \
   WARREN_TOOL(context_tree)        \
   WARREN_TOOL(context_write)       \
+  WARREN_TOOL(search)              \
   WARREN_TOOL(access)              \
   WARREN_TOOL(copy)                \
   WARREN_TOOL(edit_file)           \

@@ -16,6 +16,7 @@ namespace warren {
 
 class Agent;
 class AgentNamespace;
+class ContextIndex;
 class NamespaceView;
 
 // What a failed call tells a model: what went wrong and what to call next.
@@ -55,6 +56,9 @@ struct ToolContext {
   bool is_read_only = false;
   const std::atomic<bool>* is_cancelled = nullptr;  // set by another thread; long work looks at it
   std::function<void(const ToolProgress&)> progress = {};
+  // The search index of the agent, which the door opens when it is first asked for and keeps. From any thread. Empty:
+  // this door has no search.
+  std::function<Result<ContextIndex*>()> open_index = {};
 };
 
 struct ToolHints {

@@ -19,8 +19,14 @@ class TreeDrawer {
  public:
   TreeDrawer(Items& items, const TreeOptions& options) : items_(items), options_(options) {}
 
-  Status draw(const Ref& dir, const std::string& indent, std::size_t depth) {
-    std::vector<Items::Entry> entries = WARREN_TRY(items_.list(dir));
+  Status draw_top(const Ref& top) {
+    std::vector<Items::Entry> entries = WARREN_TRY(items_.list(top));
+    return draw(top, entries, "", 1);
+  }
+  TreeText take() { return std::move(tree_); }
+
+ private:
+  Status draw(const Ref& dir, const std::vector<Items::Entry>& entries, const std::string& indent, std::size_t depth) {
     std::size_t shown = std::min(entries.size(), options_.entries_max);
     for (std::size_t i = 0; i < shown; ++i) {
       if (lines_ >= options_.lines_max) shown = i;
@@ -32,9 +38,6 @@ class TreeDrawer {
     return Ok{};
   }
 
-  TreeText take() { return std::move(tree_); }
-
- private:
   Status draw_entry(const Ref& dir, const Items::Entry& entry, const std::string& indent, std::size_t depth,
                     bool is_last) {
     ++lines_;
@@ -47,26 +50,29 @@ class TreeDrawer {
     ++tree_.directories;
     tree_.text += '/';
     Ref below = child_of(dir, entry.name);
-    if (depth >= options_.depth_max) return note_depth(below);
-    tree_.text += '\n';
-    return draw(below, indent + (is_last ? "    " : "│   "), depth + 1);
-  }
-
-  // What is in a directory that is not entered.
-  Status note_depth(const Ref& dir) {
-    Result<std::vector<Items::Entry>> entries = items_.list(dir);
+    Result<std::vector<Items::Entry>> entries = items_.list(below);
     if (!entries.ok() && entries.error().code() == Code::kDenied) {
+      tree_.is_complete = false;
       tree_.text += " (not to be listed)\n";
       return Ok{};
     }
     std::vector<Items::Entry> all = WARREN_TRY(std::move(entries));
+    if (depth >= options_.depth_max) {
+      note_counts(all);
+      return Ok{};
+    }
+    tree_.text += '\n';
+    return draw(below, all, indent + (is_last ? "    " : "│   "), depth + 1);
+  }
+
+  // What is in a directory that is not entered.
+  void note_counts(const std::vector<Items::Entry>& entries) {
     auto directories = static_cast<std::size_t>(
-        std::ranges::count_if(all, [](const Items::Entry& entry) { return entry.node.is_directory(); }));
-    if (!all.empty()) tree_.is_complete = false;
-    tree_.text += all.empty() ? " (empty)\n"
-                              : fmt::format(" ({}, {})\n", counted(directories, "directory", "directories"),
-                                            counted(all.size() - directories, "file", "files"));
-    return Ok{};
+        std::ranges::count_if(entries, [](const Items::Entry& entry) { return entry.node.is_directory(); }));
+    if (!entries.empty()) tree_.is_complete = false;
+    tree_.text += entries.empty() ? " (empty)\n"
+                                  : fmt::format(" ({}, {})\n", counted(directories, "directory", "directories"),
+                                                counted(entries.size() - directories, "file", "files"));
   }
 
   Items& items_;
@@ -79,7 +85,7 @@ class TreeDrawer {
 
 Result<TreeText> draw_tree(Items& items, const Ref& top, const TreeOptions& options) {
   TreeDrawer drawer(items, options);
-  WARREN_TRY(drawer.draw(top, "", 1));
+  WARREN_TRY(drawer.draw_top(top));
   TreeText tree = drawer.take();
   tree.text = fmt::format("{}\n{}", printable(to_string(top)), tree.text);
   return tree;

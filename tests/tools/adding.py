@@ -92,7 +92,7 @@ def a_document_gives_its_text(world):
 
 def pages_are_fetched_and_refreshed(world):
     with Server() as web:
-        Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<title>Post</title><p>first")
+        Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<!doctype html><title>Post</title><p>first")
         ref = "url:/" + web.url + "/post"
         denied = subprocess.run([program(), "context", "a", "add", web.url + "/post"], cwd=world.dir, env=world.env,
                                 capture_output=True, timeout=60)
@@ -100,6 +100,8 @@ def pages_are_fetched_and_refreshed(world):
         assert add(world, web.url + "/post", "--allow-private")["added"] == 1
         info = world.tool("context_info", {"path": web.url + "/post"})
         assert info["ref"] == ref and info["title"] == "Post" and info["source"] == web.url + "/post", info
+        assert info["mime"] == "text/html", info
+        assert world.tool("context_read", {"path": ref, "extract": True})["content"] == "first\n"
         assert add(world, web.url + "/post", "--allow-private")["unchanged"] == 1
         Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<title>Post</title><p>second")
         report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))

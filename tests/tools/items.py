@@ -2,6 +2,7 @@
 """Items and the tools on them, through the real program."""
 import base64
 import json
+import os
 import sqlite3
 import subprocess
 import time
@@ -189,10 +190,42 @@ def a_file_of_another_program_is_an_item(world):
     assert world.tool("context_read", {"path": info["id"]})["content"] == "hi\n"
 
 
+def search_finds_what_was_just_written(world):
+    world.env["WARREN_EMBED"] = "none"
+    world.tool("context_write", {"path": "disk:/zoo/a.md", "content": "# Animals\n\nthe zebra has stripes\n"})
+    found = world.tool("search", {"query": "zebra"})["results"]
+    assert [hit["ref"] for hit in found] == ["disk:/zoo/a.md"] and "zebra" in found[0]["snippet"], found
+    world.tool("context_move", {"path": "disk:/zoo", "to_path": "agent:/animals"})
+    assert [hit["ref"] for hit in world.tool("context_search", {"query": "zebra"})["results"]] == ["agent:/animals/a.md"]
+    world.tool("context_copy", {"path": "agent:/animals/a.md", "to_path": "disk:/copy.md"})
+    refs = {hit["ref"] for hit in world.tool("search", {"query": "zebra"})["results"]}
+    assert refs == {"agent:/animals/a.md", "disk:/copy.md"}, refs
+    world.tool("context_delete", {"path": "agent:/animals", "recursive": True})
+    assert [hit["ref"] for hit in world.tool("search", {"query": "zebra", "drive": "disk"})["results"]] == ["disk:/copy.md"]
+    assert world.tool("search", {"query": "zebra", "drive": "agent"})["results"] == []
+    assert world.fails("search", {})["error_type"] == "invalid_argument"
+
+
+def items_of_an_agent_with_a_base_are_found_beside_its_files(world):
+    world.env["WARREN_EMBED"] = "none"
+    os.mkdir(world.path("project"))
+    with open(world.path("project/main.txt"), "w") as file:
+        file.write("a giraffe in the project\n")
+    world.run("init", "b", "--base", "project")
+    arguments = json.dumps({"path": "disk:/note.md", "content": "a giraffe on a drive\n"})
+    world.run("tool", "b", "context_write", arguments)
+    for _ in range(2):
+        found = json.loads(world.run("tool", "b", "search", '{"query": "giraffe"}', "--json"))["results"]
+        assert {hit["ref"] for hit in found} == {"disk:/note.md"}, found
+        files = world.run("context", "b", "search", "giraffe")
+        assert b"/main.txt" in files and b"/context/disk/note.md" in files, files
+
+
 if __name__ == "__main__":
     run_topic([tools_are_listed_with_schemas, a_call_is_in_the_trail, every_form_of_a_reference_is_the_same_item,
                hostile_references_are_refused, names_that_mean_something_elsewhere_are_names_here,
                names_that_are_not_utf8_are_reached_by_id, conflicts_change_nothing, a_large_item_comes_in_pages,
                a_gibibyte_is_never_read_whole, bytes_are_kept, edits_keep_line_ends,
                directories_are_copied_and_moved_between_drives, an_agent_has_its_own_rights, two_processes_make_one_item,
-               a_file_of_another_program_is_an_item])
+               a_file_of_another_program_is_an_item, search_finds_what_was_just_written,
+               items_of_an_agent_with_a_base_are_found_beside_its_files])

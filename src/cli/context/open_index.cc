@@ -11,24 +11,43 @@ namespace {
 // Writes to the terminal directly: Output would buffer it.
 void draw_line(std::string_view text) { write_all(2, as_bytes(text)).ignore("the progress line is optional"); }
 
+// With the embedder of the user's configuration, or why there is none.
+Result<ContextOptions> index_options(Context& context, std::unique_ptr<Embedder>& embedder) {
+  ContextOptions options;
+  EmbedderOptions wanted = WARREN_TRY(embedder_options(context.environment));
+  Result<std::unique_ptr<Embedder>> opened = open_embedder(wanted);
+  if (opened.ok()) {
+    embedder = std::move(opened).take_value();
+    if (!embedder) options.no_embedder = "no embedder is configured";
+  } else {
+    options.no_embedder = opened.error().message();
+    if (!opened.error().hint().empty()) options.no_embedder += fmt::format(" ({})", opened.error().hint());
+  }
+  options.embedder = embedder.get();
+  return options;
+}
+
 }  // namespace
 
 Result<OpenIndex> open_index(Context& context, const Arguments& args) {
   OpenIndex open;
   open.agent = WARREN_TRY(open_agent(context, args, Use::kRead));
-  ContextOptions options;
-  EmbedderOptions wanted = WARREN_TRY(embedder_options(context.environment));
-  Result<std::unique_ptr<Embedder>> embedder = open_embedder(wanted);
-  if (embedder.ok()) {
-    open.embedder = std::move(embedder).take_value();
-    if (!open.embedder) options.no_embedder = "no embedder is configured";
-  } else {
-    options.no_embedder = embedder.error().message();
-    if (!embedder.error().hint().empty()) options.no_embedder += fmt::format(" ({})", embedder.error().hint());
-  }
-  options.embedder = open.embedder.get();
+  ContextOptions options = WARREN_TRY(index_options(context, open.embedder));
   open.index = WARREN_TRY(ContextIndex::open(*open.agent, std::move(options), context.clock));
   return open;
+}
+
+Result<ContextIndex*> ToolIndex::open() {
+  std::lock_guard lock(mutex_);
+  if (index_) return index_.get();
+  // A door to the namespace opens an agent without its base, whose files are indexed, too.
+  if (agent_.base()) {
+    with_base_ = WARREN_TRY(Agent::open({.id_or_path = agent_.path(), .mode = OpenMode::kReadOnly}, context_.clock));
+  }
+  ContextOptions options = WARREN_TRY(index_options(context_, embedder_));
+  Agent& indexed = with_base_ ? *with_base_ : agent_;
+  index_ = WARREN_TRY(ContextIndex::open(indexed, std::move(options), context_.clock));
+  return index_.get();
 }
 
 ProgressLine::~ProgressLine() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "agent/agent.h"
@@ -20,6 +21,23 @@ struct OpenIndex {
 };
 
 Result<OpenIndex> open_index(Context& context, const Arguments& args);
+
+// The index of an open agent for tools, opened when the first of them searches. Thread-safe. Context and agent outlive
+// it.
+class ToolIndex {
+ public:
+  ToolIndex(Context& context, Agent& agent) : context_(context), agent_(agent) {}
+
+  Result<ContextIndex*> open();
+
+ private:
+  Context& context_;
+  Agent& agent_;
+  std::mutex mutex_;
+  std::unique_ptr<Agent> with_base_;  // if it has one
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<ContextIndex> index_;
+};
 
 // A line on standard error that says how far a command is, on a terminal only. The destructor erases it.
 class ProgressLine {

@@ -1,6 +1,7 @@
 #include "cli/context/tool_call.h"
 
 #include "cli/commands.h"
+#include "cli/context/open_index.h"
 
 namespace warren::cli {
 
@@ -13,12 +14,14 @@ std::vector<Option> tool_call_options() {
 }
 
 ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const Json& arguments) {
+  ToolIndex index(context, *view.agent);
   ToolContext call{.agent = *view.agent,
                    .names = *view.names,
                    .view = *view.fs,
                    .clock = context.clock,
                    .session = {},
-                   .is_read_only = view.agent->is_read_only()};
+                   .is_read_only = view.agent->is_read_only(),
+                   .open_index = [&] { return index.open(); }};
   return call_tool(call, tool, arguments);
 }
 

@@ -11,6 +11,7 @@
 #include "agent/checkpoints.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/context/open_index.h"
 #include "cli/version.h"
 #include "cli/vfs/view.h"
 #include "mcp/service.h"
@@ -108,6 +109,8 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   std::unique_ptr<ServerSignals> signals = WARREN_TRY(ServerSignals::take());
   OpenView view = WARREN_TRY(open_served_view(context, args));
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, *view.agent));
+  ToolIndex index(context, *view.agent);
+  options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen(context, *view.agent, view.names->mounted());
   WARREN_TRY(

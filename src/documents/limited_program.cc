@@ -1,0 +1,59 @@
+#include "documents/limited_program.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/path.h"
+#include "base/printable.h"
+#include "os/capture.h"
+#include "os/error.h"
+#include "os/fd.h"
+
+namespace warren {
+namespace {
+
+constexpr std::chrono::milliseconds kProgramTime{60'000};
+constexpr std::uint64_t kProgramMemory = std::uint64_t{1} << 30;
+constexpr std::uint64_t kProgramOutput = std::uint64_t{64} << 20;
+
+std::string first_line_of(std::string_view text) {
+  return printable(text.substr(0, std::min(text.find('\n'), std::size_t{200})));
+}
+
+}  // namespace
+
+Result<std::string> run_limited(const LimitedProgram& program, std::string_view input) {
+  Fd file = WARREN_TRY(open_scratch_file());
+  WARREN_TRY(write_all(file.get(), as_bytes(input)));
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read the copy of the document");
+  std::vector<std::string> words{"prlimit",
+                                 fmt::format("--as={}", kProgramMemory),
+                                 fmt::format("--fsize={}", kProgramOutput),
+                                 fmt::format("--cpu={}", kProgramTime.count() / 1000),
+                                 "--nofile=64",
+                                 "--core=0"};
+  words.insert(words.end(), program.words.begin(), program.words.end());
+  const std::string& name = program.words.front();
+  Result<Captured> ran = run_captured(words, "/", file.get(), kProgramTime);
+  if (!ran.ok() && ran.error().code() == Code::kTimeout) {
+    return Error(Code::kTimeout, fmt::format("{} took more than {} s", name, kProgramTime.count() / 1000));
+  }
+  Captured done = WARREN_TRY(std::move(ran).within([&] { return "run " + quote(name); }));
+  if (done.status == 127 || done.errors.find(name + ": No such file") != std::string::npos) {
+    return Error(Code::kUnavailable, fmt::format("{} is not installed", name),
+                 fmt::format("install it: on Debian the package {}", program.package));
+  }
+  if (done.status != 0) {
+    std::string why = done.errors.empty() ? fmt::format("status {}", done.status) : first_line_of(done.errors);
+    return Error(Code::kInvalid, fmt::format("{}: {}", name, why));
+  }
+  return std::move(done.output);
+}
+
+}  // namespace warren

@@ -1,0 +1,107 @@
+// Office documents are ZIP archives with XML in them. `unzip` takes the XML out, in a process with limits, so that an
+// archive that is larger inside than outside does no harm.
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "documents/document_text.h"
+#include "documents/encoding.h"
+#include "documents/libxml2.h"
+#include "documents/limited_program.h"
+
+namespace warren {
+namespace {
+
+struct OfficeKind {
+  std::string_view mime;
+  std::string_view members;  // a pattern of unzip's
+};
+constexpr std::array<OfficeKind, 6> kOfficeKinds{{
+    {"application/vnd.openxmlformats-officedocument.wordprocessingml.document", "word/document.xml"},
+    {"application/vnd.openxmlformats-officedocument.presentationml.presentation", "ppt/slides/slide*.xml"},
+    {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xl/sharedStrings.xml"},
+    {"application/vnd.oasis.opendocument.text", "content.xml"},
+    {"application/vnd.oasis.opendocument.presentation", "content.xml"},
+    {"application/vnd.oasis.opendocument.spreadsheet", "content.xml"},
+}};
+
+const OfficeKind* find_office_kind(std::string_view mime) {
+  for (const OfficeKind& kind : kOfficeKinds) {
+    if (kind.mime == mime) return &kind;
+  }
+  return nullptr;
+}
+
+std::string_view local_name(const xmlNode* node) {
+  return node->name == nullptr ? std::string_view() : reinterpret_cast<const char*>(node->name);
+}
+
+bool ends_line(std::string_view name) {
+  return name == "p" || name == "h" || name == "si" || name == "br" || name == "line-break" || name == "table-row";
+}
+
+// The text of all elements, in their order. Without recursion: XML can be deep.
+void add_text_below(const xmlNode* root, std::string& text) {
+  for (const xmlNode* node = root; node != nullptr;) {
+    if (node->type == XML_TEXT_NODE && node->content != nullptr) text += reinterpret_cast<const char*>(node->content);
+    if (node->type == XML_ELEMENT_NODE && local_name(node) == "tab") text += '\t';
+    if (node->type == XML_ELEMENT_NODE && node->children != nullptr) {
+      node = node->children;
+      continue;
+    }
+    for (;;) {
+      if (node->type == XML_ELEMENT_NODE && ends_line(local_name(node))) text += '\n';
+      if (node == root) return;
+      if (node->next != nullptr) break;
+      node = node->parent;
+      if (node == nullptr) return;
+    }
+    node = node->next;
+  }
+}
+
+// One or more XML documents, one after the other, as unzip prints them.
+std::vector<std::string_view> documents_in(std::string_view output) {
+  constexpr std::string_view kStart = "<?xml";
+  std::vector<std::string_view> all;
+  for (std::size_t at = output.find(kStart); at != output.npos;) {
+    std::size_t next = output.find(kStart, at + kStart.size());
+    all.push_back(output.substr(at, next == output.npos ? next : next - at));
+    at = next;
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_office_document(std::string_view mime) { return find_office_kind(mime) != nullptr; }
+
+Result<DocumentText> office_text(std::string_view mime, std::string_view bytes) {
+  const OfficeKind* kind = find_office_kind(mime);
+  if (kind == nullptr) return Error(Code::kInvalid, "not an office document");
+  const Libxml2* library = WARREN_TRY(load_libxml2());
+  std::string output = WARREN_TRY(
+      run_limited({.words = {"unzip", "-p", "-qq", "/proc/self/fd/0", std::string(kind->members)}, .package = "unzip"},
+                  bytes)
+          .within("the document cannot be read"));
+  struct FreeDoc {
+    const Libxml2* library;
+    void operator()(xmlDoc* doc) const { library->xmlFreeDoc(doc); }
+  };
+  DocumentText document;
+  for (std::string_view xml : documents_in(output)) {
+    // No network, no external files, no entities beyond XML's own.
+    constexpr int kOptions = XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_COMPACT;
+    std::unique_ptr<xmlDoc, FreeDoc> doc(
+        library->xmlReadMemory(xml.data(), static_cast<int>(xml.size()), nullptr, nullptr, kOptions), {library});
+    const xmlNode* root = doc ? library->xmlDocGetRootElement(doc.get()) : nullptr;
+    if (root != nullptr) add_text_below(root, document.text);
+  }
+  std::optional<std::string> text = decode_text(document.text);
+  if (!text) return Error(Code::kInvalid, "the document has no readable text");
+  document.text = *std::move(text);
+  return document;
+}
+
+}  // namespace warren
