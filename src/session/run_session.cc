@@ -146,6 +146,7 @@ class Run {
     if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
     Fd held = WARREN_TRY(open_session(id));
     is_new_ = WARREN_TRY(session_->is_new());
+    if (options_.encryption && !is_new_) WARREN_TRY(check_encrypted());
     std::optional<struct stat> record = WARREN_TRY(find_host_file(network_record(session_->path())));
     recorded_before_ = record ? static_cast<std::uint64_t>(record->st_size) : 0;
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
@@ -158,6 +159,13 @@ class Run {
     if (!started.ok() && is_new_) session_->remove().ignore("the first error is the one to report");
     WARREN_TRY(std::move(started));
     return record_process();
+  }
+
+  Status check_encrypted() {
+    std::optional<KeyPlace> key = WARREN_TRY(find_key_place(session_->file(), clock_));
+    if (key) return Ok{};
+    return Error(Code::kInvalid, fmt::format("session {} exists already and is not encrypted", quote(session_->id())),
+                 "choose another session");
   }
 
   // Retries if the session was deleted while we waited for its lock: a run deletes an unchanged session when it ends.
@@ -187,6 +195,7 @@ class Run {
     ServerOptions how{.network = options_.network,
                       .limits = limits(),
                       .passthrough = options_.passthrough,
+                      .encryption = options_.encryption,
                       .relay = options_.relay,
                       .mounts = mounts_,
                       .anchor = options_.anchor,

@@ -8,6 +8,7 @@
 
 #include "agent/agent_namespace.h"
 #include "agent/anchorer.h"
+#include "agent/file_key.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -51,6 +52,7 @@ struct RunOptions {
   bool passthrough = false;
   std::optional<std::chrono::milliseconds> checkpoint_every;  // for whoever starts the sandbox
   bool checkpoint_tool_calls = false;
+  std::optional<Encryption> encryption;     // of a new session; an existing one must be encrypted already
   std::optional<std::string> at;            // an existing session goes back to this checkpoint first
   bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist

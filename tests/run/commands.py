@@ -636,6 +636,32 @@ class Commands:
                          "one\ndir\nf\nfile\nof the base\n")
         self.assertEqual(self.checkpoints()[len(taken):], [f"before-restore-of-{len(taken)}"])
 
+    def test_checkpoints_of_a_run_cover_its_working_memory_and_what_is_mounted(self):
+        notes = f"/mem/notes=sqlite:{self.world.root}/notes.db"
+        script = ("cd $WARREN_NAMESPACE/mem; echo one > working/plan; echo one > notes/day; echo up; read line; "
+                  "echo two > working/plan; echo two > notes/day; echo done; read line")
+        process, _ = self.begin("s", script, "--checkpoint", "every=1s", "--mount", notes)
+
+        def listed():
+            return json.loads(self.world.warren("checkpoint", "s", "list", "--json").stdout)
+
+        def stored(one):
+            shown = self.world.warren("checkpoint", "s", "show", str(one["id"]), "--json").stdout
+            return json.loads(shown)["stored"]["mounted_values"]
+
+        os.kill(self.world.server("s"), signal.SIGUSR1)
+        [first, *_] = wait_for(lambda: [one["id"] for one in listed() if one["name"] == "signal"], "the checkpoint")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "done\n")
+        # Nothing has changed but working memory and what is mounted.
+        later = wait_for(lambda: [one["id"] for one in listed() if one["id"] > first and stored(one) > 0], "another")
+        process.communicate("\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertIn("M m /mem/working/plan\n", self.world.warren("checkpoint", "s", "diff", str(first), str(later[0])).stdout)
+        done = self.world.warren("checkpoint", "s", "restore", str(first), "/mem/notes/day", "--mount", notes)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.world.warren("vfs", "s", "read", "/mem/notes/day", "--mount", notes).stdout, "one\n")
+
     def test_a_signal_to_the_server_takes_a_checkpoint(self):
         process, _ = self.begin("s", "echo one > f; echo up; read line; echo two > f; echo done; read line")
         os.kill(self.world.server("s"), signal.SIGUSR1)

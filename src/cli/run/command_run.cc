@@ -2,6 +2,7 @@
 
 #include "agent/locate.h"
 #include "base/path.h"
+#include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
@@ -51,6 +52,9 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
+  Result<std::optional<Encryption>> encryption = find_encryption(args);
+  if (!encryption.ok()) return refuse_run(context, encryption.error());
+  options.encryption = *encryption;
   if (args.has("at") && !options.session) return refuse(context, "--at needs --session");
   options.at = args.find("at");
   if (auto text = args.find("checkpoint"); text == "each-tool-call") {
@@ -139,7 +143,7 @@ Command make_run() {
       .subcommands = {},
       .handler = run_run};
   for (const std::vector<Option>& more :
-       {environment_options(), network_options(), limit_options(), namespace_options()}) {
+       {environment_options(), network_options(), limit_options(), namespace_options(), encrypt_options()}) {
     run.options.insert(run.options.end(), more.begin(), more.end());
   }
   return run;
