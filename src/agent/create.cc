@@ -287,6 +287,16 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   return path;
 }
 
+Status delete_agent(const std::string& path, Clock& clock) {
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be deleted");
+  WARREN_TRY(check_replaceable(path, clock));
+  remove_base_note(path).ignore("a note without its file has no effect");
+  WARREN_TRY(remove_companions(path));
+  WARREN_TRY(remove_host_file(path));
+  forget_audit_notes(path).ignore("verify then says that another file was here");
+  return sync_host_dir(std::string(directory_of(path)));
+}
+
 namespace {
 
 // The search index has the text of the files, encrypted with the old key or not at all. It is made again (src/context).

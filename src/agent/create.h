@@ -62,6 +62,10 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it.
 void remove_old_drafts(const std::string& path, Clock& clock);
 
+// Deletes the agent file at `path` with what belongs to it: log, index, and our notes about it. kBusy while another
+// process has it open.
+Status delete_agent(const std::string& path, Clock& clock);
+
 // Writes an agent's file anew, and gives it the agent's name when it is complete, so that a crash leaves the agent as
 // it was or as it is to be. kBusy if any process has the agent open. Notes of keys stay, for backups.
 enum class NewKey {

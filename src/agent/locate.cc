@@ -65,7 +65,8 @@ std::string missing_hint(std::string_view id) {
   std::size_t count = std::min(known->size(), kListedInHint);
   std::string agents = fmt::format("{}", fmt::join(known->begin(), known->begin() + static_cast<long>(count), ", "));
   if (count < known->size()) agents += ", …";
-  return fmt::format("{}{}agents here: {}", start, start.empty() ? "" : "; ", agents);
+  std::string_view between = start.empty() ? "" : start.ends_with('?') ? " " : "; ";
+  return fmt::format("{}{}agents here: {}", start, between, agents);
 }
 
 Error is_ambiguous(const std::string& id, const std::string& file, const std::string& session) {

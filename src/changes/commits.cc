@@ -109,10 +109,12 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
                                                             const std::vector<TreeChange>& all) {
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commits"));
   std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), commit));
-  std::string prefix = WARREN_TRY(made->base_.ask({"rev-parse", "--show-prefix"}));
-  if (!prefix.empty()) {
+  Captured prefix = WARREN_TRY(made->base_.run({"rev-parse", "--show-prefix"}));
+  if (prefix.status != 0 || !trimmed(prefix.output, kWhitespace).empty()) {
+    std::string_view why = trimmed(prefix.errors, kWhitespace);
     return Error(Code::kInvalid,
-                 fmt::format("git does not take {} for a repository", quote(overlay.base_path + "/.git")),
+                 fmt::format("git does not take {} for your repository{}{}", quote(overlay.base_path + "/.git"),
+                             why.empty() ? "" : ": ", why),
                  "--no-commits applies the changes as files");
   }
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));

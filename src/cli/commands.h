@@ -10,6 +10,7 @@ Command make_agentfs();  // the whole of `agentfs`
 
 Command make_init();
 Command make_agents();
+Command make_delete();
 Command make_fs();
 Command make_kv();
 Command make_vfs();

@@ -16,6 +16,7 @@ Command make_warren() {
   };
   root.subcommands.push_back(make_init());
   root.subcommands.push_back(make_agents());
+  root.subcommands.push_back(make_delete());
   root.subcommands.push_back(make_fs());
   root.subcommands.push_back(make_kv());
   root.subcommands.push_back(make_vfs());

@@ -463,6 +463,19 @@ class Hostile(Repository):
         self.assertEqual(self.read("a"), "2\n")
         self.check()
 
+    def test_a_repository_that_git_does_not_trust(self):
+        self.begin(a="1\n")
+        self.agent(("a", "2\n"), commit="two")
+        for directory, dirs, files in os.walk(self.base / ".git"):
+            for name in [".", *dirs, *files]:
+                os.chown(os.path.join(directory, name), 65534, 65534)
+        os.chown(self.base, 65534, 65534)
+        said = self.apply(fails=True)
+        self.assertIn("git does not take", said)
+        self.assertIn("--no-commits", said)
+        self.apply("--no-commits")
+        self.assertEqual(self.read("a"), "2\n")
+
     def test_a_subject_cannot_control_the_terminal(self):
         self.begin(a="1\n")
         self.agent(("a", "2\n"), commit="\x1b[31mred\x1b]0;title\x07")

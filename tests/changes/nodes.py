@@ -45,7 +45,7 @@ class OtherFilesystems(Case):
     def apply(self, *words):
         self.w.warren("apply", *words, self.w.id)
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged), [])
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
         self.assertEqual(self.w.change(overlaid.snapshot), self.merged)
 
     def refuses(self, text):
@@ -69,7 +69,7 @@ class OtherFilesystems(Case):
     def test_a_file_is_moved_from_one_to_the_other(self):
         self.change(lambda p: (p / "a").rename(p / "d/m/a"), lambda p: (p / "d/m/one").rename(p / "one"),
                     lambda p: (p / "one").write_text("new\n"))
-        self.assertEqual(self.w.lines(), ["R f /a -> /d/m/a", "R f /d/m/one -> /one"])
+        self.assertEqual(self.w.changes(), ["R f /a -> /d/m/a", "R f /d/m/one -> /one"])
         self.apply()
 
     def test_a_directory_is_copied_from_one_to_the_other_as_on_the_host(self):
@@ -108,7 +108,7 @@ class OtherFilesystems(Case):
         self.change(lambda p: (p / "file").write_text("new file\n"))
         self.w.warren("apply", self.w.id)
         self.assertEqual((self.read("keep"), self.read("file")), ("new file\n",) * 2)
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
 
     def test_a_change_that_would_move_a_mount_point_is_refused(self):
         self.change(lambda p: shutil.rmtree(p / "d"))
@@ -142,7 +142,7 @@ class OtherFilesystems(Case):
         self.assertIn("filesystem at '/d/m' in the base, which is not mounted now", said)
         mounted.LIBC.umount2(os.fsencode(self.base / "d/m"), 0)
         self.w.warren("apply", "--recover", self.w.id)
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged), [])
 
 
@@ -180,7 +180,7 @@ class HardLinks(Case):
 
     def finish(self):
         """Compares base and copy, after the last apply."""
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), overlaid.snapshot(self.model)), [])
         self.assertEqual(overlaid.links(self.base), overlaid.links(self.model))
         self.assertEqual(self.w.change(overlaid.links), overlaid.links(self.model))
@@ -195,21 +195,21 @@ class HardLinks(Case):
 
     def test_one_that_was_written_and_deleted_is_modified_under_its_other_names(self):
         self.do(self.write_a, lambda top: (top / "a").unlink())
-        self.assertEqual(self.w.lines(), ["D f /a", "M f /c"])
+        self.assertEqual(self.w.changes(), ["D f /a", "M f /c"])
         self.assertIn("+new", self.w.warren("diff", "--patch", self.w.id, "/c").decode())
         self.apply()
         self.finish()
 
     def test_the_last_other_name_is_modified_too(self):
         self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: (top / "c").unlink())
-        self.assertEqual(self.w.lines(), ["D f /a", "D f /c", "M f /d/b"])
+        self.assertEqual(self.w.changes(), ["D f /a", "D f /c", "M f /d/b"])
         self.apply()
         self.finish()
 
     def test_also_where_a_renamed_directory_has_it(self):
         self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: (top / "c").unlink(),
                 lambda top: (top / "d").rename(top / "e"))
-        self.assertEqual(self.w.lines(), ["D f /a", "D f /c", "R d /d -> /e", "M f /e/b"])
+        self.assertEqual(self.w.changes(), ["D f /a", "D f /c", "R d /d -> /e", "M f /e/b"])
         self.apply()
         self.finish()
 
@@ -227,14 +227,14 @@ class HardLinks(Case):
 
     def test_one_that_was_renamed_and_written_stays_one_file(self):
         self.do(lambda top: (top / "a").rename(top / "z"), lambda top: (top / "z").write_text("new\n"))
-        self.assertEqual(self.w.lines(), ["R f /a -> /z"])
+        self.assertEqual(self.w.changes(), ["R f /a -> /z"])
         self.apply()
         self.finish()
 
     def test_one_that_lost_its_name_and_gets_another_is_not_an_orphan(self):
         self.do(self.write_a, lambda top: (top / "a").unlink(), lambda top: (top / "c").rename(top / "z"))
         self.w.fsck()
-        self.assertEqual(self.w.lines(), ["D f /c", "R f /a -> /z"])
+        self.assertEqual(self.w.changes(), ["D f /c", "R f /a -> /z"])
         self.apply()
         self.finish()
 
@@ -243,11 +243,11 @@ class HardLinks(Case):
         self.w.fsck()
         self.apply()
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), self.merged[0]), [])
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
 
     def test_a_changed_mode_alone_is_seen(self):
         self.do(lambda top: (top / "a").chmod(0o600), lambda top: (top / "a").unlink())
-        self.assertEqual(self.w.lines(), ["D f /a", "M f /c"])
+        self.assertEqual(self.w.changes(), ["D f /a", "M f /c"])
         self.apply()
         self.finish()
 
@@ -280,8 +280,8 @@ class HardLinks(Case):
             for is_piecewise in (False, True):
                 with self.subTest(case=name, is_piecewise=is_piecewise):
                     self.do(*steps)
-                    while self.w.lines():
-                        paths = ["/" + self.w.lines()[-1].split(" /")[-1]] if is_piecewise else []
+                    while self.w.changes():
+                        paths = ["/" + self.w.changes()[-1].split(" /")[-1]] if is_piecewise else []
                         self.w.warren("discard", "--yes", self.w.id, *paths)
                     self.assertEqual(self.w.change(lambda p: (overlaid.snapshot(p), overlaid.links(p))), fresh)
                     self.assertEqual(self.lost_links(), [])
@@ -295,11 +295,11 @@ class HardLinks(Case):
         (self.model / "d" / "b").unlink()
         os.link(self.model / "a", self.model / "d" / "b")
         self.assertEqual(self.w.change(overlaid.links), overlaid.links(self.model))
-        self.assertEqual(self.w.lines(), ["M f /a", "D f /c"])
+        self.assertEqual(self.w.changes(), ["M f /a", "D f /c"])
         self.w.warren("discard", "--yes", self.w.id, "/c")
         os.link(self.model / "a", self.model / "c")
         self.assertEqual(self.w.change(overlaid.links), overlaid.links(self.model))
-        self.assertEqual(self.w.lines(), ["M f /a"])
+        self.assertEqual(self.w.changes(), ["M f /a"])
         self.apply()
         self.finish()
 

@@ -87,7 +87,7 @@ class Numbers:
             listed = {entry.name: entry.inode() for entry in os.scandir(point)}
             self.assertEqual(listed["other"], os.stat(point / "other").st_ino)
             point = self.remount(point)
-        self.assertEqual(self.w.lines(), ["M f /a"])
+        self.assertEqual(self.w.changes(), ["M f /a"])
         self.assertEqual(self.w.warren("fs", self.w.id, "cat", "/other"), b"the host's own\n")
 
     def test_it_can_be_changed_and_applied_like_any_other(self):
@@ -105,7 +105,7 @@ class Numbers:
             self.assertEqual(os.stat(point / "other").st_ino, number)
             point = self.remount(point)
         self.w.umount(point)
-        self.assertEqual(self.w.lines(), ["M f /a", "M f /other"])
+        self.assertEqual(self.w.changes(), ["M f /a", "M f /other"])
         self.assertIn("conflict: /a: it was changed in the base", self.w.fails("apply", self.w.id, "/a"))
         self.w.warren("apply", self.w.id, "/other")
         self.assertEqual((self.base / "other").read_text(), "the host's own\nand more\n")
@@ -132,12 +132,12 @@ class Numbers:
         self.assertEqual([(point / name).read_text() for name in ("a", "twin", "other")],
                          ["the agent's\n", "twin saved anew\n", "the host's own\n"])
         self.w.umount(point)
-        self.assertEqual(self.w.lines(), ["M f /a"])
+        self.assertEqual(self.w.changes(), ["M f /a"])
         self.assertIn("was changed in the base", self.w.fails("apply", self.w.id))
         self.w.warren("apply", "--force", self.w.id)
         self.assertEqual([(self.base / name).read_text() for name in ("a", "twin", "other")],
                          ["the agent's\n", "twin saved anew\n", "the host's own\n"])
-        self.assertEqual(self.w.lines(), [])
+        self.assertEqual(self.w.changes(), [])
 
     def give_number_of_both(self):
         """The host replaces a and its twin; `other` gets their old inode number."""
@@ -153,7 +153,7 @@ class Numbers:
         (point / "a").unlink()
         self.w.umount(point)
         self.give_number_of_both()
-        self.assertEqual(self.w.lines(), ["D f /a"])
+        self.assertEqual(self.w.changes(), ["D f /a"])
         point = self.w.mount()
         self.assertEqual((point / "other").read_text(), "the host's own\n")
         self.assertEqual(os.stat(point / "other").st_nlink, 1)

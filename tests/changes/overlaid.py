@@ -51,6 +51,16 @@ class World(mounted.World):
         """The changes: lines of `warren diff -z`, as [b"M f /path"]; a rename is [b"R f /old", b"/new"]."""
         return [part for part in self.warren("diff", "-z", self.id, *args).split(b"\0") if part]
 
+    def changes(self, *args):
+        """The changes as lines, all of them and without remarks: ["M f /path", "R f /old -> /new"]."""
+        parts, lines = iter(self.diff(*args)), []
+        for part in parts:
+            line = part.decode(errors="surrogateescape")
+            if line.startswith("R "):
+                line += " -> " + next(parts).decode(errors="surrogateescape")
+            lines.append(line)
+        return lines
+
     def lines(self, *args):
         return self.warren("diff", self.id, *args).decode(errors="surrogateescape").splitlines()
 

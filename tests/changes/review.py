@@ -144,6 +144,63 @@ class Patches(Case):
         self.assertIn("--message needs --as-branch", self.w.fails("apply", "-m", "x", self.w.id, status=2))
 
 
+class Pairs(Case):
+    """diff A..B"""
+
+    def both(self):
+        self.fill(same="1\n", one="1\n", two="1\n", both="1\n", gone="1\n", dir__x="1\n")
+        self.w.warren("init", "--base", self.base, "other")
+        for path, content in (("/one", "a\n"), ("/both", "a\n"), ("/equal", "e\n")):
+            self.write(path, content)
+        self.fs("rm", "/gone")
+        for path, content in (("/two", "b\n"), ("/both", "b\n"), ("/equal", "e\n"), ("/new", "n\n")):
+            self.w.warren("fs", "other", "write", path, input=content.encode())
+        self.w.warren("fs", "other", "mv", "/dir", "/moved")
+
+    def pair(self, *words, ids="a..other"):
+        return self.w.warren("diff", *words, ids).decode()
+
+    def test_what_one_session_has_and_the_other_has_not(self):
+        self.both()
+        self.assertEqual(self.pair().splitlines(), ["M f /both", "D f /dir/x", "A f /gone", "A f /moved/x", "A f /new", "M f /one",
+                                                    "M f /two"])
+        self.assertEqual(self.pair(ids="other..a").splitlines()[1:4], ["A f /dir/x", "D f /gone", "D f /moved/x"])
+        self.assertEqual(self.pair("--name-only", "--exclude", "moved").split(), ["/both", "/dir/x", "/gone", "/new", "/one", "/two"])
+        self.assertEqual(self.w.run("diff", "--exit-code", "a..other").returncode, 1)
+        self.assertEqual(self.pair(ids="a..a"), "")
+
+    def test_the_patch_leads_from_one_to_the_other(self):
+        self.both()
+        tree = self.w.root / "tree"
+        self.copy(self.w.id, tree)
+        subprocess.run(["git", "init", "-q", "."], cwd=tree, check=True)
+        subprocess.run(["git", "apply", "-"], cwd=tree, input=self.pair("-p").encode(), check=True)
+        self.assertEqual({path: value for path, value in self.files(tree).items() if not path.startswith(".git/")},
+                         self.files_of("other"))
+
+    def copy(self, agent, to):
+        for path, content in self.files_of(agent).items():
+            overlaid.write(to / path, content)
+
+    def files_of(self, agent):
+        old, self.w.id = self.w.id, agent
+        try:
+            return self.w.change(lambda point: self.files(pathlib.Path(point)))
+        finally:
+            self.w.id = old
+
+    @staticmethod
+    def files(top):
+        return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+
+    def test_different_bases_cannot_be_compared(self):
+        self.both()
+        (self.w.root / "elsewhere").mkdir()
+        self.w.warren("init", "--base", self.w.root / "elsewhere", "third")
+        self.assertIn("different bases", self.w.fails("diff", "a..third"))
+        self.assertIn("no agent or session 'nobody'", self.w.fails("diff", "a..nobody"))
+
+
 class Parts(Case):
     def three_parts(self):
         self.fill(a="".join(self.LINES), b="1\n")

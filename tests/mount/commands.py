@@ -238,6 +238,20 @@ class Ending(Commands):
         self.assertEqual(self.warren("mount"), (
             0, f"{self.world.file} on {point} (dead: `warren prune mounts` removes it)\n", ""))
 
+    def test_umount_by_the_agents_id(self):
+        self.assertIn("agent 'a' is not mounted", self.warren("umount", "a")[2])
+        point = self.world.mount()
+        self.assertEqual(self.warren("umount", "a"), (0, "", ""))
+        self.assertFalse(os.path.ismount(point))
+        self.world.mount("one")
+        self.world.mount("two")
+        status, _, said = self.warren("umount", "a")
+        self.assertEqual(status, 1)
+        self.assertIn("agent 'a' is mounted 2 times", said)
+        for name in ("one", "two"):
+            self.world.umount(self.world.root / name)
+        self.check_closed_well()
+
     def test_umount_removes_a_dead_mount(self):
         point = self.make_dead_mount()
         self.assertEqual(self.warren("umount", point), (0, "", ""))

@@ -49,6 +49,33 @@ class Letters(RelayCase):
         self.wait(lambda: len(self.inbox("bob")) == count + 1)
 
 
+class Several(Letters):
+    def test_several_letters_are_discarded_at_once(self):
+        self.up()
+        self.agent("alice", "bob")
+        first, second, third = self.letter(), self.letter(), self.letter()
+        lines = self.command("dead", "list").stdout.splitlines()
+        self.assertRegex(lines[0], rf"^{first} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d ")
+        self.command("dead", "discard", first, third)
+        self.assertEqual([str(one["id"]) for one in self.letters()], [second])
+        self.command("dead", "discard", second, "99", code=1)
+        self.assertEqual(self.letters(), [])
+
+    def test_a_message_from_standard_input(self):
+        self.up()
+        self.agent("alice", "bob")
+        done = self.command("send", "bob", "-", "--from", "alice", "--wait", "delivered", stdin="piped\n")
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(self.bodies("bob"), [b"piped\n"])
+
+    def test_sending_without_a_relay_says_so(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.assertEqual(self.command("send", "bob", "hi", "--from", "alice").stderr, "")
+        self.kill(signal.SIGTERM)
+        self.assertIn("no relay is running at", self.command("send", "bob", "hi", "--from", "alice").stderr)
+
+
 class Once(Letters):
     def test_a_ledger_with_two_requests_for_one_letter_recovers(self):
         """As versions before this one left it: they never delivered anything again."""

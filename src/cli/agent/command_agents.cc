@@ -9,7 +9,10 @@ namespace {
 
 Result<Exit> run_agents(Context& context, const Arguments& args) {
   Json list = Json::array();
-  for (const std::string& id : WARREN_TRY(list_agents())) {
+  std::vector<std::string> ids = WARREN_TRY(list_agents());
+  if (ids.empty() && !args.has("json"))
+    context.err.line("no agents in this directory; `warren init ID` creates one, `warren sessions` lists sessions");
+  for (const std::string& id : ids) {
     std::string path = path_of_agent(id);
     std::optional<struct stat> file = WARREN_TRY(find_host_file(path));
     if (!file) continue;  // removed meanwhile

@@ -56,6 +56,29 @@ std::string remarks_text(const Output& out, const Remarks& remarks) {
   return text.empty() ? "" : "  " + out.paint(Ink::kYellow, fmt::format("[{}]", text));
 }
 
+Result<OverlayAgent> open_to_show(Context& context, const std::string& id) {
+  AgentOptions options{.id_or_path = id, .mode = OpenMode::kReadOnly};
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "diff", .session = {}, .trace = trace_of(context)};
+  options.may_record = true;
+  return open_overlay(options, context.clock);
+}
+
+void print_patch_text(Output& out, std::string_view text) {
+  if (!out.is_terminal()) return out.write(text);
+  while (!text.empty()) {
+    std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
+    bool is_header = line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ");
+    Ink ink = is_header               ? Ink::kBold
+              : line.starts_with('+') ? Ink::kGreen
+              : line.starts_with('-') ? Ink::kRed
+              : line.starts_with('@') ? Ink::kCyan
+                                      : Ink::kPlain;
+    out.line(out.paint(ink, printable_text(line)));
+  }
+}
+
 Result<std::vector<std::string>> paths_of(const Arguments& args, const AgentOverlay& overlay) {
   Result<std::string> here = canonical_host_path(".");
   Result<std::string> home = home_directory();

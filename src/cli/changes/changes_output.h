@@ -22,6 +22,11 @@ std::string change_line(const Output& out, const TreeChange& change);  // "M f /
 // The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
 std::string remarks_text(const Output& out, const Remarks& remarks);
 
+// Opens an agent with a base to show its changes: for writing where reading is to be recorded.
+Result<OverlayAgent> open_to_show(Context& context, const std::string& id);
+// A part of a patch: exact for a program, coloured and printable on a terminal.
+void print_patch_text(Output& out, std::string_view text);
+
 // The PATH arguments, from the current directory if that is in the base. Those of `warren home` from the home itself.
 Result<std::vector<std::string>> paths_of(const Arguments& args, const AgentOverlay& overlay);
 std::vector<std::string> excluded_of(const Arguments& args);  // of --exclude

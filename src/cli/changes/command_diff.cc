@@ -14,6 +14,7 @@
 #include "cli/changes/apply_commits.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/diff_overview.h"
+#include "cli/changes/diff_pair.h"
 #include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -104,22 +105,7 @@ void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
 
 Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
   auto sink = [&](std::string_view text) -> Status {
-    if (!out.is_terminal()) {
-      out.write(text);
-      return out.status();
-    }
-    while (!text.empty()) {
-      std::size_t end = text.find('\n');
-      std::string_view line = text.substr(0, end);
-      text = end == text.npos ? std::string_view() : text.substr(end + 1);
-      bool is_header = line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ");
-      Ink ink = is_header               ? Ink::kBold
-                : line.starts_with('+') ? Ink::kGreen
-                : line.starts_with('-') ? Ink::kRed
-                : line.starts_with('@') ? Ink::kCyan
-                                        : Ink::kPlain;
-      out.line(out.paint(ink, printable_text(line)));
-    }
+    print_patch_text(out, text);
     return out.status();
   };
   return write_patch(overlay, changes, sink, out.is_terminal() ? BinaryContent::kMentioned : BinaryContent::kIncluded);
@@ -151,14 +137,6 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   return out.status();
 }
 
-// For writing where reading is to be recorded.
-Result<OverlayAgent> open_to_show(Context& context, const std::string& id) {
-  AgentOptions options{.id_or_path = id, .mode = OpenMode::kReadOnly};
-  options.caller = {.agent = {}, .space = Space::kKernel, .door = "diff", .session = {}, .trace = trace_of(context)};
-  options.may_record = true;
-  return open_overlay(options, context.clock);
-}
-
 Result<Exit> run_diff(Context& context, const Arguments& given) {
   Arguments args = WARREN_TRY(with_session_here(given));
   int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
@@ -167,6 +145,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
     return refuse(context, "--patch cannot be used with --json or --name-only");
   if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
     return refuse(context, "--null cannot be used with --json, --stat or --patch");
+  if (auto pair = find_pair(args.get("ID"))) return diff_pair(context, args, *pair);
   OverlayAgent opened = WARREN_TRY(open_to_show(context, args.get("ID")));
   if (WARREN_TRY(is_interrupted(*opened.agent))) {
     context.err.print(
@@ -256,7 +235,8 @@ Command make_diff() {
           "were only read do not appear, nor does what changed in .git, unless a "
           "PATH "
           "names it: what the agent has committed is named instead. "
-          "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
+          "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
+          "With A..B as ID, shows what session B has that session A has not.",
       .positionals = {optional_id_argument(),
                       {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/locate.h"
 #include "agent/running.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -105,8 +106,30 @@ Error is_in_use(const std::string& given, const std::string& dir) {
       fmt::format("end {} or leave the directory there, or unmount with --lazy", users.size() == 1 ? "it" : "them")};
 }
 
+// The directory that an agent is mounted on, if `given` is not a directory but an agent's id. kConflict if there are
+// several.
+Result<std::string> mount_of(const std::string& given) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(given));
+  if (there || !is_agent_id(session_id_of(given))) return given;
+  Result<std::string> file = locate_agent(given);
+  if (file.ok()) file = canonical_host_path(*file);
+  if (!file.ok()) return given;
+  std::vector<Running> running = WARREN_TRY(list_running());
+  std::vector<std::string> dirs;
+  for (const Running& one : running) {
+    Result<std::string> mounted = canonical_host_path(one.agent);
+    if (one.kind == "mount" && mounted.ok() && *mounted == *file) dirs.push_back(one.dir);
+  }
+  if (dirs.size() == 1) return dirs.front();
+  if (dirs.empty())
+    return Error(Code::kNotFound, fmt::format("agent {} is not mounted", quote(given)), "`warren mount` lists mounts");
+  return Error(Code::kConflict, fmt::format("agent {} is mounted {} times", quote(given), dirs.size()),
+               "give a directory; `warren mount` lists them");
+}
+
 Result<Exit> run_umount(Context& context, const Arguments& args) {
-  const std::string& given = args.get("DIR");
+  std::string given = args.get("DIR");
+  if (!is_dead_mount(given)) given = WARREN_TRY(mount_of(given));
   bool dead = is_dead_mount(given);
   std::string dir = WARREN_TRY(resolve_mount_point(given).within(fmt::format("unmount {}", quote(given))));
   std::vector<MountedFs> mounts = WARREN_TRY(list_warren_mounts());
@@ -141,7 +164,9 @@ Command make_umount() {
       .details =
           "Returns once everything is written and the agent is a single file again. Fails, and leaves it mounted, if "
           "the latest changes cannot be stored.",
-      .positionals = {{.name = "DIR", .help = "the directory it is mounted on", .suggest = Suggest::kHostDirs}},
+      .positionals = {{.name = "DIR",
+                       .help = "the directory it is mounted on, or the agent's id",
+                       .suggest = Suggest::kHostDirs}},
       .options = {{.name = "lazy",
                    .letter = 'l',
                    .help = "unmount even while in use: programs keep their open files until they close them"},

@@ -33,14 +33,15 @@ Result<Exit> run_dead_list(Context& context, const Arguments& args) {
   Json list = Json::array();
   for (const relay::DeadLetter& letter : letters) {
     if (args.has("json")) list.push_back(letter_json(letter));
-    else context.out.print("{} {} {}\n", letter.id, printable(letter.message_id), printable(letter.reason));
+    else
+      context.out.print("{} {} {} {}\n", letter.id, format_time(letter.died_at_us / 1'000'000),
+                        printable(letter.message_id), printable(letter.reason));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
 }
 
-Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, const Arguments& args) {
-  std::int64_t id = args.integer("LETTER");
+Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, std::int64_t id) {
   std::optional<relay::DeadLetter> letter = WARREN_TRY(ledger.find_dead(id));
   if (!letter) return ledger.no_letter(id);
   return *letter;
@@ -49,7 +50,7 @@ Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, const Arguments& arg
 Result<Exit> run_dead_show(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
-  relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args));
+  relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args.integer("LETTER")));
   std::optional<relay::StoredMessage> message = WARREN_TRY(ledger->find_message(letter.message_id));
   if (!message) return Error(Code::kCorrupt, fmt::format("the ledger has no message {}", quote(letter.message_id)));
   relay::ReadFile file = WARREN_TRY(relay::read_below(root->dir(), message->message.path, kFileBytes));
@@ -70,12 +71,12 @@ struct Requested {
   bool is_for_us = true;  // and not for another relay, which has the sender's file
 };
 
-Result<Requested> request(Context& context, const Arguments& args, std::string_view what) {
+Result<Requested> request(Context& context, const Arguments& args, std::int64_t letter, std::string_view what) {
   Requested out;
   out.root = WARREN_TRY(open_relay_root(context, args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *out.root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
-  out.letter = WARREN_TRY(get_letter(*ledger, args));
+  out.letter = WARREN_TRY(get_letter(*ledger, letter));
   out.operation = WARREN_TRY(ledger->request_for_letter(out.letter.id, what));
   if (ledger->homes() != nullptr) {
     const std::string& message = out.letter.message_id;
@@ -111,7 +112,7 @@ Result<std::int64_t> until_of(Context& context, const Arguments& args) {
 
 Result<Exit> run_redeliver(Context& context, const Arguments& args) {
   std::int64_t until_ns = WARREN_TRY(until_of(context, args));
-  Requested requested = WARREN_TRY(request(context, args, "redeliver"));
+  Requested requested = WARREN_TRY(request(context, args, args.integer("LETTER"), "redeliver"));
   if (args.has("no-wait")) return Exit::kOk;
   auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
   WARREN_TRY(wait_for_end(context, requested, *ledger, until_ns));
@@ -119,12 +120,19 @@ Result<Exit> run_redeliver(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+Status discard_one(Context& context, const Arguments& args, std::int64_t letter, std::int64_t until_ns) {
+  Requested requested = WARREN_TRY(request(context, args, letter, "discard"));
+  if (args.has("no-wait")) return Ok{};
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
+  return wait_for_end(context, requested, *ledger, until_ns);
+}
+
 Result<Exit> run_discard(Context& context, const Arguments& args) {
   std::int64_t until_ns = WARREN_TRY(until_of(context, args));
-  Requested requested = WARREN_TRY(request(context, args, "discard"));
-  if (args.has("no-wait")) return Exit::kOk;
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *requested.root, relay::LedgerUse::kRead));
-  WARREN_TRY(wait_for_end(context, requested, *ledger, until_ns));
+  for (const std::string& number : args.all("LETTER")) {
+    std::int64_t letter = WARREN_TRY(parse_count(number));
+    WARREN_TRY(discard_one(context, args, letter, until_ns));
+  }
   return Exit::kOk;
 }
 
@@ -245,10 +253,13 @@ Command make_dead() {
       .positionals = {letter},
       .options = waiting,
       .handler = run_redeliver};
+  Positional letters = letter;
+  letters.times = Times::kOnceOrMore;
+  letters.help = "the dead letters' numbers";
   Command discard{.name = "discard",
-                  .summary = "Dismiss a dead letter",
+                  .summary = "Dismiss dead letters",
                   .details = "",
-                  .positionals = {letter},
+                  .positionals = {letters},
                   .options = waiting,
                   .handler = run_discard};
   return {.name = "dead",

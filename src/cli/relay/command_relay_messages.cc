@@ -114,6 +114,12 @@ Status check_recipient(std::string_view to) {
   return relay::check_agent_name(to);
 }
 
+// False also where that cannot be seen: for another user, or in a run that sees only its own folders.
+bool knows_no_relay(const relay::Root& root) {
+  bool is_visible = ::faccessat(root.dir(), ".lock", R_OK, 0) == 0;
+  return is_visible && !root.is_locked_by_other();
+}
+
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   WARREN_TRY(check_recipient(to));
   auto root = WARREN_TRY(open_agent_root(context, args));
@@ -124,12 +130,15 @@ Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   message.thread = args.find("thread").value_or("");
   message.wants_receipt = args.has("receipt");
   if (args.has("priority")) message.priority = static_cast<int>(args.integer("priority"));
-  if (args.has("BODY")) message.body = args.get("BODY") + "\n";
+  if (args.has("BODY") && args.get("BODY") != "-") message.body = args.get("BODY") + "\n";
   else message.body = WARREN_TRY(read_body(context));
   WARREN_TRY(check_message_size(*root, message));
   WARREN_TRY(attach_files(*client, args.all("attach"), message));
   std::string id = WARREN_TRY(client->send(message));
   if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
+  else if (knows_no_relay(*root))
+    context.err.print("no relay is running at {}: the message is delivered once one is\n",
+                      context.err.name(root->path()));
   if (args.has("json")) context.out.json({{"id", id}});
   else context.out.line(id);
   return Exit::kOk;
@@ -311,7 +320,7 @@ Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay:
 }
 
 std::vector<Command> make_relay_messages() {
-  Positional body{.name = "BODY", .help = "the text (default: standard input)", .times = Times::kOptional};
+  Positional body{.name = "BODY", .help = "the text; `-` or nothing: standard input", .times = Times::kOptional};
   Positional name{.name = "NAME", .help = "the agent"};
   Positional message{.name = "MESSAGE", .help = "its file name in the inbox, or its id"};
   Positional channel{.name = "CHANNEL", .help = "the channel, with or without #"};

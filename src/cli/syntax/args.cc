@@ -80,7 +80,20 @@ class Parser {
       }
       if (!sub.is_hidden) known.push_back(sub.name);
     }
-    fail(Mistake::kUnknownCommand, std::string(word), nearest(word, known));
+    std::string meant = nearest(word, known);
+    if (meant.empty()) meant = in_the_other_order(word, known);
+    fail(Mistake::kUnknownCommand, std::string(word), std::move(meant));
+  }
+
+  // "fs ls notes" for "fs notes ls": the line in the right order, if the word before is one of the commands; else "".
+  std::string in_the_other_order(std::string_view word, const std::vector<std::string_view>& known) const {
+    if (command().positionals.size() != 1 || parsed_.path.front()->name != "warren") return "";
+    std::optional<std::string> before = parsed_.arguments.find(command().positionals.front().name);
+    bool is_command = before && std::find(known.begin(), known.end(), *before) != known.end();
+    if (!is_command) return "";
+    std::string line;
+    for (const Command* one : parsed_.path) line += std::string(one->name) + " ";
+    return line + std::string(word) + " " + *before;
   }
 
   void add_positional(const Positional& positional, std::string_view word) {
