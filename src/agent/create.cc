@@ -93,24 +93,22 @@ void remove_draft(const std::string& draft) {
   }
 }
 
-// Removes what killed processes left of agents with this name.
-void remove_old_drafts(const std::string& path, Clock& clock) {
-  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
-  std::string folder(directory_of(path));
-  Result<Fd> dir = open_host_dir(folder);
-  if (!dir.ok()) return;
-  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
-  if (!entries.ok()) return;
-  std::string begin = fmt::format("{}.new-", base_name(path));
-  for (const HostEntry& entry : *entries) {
-    bool is_draft = entry.name.starts_with(begin) && entry.name.size() > begin.size() &&
-                    entry.name.find_first_not_of("0123456789", begin.size()) == entry.name.npos;
-    if (!is_draft || !S_ISREG(entry.attributes.st_mode)) continue;
-    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
-    std::string draft = join_path(folder, entry.name);
-    Result<bool> is_open = is_open_somewhere(draft);
-    if (is_open.ok() && !*is_open) remove_draft(draft);
+// "a.db.new-1234" and "a.db.restore-1234" are drafts of "a.db". Store also begins new files under such names.
+bool is_name_of_draft(std::string_view name, std::string_view file) {
+  if (!name.starts_with(file)) return false;
+  name.remove_prefix(file.size());
+  for (std::string_view kind : {".new-", ".restore-", ".push-", ".pull-"}) {
+    if (!name.starts_with(kind)) continue;
+    std::string_view number = name.substr(kind.size());
+    return !number.empty() && number.find_first_not_of("0123456789abcdef") == number.npos;
   }
+  return false;
+}
+
+Status check_closed(const std::string& path) {
+  if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
+  return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
+               "stop that process, then try again");
 }
 
 // Also moves what a killed process left in the log to the file.
@@ -119,9 +117,7 @@ Status check_not_open(const std::string& path, Clock& clock) {
   // One that is too damaged to open may be replaced: that is what it is good for.
   if (store.ok()) std::move(store).take_value().reset();
   else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
-  if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
-  return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
-               "stop that process, then try again");
+  return check_closed(path);
 }
 
 Status check_backup(const std::string& file, Clock& clock) {
@@ -147,16 +143,32 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
       .within(fmt::format("{} is in place, but may not survive a power failure", quote(path)));
 }
 
-// For --force: an agent of another schema, or no agent at all, may be replaced too.
+// For --force: an agent of another schema or without its key, or no agent at all, may be replaced too.
 Status check_replaceable(const std::string& path, Clock& clock) {
   Status checked = check_not_open(path, clock);
   if (checked.ok()) return Ok{};
   Code why = checked.error().code();
   if (why == Code::kBusy || why == Code::kConflict) return checked;
-  return Ok{};
+  return check_closed(path);  // one whose key is missing here may be mounted with it
 }
 
 }  // namespace
+
+void remove_old_drafts(const std::string& path, Clock& clock) {
+  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
+  std::string folder(directory_of(path));
+  Result<Fd> dir = open_host_dir(folder);
+  if (!dir.ok()) return;
+  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (!entries.ok()) return;
+  for (const HostEntry& entry : *entries) {
+    if (!is_name_of_draft(entry.name, base_name(path)) || !S_ISREG(entry.attributes.st_mode)) continue;
+    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
+    std::string draft = join_path(folder, entry.name);
+    Result<bool> is_open = is_open_somewhere(draft);
+    if (is_open.ok() && !*is_open) remove_draft(draft);
+  }
+}
 
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   CreatedAgent agent;
@@ -238,35 +250,42 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   return fork;
 }
 
+Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace replace, Clock& clock) {
+  Result<std::string> there = locate_agent(id_or_path);
+  bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
+  if (is_unclear) return std::move(there).take_error();
+  RestorePlace place{.path = there.ok() ? *there : path_of_agent(id_or_path), .exists = there.ok()};
+  if (place.path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
+  if (!place.exists) {
+    WARREN_TRY(check_vacant(place.path));
+    WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
+    return place;
+  }
+  if (replace == Replace::kNo) {
+    return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(id_or_path), quote(place.path)),
+                 "--force replaces it and deletes its current content");
+  }
+  WARREN_TRY(check_not_open(place.path, clock));
+  return place;
+}
+
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock) {
   WARREN_TRY(check_backup(file, clock));
-  Result<std::string> there = locate_agent(id_or_path);
-  bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
-  if (is_unclear) return there;
-  std::string path = there.ok() ? *there : path_of_agent(id_or_path);
-  if (path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
-  if (there.ok()) {
-    if (replace == Replace::kNo) {
-      return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(id_or_path), quote(path)),
-                   "--force replaces it and deletes its current content");
-    }
-    WARREN_TRY(check_not_open(path, clock));
-  } else {
-    WARREN_TRY(check_vacant(path));
-    WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  }
+  RestorePlace place = WARREN_TRY(find_restore_place(id_or_path, replace, clock));
+  const std::string& path = place.path;
   auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(file)}, clock));
   // What the user agreed to, and what was hidden, is about the agent and not about one file.
   std::optional<BaseNote> note;
-  if (there.ok()) note = WARREN_TRY(find_base_note(path));
+  if (place.exists) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
+  remove_old_drafts(path, clock);
   std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
   Status done = backup->backup_to(draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, replace);
   if (!done.ok()) {
-    remove_host_file(draft).ignore("the first error is the one to report");
+    remove_draft(draft);
     return std::move(done).take_error();
   }
   return path;

@@ -52,6 +52,16 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock);
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock);
 
+// Where restore_agent would put the agent, or why it would not. Makes ./.agentfs if that is the place.
+struct RestorePlace {
+  std::string path;
+  bool exists = false;
+};
+Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace replace, Clock& clock);
+
+// Removes unfinished copies of the agent at `path` that killed processes have left beside it.
+void remove_old_drafts(const std::string& path, Clock& clock);
+
 // Writes an agent's file anew, and gives it the agent's name when it is complete, so that a crash leaves the agent as
 // it was or as it is to be. kBusy if any process has the agent open. Notes of keys stay, for backups.
 enum class NewKey {

@@ -89,6 +89,38 @@ class Services:
         self.assertIn("are missing", done.stdout)
         self.assertNotIn(self.facts["secret"], done.stdout + done.stderr)
 
+    def test_checkpoints_are_pushed_and_pulled(self):
+        """All of an agent's checkpoints; the second time only what has changed, and nothing half when the server dies."""
+        address = self.facts["address"].replace("{}", self.prefix)
+        agent = self.world.id
+        warren = self.world.warren
+        (self.world.root / "large").write_bytes(os.urandom(3_000_000))
+        warren("fs", agent, "put", str(self.world.root / "large"), "/large")
+        warren("fs", agent, "write", "/plan", "first")
+        warren("checkpoint", agent, "take", "before")
+        warren("fs", agent, "write", "/plan", "second")
+        whole = json.loads(warren("checkpoint", agent, "push", address, "--json"))
+        self.assertEqual([one["name"] for one in whole["checkpoints"]], ["before"])
+        warren("fs", agent, "write", "/plan", "third")
+        little = json.loads(warren("checkpoint", agent, "push", address, "--json"))
+        self.assertGreater(little["sent_blocks"], 0)
+        self.assertLess(little["sent_bytes"], whole["sent_bytes"] / 2)
+        self.tell("kill")
+        try:
+            warren("fs", agent, "write", "/plan", "fourth")
+            self.assert_refused(self.world.run("checkpoint", agent, "push", address, text=True), "127.0.0.1")
+            self.assert_refused(self.world.run("checkpoint", "copy", "pull", address, "--from", agent, text=True))
+        finally:
+            self.tell("start")
+        listed = json.loads(warren("checkpoint", agent, "remote", address, "--json"))
+        self.assertEqual([one["state"] for one in listed], [whole["state"], little["state"]])
+        warren("checkpoint", "copy", "pull", address, "--from", agent)
+        self.assertEqual(warren("fs", "copy", "cat", "/plan"), b"third")
+        warren("checkpoint", "copy", "restore", "before")
+        self.assertEqual(warren("fs", "copy", "cat", "/plan"), b"first")
+        warren("checkpoint", agent, "pull", address, "--state", whole["state"], "--force")
+        self.assertEqual(warren("fs", agent, "cat", "/plan"), b"second")
+
     # Through commands.
 
     def test_s4_2_what_is_written_is_a_plain_value_of_the_service(self):

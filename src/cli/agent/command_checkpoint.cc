@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "changes/filter.h"
 #include "changes/past_diff.h"
+#include "cli/agent/checkpoint_remote.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -374,7 +375,8 @@ Command make_checkpoint() {
           .details = "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup.",
           .positionals = {id_argument()},
           .options = {},
-          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune},
+          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune,
+                          make_checkpoint_push(), make_checkpoint_pull(), make_checkpoint_remote()},
           .handler = nullptr};
 }
 
