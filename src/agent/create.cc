@@ -305,6 +305,18 @@ Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKe
   return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
 }
 
+// Whoever could read the agent can read it afterwards, and nobody else.
+Status give_owner_and_mode(const std::string& from, const std::string& to) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(from));
+  if (!there) return Error(Code::kNotFound, fmt::format("{} was removed meanwhile", quote(from)));
+  bool is_other = there->st_uid != ::geteuid() || there->st_gid != ::getegid();
+  if (is_other && ::chown(to.c_str(), there->st_uid, there->st_gid) != 0) {
+    return system_error(errno, fmt::format("give {} the owner of {}", quote(to), quote(from)));
+  }
+  if (::chmod(to.c_str(), there->st_mode & 07777) == 0) return Ok{};
+  return system_error(errno, fmt::format("give {} the mode of {}", quote(to), quote(from)));
+}
+
 }  // namespace
 
 Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
@@ -323,6 +335,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
                                                    : database->write_anew(draft, key ? key->key : nullptr);
   if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
+  if (done.ok()) done = give_owner_and_mode(path, draft);
   if (done.ok() && note) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
   if (!done.ok()) {

@@ -362,6 +362,7 @@ class EncryptTest(unittest.TestCase):
         self.warren("checkpoint", "a", "take", "one")
         self.warren("fs", "a", "write", f"/{NAME}", "later")
         key = secrets.token_hex(32)
+        self.file_of("a").chmod(0o600)
         self.warren("encrypt", "a", "--key-env", "MY_KEY", MY_KEY=key)
         self.assert_nothing_readable(self.file_of("a"))
         self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}", MY_KEY=key), "later")
@@ -379,6 +380,7 @@ class EncryptTest(unittest.TestCase):
             self.assertEqual(plain.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         plain.close()
         self.assertEqual([file.name for file in self.file_of("a").parent.iterdir()], ["a.db"])
+        self.assertEqual(self.file_of("a").stat().st_mode & 0o777, 0o600)
 
     def test_a_rekey_that_is_killed_leaves_the_agent_with_its_old_or_its_new_key(self):
         self.make()
