@@ -105,15 +105,19 @@ bool is_name_of_draft(std::string_view name, std::string_view file) {
   return false;
 }
 
+Status check_closed(const std::string& path) {
+  if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
+  return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
+               "stop that process, then try again");
+}
+
 // Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
   Result<std::unique_ptr<Store>> store = Store::open(path, {.find_key = agent_keys(path)}, clock);
   // One that is too damaged to open may be replaced: that is what it is good for.
   if (store.ok()) std::move(store).take_value().reset();
   else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
-  if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
-  return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
-               "stop that process, then try again");
+  return check_closed(path);
 }
 
 Status check_backup(const std::string& file, Clock& clock) {
@@ -139,13 +143,13 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
       .within(fmt::format("{} is in place, but may not survive a power failure", quote(path)));
 }
 
-// For --force: an agent of another schema, or no agent at all, may be replaced too.
+// For --force: an agent of another schema or without its key, or no agent at all, may be replaced too.
 Status check_replaceable(const std::string& path, Clock& clock) {
   Status checked = check_not_open(path, clock);
   if (checked.ok()) return Ok{};
   Code why = checked.error().code();
   if (why == Code::kBusy || why == Code::kConflict) return checked;
-  return Ok{};
+  return check_closed(path);  // one whose key is missing here may be mounted with it
 }
 
 }  // namespace
@@ -320,6 +324,18 @@ Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKe
   return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
 }
 
+// Whoever could read the agent can read it afterwards, and nobody else.
+Status give_owner_and_mode(const std::string& from, const std::string& to) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(from));
+  if (!there) return Error(Code::kNotFound, fmt::format("{} was removed meanwhile", quote(from)));
+  bool is_other = there->st_uid != ::geteuid() || there->st_gid != ::getegid();
+  if (is_other && ::chown(to.c_str(), there->st_uid, there->st_gid) != 0) {
+    return system_error(errno, fmt::format("give {} the owner of {}", quote(to), quote(from)));
+  }
+  if (::chmod(to.c_str(), there->st_mode & 07777) == 0) return Ok{};
+  return system_error(errno, fmt::format("give {} the mode of {}", quote(to), quote(from)));
+}
+
 }  // namespace
 
 Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
@@ -338,6 +354,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
                                                    : database->write_anew(draft, key ? key->key : nullptr);
   if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
+  if (done.ok()) done = give_owner_and_mode(path, draft);
   if (done.ok() && note) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
   if (!done.ok()) {

@@ -74,11 +74,11 @@ void remove_leftovers(const std::string& path) {
 // unless it was published.
 class CopyDraft {
  public:
-  static Result<CopyDraft> open(const std::string& path) {
+  static Result<CopyDraft> open(const std::string& path, mode_t mode = 0644) {
     remove_leftovers(path);
     std::random_device random;
     std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
-    Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
     ::flock(fd.get(), LOCK_EX | LOCK_NB);  // shows others that it is in use
     return CopyDraft(std::move(fd), std::move(draft));
@@ -176,7 +176,7 @@ Status Database::write_anew(const std::string& path, const SharedDatabaseKey& ke
   auto guard = lock();
   if (depth_ > 0) return Error(Code::kBusy, "a copy cannot be made within a transaction");
   if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
-  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path, 0600));
   std::string sql = vacuum_into(draft.path(), key.get());
   int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   ::explicit_bzero(sql.data(), sql.size());

@@ -259,7 +259,7 @@ TEST_F(CipherTest, ADatabaseIsWrittenAnewWithAndWithoutAKey) {
   std::string again = dir_.file("again.db");
   ASSERT_OK(Database::open(file_, {.find_key = finder_of(key_)}).value()->write_anew(plain, nullptr));
   EXPECT_TRUE(bytes_in(plain).starts_with(std::string_view("SQLite format 3", 16)));
-  auto other = std::make_shared<const DatabaseKey>(std::string(DatabaseKey::kKeyBytes, '\''), "other '?&% salt..");
+  auto other = std::make_shared<const DatabaseKey>(std::string(DatabaseKey::kKeyBytes, '\''), "other '?&% salt.");
   {
     auto database = Database::open(plain, {.conversion = Conversion::kPossible});
     ASSERT_OK(database);

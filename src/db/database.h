@@ -231,8 +231,8 @@ class Database {
   // The copy of an encrypted database is encrypted too: with the same key, or with `key`.
   Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound, const SharedDatabaseKey& key = {});
 
-  // The same as backup_to, but every row is written anew into a file with this key, or without one (null). For a
-  // database that is opened with Conversion::kPossible.
+  // The same as backup_to, but every row is written anew into a file with this key, or without one (null), which only
+  // its owner can read. For a database that is opened with Conversion::kPossible.
   Status write_anew(const std::string& path, const SharedDatabaseKey& key);
 
   // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if

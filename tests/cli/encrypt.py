@@ -135,6 +135,11 @@ class EncryptTest(unittest.TestCase):
         self.assertEqual(self.read("r"), SECRET)
         self.assertIn("appeared", self.warren("log", "a", f"/{NAME}"))
         self.assert_nothing_readable(self.work / "copy.db", self.file_of("a"), self.file_of("r"), self.file_of("f"))
+        self.warren("checkpoint", "a", "push", "sqlite:vault.db")
+        self.warren("checkpoint", "pulled", "pull", "sqlite:vault.db", "--from", "a")
+        self.assertEqual(self.warren("fs", "pulled", "cat", f"/{NAME}@one"), SECRET)
+        self.assertNotIn(SECRET.encode(), (self.work / "vault.db").read_bytes())
+        self.assertNotIn(NAME.encode(), (self.work / "vault.db").read_bytes())
         self.assertEqual(len(self.notes()), 1)  # they all have the same key
 
     def test_an_agent_with_a_base_keeps_its_changes_encrypted(self):
@@ -211,6 +216,21 @@ class EncryptTest(unittest.TestCase):
         self.assertNotIn("KEY", shown)
 
     # Keys.
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_init_force_does_not_replace_a_mounted_agent_whose_key_it_lacks(self):
+        self.make()
+        point = self.work / "m"
+        point.mkdir()
+        self.warren("mount", "a", str(point))
+        try:
+            elsewhere = {"XDG_CONFIG_HOME": str(self.dir / "elsewhere")}
+            self.assertIn("open in another process", self.refused("init", "a", "--force", **elsewhere))
+            self.assertEqual((point / NAME).read_text(), SECRET)
+        finally:
+            self.warren("umount", str(point))
+        self.warren("init", "a", "--force", **elsewhere)
+        self.assertEqual(self.warren("fs", "a", "ls", "/"), "")
 
     def test_without_the_key_nothing_opens_it(self):
         self.make()
@@ -370,6 +390,7 @@ class EncryptTest(unittest.TestCase):
         self.warren("checkpoint", "a", "take", "one")
         self.warren("fs", "a", "write", f"/{NAME}", "later")
         key = secrets.token_hex(32)
+        self.file_of("a").chmod(0o600)
         self.warren("encrypt", "a", "--key-env", "MY_KEY", MY_KEY=key)
         self.assert_nothing_readable(self.file_of("a"))
         self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}", MY_KEY=key), "later")
@@ -387,6 +408,7 @@ class EncryptTest(unittest.TestCase):
             self.assertEqual(plain.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         plain.close()
         self.assertEqual([file.name for file in self.file_of("a").parent.iterdir()], ["a.db"])
+        self.assertEqual(self.file_of("a").stat().st_mode & 0o777, 0o600)
 
     def test_a_rekey_that_is_killed_leaves_the_agent_with_its_old_or_its_new_key(self):
         self.make()
