@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <random>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -84,8 +85,6 @@ Result<bool> is_open_somewhere(const std::string& path) {
   return range.l_type != F_UNLCK;
 }
 
-std::string name_of_draft(const std::string& path) { return fmt::format("{}.new-{}", path, ::getpid()); }
-
 void remove_draft(const std::string& draft) {
   remove_base_note(draft).ignore("it is for a file that does not exist");
   for (const char* suffix : {"", "-wal", "-shm"}) {
@@ -93,14 +92,16 @@ void remove_draft(const std::string& draft) {
   }
 }
 
-// "a.db.new-1234" and "a.db.restore-1234" are drafts of "a.db". Store also begins new files under such names.
+// "a.db.draft-" or "a.db.new-" (which Store begins with) and 16 hexadecimal digits: nobody names a copy like that.
 bool is_name_of_draft(std::string_view name, std::string_view file) {
   if (!name.starts_with(file)) return false;
   name.remove_prefix(file.size());
-  for (std::string_view kind : {".new-", ".restore-", ".push-", ".pull-"}) {
+  for (std::string_view kind : {".draft-", ".new-"}) {
     if (!name.starts_with(kind)) continue;
-    std::string_view number = name.substr(kind.size());
-    return !number.empty() && number.find_first_not_of("0123456789abcdef") == number.npos;
+    std::string_view number = name.substr(kind.size(), 16);
+    std::string_view rest = name.substr(kind.size() + number.size());  // ".partial-…": a copy to the draft
+    return number.size() == 16 && number.find_first_not_of("0123456789abcdef") == number.npos &&
+           (rest.empty() || rest.starts_with(".partial-"));
   }
   return false;
 }
@@ -153,6 +154,11 @@ Status check_replaceable(const std::string& path, Clock& clock) {
 }
 
 }  // namespace
+
+std::string name_of_draft(const std::string& path) {
+  std::random_device random;
+  return fmt::format("{}.draft-{:08x}{:08x}", path, random(), random());
+}
 
 void remove_old_drafts(const std::string& path, Clock& clock) {
   constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
@@ -280,7 +286,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   if (place.exists) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
   remove_old_drafts(path, clock);
-  std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
+  std::string draft = name_of_draft(path);
   Status done = backup->backup_to(draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, replace);

@@ -59,6 +59,8 @@ struct RestorePlace {
 };
 Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace replace, Clock& clock);
 
+// A name beside the agent at `path` for a copy that is not complete yet.
+std::string name_of_draft(const std::string& path);
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it.
 void remove_old_drafts(const std::string& path, Clock& clock);
 

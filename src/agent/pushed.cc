@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <ctime>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <fcntl.h>
@@ -31,6 +33,7 @@ constexpr std::uint64_t kBlockBytesMax = 64ULL << 20;
 constexpr std::uint64_t kBlocksMax = 65'536;         // of one state, by larger blocks
 constexpr std::size_t kStateBytesMax = 16ULL << 20;  // as JSON
 constexpr std::size_t kStatesMax = 100'000;
+constexpr std::string_view kSqliteMagic = "SQLite format 3";  // not in an encrypted file
 
 std::uint64_t block_bytes_for(std::uint64_t size) {
   std::uint64_t bytes = kBlockBytes;
@@ -110,7 +113,9 @@ class ByteCount {
 // A file beside the agent that is removed again.
 struct ScratchFile {
   std::string path;
+  bool is_ours = false;  // once it was made
   ~ScratchFile() {
+    if (!is_ours) return;
     for (const char* suffix : {"", "-wal", "-shm"}) {
       remove_host_file(path + suffix).ignore("the next push or pull of this agent removes it");
     }
@@ -129,12 +134,22 @@ Status hash_file(int fd, PushedState& state) {
   return Ok{};
 }
 
-Result<std::unordered_set<std::string>> blocks_there(BlobStore& store, const std::string& agent) {
+// The blocks of a state that are in the store, in their place and of their size. Whether their content is right only a
+// pull can tell.
+Result<std::unordered_set<std::string>> blocks_there(BlobStore& store, const std::string& agent,
+                                                     const PushedState& state) {
+  std::unordered_map<std::string, std::uint64_t> wanted;  // size by key
+  for (std::size_t index = 0; index < state.blocks.size(); ++index) {
+    wanted[block_key(agent, state.blocks[index])] = length_of_block(state, index);
+  }
   std::unordered_set<std::string> found;
   ListOptions options{.prefix = block_prefix(agent)};
   do {
     BlobPage page = WARREN_TRY(store.list(options));
-    for (const BlobInfo& blob : page.blobs) found.emplace(base_name(blob.key));
+    for (const BlobInfo& blob : page.blobs) {
+      auto known = wanted.find(blob.key);
+      if (known != wanted.end() && known->second == blob.size) found.emplace(base_name(blob.key));
+    }
     options.after = std::move(page.next);
   } while (!options.after.empty());
   return found;
@@ -173,7 +188,8 @@ bool take_member(const Json& json, const char* name, T& out) {
 Status take_blocks(const Json& json, PushedState& state) {
   auto blocks = json.find("blocks");
   if (blocks == json.end() || !blocks->is_array()) return damaged_state("it has no 'blocks'");
-  bool is_size_right = state.block_bytes >= kBlockBytes && state.block_bytes <= kBlockBytesMax && state.size_bytes > 0;
+  bool is_size_right = state.size_bytes > 0 && state.size_bytes <= kBlocksMax * kBlockBytesMax &&
+                       state.block_bytes == block_bytes_for(state.size_bytes);
   if (!is_size_right || blocks->size() != (state.size_bytes - 1) / state.block_bytes + 1) {
     return damaged_state("its sizes and blocks do not match");
   }
@@ -221,7 +237,8 @@ std::vector<std::size_t> missing_blocks(const PushedState& state, std::unordered
 
 Status fetch_block(BlobStore& store, const std::string& agent, const PushedState& state, std::size_t index, int out) {
   const std::string& hash = state.blocks[index];
-  std::optional<Blob> block = WARREN_TRY(store.get(block_key(agent, hash)));
+  // One byte more, to see that there is none: what is stored there may be of any size.
+  std::optional<Blob> block = WARREN_TRY(store.get_range(block_key(agent, hash), 0, length_of_block(state, index) + 1));
   if (!block) return damaged_state(fmt::format("block {} is not in the store", hash));
   if (block->content.size() != length_of_block(state, index) || sha256_hex(as_bytes(block->content)) != hash) {
     return damaged_state(fmt::format("block {} has another content", hash));
@@ -240,10 +257,15 @@ Result<std::string> next_state_name(BlobStore& store, const std::string& agent, 
   std::vector<std::string> names = WARREN_TRY(list_pushed(store, agent));
   std::string name = name_of_now(clock);
   if (names.empty() || names.back() < name) return name;
-  name = names.back() + ".1";
-  if (is_state_name(name)) return name;
-  return Error(Code::kConflict, fmt::format("the newest state in the store has the time {}", quote(names.back())),
-               "set the clock of this machine");
+  // "T" or "T.7" of the future: the next is "T.8", with as many digits as it takes to sort behind it.
+  std::string time = names.back().substr(0, name.size());
+  std::uint64_t count = 1;
+  if (names.back().size() > time.size() + 1) {
+    std::string_view digits = std::string_view(names.back()).substr(time.size() + 1);
+    std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    ++count;
+  }
+  return fmt::format("{}.{:010}", time, count);
 }
 
 }  // namespace
@@ -259,8 +281,9 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   if (agent.path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be pushed");
   WARREN_TRY(check_agent_id(agent.id()));
   remove_old_drafts(agent.path(), clock);
-  ScratchFile draft{fmt::format("{}.push-{}", agent.path(), ::getpid())};
+  ScratchFile draft{name_of_draft(agent.path())};
   WARREN_TRY(agent.backup_to(draft.path));
+  draft.is_ours = true;
   Fd file(::open(draft.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat there {};
   if (!file.is_open() || ::fstat(file.get(), &there) != 0) {
@@ -275,7 +298,8 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
     state.checkpoints.push_back({one.id, one.name, one.at_us});
   }
   WARREN_TRY(hash_file(file.get(), state));
-  std::vector<std::size_t> missing = missing_blocks(state, WARREN_TRY(blocks_there(store, agent.id())));
+  std::unordered_set<std::string> there_already = WARREN_TRY(blocks_there(store, agent.id(), state));
+  std::vector<std::size_t> missing = missing_blocks(state, std::move(there_already));
   for (std::size_t index : missing) report.bytes_sent += length_of_block(state, index);
   report.blocks_sent = missing.size();
   ByteCount sent(progress, report.bytes_sent);
@@ -301,7 +325,12 @@ Result<std::vector<std::string>> list_pushed(BlobStore& store, const std::string
       if (is_state_name(base_name(blob.key))) names.emplace_back(base_name(blob.key));
     }
     options.after = std::move(page.next);
-  } while (!options.after.empty() && names.size() < kStatesMax);
+    if (names.size() > kStatesMax) {
+      return Error(Code::kLimit,
+                   fmt::format("{} has more than {} states of {}", quote(store.name()), kStatesMax, quote(agent_id)),
+                   "remove old ones");
+    }
+  } while (!options.after.empty());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -336,9 +365,10 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   PullReport report { .path = {}, .state = WARREN_TRY(get_pushed(store, options.agent_id, name)) };
   const PushedState& state = report.state;
   remove_old_drafts(place.path, clock);
-  ScratchFile draft{fmt::format("{}.pull-{}", place.path, ::getpid())};
+  ScratchFile draft{name_of_draft(place.path)};
   Fd file(::open(draft.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft.path)));
+  draft.is_ours = true;
   ByteCount fetched(progress, state.size_bytes);
   WARREN_TRY(for_each_at_once(state.blocks.size(), [&](std::size_t index) -> Status {
     WARREN_TRY(fetch_block(store, options.agent_id, state, index, file.get()));
@@ -346,8 +376,16 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
     return Ok{};
   }));
   WARREN_TRY(check_whole(file.get(), state));
+  std::string magic = WARREN_TRY(read_block(file.get(), 0, kSqliteMagic.size()));
   file = Fd();
-  report.path = WARREN_TRY(restore_agent(options.id, draft.path, options.replace, clock));
+  Result<std::string> restored = restore_agent(options.id, draft.path, options.replace, clock);
+  // The draft's own name, which the error has, would help nobody.
+  if (!restored.ok() && restored.error().code() == Code::kDenied && magic != kSqliteMagic) {
+    return Error(Code::kDenied,
+                 fmt::format("agent {} is encrypted, and its key is not known here", quote(options.agent_id)),
+                 "set WARREN_KEY_FILE to a file with its key, or copy the note of the key from ~/.config/warren/keys");
+  }
+  report.path = WARREN_TRY(std::move(restored));
   return report;
 }
 

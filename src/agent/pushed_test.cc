@@ -149,6 +149,31 @@ TEST_F(PushedTest, AChangedOrMissingBlockIsFoundAndTheAgentStaysAsItIs) {
   EXPECT_EQ(count_leftovers(), 0U);
 }
 
+TEST_F(PushedTest, WhatOnlyLooksLikeABlockIsSentAgain) {
+  PushReport first_push = push();
+  std::vector<std::string> blocks = keys("planner/blocks/");
+  ASSERT_GT(blocks.size(), 2U);
+  ASSERT_OK(store_.put(blocks[0], as_bytes("half"), {}));
+  std::string content = store_.get(blocks[1]).value()->content;
+  ASSERT_OK(store_.remove(blocks[1]));
+  ASSERT_OK(store_.put("planner/blocks/zz/" + blocks[1].substr(blocks[1].rfind('/') + 1), as_bytes(content), {}));
+  EXPECT_EQ(push().blocks_sent, 2U);
+  ASSERT_OK(pull());
+  EXPECT_EQ(first(), "two");
+}
+
+TEST_F(PushedTest, ManyPushesWithAClockThatWasSetBackKeepTheirOrder) {
+  push();
+  clock_.jump_to(Timestamp{1000, 0});
+  for (int nth = 0; nth < 25; ++nth) {
+    ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes(std::to_string(nth))));
+    PushReport pushed = push_agent(*open(path_), store_, clock_).take_value();
+    EXPECT_EQ(list_pushed(store_, "planner")->back(), pushed.state.name);
+  }
+  ASSERT_OK(pull());
+  EXPECT_EQ(first(), "24");
+}
+
 TEST_F(PushedTest, AForgedStateIsRefused) {
   PushReport pushed = push();
   const std::string good = store_.get("planner/states/" + pushed.state.name).value()->content;
