@@ -1,11 +1,9 @@
 #include "agent/pushed.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <mutex>
-#include <thread>
 #include <unordered_set>
 
 #include <fcntl.h>
@@ -14,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/at_once.h"
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/store_address.h"
@@ -32,7 +31,6 @@ constexpr std::uint64_t kBlockBytesMax = 64ULL << 20;
 constexpr std::uint64_t kBlocksMax = 65'536;         // of one state, by larger blocks
 constexpr std::size_t kStateBytesMax = 16ULL << 20;  // as JSON
 constexpr std::size_t kStatesMax = 100'000;
-constexpr std::size_t kAtOnce = 8;  // requests
 
 std::uint64_t block_bytes_for(std::uint64_t size) {
   std::uint64_t bytes = kBlockBytes;
@@ -90,33 +88,6 @@ Status write_block(int fd, std::uint64_t offset, std::string_view block) {
     block.remove_prefix(static_cast<std::size_t>(count));
   }
   return Ok{};
-}
-
-// Calls `one(index)` for each index, several at once. The first error ends it.
-Status for_each_at_once(std::size_t count, const std::function<Status(std::size_t)>& one) {
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  Status first = Ok{};
-  auto work = [&] {
-    for (std::size_t index = next++; index < count; index = next++) {
-      Status done = one(index);
-      if (done.ok()) continue;
-      std::lock_guard lock(mutex);
-      if (first.ok()) first = std::move(done);
-      next = count;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t n = 1; n < std::min(count, kAtOnce); ++n) {
-    try {
-      threads.emplace_back(work);
-    } catch (const std::system_error&) {
-      break;  // with fewer threads it takes longer
-    }
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-  return first;
 }
 
 class ByteCount {

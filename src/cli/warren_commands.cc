@@ -20,9 +20,12 @@ Command make_warren() {
   root.subcommands.push_back(make_kv());
   root.subcommands.push_back(make_vfs());
   root.subcommands.push_back(make_policy());
+  root.subcommands.push_back(make_context());
+  root.subcommands.push_back(make_tool());
   root.subcommands.push_back(make_audit());
   root.subcommands.push_back(make_trust());
   root.subcommands.push_back(make_host());
+  root.subcommands.push_back(make_serve());
   root.subcommands.push_back(make_run());
   root.subcommands.push_back(make_sessions());
   root.subcommands.push_back(make_home());
