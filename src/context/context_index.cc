@@ -74,7 +74,7 @@ struct ContextIndex::Parts {
   ContextOptions options;
   Clock& clock;
   std::string path;
-  std::string identity;
+  IndexOwner owner;
   std::vector<IndexedTree> trees;
   std::mutex mutex;  // held for the length of a call
   std::unique_ptr<Database> database;
@@ -98,7 +98,7 @@ Status ContextIndex::Parts::replace() {
   vectors.reset();
   rows.reset();
   database.reset();
-  return assemble(replace_index_file(path, identity));
+  return assemble(replace_index_file(path, owner));
 }
 
 Status ContextIndex::Parts::reopen_if_replaced() {
@@ -106,7 +106,7 @@ Status ContextIndex::Parts::reopen_if_replaced() {
   vectors.reset();
   rows.reset();
   database.reset();
-  return assemble(open_index_file(path, identity));
+  return assemble(open_index_file(path, owner));
 }
 
 // A damaged index is made again, and one that was deleted or replaced meanwhile is opened again; everything in it is
@@ -127,9 +127,10 @@ Result<T> ContextIndex::Parts::repaired(const std::function<Result<T>()>& call) 
 
 Result<std::unique_ptr<ContextIndex>> ContextIndex::open(Agent& agent, ContextOptions options, Clock& clock) {
   auto parts = std::make_unique<Parts>(agent, std::move(options), clock);
-  parts->identity = WARREN_TRY(index_identity_of(agent));
+  parts->owner.identity = WARREN_TRY(index_identity_of(agent));
+  parts->owner.key = agent.store().database().key();
   parts->trees = WARREN_TRY(indexed_trees(agent));
-  Status opened = parts->assemble(open_index_file(parts->path, parts->identity));
+  Status opened = parts->assemble(open_index_file(parts->path, parts->owner));
   if (!opened.ok() && is_index_damage(opened.error())) opened = parts->replace();
   WARREN_TRY(std::move(opened));
   return std::unique_ptr<ContextIndex>(new ContextIndex(std::move(parts)));

@@ -114,16 +114,24 @@ Status check_privacy(const std::string& path) {
   return Error(Code::kCorrupt, fmt::format("{} is not a private file of this user", quote(path)));
 }
 
-Result<std::unique_ptr<Database>> open_existing(const std::string& path, const std::string& identity) {
+Result<std::unique_ptr<Database>> open_existing(const std::string& path, const IndexOwner& owner) {
   WARREN_TRY(check_privacy(path));
-  auto database = WARREN_TRY(Database::open(path, index_options(OpenMode::kReadWrite)));
-  WARREN_TRY(check_index(*database, identity));
+  DatabaseOptions options = index_options(OpenMode::kReadWrite);
+  options.find_key = [&](std::string_view salt) -> Result<SharedDatabaseKey> {
+    if (owner.key && owner.key->salt() == salt) return owner.key;
+    return Error(Code::kCorrupt, "it is encrypted with another key than the agent");
+  };
+  auto database = WARREN_TRY(Database::open(path, options));
+  if (database->key() != owner.key) {
+    return Error(Code::kCorrupt, fmt::format("{} is not encrypted, and the agent is", quote(path)));
+  }
+  WARREN_TRY(check_index(*database, owner.identity));
   return database;
 }
 
-Result<std::unique_ptr<Database>> make_in_memory(const std::string& identity) {
+Result<std::unique_ptr<Database>> make_in_memory(const IndexOwner& owner) {
   auto database = WARREN_TRY(Database::open(":memory:", index_options(OpenMode::kReadWrite)));
-  WARREN_TRY(make_index_tables(*database, identity));
+  WARREN_TRY(make_index_tables(*database, owner.identity));
   return database;
 }
 
@@ -134,14 +142,16 @@ void remove_index_files(const std::string& path) {
 }
 
 // Complete before it has its name, so that two processes can make it at the same time: the first one wins.
-Status make_on_disk(const std::string& path, const std::string& identity) {
+Status make_on_disk(const std::string& path, const IndexOwner& owner) {
   std::string draft = fmt::format("{}.new-{}", path, ::getpid());
   remove_index_files(draft);
   Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
   auto fill = [&]() -> Status {
-    auto database = WARREN_TRY(Database::open(draft, index_options(OpenMode::kDraft)));
-    return make_index_tables(*database, identity);
+    DatabaseOptions options = index_options(OpenMode::kDraft);
+    options.key = owner.key;
+    auto database = WARREN_TRY(Database::open(draft, options));
+    return make_index_tables(*database, owner.identity);
   };
   Status made = fill();
   if (made.ok()) made = publish_host_file(draft, path);
@@ -168,29 +178,29 @@ Result<std::string> index_identity_of(Agent& agent) {
   return fmt::format("{}.{:09}", root.atime.seconds, root.atime.nanoseconds);
 }
 
-Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const std::string& identity) {
-  if (path == kMemoryAgent) return make_in_memory(identity);
+Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const IndexOwner& owner) {
+  if (path == kMemoryAgent) return make_in_memory(owner);
   for (int attempt = 1;; ++attempt) {
-    Result<std::unique_ptr<Database>> opened = open_existing(path, identity);
+    Result<std::unique_ptr<Database>> opened = open_existing(path, owner);
     if (opened.ok()) return opened;
-    if (is_unwritable(opened.error())) return make_in_memory(identity);
+    if (is_unwritable(opened.error())) return make_in_memory(owner);
     // Another process may remove it at any moment, and then any error can be the result.
     bool is_missing = !WARREN_TRY(find_host_link(path));
     if (attempt == kOpenAttempts || (!is_missing && !is_index_damage(opened.error()))) {
       return std::move(opened).within("open the search index");
     }
     remove_index_files(path);  // a log that was left, too
-    Status made = make_on_disk(path, identity);
-    if (!made.ok() && is_unwritable(made.error())) return make_in_memory(identity);
+    Status made = make_on_disk(path, owner);
+    if (!made.ok() && is_unwritable(made.error())) return make_in_memory(owner);
     if (!made.ok() && made.error().code() != Code::kExists) {
       return std::move(made).within("make the search index").take_error();
     }
   }
 }
 
-Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const std::string& identity) {
+Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const IndexOwner& owner) {
   if (path != kMemoryAgent) remove_index_files(path);
-  return open_index_file(path, identity);
+  return open_index_file(path, owner);
 }
 
 // Whatever does not pass by waiting. A file that was moved or whose log is another's cannot be used either.

@@ -1,7 +1,8 @@
 // The file of an agent's search index: <id>.index.db beside <id>.db.
 //
 // Everything in it is derived from the agent, so it is never repaired: a file that is missing, damaged, of another
-// agent, of another version or not only ours is replaced by an empty one.
+// agent, of another version or not only ours is replaced by an empty one. That of an encrypted agent is encrypted with
+// the same key, and one that is not is replaced.
 #pragma once
 
 #include <memory>
@@ -20,11 +21,17 @@ std::string index_path_of(const Agent& agent);
 // Tells agents apart: copies of one agent have the same, other agents another.
 Result<std::string> index_identity_of(Agent& agent);
 
+// Whose index it is, and how it is encrypted: with the agent's key, or not at all (null).
+struct IndexOwner {
+  std::string identity;
+  SharedDatabaseKey key = {};
+};
+
 // Opens the index at `path`, or makes it. In memory if the folder cannot be written, or with the path ":memory:".
-Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const std::string& identity);
+Result<std::unique_ptr<Database>> open_index_file(const std::string& path, const IndexOwner& owner);
 
 // Replaces the file, also while other processes use it: they notice with Database::check_name.
-Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const std::string& identity);
+Result<std::unique_ptr<Database>> replace_index_file(const std::string& path, const IndexOwner& owner);
 
 // Whether an error means that the index must be made again.
 bool is_index_damage(const Error& error);
