@@ -121,6 +121,26 @@ class EncryptTest(unittest.TestCase):
         for file in everywhere:
             self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
 
+    def test_the_search_index_is_encrypted_with_the_agents_key(self):
+        words = {"WARREN_EMBED": "none"}
+        self.warren("init", "a")
+        self.warren("fs", "a", "write", f"/{NAME}", SECRET)
+        index = self.work / ".agentfs/a.index.db"
+        self.assertIn(NAME, self.warren("context", "a", "search", "launch", **words))
+        self.assertIn(b"launch", index.read_bytes())  # of a plain agent it is plain
+        plain = index.read_bytes()
+        self.warren("encrypt", "a")
+        self.assertFalse(index.exists())
+        for _ in range(2):  # the second search finds the index; a plain one in its place is not used
+            self.assertIn(NAME, self.warren("context", "a", "search", "launch", **words))
+            self.assertNotIn(b"launch", index.read_bytes())
+            self.assert_nothing_readable(*index.parent.glob("a.index.db*"))
+        index.write_bytes(plain)
+        self.assertIn(NAME, self.warren("context", "a", "search", "launch", **words))
+        self.assert_nothing_readable(*index.parent.glob("a.index.db*"))
+        self.warren("decrypt", "a")
+        self.assertIn(NAME, self.warren("context", "a", "search", "launch", **words))
+
     def test_backup_restore_fork_and_checkpoints_stay_encrypted(self):
         self.make()
         self.warren("checkpoint", "a", "take", "one")
