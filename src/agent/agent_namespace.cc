@@ -190,6 +190,15 @@ Result<std::vector<VectorMatch>> AgentNamespace::query(const std::string& path, 
   return query_mounted(vectors->index(), mount->path, path, query, may_read_at);
 }
 
+Result<std::vector<VectorMatch>> AgentNamespace::query_text(const std::string& path, const VectorQuery& query,
+                                                            const SemanticIndex::MayRead& may_read,
+                                                            Embedder& embedder) {
+  if (find_mount(path) != nullptr) return this->query(path, query, may_read);
+  WARREN_TRY(check_semantic_path(path));
+  WARREN_TRY(semantic_->embed_missing(embedder));
+  return semantic_->query(path, query, may_read, SemanticIndex::Dimension::kOfQuery);
+}
+
 Result<SemanticCheck> AgentNamespace::check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read) {
   if (find_mount(path) != nullptr) {
     return Error(Code::kInvalid, fmt::format("{} is on a store that takes only what it can find again", quote(path)),

@@ -75,6 +75,10 @@ class AgentNamespace {
   // that is mounted there. kInvalid for any other path.
   Result<std::vector<VectorMatch>> query(const std::string& path, const VectorQuery& query,
                                          const SemanticIndex::MayRead& may_read);
+  // The same by an embedding that this embedder made of a text: items of /mem/semantic that have a text and no
+  // embedding get one first, and items of the query's dimension are compared. The query's filter chooses the model.
+  Result<std::vector<VectorMatch>> query_text(const std::string& path, const VectorQuery& query,
+                                              const SemanticIndex::MayRead& may_read, Embedder& embedder);
   // What of /mem/semantic is not found by queries. kInvalid for any other path, also for one that is mounted.
   Result<SemanticCheck> check_semantic(const std::string& path, const SemanticIndex::MayRead& may_read);
 

@@ -41,6 +41,18 @@ Result<std::string> read_node(FileSystem& fs, const Attributes& node) {
 constexpr std::size_t kResultBytes = std::size_t{64} << 20;  // texts and metadata of one query
 constexpr std::size_t kFreshBytes = std::size_t{64} << 20;   // kept until they are stored
 
+// An item whose text is all that its embedding needs.
+std::optional<VectorItem> find_text_only(std::string_view content) {
+  Result<Json> value = parse_json(content);
+  if (!value.ok() || !value->is_object() || value->contains("embedding")) return std::nullopt;
+  VectorItem item;
+  if (!value->contains("text") || !(*value)["text"].is_string()) return std::nullopt;
+  item.text = (*value)["text"].get<std::string>();
+  if (value->contains("metadata")) item.metadata = Json((*value)["metadata"]);
+  if (item.text.empty() || !item.metadata.is_object()) return std::nullopt;
+  return item;
+}
+
 std::size_t bytes_of(const VectorRow& row) {
   return row.embedding.size() * sizeof(float) + row.text.size() + row.metadata.size();
 }
@@ -53,17 +65,27 @@ SemanticIndex::SemanticIndex(Store& store, FileSystem& tree)
 // Doors.
 
 Result<std::vector<VectorMatch>> SemanticIndex::query(std::string_view path, const VectorQuery& query,
-                                                      const MayRead& may_read) {
+                                                      const MayRead& may_read, Dimension wanted) {
   std::vector<VectorMatch> found;
   {
     auto unit = WARREN_TRY(fs_.begin(UnitAccess::kRead));
-    WARREN_TRY(refresh());
-    std::size_t expected = dimension();
-    WARREN_TRY(check_query(query, expected));
-    if (expected != 0) found = WARREN_TRY(search(vectors_.at(expected), path, query, may_read));
+    Result<std::vector<VectorMatch>> answer = query_now(path, query, may_read, wanted);
+    // Somebody removed an embedding that cannot be read again from its file: look at it once more.
+    if (!answer.ok() && answer.error().code() == Code::kCorrupt) answer = query_now(path, query, may_read, wanted);
+    found = WARREN_TRY(std::move(answer));
   }
   store_fresh();
   return found;
+}
+
+Result<std::vector<VectorMatch>> SemanticIndex::query_now(std::string_view path, const VectorQuery& query,
+                                                          const MayRead& may_read, Dimension wanted) {
+  WARREN_TRY(refresh());
+  std::size_t expected = wanted == Dimension::kOfMost ? dimension() : query.embedding.size();
+  WARREN_TRY(check_query(query, expected));
+  auto vectors = vectors_.find(expected);
+  if (vectors == vectors_.end()) return std::vector<VectorMatch>();
+  return search(vectors->second, path, query, may_read);
 }
 
 Result<std::vector<VectorMatch>> SemanticIndex::search(const FlatVectors& vectors, std::string_view path,
@@ -272,18 +294,24 @@ Status SemanticIndex::take(const std::string& path, const Attributes& node, Trus
   if (is_same) return Ok{};
   drop(path);
   VectorRow row = WARREN_TRY(read_row(path, node, trust));
+  row.stamp = stamp;
+  put_row(path, node.inode, row);
+  return Ok{};
+}
+
+void SemanticIndex::put_row(const std::string& path, Inode inode, const VectorRow& row) {
   File& file = files_[path];
   file = {.path = path,
-          .inode = node.inode,
-          .stamp = stamp,
+          .inode = inode,
+          .stamp = row.stamp,
           .key = ++last_key_,
           .dimension = row.embedding.size(),
-          .problem = row.problem};
-  by_inode_.emplace(node.inode.value, path);
+          .problem = row.problem,
+          .has_text_only = row.embedding.empty() && !row.text.empty()};
+  by_inode_.emplace(inode.value, path);
   by_key_.emplace(file.key, &file);
-  if (file.dimension == 0) return Ok{};
+  if (file.dimension == 0) return;
   vectors_.try_emplace(file.dimension, file.dimension).first->second.put(file.key, row.embedding);
-  return Ok{};
 }
 
 void SemanticIndex::drop(const std::string& path) {
@@ -323,20 +351,25 @@ Result<VectorRow> SemanticIndex::read_row(const std::string& path, const Attribu
   } else {
     std::string content = WARREN_TRY(read_node(fs_, node).within([&] { return "read " + quote(path); }));
     Result<VectorItem> item = parse_vector_item(content);
-    if (item.ok()) {
-      row.embedding = std::move(item->embedding);
-      row.text = std::move(item->text);
-      row.metadata = dump_json(item->metadata);
-    } else {
-      row.problem = item.error().message();
+    std::optional<VectorItem> text_only;
+    if (!item.ok()) text_only = find_text_only(content);
+    if (!item.ok()) row.problem = item.error().message();
+    if (item.ok()) row.embedding = std::move(item->embedding);
+    if (item.ok() || text_only) {
+      VectorItem& known = item.ok() ? *item : *text_only;
+      row.text = std::move(known.text);
+      row.metadata = dump_json(known.metadata);
     }
   }
-  erase_fresh(node.inode.value);
-  if (fresh_bytes_ < kFreshBytes) {  // otherwise it is read again when it is found
-    fresh_bytes_ += bytes_of(row);
-    fresh_.emplace(node.inode.value, row);
-  }
+  keep_fresh(node.inode, row);
   return row;
+}
+
+void SemanticIndex::keep_fresh(Inode inode, const VectorRow& row, Room room) {
+  erase_fresh(inode.value);
+  if (fresh_bytes_ >= kFreshBytes && room == Room::kIfThereIs) return;  // it is read again when it is found
+  fresh_bytes_ += bytes_of(row);
+  fresh_.emplace(inode.value, row);
 }
 
 void SemanticIndex::erase_fresh(std::uint64_t inode) {
@@ -354,6 +387,9 @@ Result<VectorRow> SemanticIndex::row_of(const File& file) {
   Attributes node = WARREN_TRY(fs_.get_attributes(file.inode));
   VectorRow row = WARREN_TRY(read_row(file.path, node));
   if (row.embedding.size() == file.dimension) return row;
+  // The next look reads it again: it may have lost an embedding that was made here.
+  files_.at(file.path).stamp.clear();
+  journal_.start_over();
   return Error(Code::kCorrupt, fmt::format("{} changed while it was read", quote(file.path)));
 }
 

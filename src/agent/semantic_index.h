@@ -5,6 +5,9 @@
 // matter through which door, or by which program, a file was written, renamed or removed. What was read is kept in
 // wr_vector; this process keeps the embeddings with 8 bits a number (backends/vector/flat_vectors.h).
 //
+// A file that has a text and no embedding gets one when somebody asks by text (embed_missing). It is kept in wr_vector
+// alone; the file stays as it is.
+//
 // The dimension is that of most files, so that one wrong file cannot hide all others. Files that are not items, or have
 // another dimension, stay ordinary files and are listed by check().
 #pragma once
@@ -22,6 +25,7 @@
 #include "backends/vector/flat_vectors.h"
 #include "backends/vector/vector_index.h"
 #include "base/result.h"
+#include "embed/embedder.h"
 #include "fs/file_system.h"
 #include "store/journal_reader.h"
 #include "store/store.h"
@@ -50,8 +54,15 @@ class SemanticIndex {
 
   // Whether the file at a path may be among the results.
   using MayRead = std::function<Result<bool>(const std::string& path, OtherNames names)>;
-  // Items at or below `path`, which is /mem/semantic or below it; their ids are paths. kInvalid for another dimension.
-  Result<std::vector<VectorMatch>> query(std::string_view path, const VectorQuery& query, const MayRead& may_read);
+  // Items at or below `path`, which is /mem/semantic or below it; their ids are paths. kInvalid for another dimension
+  // than that of most files, unless items of the query's own dimension are asked for.
+  enum class Dimension { kOfMost, kOfQuery };
+  Result<std::vector<VectorMatch>> query(std::string_view path, const VectorQuery& query, const MayRead& may_read,
+                                         Dimension wanted = Dimension::kOfMost);
+
+  // Embeds files that have a text and no embedding, or one that another model made here. At most so many at once that a
+  // query does not take minutes; the rest is embedded by later calls. Returns how many are left.
+  Result<std::size_t> embed_missing(Embedder& embedder);
   Result<SemanticCheck> check(std::string_view path, const MayRead& may_read);
 
   // Whether `data`, written to this path, will be an item of the index. kInvalid says why not.
@@ -64,11 +75,25 @@ class SemanticIndex {
     std::string stamp;
     std::uint64_t key = 0;      // in a FlatVectors
     std::size_t dimension = 0;  // 0: not an item
-    std::string problem;
+    std::string problem;        // of an item: the model that made its embedding here
+    bool has_text_only = false;
+  };
+  struct Missing {
+    std::string path;
+    std::uint64_t key = 0;  // of the file as it was read
+    VectorRow row;
   };
 
+  Result<std::vector<Missing>> find_missing(const std::string& model, std::size_t& left);
+  Status take_embedding(Missing& missing, const std::string& model, std::vector<float> embedding);
+
+  Result<std::vector<VectorMatch>> query_now(std::string_view path, const VectorQuery& query, const MayRead& may_read,
+                                             Dimension wanted);
   Result<std::vector<VectorMatch>> search(const FlatVectors& vectors, std::string_view path, const VectorQuery& query,
                                           const MayRead& may_read);
+  void put_row(const std::string& path, Inode inode, const VectorRow& row);
+  enum class Room { kIfThereIs, kAlways };
+  void keep_fresh(Inode inode, const VectorRow& row, Room room = Room::kIfThereIs);
   void erase_fresh(std::uint64_t inode);
   Status refresh();
   Status look_at_everything();

@@ -1,5 +1,7 @@
 #include "agent/semantic_index.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +19,34 @@ namespace {
 
 using testing::error_of;
 using Paths = std::vector<std::string>;
+
+// Counts the letters a, b and c of a text.
+class LetterEmbedder final : public Embedder {
+ public:
+  explicit LetterEmbedder(std::string model = "letters") : model_(std::move(model)) {}
+
+  const std::string& model() const override { return model_; }
+  std::size_t dimensions() const override { return 3; }
+  Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) override {
+    EXPECT_EQ(role, TextRole::kPassage);
+    if (meanwhile) meanwhile();
+    if (failure) return *failure;
+    std::vector<std::vector<float>> vectors;
+    for (std::string_view text : texts) {
+      auto count = [&](char letter) { return static_cast<float>(std::count(text.begin(), text.end(), letter)) + 0.1F; };
+      vectors.push_back({count('a'), count('b'), count('c')});
+      ++embedded;
+    }
+    return vectors;
+  }
+
+  int embedded = 0;
+  std::function<void()> meanwhile;
+  std::optional<Error> failure;
+
+ private:
+  std::string model_;
+};
 
 class SemanticIndexTest : public ::testing::Test {
  protected:
@@ -49,6 +79,20 @@ class SemanticIndexTest : public ::testing::Test {
     auto found = WARREN_TRY(index.query(path, query, [](const std::string&, OtherNames) { return Result(true); }));
     Paths paths;
     for (const VectorMatch& match : found) paths.push_back(match.item.id.substr(kSemanticMemory.size() + 1));
+    return paths;
+  }
+  // Whatever dimension other items have.
+  static Paths find_by_letters(SemanticIndex& index, const std::vector<float>& embedding) {
+    VectorQuery query{.embedding = embedding, .top_k = 10, .filter = {}};
+    auto found = index.query(
+        kSemanticMemory, query, [](const std::string&, OtherNames) { return Result(true); },
+        SemanticIndex::Dimension::kOfQuery);
+    EXPECT_OK(found);
+    Paths paths;
+    for (const VectorMatch& match : *found) {
+      EXPECT_EQ(match.item.metadata["embedding_model"], "letters");
+      paths.push_back(match.item.id.substr(kSemanticMemory.size() + 1));
+    }
     return paths;
   }
   Paths find(const std::vector<float>& embedding, std::string_view filter = "{}",
@@ -221,6 +265,92 @@ TEST_F(SemanticIndexTest, OneFileOfAnotherDimensionHidesNoOthers) {
   EXPECT_EQ(find({1, 1}), (Paths{"b.json", "c.json"}));
   ASSERT_OK(unlink(agent_->fs(), "/mem/semantic/c.json"));
   EXPECT_EQ(find({1, 2, 3}), (Paths{"a.json"}));  // as many of both: the oldest file decides
+}
+
+TEST_F(SemanticIndexTest, ATextWithoutAnEmbeddingGetsOneAndTheFileStaysAsItIs) {
+  put("own1.json", {1, 0});
+  put("own2.json", {0, 1});
+  write("a.json", R"({"text": "aaa"})");
+  write("deep/b.json", R"({"text": "bbb", "metadata": {"k": 1}})");
+  write("empty.json", R"({"text": ""})");
+  write("odd.json", R"({"text": "c", "metadata": 5})");
+  clock_.advance_ns(5'000'000'000);  // times of whole seconds are believed after a while
+  LetterEmbedder letters;
+  EXPECT_EQ(*index_->embed_missing(letters), 0U);
+  EXPECT_EQ(letters.embedded, 2);
+  EXPECT_EQ(find_by_letters(*index_, {1, 0.2F, 0}), (Paths{"a.json", "deep/b.json"}));
+  EXPECT_EQ(find_by_letters(*index_, {0, 1, 0}).front(), "deep/b.json");
+  EXPECT_EQ(find({1, 0}).size(), 2U);  // the dimension of most files
+  EXPECT_EQ(*read_file(agent_->fs(), "/mem/semantic/a.json"), R"({"text": "aaa"})");
+  EXPECT_EQ(*index_->embed_missing(letters), 0U);
+  SemanticIndex other(agent_->store(), agent_->fs());  // as the next process
+  EXPECT_EQ(*other.embed_missing(letters), 0U);
+  EXPECT_EQ(letters.embedded, 2);
+  EXPECT_EQ(find_by_letters(other, {0, 1, 0}).front(), "deep/b.json");
+}
+
+TEST_F(SemanticIndexTest, AnEmbeddingThatWasMadeFollowsTheTextAndTheModel) {
+  write("a.json", R"({"text": "aaa"})");
+  write("b.json", R"({"text": "bbb"})");
+  LetterEmbedder letters;
+  ASSERT_OK(index_->embed_missing(letters));
+  write("a.json", R"({"text": "ccc"})");
+  ASSERT_OK(unlink(agent_->fs(), "/mem/semantic/b.json"));
+  ASSERT_OK(index_->embed_missing(letters));
+  EXPECT_EQ(letters.embedded, 3);
+  EXPECT_EQ(find_by_letters(*index_, {0, 0, 1}), (Paths{"a.json"}));
+  LetterEmbedder others("others");
+  ASSERT_OK(index_->embed_missing(others));
+  EXPECT_EQ(others.embedded, 1);
+  ASSERT_OK(index_->embed_missing(letters));
+  EXPECT_EQ(letters.embedded, 4);
+  write("a.json", R"({"text": "ccc", "embedding": [1, 2, 3], "metadata": {"embedding_model": "letters"}})");
+  ASSERT_OK(index_->embed_missing(others));
+  EXPECT_EQ(others.embedded, 1);  // its own embedding stays
+  EXPECT_EQ(find_by_letters(*index_, {1, 2, 3}), (Paths{"a.json"}));
+}
+
+TEST_F(SemanticIndexTest, AFileThatChangesWhileItIsEmbeddedIsEmbeddedAgain) {
+  write("a.json", R"({"text": "aaa"})");
+  LetterEmbedder letters;
+  letters.meanwhile = [&] {
+    letters.meanwhile = nullptr;
+    write("a.json", R"({"text": "ccc"})");
+    ASSERT_OK(ask(*index_, {1, 2}));  // somebody else's query
+  };
+  ASSERT_OK(index_->embed_missing(letters));
+  ASSERT_OK(index_->embed_missing(letters));
+  EXPECT_EQ(find_by_letters(*index_, {0, 0, 1}), (Paths{"a.json"}));
+  VectorQuery query{.embedding = {0, 0, 1}, .top_k = 1, .filter = {}};
+  auto found = index_->query(
+      kSemanticMemory, query, [](const std::string&, OtherNames) { return Result(true); },
+      SemanticIndex::Dimension::kOfQuery);
+  EXPECT_GT(found->front().score, 0.9);
+}
+
+TEST_F(SemanticIndexTest, AnEmbedderThatFailsChangesNothing) {
+  write("a.json", R"({"text": "aaa"})");
+  LetterEmbedder letters;
+  letters.failure = Error(Code::kUnavailable, "not now");
+  EXPECT_EQ(error_of(index_->embed_missing(letters)), Code::kUnavailable);
+  EXPECT_EQ(problems().size(), 1U);
+  letters.failure.reset();
+  ASSERT_OK(index_->embed_missing(letters));
+  EXPECT_EQ(problems().size(), 0U);
+}
+
+TEST_F(SemanticIndexTest, WR30_ALostEmbeddingIsMadeAgain) {
+  write("a.json", R"({"text": "aaa"})");
+  LetterEmbedder letters;
+  ASSERT_OK(index_->embed_missing(letters));
+  ASSERT_OK(agent_->store().database().execute("DELETE FROM wr_vector"));
+  EXPECT_EQ(find_by_letters(*index_, {1, 0, 0}), Paths{});
+  ASSERT_OK(index_->embed_missing(letters));
+  EXPECT_EQ(letters.embedded, 2);
+  EXPECT_EQ(find_by_letters(*index_, {1, 0, 0}), (Paths{"a.json"}));
+  ASSERT_OK(agent_->store().database().execute("UPDATE wr_vector SET metadata = '5', text = x'ff', problem = ''"));
+  SemanticIndex other(agent_->store(), agent_->fs());
+  ASSERT_OK(other.embed_missing(letters));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ Result<std::unique_ptr<Embedder>> open_embedder(const EmbedderOptions& options) 
   if (options.kind == "none") return std::unique_ptr<Embedder>();
   if (options.kind == "http") {
     auto service = WARREN_TRY(HttpEmbedder::open({.url = options.url, .model = options.model, .key = options.key}));
+    WARREN_TRY(service->probe());  // callers need the dimension
     return std::unique_ptr<Embedder>(std::move(service));
   }
   if (options.kind != "local") {

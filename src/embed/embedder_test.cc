@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "testing/matchers.h"
+#include "testing/scripted_server.h"
 
 namespace warren {
 namespace {
@@ -22,10 +23,16 @@ TEST(OpenEmbedder, AnUnknownKindIsRefused) {
   EXPECT_EQ(error_of(open_embedder({.kind = "local", .folder = "/no/such/folder"})), Code::kNotFound);
 }
 
-TEST(OpenEmbedder, AnAddressIsOpenedWithoutACall) {
-  auto service = open_embedder({.kind = "http", .url = "http://127.0.0.1:1/v1", .model = "m", .key = "k"});
+TEST(OpenEmbedder, AServiceIsAskedForItsDimension) {
+  testing::ScriptedServer server([](const testing::ScriptedRequest&) {
+    return testing::answer_with(200, R"({"data": [{"index": 0, "embedding": [1, 2, 3]}]})");
+  });
+  auto service = open_embedder({.kind = "http", .url = server.url() + "/v1", .model = "m", .key = "k"});
   ASSERT_OK(service);
   EXPECT_EQ((*service)->model(), "http:m");
+  EXPECT_EQ((*service)->dimensions(), 3U);
+  auto down = open_embedder({.kind = "http", .url = "http://127.0.0.1:1/v1", .model = "m"});
+  EXPECT_EQ(error_of(down), Code::kUnavailable);
 }
 
 TEST(OpenEmbedder, TheDefaultIsTheInstalledModel) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -19,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kAttempts = 3;
+constexpr milliseconds kProbeTimeout{20'000};  // a service may have to load the model first
 constexpr milliseconds kFirstPause{250};
 constexpr milliseconds kPauseMax{5'000};
 constexpr std::size_t kTextBytes = std::size_t{8} << 10;  // more than a chunk; services refuse what is too long
@@ -140,37 +142,43 @@ Result<std::unique_ptr<HttpEmbedder>> HttpEmbedder::open(HttpEmbedderOptions opt
   return std::unique_ptr<HttpEmbedder>(new HttpEmbedder(std::move(client), std::move(options)));
 }
 
-Result<std::string> HttpEmbedder::post(const std::string& body) const {
+Result<std::string> HttpEmbedder::post(const std::string& body, Patience patience) const {
   HttpCall call{.method = "POST",
                 .url = options_.url,
                 .headers = {{"Content-Type", "application/json"}, {"Accept", "application/json"}},
                 .body = as_bytes(body),
                 .timeout = options_.call_timeout};
+  if (patience == Patience::kProbe) call.timeout = std::min(call.timeout, kProbeTimeout);
   if (!options_.key.empty()) call.headers.emplace_back("Authorization", "Bearer " + options_.key);
   for (int attempt = 0;; ++attempt) {
     Result<HttpAnswer> answer = client_->call(call);
     if (answer.ok() && answer->is_success()) return std::move(answer->body);
     const bool is_last = attempt + 1 == kAttempts;
     if (answer.ok() && (is_last || !may_pass(answer->status))) return refusal(*answer, options_.model);
-    if (!answer.ok() && (is_last || answer.error().code() != Code::kUnavailable)) {
+    const bool may_connect = patience == Patience::kWork && !is_last;
+    if (!answer.ok() && (!may_connect || answer.error().code() != Code::kUnavailable)) {
       return std::move(answer).take_error().within("the embedding service");
     }
     options_.sleep(pause_before(attempt, answer.ok() ? &*answer : nullptr));
   }
 }
 
-Status HttpEmbedder::embed_batch(const Json& inputs, std::vector<std::vector<float>>& vectors) {
+Result<std::vector<std::vector<float>>> HttpEmbedder::embed_batch(const Json& inputs, Patience patience) {
   const Json request{{"model", options_.model}, {"input", inputs}, {"encoding_format", "float"}};
-  std::string body = WARREN_TRY(post(dump_json(request)));
+  std::string body = WARREN_TRY(post(dump_json(request), patience));
   std::vector<std::vector<float>> found = WARREN_TRY(vectors_in(body, inputs.size()));
-  for (std::vector<float>& vector : found) {
+  for (const std::vector<float>& vector : found) {
     std::size_t known = 0;
     dimensions_.compare_exchange_strong(known, vector.size());
     if (known != 0 && known != vector.size()) {
       return wrong_answer(fmt::format("a vector has {} numbers, and earlier ones had {}", vector.size(), known));
     }
-    vectors.push_back(std::move(vector));
   }
+  return found;
+}
+
+Status HttpEmbedder::probe() {
+  WARREN_TRY(embed_batch(Json::array({"rabbit"}), Patience::kProbe));
   return Ok{};
 }
 
@@ -178,20 +186,23 @@ Result<std::vector<std::vector<float>>> HttpEmbedder::embed(const std::vector<st
   std::vector<std::vector<float>> vectors;
   Json inputs = Json::array();
   std::size_t bytes = 0;
+  auto send = [&]() -> Status {
+    std::vector<std::vector<float>> found = WARREN_TRY(embed_batch(inputs, Patience::kWork));
+    std::move(found.begin(), found.end(), std::back_inserter(vectors));
+    inputs = Json::array();
+    bytes = 0;
+    return Ok{};
+  };
   for (std::string_view text : texts) {
     const std::string_view part = cut_text(text);
     // Services refuse an empty text.
     std::string input = prompts_.of(role) + std::string(part.empty() ? " " : part);
     const bool is_full = inputs.size() == options_.batch_max || bytes + input.size() > kBatchBytes;
-    if (is_full && !inputs.empty()) {
-      WARREN_TRY(embed_batch(inputs, vectors));
-      inputs = Json::array();
-      bytes = 0;
-    }
+    if (is_full && !inputs.empty()) WARREN_TRY(send());
     bytes += input.size();
     inputs.push_back(std::move(input));
   }
-  if (!inputs.empty()) WARREN_TRY(embed_batch(inputs, vectors));
+  if (!inputs.empty()) WARREN_TRY(send());
   return vectors;
 }
 

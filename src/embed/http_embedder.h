@@ -23,11 +23,14 @@ struct HttpEmbedderOptions {
   std::function<void(std::chrono::milliseconds)> sleep;  // between attempts; empty: really
 };
 
-// Nothing is sent before the first `embed`. Until then dimensions() is 0; afterwards it never changes, and an answer of
-// another dimension is an error. Thread-safe.
+// Nothing is sent before the first `probe` or `embed`. Until then dimensions() is 0; afterwards it never changes, and
+// an answer of another dimension is an error. Thread-safe.
 class HttpEmbedder final : public Embedder {
  public:
   static Result<std::unique_ptr<HttpEmbedder>> open(HttpEmbedderOptions options);
+
+  // Embeds a word to learn the dimension. A service that does not answer is not waited for as long as by `embed`.
+  Status probe();
 
   const std::string& model() const override { return model_; }
   std::size_t dimensions() const override { return dimensions_; }
@@ -38,8 +41,9 @@ class HttpEmbedder final : public Embedder {
 
  private:
   HttpEmbedder(std::unique_ptr<HttpClient> client, HttpEmbedderOptions options);
-  Result<std::string> post(const std::string& body) const;
-  Status embed_batch(const Json& inputs, std::vector<std::vector<float>>& vectors);
+  enum class Patience { kProbe, kWork };
+  Result<std::string> post(const std::string& body, Patience patience) const;
+  Result<std::vector<std::vector<float>>> embed_batch(const Json& inputs, Patience patience);
 
   std::unique_ptr<HttpClient> client_;
   HttpEmbedderOptions options_;

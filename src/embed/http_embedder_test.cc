@@ -116,6 +116,19 @@ TEST(HttpEmbedder, AFailureThatMayPassIsRepeatedWithPauses) {
   }
 }
 
+TEST(HttpEmbedder, AProbeLearnsTheDimensionAndDoesNotWaitForAServiceThatIsNotThere) {
+  HttpFixture fixture;
+  auto embedder = fixture.open();
+  ASSERT_OK(embedder->probe());
+  EXPECT_EQ(embedder->dimensions(), 3U);
+  HttpFixture broken(
+      [](const ScriptedRequest&) { return ScriptedAnswer{.bytes = "", .after = ScriptedAnswer::After::kClose}; });
+  EXPECT_EQ(error_of(broken.open()->probe()), Code::kUnavailable);
+  EXPECT_TRUE(broken.pauses.empty());
+  EXPECT_EQ(error_of(broken.open()->embed({"a"}, TextRole::kQuery)), Code::kUnavailable);
+  EXPECT_EQ(broken.pauses.size(), 2U);
+}
+
 TEST(HttpEmbedder, TheServiceCanAskForALongerPauseWithinALimit) {
   int calls = 0;
   HttpFixture fixture([&](const ScriptedRequest& request) {

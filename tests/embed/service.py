@@ -113,7 +113,7 @@ class ServiceTest(unittest.TestCase):
     def test_a_failure_that_passes_is_not_noticed(self):
         self.service.failures = [503, 429]
         self.write("r", "a rabbit")
-        self.assertEqual(len(self.service.requests), 3)
+        self.assertEqual(len(self.service.requests), 4)  # one asks for the dimension
 
     def test_a_service_that_stays_down_is_an_error_and_writes_nothing(self):
         self.service.failures = [500] * 3

@@ -27,11 +27,10 @@ Result<std::vector<float>> read_query_embedding(Context& context, const std::str
 }
 
 // Embeddings of other models mean something else, so only items that say this model are compared.
-Result<std::vector<float>> embed_query(Context& context, const std::string& text, Json& filter) {
-  auto embedder = WARREN_TRY(open_user_embedder(context));
-  auto vectors = WARREN_TRY(embedder->embed({text}, TextRole::kQuery).within("--text"));
+Result<std::vector<float>> embed_query(Embedder& embedder, const std::string& text, Json& filter) {
+  auto vectors = WARREN_TRY(embedder.embed({text}, TextRole::kQuery).within("--text"));
   if (filter.is_null()) filter = Json::object();
-  if (filter.is_object()) filter.emplace(std::string(kEmbeddingModel), embedder->model());
+  if (filter.is_object()) filter.emplace(std::string(kEmbeddingModel), embedder.model());
   return vectors.at(0);
 }
 
@@ -76,6 +75,7 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
                    static_cast<int>(args.has("text"));
   if (ways != 1) return refuse(context, "give one of --text TEXT, --embedding FILE and --check");
   VectorQuery query;
+  std::unique_ptr<Embedder> embedder;  // for --text
   Json filter_json;
   if (std::optional<std::string> filter = args.find("filter")) {
     filter_json = WARREN_TRY(parse_json(*filter).within("--filter"));
@@ -84,7 +84,8 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
     query.embedding = WARREN_TRY(read_query_embedding(context, *file));
   }
   if (std::optional<std::string> text = args.find("text")) {
-    query.embedding = WARREN_TRY(embed_query(context, *text, filter_json));
+    embedder = WARREN_TRY(open_user_embedder(context));
+    query.embedding = WARREN_TRY(embed_query(*embedder, *text, filter_json));
   }
   if (!filter_json.is_null()) query.filter = WARREN_TRY(parse_vector_filter(filter_json));
   query.top_k = static_cast<std::size_t>(args.integer("top-k"));
@@ -103,7 +104,9 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
     SemanticCheck checked = WARREN_TRY(view.names->check_semantic(path, may_read));
     return show_check(context, args, checked);
   }
-  Result<std::vector<VectorMatch>> found = view.names->query(path, query, may_read);
+  Result<std::vector<VectorMatch>> found = embedder == nullptr
+                                               ? view.names->query(path, query, may_read)
+                                               : view.names->query_text(path, query, may_read, *embedder);
   WARREN_TRY(view.fs->record("query", path, found.ok() ? Status(Ok{}) : Status(found.error())));
   WARREN_TRY(view.fs->check_recorded());
   std::vector<VectorMatch> matches = WARREN_TRY(std::move(found));
