@@ -50,7 +50,8 @@ std::string ContentTypes::type_of(std::string_view name, std::string_view conten
   std::string_view said = found == nullptr ? std::string_view() : found;
   bool is_known = !said.empty() && said != "application/octet-stream" && said != "application/x-empty" &&
                   said.find('/') != said.npos;
-  if (!is_known) return std::string(simple);
+  // An archive that is a document is told from others by its name, unless libmagic knows it.
+  if (!is_known || said == "application/zip") return std::string(simple);
   // Of other text, it knows some kinds by their beginnings; what it guesses beyond that is often wrong.
   bool is_sure = said == "text/html" || said == "text/xml" || said == "text/rtf" || said == "text/calendar";
   if (said.starts_with("text/") && !is_sure) return std::string(simple);

@@ -12,6 +12,24 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// A ZIP archive with one member that is stored as it is.
+std::string stored_zip(std::string_view name, std::string_view content, std::uint32_t crc) {
+  auto number = [](std::uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+    return text;
+  };
+  std::string sizes = number(crc, 4) + number(content.size(), 4) + number(content.size(), 4) + number(name.size(), 2);
+  std::string local = "PK\x03\x04" + number(20, 2) + number(0, 8) + sizes + number(0, 2) + std::string(name);
+  std::string central = "PK\x01\x02" + number(20, 2) + number(20, 2) + number(0, 8) + sizes + number(0, 12) +
+                        number(0, 4) + std::string(name);
+  std::string body = local + std::string(content);
+  return body + central + "PK\x05\x06" + number(0, 4) + number(1, 2) + number(1, 2) + number(central.size(), 4) +
+         number(body.size(), 4) + number(0, 2);
+}
+
+constexpr std::string_view kOpenDocument = "application/vnd.oasis.opendocument.text";
+
 TEST(Encoding, TextInKnownEncodingsBecomesUtf8) {
   EXPECT_EQ(decode_text("gr\xc3\xbcn"), "gr\xc3\xbcn");
   EXPECT_EQ(decode_text("\xef\xbb\xbfgr\xc3\xbcn"), "gr\xc3\xbcn");
@@ -91,6 +109,8 @@ TEST(ContentType, TheBytesDecide) {
   EXPECT_EQ(types->type_of("page", "<!DOCTYPE html><html><head><title>x</title></head><body></body></html>"),
             "text/html");
   EXPECT_EQ(types->type_of("empty", ""), "text/plain");
+  EXPECT_EQ(types->type_of("a.zip", stored_zip("x", "y", 0)), "application/zip");
+  EXPECT_EQ(types->type_of("a.odt", stored_zip("x", "y", 0)), kOpenDocument);
   EXPECT_EQ(types->type_of("a.py", "import os\n"), "text/x-python");
 }
 
@@ -121,24 +141,6 @@ TEST(Pdf, ADamagedOneIsAnErrorOrText) {
   }
   EXPECT_FALSE(pdf_text("not a pdf").ok());
 }
-
-// A ZIP archive with one member that is stored as it is.
-std::string stored_zip(std::string_view name, std::string_view content, std::uint32_t crc) {
-  auto number = [](std::uint64_t value, int bytes) {
-    std::string text;
-    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-    return text;
-  };
-  std::string sizes = number(crc, 4) + number(content.size(), 4) + number(content.size(), 4) + number(name.size(), 2);
-  std::string local = "PK\x03\x04" + number(20, 2) + number(0, 8) + sizes + number(0, 2) + std::string(name);
-  std::string central = "PK\x01\x02" + number(20, 2) + number(20, 2) + number(0, 8) + sizes + number(0, 12) +
-                        number(0, 4) + std::string(name);
-  std::string body = local + std::string(content);
-  return body + central + "PK\x05\x06" + number(0, 4) + number(1, 2) + number(1, 2) + number(central.size(), 4) +
-         number(body.size(), 4) + number(0, 2);
-}
-
-constexpr std::string_view kOpenDocument = "application/vnd.oasis.opendocument.text";
 
 TEST(Office, TheTextOfADocumentIsTakenOut) {
   std::string xml =

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+import zipfile
 
 from called import program, run_topic
 
@@ -90,6 +91,25 @@ def a_document_gives_its_text(world):
     assert error["error_type"] == "invalid_argument" and "PDF" in error["message"], error
 
 
+def office_documents_are_read_and_searched(world):
+    world.env["WARREN_EMBED"] = "none"
+    os.makedirs(world.path("o"))
+    with zipfile.ZipFile(world.path("o/letter.docx"), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", '<?xml version="1.0"?><w:document xmlns:w="w"><w:body><w:p><w:r><w:t>Dear quokka,'
+                         "</w:t></w:r></w:p><w:p><w:r><w:t>hello</w:t></w:r></w:p></w:body></w:document>")
+    with zipfile.ZipFile(world.path("o/bomb.docx"), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", '<?xml version="1.0"?><a>' + " " * (300 << 20) + "</a>")
+    write(world, "o/hello.pdf", PDF)
+    add(world, "o", "--drive", "docs")
+    letter = world.tool("context_read", {"path": "docs:/o/letter.docx"})
+    assert letter["content"] == "Dear quokka,\nhello\n" and letter["is_extracted"], letter
+    error = world.fails("context_read", {"path": "docs:/o/bomb.docx"})
+    assert error["error_type"] == "invalid_argument", error
+    assert [hit["ref"] for hit in world.tool("search", {"query": "quokka"})["results"]] == ["docs:/o/letter.docx"]
+    assert "docs:/o/hello.pdf" in [hit["ref"] for hit in world.tool("search", {"query": "Hello PDF"})["results"]]
+
+
 def pages_are_fetched_and_refreshed(world):
     with Server() as web:
         Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<!doctype html><title>Post</title><p>first")
@@ -153,5 +173,5 @@ def two_processes_add_the_same(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_folder_is_added_and_added_again, a_document_gives_its_text, pages_are_fetched_and_refreshed,
+    run_topic([a_folder_is_added_and_added_again, a_document_gives_its_text, office_documents_are_read_and_searched, pages_are_fetched_and_refreshed,
                redirects_and_errors_are_bounded, a_killed_add_goes_on, two_processes_add_the_same])
