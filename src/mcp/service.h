@@ -22,6 +22,7 @@ struct ServiceOptions {
   std::string version;          // of the program
   std::string session;          // for the trail of tool calls
   std::size_t page_size = 100;  // of lists
+  bool is_conformance = false;  // offers the fixtures of mcp/conformance.h, too
 };
 
 // The tools that --tools selects: names and groups, with commas; "all". Without one, all but those of group "run".
@@ -41,6 +42,8 @@ class Service {
 
   const Tool* find_tool(std::string_view name) const;  // null: none of that name is offered
   bool offers_group(std::string_view group) const;
+
+  std::string root() const;  // what the caller may use is at or below it
 
   Json server_info(Revision revision) const;
   Json capabilities(Revision revision) const;
