@@ -13,15 +13,14 @@
 
 #include "agent/checkpoint_blobs.h"
 #include "agent/locate.h"
-#include "agent/running.h"
-#include "backends/open_backend.h"
+#include "agent/mounted_state.h"
+#include "agent/namespace_parts.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
 #include "os/error.h"
 #include "os/host_files.h"
-#include "os/host_stat.h"
 #include "store/sqlite_fs.h"
 #include "vfs/vector_query.h"
 
@@ -31,15 +30,6 @@ namespace {
 // Of an inbox or an outbox: room for the largest attachments, but not for the whole disk.
 constexpr std::uint64_t kMailBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMailNodes = 65'536;
-
-// The file that holds an agent's working memory between commands: named after the agent's file, not its path, so that a
-// new agent of the same name begins with nothing.
-Result<std::string> working_file(const std::string& agent_path) {
-  std::string folder = WARREN_TRY(runtime_folder());
-  std::string whole = WARREN_TRY(canonical_host_path(agent_path));
-  HostStat info = WARREN_TRY(host_stat(AT_FDCWD, whole.c_str()));
-  return fmt::format("{}/working-{:x}-{:x}-{:x}.db", folder, info.st_dev, info.st_ino, info.generation);
-}
 
 // Marks this agent for the relay: it sees nothing but its own mail (Root::is_confined). It stays: what the agent has
 // sent may be read later. Where we may not put it, the agent has another user than the relay, which says the same.
@@ -76,18 +66,6 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
   return fs;
 }
 
-// Of several processes that make the file at once, one makes it and all open it.
-Result<std::unique_ptr<Store>> open_or_make_store(const std::string& file, const StoreOptions& options, Clock& clock) {
-  StoreOptions how = options;
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
-  if (!there) how.mode = OpenMode::kCreate;
-  Result<std::unique_ptr<Store>> store = Store::open(file, how, clock);
-  if (store.ok() || there) return store;
-  // Whatever the error: if somebody else has made it meanwhile, it is theirs that counts.
-  there = WARREN_TRY(find_host_file(file));
-  return there ? Store::open(file, options, clock) : std::move(store);
-}
-
 bool is_in_mount(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
@@ -103,24 +81,31 @@ Status check_semantic_path(std::string_view path) {
 AgentNamespace::AgentNamespace() = default;
 AgentNamespace::~AgentNamespace() {
   if (announces_ != nullptr) announces_->when_audited({});
+  if (mounted_) mounted_->clear();  // what is stored at the very end cannot cover what is gone already
 }
 
 Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const AgentNamespaceOptions& options,
                                                              Clock& clock) {
   std::unique_ptr<AgentNamespace> made(new AgentNamespace);
   made->agent_id_ = agent.id();
+  made->mounted_ = std::make_unique<MountedState>(agent, clock);
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
-  FileSystem* working =
-      WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
+  FileSystem* working = WARREN_TRY(made->open_working(agent, options.working, clock).within("open /mem/working"));
   auto hides_checkpoints = [](const auto& mount) { return is_in_mount(kCheckpointsPath, mount.path); };
   if (std::ranges::none_of(options.mounts, hides_checkpoints) &&
       std::ranges::none_of(options.stores, hides_checkpoints)) {
-    auto checkpoints = std::make_unique<CheckpointBlobs>(agent);
+    auto checkpoints = std::make_unique<CheckpointBlobs>(agent, *made->mounted_);
     BlobStore& store = *checkpoints;
     made->add_mount(std::string(kCheckpointsPath), store, std::move(checkpoints), clock);
   }
   WARREN_TRY(made->open_mounts(options, clock));
+  for (BlobMount& mount : made->mounts_) {
+    if (dynamic_cast<CheckpointBlobs*>(&mount.store) != nullptr) continue;
+    std::string identity = mount.owned ? identity_of(mount.store) : "";
+    made->mounted_->add(mount.path, mount.store, mount.fs.get(), std::move(identity));
+  }
+  made->mounted_->set_working(*working, made->store_ ? made->store_->path() : "");
   std::vector<NamespaceMount> mounted;
   for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store.name()});
   if (options.relay) {
@@ -155,28 +140,19 @@ Status AgentNamespace::open_once(std::unique_ptr<AgentNamespace>& opened, Agent&
   return Ok{};
 }
 
+AgentNamespace* AgentNamespace::find_opened(const std::unique_ptr<AgentNamespace>& opened, Agent& agent) {
+  auto lock = agent.store().database().lock();
+  return opened.get();
+}
+
 Status AgentNamespace::open_mounts(const AgentNamespaceOptions& options, Clock& clock) {
   std::vector<MountSpec> all = options.mounts;
   for (const MountedStore& mount : options.stores) {
     all.push_back({.path = mount.path, .backend = {}, .password_env = {}, .directory = {}});
   }
   WARREN_TRY(check_no_duplicates(all));
-  auto variables = [](std::string_view name) -> std::optional<std::string> {
-    const char* value = std::getenv(std::string(name).c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
   for (const MountSpec& mount : options.mounts) {
-    auto what = [&] { return "mount " + quote(mount.path); };
-    std::string address = WARREN_TRY(expand_address(mount.backend, variables).within(what));
-    BackendOptions how{.clock = clock, .password = mount.password, .directory = mount.directory};
-    if (!mount.password_env.empty()) {
-      how.password = variables(mount.password_env);
-      if (!how.password) {
-        return Error(Code::kInvalid, fmt::format("mount {}: the environment variable {} is not set", quote(mount.path),
-                                                 quote(mount.password_env)));
-      }
-    }
-    std::unique_ptr<BlobStore> store = WARREN_TRY(open_blob_store(address, how).within(what));
+    std::unique_ptr<BlobStore> store = WARREN_TRY(open_mount(mount, clock));
     BlobStore& opened = *store;
     add_mount(mount.path, opened, std::move(store), clock);
   }
@@ -248,14 +224,13 @@ std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
   return all;
 }
 
-Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {
-  if (where == WorkingMemory::kProcess || agent_path == kMemoryAgent) {
+Result<FileSystem*> AgentNamespace::open_working(Agent& agent, WorkingMemory where, Clock& clock) {
+  if (where == WorkingMemory::kProcess || agent.path() == kMemoryAgent) {
     memory_ = std::make_unique<MemoryFs>(clock, limits::kChunkBytesDefault, limits::kWorkingMemoryBytes);
     return memory_.get();
   }
-  std::string file = WARREN_TRY(working_file(agent_path));
-  StoreOptions options{.mode = OpenMode::kReadWrite, .durability = Durability::kProcess, .commits = Commits::kEach};
-  store_ = WARREN_TRY(open_or_make_store(file, options, clock));
+  std::string file = WARREN_TRY(working_file(agent.path()));
+  store_ = WARREN_TRY(open_working_file(file, agent.store(), clock));
   return &store_->fs();
 }
 

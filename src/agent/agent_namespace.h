@@ -22,6 +22,7 @@
 namespace warren {
 
 class HostFs;
+class MountedState;
 
 // Where /mem/working is. A process that hosts the agent keeps it in its memory, so it is empty after a restart.
 // Commands that end at once keep it in the user's runtime folder, where the next one finds it until the machine
@@ -59,6 +60,8 @@ class AgentNamespace {
   // that a thread inside a unit and one beside it do not wait for each other (docs/design/fs.md, lock order).
   static Status open_once(std::unique_ptr<AgentNamespace>& opened, Agent& agent, const AgentNamespaceOptions& options,
                           Clock& clock);
+  // What open_once has opened, if it has: then it stays.
+  static AgentNamespace* find_opened(const std::unique_ptr<AgentNamespace>& opened, Agent& agent);
 
   ~AgentNamespace();
   AgentNamespace(const AgentNamespace&) = delete;
@@ -80,6 +83,9 @@ class AgentNamespace {
   Status write(FileSystem& view, std::string_view path, std::string_view data, AsIs as_is,
                std::optional<std::int64_t> expires_at_ms);
 
+  // What checkpoints of this agent cover beside the agent file.
+  MountedState& mounted() { return *mounted_; }
+
   // What was written to backends is stored, or why not.
   Status sync_mounts();
   // Whether each backend answers now.
@@ -91,7 +97,7 @@ class AgentNamespace {
 
  private:
   AgentNamespace();
-  Result<FileSystem*> open_working(const std::string& agent_path, WorkingMemory where, Clock& clock);
+  Result<FileSystem*> open_working(Agent& agent, WorkingMemory where, Clock& clock);
 
   struct BlobMount {
     std::string path;
@@ -104,6 +110,7 @@ class AgentNamespace {
   const BlobMount* find_mount(std::string_view path) const;  // that this path is in
 
   std::string agent_id_;
+  std::unique_ptr<MountedState> mounted_;
   std::vector<BlobMount> mounts_;
   std::unique_ptr<HostFs> inbox_;  // of the relay
   std::unique_ptr<HostFs> outbox_;

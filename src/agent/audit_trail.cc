@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <deque>
 
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 #include "agent/audit_key.h"
 #include "agent/audit_note.h"
 #include "agent/locate.h"
-#include "backends/open_backend.h"
+#include "agent/store_address.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -22,7 +21,6 @@
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
-#include "vfs/mount_spec.h"
 
 namespace warren {
 namespace {
@@ -118,16 +116,6 @@ Status sync_log_of(const std::string& agent_path) {
   return Ok{};
 }
 
-// ${NAME} in the address is a variable of the environment, as in the addresses of mounts.
-Result<std::unique_ptr<BlobStore>> open_anchor_store(const std::string& address, Clock& clock) {
-  auto variables = [](std::string_view name) -> std::optional<std::string> {
-    const char* value = std::getenv(std::string(name).c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  std::string expanded = WARREN_TRY(expand_address(address, variables));
-  return open_blob_store(expanded, {.clock = clock});
-}
-
 std::string anchor_key(const std::string& agent) { return agent + ".audit.jsonl"; }
 
 Status append_to_blob(BlobStore& store, const std::string& key, std::string_view text) {
@@ -179,7 +167,7 @@ Result<std::string> read_anchor(const std::string& agent, const std::string& add
     return read_file(*other.view, kAnchorFile);
   }
   if (is_host_path(address)) return read_end_of_host_file(host_path_of(address));
-  std::unique_ptr<BlobStore> store = WARREN_TRY(open_anchor_store(address, clock));
+  std::unique_ptr<BlobStore> store = WARREN_TRY(open_store_at(address, clock));
   std::optional<Blob> found = WARREN_TRY(store->get(anchor_key(agent)));
   if (!found) return Error(Code::kNotFound, fmt::format("{} has no anchor of this agent", store->name()));
   return std::move(found->content);
@@ -375,7 +363,7 @@ Status check_anchor(Agent& agent, const std::string& address, Clock& clock) {
       Fd fd(::open(path->c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
       return fd.is_open() ? Status(Ok{}) : system_error(errno, fmt::format("open {}", quote(*path)));
     }
-    WARREN_TRY(open_anchor_store(address, clock));
+    WARREN_TRY(open_store_at(address, clock));
     return Ok{};
   };
   return check().within("anchor " + quote(address));
@@ -393,7 +381,7 @@ Result<bool> put_anchor(Agent& agent, const std::string& address, Clock& clock) 
       return append_file(*other.view, kAnchorFile, as_bytes(text));
     }
     if (is_host_path(address)) return append_to_host_file(host_path_of(address), text);
-    std::unique_ptr<BlobStore> store = WARREN_TRY(open_anchor_store(address, clock));
+    std::unique_ptr<BlobStore> store = WARREN_TRY(open_store_at(address, clock));
     return append_to_blob(*store, anchor_key(agent.id()), text);
   };
   WARREN_TRY(put().within("anchor " + quote(address)));

@@ -83,7 +83,7 @@ Result<BlobInfo> CheckpointBlobs::put(std::string_view key, Bytes content, const
   }
   WARREN_TRY(check_blob_condition(key, options, there ? &there->version : nullptr));
   // The view of the namespace records what cannot be done.
-  Checkpoint made = WARREN_TRY(History(agent_.store()).take_automatic(key, kCause));
+  Checkpoint made = WARREN_TRY(take_agents_checkpoint(agent_, key, kCause, mounted_));
   return blob_of(made, std::string(key)).info;
 }
 

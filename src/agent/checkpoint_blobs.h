@@ -16,10 +16,13 @@ namespace warren {
 
 inline constexpr std::string_view kCheckpointsPath = "/state/checkpoints";
 
+class MountedState;
+
 // Thread-safe like the agent, which outlives it.
 class CheckpointBlobs final : public BlobStore {
  public:
-  explicit CheckpointBlobs(Agent& agent) : agent_(agent) {}
+  // `mounted` is what checkpoints that are taken here cover. It outlives this.
+  CheckpointBlobs(Agent& agent, MountedState& mounted) : agent_(agent), mounted_(mounted) {}
 
   std::string name() const override { return "checkpoints"; }
   BlobAbilities abilities() const override;
@@ -37,6 +40,7 @@ class CheckpointBlobs final : public BlobStore {
   Result<std::vector<Blob>> all();  // sorted by key
 
   Agent& agent_;
+  MountedState& mounted_;
 };
 
 }  // namespace warren

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
+#include "agent/mounted_state.h"
 #include "agent/put_back.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
@@ -34,16 +35,46 @@ auto keep_record(Agent& agent, std::string_view op, std::vector<std::string> pat
   return done;
 }
 
-}  // namespace
+using Covered = std::vector<CoveredMount>;
 
-Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause) {
-  return keep_record(agent, "checkpoint", {std::string(name)},
-                     [&] { return History(agent.store()).take(name, cause); });
+// Copies the mounts, then calls `take(covered)`: again, if another process has copied them meanwhile.
+template <class Take>
+Result<Checkpoint> take_with_mounts(MountedState* mounted, MountedState::Unreachable unreachable,
+                                    std::vector<std::string>* problems, const Take& take) {
+  constexpr int kAttempts = 5;
+  if (mounted == nullptr) return take(Covered());
+  for (int attempt = 1;; ++attempt) {
+    MountedState::Copied copied = WARREN_TRY(mounted->copy_in(unreachable));
+    Result<Checkpoint> made = take(copied.covered);
+    bool is_disturbed = !made.ok() && made.error().code() == Code::kConflict;
+    if (is_disturbed && attempt < kAttempts) continue;
+    if (problems != nullptr) *problems = std::move(copied.problems);
+    return made;
+  }
 }
 
-Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name, std::string_view cause) {
-  return keep_record(agent, "checkpoint", {std::string(name)},
-                     [&] { return History(agent.store()).take_automatic(name, cause); });
+}  // namespace
+
+Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause, MountedState* mounted) {
+  return keep_record(agent, "checkpoint", {std::string(name)}, [&] {
+    return take_with_mounts(mounted, MountedState::Unreachable::kFail, nullptr,
+                            [&](const Covered& covered) { return History(agent.store()).take(name, cause, covered); });
+  });
+}
+
+Result<Checkpoint> take_automatic_checkpoint(Agent& agent, const AutomaticCheckpoint& what) {
+  return keep_record(agent, "checkpoint", {std::string(what.name)}, [&] {
+    return take_with_mounts(
+        what.mounted, MountedState::Unreachable::kLeaveOut, what.problems,
+        [&](const Covered& covered) { return History(agent.store()).take_automatic(what.name, what.cause, covered); });
+  });
+}
+
+Result<Checkpoint> take_agents_checkpoint(Agent& agent, std::string_view name, std::string_view cause,
+                                          MountedState& mounted) {
+  return take_with_mounts(&mounted, MountedState::Unreachable::kFail, nullptr, [&](const Covered& covered) {
+    return History(agent.store()).take_automatic(name, cause, covered);
+  });
 }
 
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent) { return History(agent.store()).list(); }
@@ -63,8 +94,19 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
   return keep_record(agent, "checkpoint_remove", {"/"}, [&] { return History(agent.store()).prune(rule); });
 }
 
-Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id) {
-  return keep_record(agent, "restore", {"/"}, [&] { return History(agent.store()).restore(id); });
+Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted) {
+  return keep_record(agent, "restore", {"/"}, [&]() -> Result<Checkpoint> {
+    Checkpoint before =
+        WARREN_TRY(take_with_mounts(mounted, MountedState::Unreachable::kFail, nullptr, [&](const Covered& covered) {
+          return History(agent.store()).restore(id, covered);
+        }));
+    if (mounted != nullptr) WARREN_TRY(mounted->copy_out(id));
+    return before;
+  });
+}
+
+Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t id) {
+  return History(agent.store()).list_covered(id);
 }
 
 Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock) {
@@ -78,33 +120,58 @@ Status record_past_reading(Agent& agent, std::string_view path) {
 
 namespace {
 
-Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::vector<std::string>& paths,
-                                    Clock& clock) {
+struct PathsToRestore {
+  std::vector<std::string> own;
+  std::vector<std::string> mounted;
+};
+
+// Those of the agent's own tree, after a checkpoint that covers these mounts.
+Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsToRestore& paths, Clock& clock,
+                                     const Covered& covered) {
   Checkpoint wanted = WARREN_TRY(get_checkpoint(agent, std::to_string(id)));
   auto past = WARREN_TRY(open_checkpoint(agent, id, clock));
   auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kWrite));  // the checkpoint before is of this very moment
-  std::vector<std::string> normal;
+  for (const std::string& path : paths.own) {
+    bool was_there = WARREN_TRY(exists(past->fs(), path));
+    bool is_there = WARREN_TRY(exists(agent.fs(), path));
+    if (!was_there && !is_there) {
+      return Error(Code::kNotFound, fmt::format("there is no {}, neither in checkpoint {} nor now", quote(path), id));
+    }
+  }
+  Checkpoint before = WARREN_TRY(
+      History(agent.store()).take(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
+  WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own));
+  for (const auto* some : {&paths.own, &paths.mounted}) {
+    for (const std::string& path : *some)
+      agent.store().audit().note("restore", path, kCheckpointDoor, label_of(wanted));
+  }
+  WARREN_TRY(unit->commit());
+  return before;
+}
+
+Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
+                                    MountedState* mounted) {
+  PathsToRestore all;
   for (const std::string& path : paths) {
     std::string one = WARREN_TRY(normalise_path(path));
-    bool was_there = WARREN_TRY(exists(past->fs(), one));
-    bool is_there = WARREN_TRY(exists(agent.fs(), one));
-    if (!was_there && !is_there) {
-      return Error(Code::kNotFound, fmt::format("there is no {}, neither in checkpoint {} nor now", quote(one), id));
-    }
-    normal.push_back(std::move(one));
+    bool is_mounted = mounted != nullptr && mounted->has_path(one);
+    (is_mounted ? all.mounted : all.own).push_back(std::move(one));
   }
-  Checkpoint before =
-      WARREN_TRY(History(agent.store()).take(fmt::format("before-restore-of-{}", id), "before restore of paths"));
-  WARREN_TRY(put_back(past->fs(), agent.fs(), normal));
-  for (const std::string& path : normal) agent.store().audit().note("restore", path, kCheckpointDoor, label_of(wanted));
-  WARREN_TRY(unit->commit());
+  std::vector<std::string> covered_then;
+  if (!all.mounted.empty()) covered_then = WARREN_TRY(list_covered_mounts(agent, id));
+  for (const std::string& path : all.mounted) WARREN_TRY(mounted->check_covered(id, covered_then, path));
+  Checkpoint before = WARREN_TRY(
+      take_with_mounts(all.mounted.empty() ? nullptr : mounted, MountedState::Unreachable::kFail, nullptr,
+                       [&](const Covered& covered) { return restore_own_paths(agent, id, all, clock, covered); }));
+  for (const std::string& path : all.mounted) WARREN_TRY(mounted->copy_out_path(id, path));
   return before;
 }
 
 }  // namespace
 
-Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock) {
-  return keep_record(agent, "restore", paths, [&] { return restore_paths_in(agent, id, paths, clock); });
+Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
+                                 MountedState* mounted) {
+  return keep_record(agent, "restore", paths, [&] { return restore_paths_in(agent, id, paths, clock, mounted); });
 }
 
 Result<PastChanges> list_past_changes(Agent& agent, std::int64_t from, std::optional<std::int64_t> to) {

@@ -1,5 +1,5 @@
-// Checkpoints of an agent: its files and keys, with a base everything it has recorded about it, and its namespace
-// (docs/design/history.md).
+// Checkpoints of an agent: its files and keys, with a base everything it has recorded about it, its namespace, and what
+// is mounted in that (docs/design/history.md).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,24 @@
 
 namespace warren {
 
-// See History for errors. What is done, or cannot be, is in the agent's audit trail if it has one.
-Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked");
-Result<Checkpoint> take_automatic_checkpoint(Agent& agent, std::string_view name, std::string_view cause);
+class MountedState;
+
+// See History for errors. What is done, or cannot be, is in the agent's audit trail if it has one. `mounted` is what
+// the checkpoint covers beside the agent file, here and below; null: nothing.
+Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause = "asked",
+                                   MountedState* mounted = nullptr);
+
+// A mount that does not answer is left out, with a line in `problems`.
+struct AutomaticCheckpoint {
+  std::string_view name;
+  std::string_view cause;
+  MountedState* mounted = nullptr;
+  std::vector<std::string>* problems = nullptr;
+};
+Result<Checkpoint> take_automatic_checkpoint(Agent& agent, const AutomaticCheckpoint& what);
+// By the agent itself, in its namespace: counts as automatic, and fails if a mount does not answer. Not recorded here.
+Result<Checkpoint> take_agents_checkpoint(Agent& agent, std::string_view name, std::string_view cause,
+                                          MountedState& mounted);
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first
 Result<Checkpoint> get_checkpoint(Agent& agent, std::string_view which);
 Result<CheckpointSize> measure_checkpoint(Agent& agent, std::int64_t id);
@@ -24,13 +39,19 @@ Result<bool> has_changed_since_checkpoint(Agent& agent);
 Status remove_checkpoint(Agent& agent, std::int64_t id);
 Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule& rule);
 
-// Makes the agent what it was. Returns the checkpoint that was taken before, with which the restore can be undone.
-Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id);
+// Makes the agent what it was, and what is mounted, as far as the checkpoint covers it. Returns the checkpoint that was
+// taken before, with which the restore can be undone. If a mount does not answer at first, nothing is changed; if it
+// stops answering later, the error says so, and repeating the restore finishes it.
+Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted = nullptr);
+
+// The mounts that a checkpoint covers, sorted.
+Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t id);
 
 // Only these paths, with everything below them; what did not exist is removed. One change, with the checkpoint before
 // it, and one event for each path if the agent was opened without a door. kNotFound if a path exists neither then nor
 // now; kUnsupported for an agent in memory.
-Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock);
+Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
+                                 MountedState* mounted = nullptr);
 
 // The agent as it was, for reading, by one thread. It stays what it is though the checkpoint is removed meanwhile.
 Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock);

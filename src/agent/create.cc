@@ -53,15 +53,17 @@ Result<std::string> check_base(const std::string& base) {
 }
 
 // Creates the agent in a file beside its place.
-Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
+Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options,
+                  const SharedDatabaseKey& key, Clock& clock) {
+  auto store = WARREN_TRY(
+      Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes, .key = key}, clock));
   if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
   if (options.audit) WARREN_TRY(switch_audit(*store, agent.id, AuditLevel::kOn, "init", clock));
   return store->database().empty_log();  // the log has the draft's name
 }
 
 Status note_new_trail(const std::string& path, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly}, clock));
+  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}, clock));
   return note_audit_head(store->audit(), path);
 }
 
@@ -91,29 +93,21 @@ void remove_draft(const std::string& draft) {
   }
 }
 
-// Removes what killed processes left of agents with this name.
-void remove_old_drafts(const std::string& path, Clock& clock) {
-  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
-  std::string folder(directory_of(path));
-  Result<Fd> dir = open_host_dir(folder);
-  if (!dir.ok()) return;
-  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
-  if (!entries.ok()) return;
-  std::string begin = fmt::format("{}.new-", base_name(path));
-  for (const HostEntry& entry : *entries) {
-    bool is_draft = entry.name.starts_with(begin) && entry.name.size() > begin.size() &&
-                    entry.name.find_first_not_of("0123456789", begin.size()) == entry.name.npos;
-    if (!is_draft || !S_ISREG(entry.attributes.st_mode)) continue;
-    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
-    std::string draft = join_path(folder, entry.name);
-    Result<bool> is_open = is_open_somewhere(draft);
-    if (is_open.ok() && !*is_open) remove_draft(draft);
+// "a.db.new-1234" and "a.db.restore-1234" are drafts of "a.db". Store also begins new files under such names.
+bool is_name_of_draft(std::string_view name, std::string_view file) {
+  if (!name.starts_with(file)) return false;
+  name.remove_prefix(file.size());
+  for (std::string_view kind : {".new-", ".restore-", ".push-", ".pull-"}) {
+    if (!name.starts_with(kind)) continue;
+    std::string_view number = name.substr(kind.size());
+    return !number.empty() && number.find_first_not_of("0123456789abcdef") == number.npos;
   }
+  return false;
 }
 
 // Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
-  Result<std::unique_ptr<Store>> store = Store::open(path, {}, clock);
+  Result<std::unique_ptr<Store>> store = Store::open(path, {.find_key = agent_keys(path)}, clock);
   // One that is too damaged to open may be replaced: that is what it is good for.
   if (store.ok()) std::move(store).take_value().reset();
   else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
@@ -125,7 +119,7 @@ Status check_not_open(const std::string& path, Clock& clock) {
 Status check_backup(const std::string& file, Clock& clock) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
   if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
-  FsckReport report = WARREN_TRY(check_agent(file, clock));
+  FsckReport report = WARREN_TRY(check_agent(file, clock, agent_keys(file)));
   // A damaged audit trail cannot be repaired, and must not cost the files: `audit verify` names the row.
   std::erase_if(report.violations, [](const Violation& one) { return one.rule == "WR-40"; });
   if (report.clean()) return Ok{};
@@ -156,6 +150,22 @@ Status check_replaceable(const std::string& path, Clock& clock) {
 
 }  // namespace
 
+void remove_old_drafts(const std::string& path, Clock& clock) {
+  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
+  std::string folder(directory_of(path));
+  Result<Fd> dir = open_host_dir(folder);
+  if (!dir.ok()) return;
+  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (!entries.ok()) return;
+  for (const HostEntry& entry : *entries) {
+    if (!is_name_of_draft(entry.name, base_name(path)) || !S_ISREG(entry.attributes.st_mode)) continue;
+    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
+    std::string draft = join_path(folder, entry.name);
+    Result<bool> is_open = is_open_somewhere(draft);
+    if (is_open.ok() && !*is_open) remove_draft(draft);
+  }
+}
+
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   CreatedAgent agent;
   agent.id = options.id ? *options.id : fmt::format("agent-{}", clock.now().seconds);
@@ -175,14 +185,18 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   remove_old_drafts(agent.path, clock);
   std::string draft = name_of_draft(agent.path);
-  Status filled = fill_agent(draft, agent, options, clock);
+  std::optional<NewFileKey> key;
+  if (options.encryption) key = WARREN_TRY(make_file_key(options.encryption->key, agent.path));
+  Status filled = fill_agent(draft, agent, options, key ? key->key : nullptr, clock);
   if (filled.ok() && agent.base)
     put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");
   if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
   if (!filled.ok()) {
     remove_draft(draft);
+    if (key) remove_key_note(*key);
     return std::move(filled).take_error();
   }
+  if (key) agent.key_note = key->note;
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
   if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
@@ -202,7 +216,7 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
 
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(check_agent_id(options.id));
-  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}};
+  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}, .key_note = {}};
   AgentOptions how{.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
   how.caller = {.agent = {}, .space = Space::kKernel, .door = "fork", .session = {}};
   how.may_record = true;
@@ -232,38 +246,87 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   return fork;
 }
 
+Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace replace, Clock& clock) {
+  Result<std::string> there = locate_agent(id_or_path);
+  bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
+  if (is_unclear) return std::move(there).take_error();
+  RestorePlace place{.path = there.ok() ? *there : path_of_agent(id_or_path), .exists = there.ok()};
+  if (place.path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
+  if (!place.exists) {
+    WARREN_TRY(check_vacant(place.path));
+    WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
+    return place;
+  }
+  if (replace == Replace::kNo) {
+    return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(id_or_path), quote(place.path)),
+                 "--force replaces it and deletes its current content");
+  }
+  WARREN_TRY(check_not_open(place.path, clock));
+  return place;
+}
+
 Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
                                   Clock& clock) {
   WARREN_TRY(check_backup(file, clock));
-  Result<std::string> there = locate_agent(id_or_path);
-  bool is_unclear = !there.ok() && (!is_agent_id(id_or_path) || there.error().code() == Code::kConflict);
-  if (is_unclear) return there;
-  std::string path = there.ok() ? *there : path_of_agent(id_or_path);
-  if (path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
-  if (there.ok()) {
-    if (replace == Replace::kNo) {
-      return Error(Code::kExists, fmt::format("agent {} already exists at {}", quote(id_or_path), quote(path)),
-                   "--force replaces it and deletes its current content");
-    }
-    WARREN_TRY(check_not_open(path, clock));
-  } else {
-    WARREN_TRY(check_vacant(path));
-    WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  }
-  auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly}, clock));
+  RestorePlace place = WARREN_TRY(find_restore_place(id_or_path, replace, clock));
+  const std::string& path = place.path;
+  auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(file)}, clock));
   // What the user agreed to, and what was hidden, is about the agent and not about one file.
   std::optional<BaseNote> note;
-  if (there.ok()) note = WARREN_TRY(find_base_note(path));
+  if (place.exists) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
+  remove_old_drafts(path, clock);
   std::string draft = fmt::format("{}.restore-{}", path, ::getpid());
   Status done = backup->backup_to(draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, replace);
   if (!done.ok()) {
-    remove_host_file(draft).ignore("the first error is the one to report");
+    remove_draft(draft);
     return std::move(done).take_error();
   }
   return path;
+}
+
+namespace {
+
+// What is not an agent, or an older one, is left alone; what a killed process left is finished.
+Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKey change, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
+  bool is_encrypted = store->database().key() != nullptr;
+  std::string who = quote(agent_id_of(path));
+  if (change == NewKey::kFirst && is_encrypted) {
+    return Error(Code::kExists, fmt::format("agent {} is encrypted already", who), "`warren rekey` changes its key");
+  }
+  if (change == NewKey::kFirst || is_encrypted) return Ok{};
+  return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
+}
+
+}  // namespace
+
+Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
+  std::string path = WARREN_TRY(locate_agent(options.id_or_path));
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no key");
+  KeyFinder find_key = agent_keys(path);
+  WARREN_TRY(check_rekeyable(path, find_key, options.change, clock));
+  auto database = WARREN_TRY(
+      Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key, .conversion = Conversion::kPossible}));
+  WARREN_TRY(database->hold_alone());
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
+  remove_old_drafts(path, clock);
+  std::string draft = name_of_draft(path);
+  std::optional<NewFileKey> key;
+  if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
+  Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
+                                                   : database->write_anew(draft, key ? key->key : nullptr);
+  if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
+  if (done.ok() && note) done = put_base_note(draft, *note);
+  if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
+  if (!done.ok()) {
+    remove_draft(draft);
+    return std::move(done).take_error();
+  }
+  database->outwait_others();
+  return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 
 }  // namespace warren

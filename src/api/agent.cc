@@ -6,6 +6,7 @@
 
 #include "agent/checkpoints.h"
 #include "agent/locate.h"
+#include "agent/mounted_state.h"
 #include "api/state.h"
 #include "base/path.h"
 #include "os/host_files.h"
@@ -91,16 +92,31 @@ Checkpoint public_of(warren::Checkpoint one) {
   return {.id = one.id, .name = std::move(one.name), .taken_at_us = one.at_us, .cause = std::move(one.cause)};
 }
 
+// What checkpoints cover beside the agent file: nothing, unless something is mounted or the namespace is in use.
+Result<MountedState*> mounted_of(AgentState& state) {
+  bool has_mounts = !state.mounts.empty() || !state.mounted_stores.empty();
+  if (!has_mounts) {
+    AgentNamespace* opened = AgentNamespace::find_opened(state.names, *state.agent);
+    return opened != nullptr ? &opened->mounted() : nullptr;
+  }
+  AgentNamespaceOptions options{.mounts = state.mounts, .stores = state.mounted_stores};
+  WARREN_TRY(AgentNamespace::open_once(state.names, *state.agent, options, state.clock));
+  return &state.names->mounted();
+}
+
 }  // namespace
 
 Result<Checkpoint> Agent::checkpoint(const std::string& name) {
-  warren::Checkpoint made = WARREN_TRY(take_checkpoint(*state_->agent, name));
+  WARREN_TRY(check_checkpoint_name(name));
+  MountedState* mounted = WARREN_TRY(mounted_of(*state_));
+  warren::Checkpoint made = WARREN_TRY(take_checkpoint(*state_->agent, name, "asked", mounted));
   return public_of(std::move(made));
 }
 
 Result<Checkpoint> Agent::restore(const std::string& which) {
   warren::Checkpoint wanted = WARREN_TRY(get_checkpoint(*state_->agent, which));
-  warren::Checkpoint before = WARREN_TRY(restore_checkpoint(*state_->agent, wanted.id));
+  MountedState* mounted = WARREN_TRY(mounted_of(*state_));
+  warren::Checkpoint before = WARREN_TRY(restore_checkpoint(*state_->agent, wanted.id, mounted));
   return public_of(std::move(before));
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "agent/checkpoints.h"
+#include "agent/working_copy.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
@@ -193,6 +194,43 @@ Status compare_keys(Agent& before, Agent& after, PastDiff& diff) {
   return Ok{};
 }
 
+// Mounts that the agent's rows cover, at the moment that it shows.
+Result<std::vector<std::string>> list_covered_now(Agent& agent) {
+  auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kRead));
+  return MountedRows(agent.store()).list_covered();
+}
+
+Status compare_mount(Agent& before, Agent& after, const std::string& mount, PastDiff& diff) {
+  std::map<std::string, std::pair<std::optional<MountedRow>, std::optional<MountedRow>>> pairs;
+  for (Agent* agent : {&before, &after}) {
+    auto unit = WARREN_TRY(agent->fs().begin(UnitAccess::kRead));
+    std::vector<MountedRow> rows = WARREN_TRY(MountedRows(agent->store()).list(mount));
+    for (MountedRow& row : rows) {
+      if (is_folder_marker(row.key)) continue;
+      auto& pair = pairs[row.key];
+      (agent == &before ? pair.first : pair.second) = std::move(row);
+    }
+  }
+  for (const auto& [key, pair] : pairs) {
+    const auto& [was, is] = pair;
+    if (was && is && is_same_copy(*was, *is)) continue;
+    TreeChangeKind kind = !was ? TreeChangeKind::kAdded : !is ? TreeChangeKind::kDeleted : TreeChangeKind::kModified;
+    diff.mounted.push_back({.kind = kind, .path = join_path(mount, key)});
+  }
+  return Ok{};
+}
+
+Status compare_mounts(Agent& before, Agent& after, const std::vector<std::string>* copied, PastDiff& diff) {
+  std::vector<std::string> first = WARREN_TRY(list_covered_now(before));
+  std::vector<std::string> second;
+  if (copied == nullptr) second = WARREN_TRY(list_covered_now(after));
+  else second = *copied;
+  for (const std::string& mount : first) {
+    if (std::ranges::count(second, mount)) WARREN_TRY(compare_mount(before, after, mount, diff));
+  }
+  return Ok{};
+}
+
 // What of a change a patch can show.
 struct PatchPart {
   std::string path_before;
@@ -247,14 +285,14 @@ Status write_past_patch(const PastDiff& diff, const PatchSink& sink) {
       if (part.before && part.after->size > limits::kPatchFileBytes) is += '+';
       patch.after = PatchSide{.path = part.path_after, .mode = part.after->mode, .content = is};
     }
-    std::string text = git_patch(patch);
+    std::string text = git_patch(patch, {}, BinaryContent::kMentioned);
     if (!text.empty()) WARREN_TRY(sink(text));
   }
   return Ok{};
 }
 
 Result<PastDiff> diff_checkpoints(const std::string& id_or_path, std::int64_t from, std::optional<std::int64_t> to,
-                                  Clock& clock) {
+                                  Clock& clock, const std::vector<std::string>& copied) {
   PastDiff diff;
   AgentOptions options{.id_or_path = id_or_path, .mode = OpenMode::kReadOnly};
   options.checkpoint = from;
@@ -277,6 +315,7 @@ Result<PastDiff> diff_checkpoints(const std::string& id_or_path, std::int64_t fr
   }
   diff.changes = WARREN_TRY(comparison.take());
   WARREN_TRY(compare_keys(before, after, diff));
+  WARREN_TRY(compare_mounts(before, after, to ? nullptr : &copied, diff));
   return diff;
 }
 

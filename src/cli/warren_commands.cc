@@ -43,6 +43,10 @@ Command make_warren() {
   root.subcommands.push_back(make_timeline());
   root.subcommands.push_back(make_tools());
   root.subcommands.push_back(make_info());
+  root.subcommands.push_back(make_key());
+  root.subcommands.push_back(make_encrypt());
+  root.subcommands.push_back(make_rekey());
+  root.subcommands.push_back(make_decrypt());
   root.subcommands.push_back(make_quota());
   root.subcommands.push_back(make_sql());
   root.subcommands.push_back(make_checkpoint());

@@ -18,9 +18,11 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/agent_state.h"
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
+#include "agent/mounted_state.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/mounted.h"
@@ -29,6 +31,7 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/git_base.h"
 #include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
@@ -67,15 +70,26 @@ Result<Fd> listen_for_commands(const SessionDir& session) {
 }
 
 // Creates the file under another name first, so that an existing session file is always complete.
-Status make_session_file(const SessionDir& session, const std::string& base, Clock& clock) {
+Status make_session_file(const SessionDir& session, const std::string& base,
+                         const std::optional<Encryption>& encryption, Clock& clock) {
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
+  StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
+  if (encryption) {
+    NewFileKey key = WARREN_TRY(make_file_key(encryption->key, session.file()));
+    how.key = key.key;
+  }
   {
-    auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
+    auto store = WARREN_TRY(Store::open(draft, how, clock));
     WARREN_TRY(make_overlay(*store, base));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
+  if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
     return system_error(errno, fmt::format("make {}", quote(session.file())));
   }
@@ -161,7 +175,7 @@ class RunServer {
     set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
-      WARREN_TRY(make_session_file(session_, plan_.base, clock_));
+      WARREN_TRY(make_session_file(session_, plan_.base, options_.encryption, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
@@ -287,7 +301,11 @@ class RunServer {
 
   // A failure is reported at the end of the run.
   bool take_automatic(std::string_view cause) {
-    Result<Checkpoint> taken = take_automatic_checkpoint(*agent_, cause, cause);
+    std::vector<std::string> problems;
+    MountedState* mounted = namespace_ ? &namespace_->mounted() : nullptr;
+    Result<Checkpoint> taken =
+        take_automatic_checkpoint(*agent_, {.name = cause, .cause = cause, .mounted = mounted, .problems = &problems});
+    if (!problems.empty()) mounts_left_out_ = problems.back();
     if (taken.ok()) return true;
     ++checkpoints_missed_;
     checkpoint_error_ = std::move(taken).take_error();
@@ -308,13 +326,22 @@ class RunServer {
     return patience < 0 ? due : std::min(patience, due);
   }
 
+  // Looks at working memory and at what is mounted, whose changes nobody records.
+  bool have_mounts_changed() {
+    if (!namespace_) return false;
+    Result<MountedState::Copied> copied = namespace_->mounted().copy_in(MountedState::Unreachable::kLeaveOut);
+    return copied.ok() && copied->has_changed;
+  }
+
   // The next one is tried after the same time, whether or not this one could be taken.
   void checkpoint_when_due() {
     auto now = std::chrono::steady_clock::now();
     if (!next_checkpoint_ || now < *next_checkpoint_) return;
     next_checkpoint_ = now + *options_.checkpoint_every;
     Result<Agent::ChangeMark> mark = agent_->change_mark();
-    if (!mark.ok() || mark->everything == first_change_.everything) return;
+    bool is_unchanged = !mark.ok() || mark->everything == first_change_.everything;
+    bool have_mounts = have_mounts_changed();
+    if (is_unchanged && !have_mounts) return;
     Result<bool> has_changed = has_changed_since_checkpoint(*agent_);
     if (has_changed.ok() && *has_changed) take_automatic("interval");
   }
@@ -386,6 +413,9 @@ class RunServer {
   }
 
   void report_missed_checkpoints() {
+    if (!mounts_left_out_.empty()) {
+      closed_ = with_losses(std::move(closed_), {fmt::format("checkpoints lack a mount: {}", mounts_left_out_)});
+    }
     if (!checkpoint_error_) return;
     std::string what = fmt::format("{} checkpoint{} could not be taken, the last because: {}", checkpoints_missed_,
                                    checkpoints_missed_ == 1 ? "" : "s", checkpoint_error_->message());
@@ -447,6 +477,7 @@ class RunServer {
   Fd last_;
   Agent::ChangeMark first_change_;
   std::uint64_t calls_ended_ = 0;  // tool calls, at the last look
+  std::string mounts_left_out_;    // of a checkpoint, and why; the last one
   int checkpoints_missed_ = 0;
   std::optional<Error> checkpoint_error_;  // the last one
   std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;

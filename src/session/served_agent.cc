@@ -47,8 +47,13 @@ Status wait_for_end(ServedAgent& served, Signals& signals, const ServeOptions& o
   for (;;) {
     int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
     if (signal != SIGUSR1) return Ok{};
-    Result<Checkpoint> taken = take_automatic_checkpoint(served.agent(), "signal", "signal");
-    if (!taken.ok() && options.warn) options.warn(fmt::format("no checkpoint was taken: {}", taken.error().message()));
+    std::vector<std::string> problems;
+    Result<Checkpoint> taken = take_automatic_checkpoint(
+        served.agent(),
+        {.name = "signal", .cause = "signal", .mounted = served.mounted_state(), .problems = &problems});
+    if (!options.warn) continue;
+    if (!taken.ok()) options.warn(fmt::format("no checkpoint was taken: {}", taken.error().message()));
+    for (const std::string& problem : problems) options.warn(fmt::format("checkpoint: {}", problem));
   }
 }
 

@@ -60,6 +60,7 @@ class ServedAgent {
 
   Mounted& mounted() { return *mounted_; }
   Agent& agent() { return *agent_; }
+  MountedState* mounted_state() { return namespace_ ? &namespace_->mounted() : nullptr; }  // null without a namespace
 
  private:
   void show_lost(const std::vector<std::string>& lost);

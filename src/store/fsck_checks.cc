@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "store/fsck_rules.h"
 #include "store/journal.h"
+#include "store/mounted_rows.h"
 #include "store/past_tables.h"
 #include "store/schema.h"
 
@@ -241,6 +242,17 @@ Status check_versions(Database& database, const TableNames& tables, Findings& fi
   return Ok{};
 }
 
+Status check_mounted(Database& database, const TableNames& tables, Findings& findings) {
+  if (tables.has("wr_mounted")) {
+    std::int64_t live = WARREN_TRY(count_invalid_mounted(database, MountedTable::kLive));
+    if (live > 0) findings.add("WR-55", fmt::format("{} rows of wr_mounted are not valid copies", live), true);
+  }
+  if (!tables.has("wr_past_mounted")) return Ok{};
+  std::int64_t past = WARREN_TRY(count_invalid_mounted(database, MountedTable::kPast));
+  if (past > 0) findings.add("WR-55", fmt::format("{} rows of wr_past_mounted are not valid copies", past), false);
+  return Ok{};
+}
+
 // The checks that SQL alone cannot do.
 Status check_by_row(Database& database, const TableNames& tables, Findings& findings) {
   if (tables.has("kv_store")) {
@@ -254,6 +266,9 @@ Status check_by_row(Database& database, const TableNames& tables, Findings& find
   }
   if (tables.has("wr_checkpoint")) {
     WARREN_TRY(tolerate(check_versions(database, tables, findings), "WR-50 could not be checked", findings));
+  }
+  if (tables.has("wr_mounted.value") || tables.has("wr_past_mounted")) {
+    WARREN_TRY(tolerate(check_mounted(database, tables, findings), "WR-55 could not be checked", findings));
   }
   if (tables.has("fs_whiteout")) {
     WARREN_TRY(tolerate(check_whiteout_paths(database, findings), "OV-2 could not be checked", findings));

@@ -212,7 +212,8 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
     Statement add = WARREN_TRY(database_.prepare(sql.add_new(rows)));
     for (Statement* step : {&end, &add}) {
       step->bind(1, version);
-      if (rows == PastSql::Rows::kAll || table.scope == PastScope::kWhole) {
+      bool is_whole = table.scope == PastScope::kWhole || table.scope == PastScope::kMount;
+      if (rows == PastSql::Rows::kAll || is_whole) {
         WARREN_TRY(step->run());
       } else if (table.scope == PastScope::kNode) {
         if (!dirty.nodes.empty()) WARREN_TRY(step->bind(2, std::string_view(nodes)).run());
@@ -244,10 +245,12 @@ Result<std::int64_t> History::last_version() {
 }
 
 // In the running transaction.
-Result<Checkpoint> History::add(std::string_view name, std::string_view cause) {
+Result<Checkpoint> History::add(std::string_view name, std::string_view cause,
+                                const std::vector<CoveredMount>& covered) {
   if (store_.journal()->has_notes()) {
     return Error(Code::kInvalid, "a checkpoint cannot be taken while a unit with changes is open");
   }
+  WARREN_TRY(MountedRows(store_).cover(covered));
   bool is_complete = WARREN_TRY(make_tables());
   store_.keep_history();
   std::optional<Position> position;
@@ -273,22 +276,24 @@ Result<Checkpoint> History::add(std::string_view name, std::string_view cause) {
   return made;
 }
 
-Result<Checkpoint> History::take(std::string_view name, std::string_view cause) {
+Result<Checkpoint> History::take(std::string_view name, std::string_view cause,
+                                 const std::vector<CoveredMount>& covered) {
   WARREN_TRY(check_checkpoint_name(name));
   auto guard = database_.lock();  // until the spill scope has ended
   SpillScope spill(database_);
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
-  Checkpoint made = WARREN_TRY(add(name, cause));
+  Checkpoint made = WARREN_TRY(add(name, cause, covered));
   WARREN_TRY(change.commit());
   return made;
 }
 
-Result<Checkpoint> History::take_automatic(std::string_view name, std::string_view cause) {
+Result<Checkpoint> History::take_automatic(std::string_view name, std::string_view cause,
+                                           const std::vector<CoveredMount>& covered) {
   WARREN_TRY(check_checkpoint_name(name));
   auto guard = database_.lock();
   SpillScope spill(database_);
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
-  Checkpoint made = WARREN_TRY(add(name, cause));
+  Checkpoint made = WARREN_TRY(add(name, cause, covered));
   WARREN_TRY(remove_older(made));
   WARREN_TRY(change.commit());
   return made;
@@ -330,11 +335,30 @@ Result<bool> History::has_changed() {
   if (!position) return true;
   auto rows = WARREN_TRY(store_.journal()->read_after(position->seq, kRowsFollowed));
   if (!rows || rows->size() == kRowsFollowed) return true;
-  return std::ranges::any_of(*rows, [](const JournalRow& row) {
+  bool is_listed = std::ranges::any_of(*rows, [](const JournalRow& row) {
     return std::ranges::any_of(row.changes, [](const Change& one) {
       return one.kind != ChangeKind::kToolCall && one.kind != ChangeKind::kAudit;
     });
   });
+  if (is_listed) return true;
+  return have_mounts_changed();
+}
+
+// Whether a copy of what is mounted is not what the last checkpoint has.
+Result<bool> History::have_mounts_changed() {
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  if (!names.has("wr_mounted")) return false;
+  if (!names.has("wr_past_mounted")) return true;
+  Statement differs = WARREN_TRY(database_.prepare(R"sql(
+    SELECT 1 FROM wr_mounted t WHERE t.key > '' AND NOT EXISTS (SELECT 1 FROM wr_past_mounted p WHERE p.mount = t.mount AND
+      p.key = t.key AND p.until = 9223372036854775807 AND p.hash IS t.hash AND p.expires_at_ms IS t.expires_at_ms AND
+      p.attributes IS t.attributes)
+    UNION ALL SELECT 1 FROM wr_past_mounted p WHERE p.until = 9223372036854775807 AND p.key > '' AND NOT EXISTS
+      (SELECT 1 FROM wr_mounted t WHERE t.mount = p.mount AND t.key = p.key)
+    LIMIT 1
+  )sql"));
+  auto found = WARREN_TRY(differs.find_integer());
+  return found.has_value();
 }
 
 Result<CheckpointSize> History::measure(std::int64_t id) {
@@ -351,7 +375,28 @@ Result<CheckpointSize> History::measure(std::int64_t id) {
   size.names = static_cast<std::uint64_t>(rows.integer(1));
   size.keys = static_cast<std::uint64_t>(rows.integer(2));
   size.bytes = static_cast<std::uint64_t>(rows.integer(3));
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  if (!names.has("wr_past_mounted")) return size;  // of an older program
+  Statement mounted = WARREN_TRY(database_.prepare(
+      "SELECT count(*), coalesce(sum(octet_length(value)), 0) FROM wr_past_mounted WHERE since = ? AND key > ''"));
+  Rows values = mounted.bind(1, id).rows();
+  if (!WARREN_TRY(values.next())) return size;
+  size.mounted = static_cast<std::uint64_t>(values.integer(0));
+  size.mounted_bytes = static_cast<std::uint64_t>(values.integer(1));
   return size;
+}
+
+Result<std::vector<std::string>> History::list_covered(std::int64_t id) {
+  Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
+  WARREN_TRY(check_exists(id));
+  std::vector<std::string> mounts;
+  TableNames names = WARREN_TRY(TableNames::read(database_));
+  if (!names.has("wr_past_mounted")) return mounts;
+  Statement query = WARREN_TRY(database_.prepare(
+      "SELECT mount FROM wr_past_mounted WHERE key = '' AND since <= ?1 AND until > ?1 ORDER BY mount"));
+  Rows rows = query.bind(1, id).rows();
+  while (WARREN_TRY(rows.next())) mounts.emplace_back(rows.text(0));
+  return mounts;
 }
 
 Result<PastChanges> History::list_changed(std::int64_t from, std::optional<std::int64_t> to) {
@@ -371,6 +416,7 @@ Result<PastChanges> History::list_changed(std::int64_t from, std::optional<std::
         case PastScope::kName: changed.names.emplace_back(node, std::string(rows.text(1))); break;
         case PastScope::kKey: changed.keys.emplace_back(rows.text(0)); break;
         case PastScope::kWhole: changed.has_base_changes = true; break;
+        case PastScope::kMount: break;  // nobody has them in a cache
       }
     }
   }
@@ -440,7 +486,7 @@ Result<std::int64_t> show_checkpoint(Database& database, std::int64_t id) {
   TableNames names = WARREN_TRY(TableNames::read(database));
   for (const PastTable& table : past_tables()) {
     PastSql sql(table, names);
-    if (sql.exists()) WARREN_TRY(database.execute(sql.make_view(id)));
+    if (sql.is_live()) WARREN_TRY(database.execute(sql.make_view(id)));
   }
   return *at_us;
 }

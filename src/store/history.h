@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "fs/types.h"
+#include "store/mounted_rows.h"
 #include "store/past_tables.h"
 #include "store/store.h"
 
@@ -38,7 +39,9 @@ struct CheckpointSize {
   std::uint64_t nodes = 0;
   std::uint64_t names = 0;
   std::uint64_t keys = 0;
-  std::uint64_t bytes = 0;  // of content
+  std::uint64_t bytes = 0;    // of content
+  std::uint64_t mounted = 0;  // values of what is mounted
+  std::uint64_t mounted_bytes = 0;
 };
 
 // What differs between two checkpoints, or between one and the agent as it is.
@@ -65,25 +68,30 @@ class History {
  public:
   explicit History(Store& store) : store_(store), database_(store.database()) {}
 
-  // kReadOnly; kInvalid within a unit that has changed something.
-  Result<Checkpoint> take(std::string_view name, std::string_view cause);
+  // `covered` are mounts that the checkpoint covers (store/mounted_rows.h), here and below.
+  // kReadOnly; kInvalid within a unit that has changed something; kConflict as MountedRows::cover.
+  Result<Checkpoint> take(std::string_view name, std::string_view cause, const std::vector<CoveredMount>& covered = {});
 
   // For one that the operator did not ask for. The oldest of the same cause are removed if there are too many, or if
   // what only checkpoints keep is more than the agent's quota.
-  Result<Checkpoint> take_automatic(std::string_view name, std::string_view cause);
+  Result<Checkpoint> take_automatic(std::string_view name, std::string_view cause,
+                                    const std::vector<CoveredMount>& covered = {});
 
   Result<std::vector<Checkpoint>> list();  // oldest first
   // By id, or the newest of that name. kNotFound.
   Result<Checkpoint> get(std::string_view which);
   Result<CheckpointSize> measure(std::int64_t id);
-  // Whether the journal has changes that no checkpoint has, of what checkpoints cover. Another program's are not in it.
+  Result<std::vector<std::string>> list_covered(std::int64_t id);  // mounts, sorted
+  // Whether the journal, or a copy of what is mounted, has changes that no checkpoint has, of what checkpoints cover.
+  // Another program's are not in it.
   Result<bool> has_changed();
 
   // Makes the agent exactly what it was, after a checkpoint of what it is now, which is returned: keys, files, and of
   // an agent with a base everything it has recorded about it. The trail of tool calls stays. kCorrupt if the checkpoint
   // is damaged; nothing is changed then.
-  // kBusy while an apply of the agent is interrupted.
-  Result<Checkpoint> restore(std::int64_t id);
+  // kBusy while an apply of the agent is interrupted. `covered` is for the checkpoint before; of what is mounted, only
+  // the rows are restored.
+  Result<Checkpoint> restore(std::int64_t id, const std::vector<CoveredMount>& covered = {});
 
   Status remove(std::int64_t id);
   Result<std::vector<Checkpoint>> prune(const PruneRule& rule);
@@ -116,10 +124,11 @@ class History {
   Result<bool> make_tables();
   Result<std::optional<Position>> find_position();
   Status set_position(std::int64_t version);
+  Result<bool> have_mounts_changed();
   Result<Dirty> find_dirty(const std::optional<Position>& position);
   Status add_nodes_of_names(Dirty& dirty);
   Status follow(const Dirty& dirty, std::int64_t version);
-  Result<Checkpoint> add(std::string_view name, std::string_view cause);
+  Result<Checkpoint> add(std::string_view name, std::string_view cause, const std::vector<CoveredMount>& covered);
   Status check_exists(std::int64_t id);
   Status put_back(std::int64_t id, std::int64_t version);
   Status check_put_back(std::int64_t id);

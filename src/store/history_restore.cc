@@ -151,7 +151,7 @@ Status History::note_changed(const PastChanges& changed) {
   return Ok{};
 }
 
-Result<Checkpoint> History::restore(std::int64_t id) {
+Result<Checkpoint> History::restore(std::int64_t id, const std::vector<CoveredMount>& covered) {
   auto guard = database_.lock();  // until nothing that was read before is believed any more
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
   Checkpoint wanted = WARREN_TRY(get(std::to_string(id)));
@@ -159,7 +159,7 @@ Result<Checkpoint> History::restore(std::int64_t id) {
     return Error(Code::kBusy, "an apply of this agent is under way or was interrupted",
                  "`warren apply ID --recover` finishes it");
   }
-  Checkpoint before = WARREN_TRY(add(fmt::format("before-restore-of-{}", id), "before restore"));
+  Checkpoint before = WARREN_TRY(add(fmt::format("before-restore-of-{}", id), "before restore", covered));
   PastChanges changed = WARREN_TRY(list_changed(id, std::nullopt));
   WARREN_TRY(put_back(id, before.id + 1));
   WARREN_TRY(note_changed(changed));
@@ -177,7 +177,9 @@ Status History::remove_in(const Checkpoint& checkpoint) {
   Statement after = WARREN_TRY(database_.prepare("SELECT min(id) FROM wr_checkpoint WHERE id > ?"));
   auto previous = WARREN_TRY(before.bind(1, id).find_integer());
   auto next = WARREN_TRY(after.bind(1, id).find_integer());
+  TableNames names = WARREN_TRY(TableNames::read(database_));
   for (const PastTable& table : past_tables()) {
+    if (!names.has(table.past.text())) continue;  // of an older program
     JoinedSql text = Sql("DELETE FROM ");
     text += table.past;
     text += Sql(" WHERE until > ?1 AND until <= ?2 AND until < 9223372036854775807 AND since > ?3 AND since <= ?1");
@@ -203,18 +205,22 @@ Status History::remove(std::int64_t id) {
 Status History::forget_if_empty() {
   Statement any = WARREN_TRY(database_.prepare("SELECT 1 FROM wr_checkpoint LIMIT 1"));
   if (WARREN_TRY(any.find_integer())) return Ok{};
+  TableNames names = WARREN_TRY(TableNames::read(database_));
   for (const PastTable& table : past_tables()) {
+    if (!names.has(table.past.text())) continue;
     JoinedSql text = Sql("DELETE FROM ");
     text += table.past;
     WARREN_TRY(database_.execute(text));
   }
+  if (names.has("wr_mounted")) WARREN_TRY(database_.execute("DELETE FROM wr_mounted"));
   return database_.execute("DELETE FROM wr_meta WHERE key IN ('history_seq', 'history_commit')");
 }
 
 // Content of versions that the agent does not have any more.
 Result<std::uint64_t> History::measure_past() {
   Statement query = WARREN_TRY(database_.prepare(
-      "SELECT coalesce(sum(octet_length(data)), 0) FROM wr_past_data WHERE until < 9223372036854775807"));
+      "SELECT (SELECT coalesce(sum(octet_length(data)), 0) FROM wr_past_data WHERE until < 9223372036854775807) + "
+      "(SELECT coalesce(sum(octet_length(value)), 0) FROM wr_past_mounted WHERE until < 9223372036854775807)"));
   auto bytes = WARREN_TRY(query.find_integer());
   return static_cast<std::uint64_t>(bytes.value_or(0));
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "crypto/digest.h"
 #include "db/database.h"
 #include "fs/path_ops.h"
 #include "store/fsck.h"
@@ -192,6 +193,45 @@ TEST_F(HistoryTest, ANameMeansItsNewestCheckpoint) {
   take("b");
   EXPECT_EQ(history().get("a")->id, second);
   EXPECT_EQ(history().get(std::to_string(second))->name, "a");
+}
+
+TEST_F(HistoryTest, WR55_ACopyOfAMountThatIsNotWhatItsHashSaysIsReported) {
+  {
+    Transaction change = store_->begin_write().take_value();
+    MountedRows rows(*store_);
+    ASSERT_OK(rows.put("/mem/a", {.key = "k", .hash = sha256_hex(as_bytes("v"))}, as_bytes("v"), "t"));
+    ASSERT_OK(change.commit());
+  }
+  take();
+  store_.reset();
+  expect_clean();
+  change_as_stranger("UPDATE wr_mounted SET value = x'00'");
+  EXPECT_EQ(violated(), std::vector<std::string>{"WR-55"});
+  ASSERT_OK(repair_agent(file_, clock_));
+  expect_clean();
+  change_as_stranger("UPDATE wr_past_mounted SET hash = 'x'");
+  EXPECT_EQ(violated(), std::vector<std::string>{"WR-55"});
+}
+
+TEST_F(HistoryTest, AFileOfAProgramThatKeptNoMountsCanBeUsed) {
+  write("/a", "1");
+  std::int64_t id = take();
+  take("second");
+  store_.reset();
+  change_as_stranger("DROP TABLE wr_past_mounted");
+  open();
+  EXPECT_EQ(history().measure(id)->mounted, 0U);
+  EXPECT_TRUE(history().list_covered(id)->empty());
+  ASSERT_OK(history().remove(2));
+  write("/a", "2");
+  ASSERT_OK(history().restore(id));
+  EXPECT_EQ(read("/a"), "1");
+  EXPECT_TRUE(history().is_exact().value());
+}
+
+TEST_F(HistoryTest, ACheckpointIsNotTakenWithCopiesThatAnotherProcessMade) {
+  EXPECT_EQ(error_of(history().take("c", "asked", {{.path = "/mem/a", .digest = "not this"}})), Code::kConflict);
+  EXPECT_TRUE(history().list()->empty());
 }
 
 TEST_F(HistoryTest, WR54_ARestoreIsExactAlthoughAnotherProgramWrote) {

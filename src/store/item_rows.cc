@@ -62,6 +62,11 @@ Result<bool> ItemRows::prepare() {
   return true;
 }
 
+// Otherwise other processes would take the change for that of an unknown program and drop their caches.
+void ItemRows::note(Inode node) {
+  if (store_.journal() != nullptr) store_.journal()->note_attributes(node);
+}
+
 Result<std::optional<ItemRow>> ItemRows::find(Inode node) {
   if (!WARREN_TRY(prepare())) return std::optional<ItemRow>();
   return next_item(find_.bind(1, node.value).rows());
@@ -82,6 +87,7 @@ Status ItemRows::put(const ItemRow& row) {
     WARREN_TRY(store_.database().execute(kItemTable));
     WARREN_TRY(prepare());
   }
+  note(row.node);
   put_.bind(1, row.node.value).bind(2, row.id).bind(3, row.path).bind(4, row.source);
   if (row.fetched_at) put_.bind(5, *row.fetched_at);
   else put_.bind_null(5);
@@ -90,16 +96,19 @@ Status ItemRows::put(const ItemRow& row) {
 
 Status ItemRows::remove(Inode node) {
   if (!WARREN_TRY(prepare())) return Ok{};
+  note(node);
   return remove_.bind(1, node.value).run();
 }
 
 Status ItemRows::rekey(Inode from, Inode to) {
   if (!WARREN_TRY(prepare())) return Ok{};
+  note(to);
   return rekey_.bind(1, from.value).bind(2, to.value).run();
 }
 
 Status ItemRows::set_path(Inode node, std::string_view path) {
   if (!WARREN_TRY(prepare())) return Ok{};
+  note(node);
   return set_path_.bind(1, node.value).bind(2, path).run();
 }
 

@@ -46,6 +46,7 @@ class ItemRows {
 
  private:
   Result<bool> prepare();  // false if there is no table yet
+  void note(Inode node);   // in the journal
 
   Store& store_;
   bool is_prepared_ = false;

@@ -1,6 +1,7 @@
 #include "store/nodes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -106,6 +107,11 @@ Status Nodes::prepare(Database& db, const Schema& schema) {
                  "(SELECT ino FROM fs_dentry WHERE parent_ino = ? LIMIT ?) d LEFT JOIN fs_inode i ON i.ino = d.ino"));
   count_entries_of_ = WARREN_TRY(db.prepare("SELECT count(*) FROM fs_dentry WHERE ino = ?"));
   list_entries_of_ = WARREN_TRY(db.prepare("SELECT parent_ino, name FROM fs_dentry WHERE ino = ?"));
+#define WARREN_GATHER "SELECT d.ino, d.parent_ino, d.name FROM fs_dentry d JOIN fs_inode i ON i.ino = d.ino WHERE "
+  gather_entries_ = WARREN_TRY(prepare_for(db, version, WARREN_GATHER "(i.mode & 61440) = 16384 OR i.nlink > 1 LIMIT ?",
+                                           WARREN_GATHER "(i.mode & 61440) = 16384 OR i.nlink > 1 LIMIT ?",
+                                           WARREN_GATHER "(i.mode & 61440) = 16384 LIMIT ?"));
+#undef WARREN_GATHER
   find_parent_ = WARREN_TRY(db.prepare("SELECT parent_ino FROM fs_dentry WHERE ino = ? LIMIT 1"));
   find_name_ = WARREN_TRY(db.prepare("SELECT name FROM fs_dentry WHERE id = ? AND parent_ino = ?"));
   find_entry_id_ = WARREN_TRY(db.prepare("SELECT id FROM fs_dentry WHERE parent_ino = ? AND name = ?"));
@@ -146,6 +152,7 @@ Status Nodes::refresh() {
   if (epoch != foreign_epoch_) {
     cache_.clear();
     node_count_.reset();
+    forget_gathered();
   }
   foreign_epoch_ = epoch;
   checked_transaction_ = database_->transaction_number();
@@ -164,6 +171,7 @@ void Nodes::forget_rows() {
 void Nodes::forget_cache() {
   cache_.clear();
   node_count_.reset();
+  forget_gathered();
 }
 
 // Before a kept row changes, or stops being kept.
@@ -446,6 +454,7 @@ Status Nodes::write_back_entries() {
 
 Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
+  forget_gathered();
   if (database_->batch().is_open()) return keep_entry(parent, name, node, false);
   WARREN_TRY(insert_entry_.bind(1, name).bind(2, parent.value).bind(3, node.value).run());
   cache_.put_entry(parent, name, node);
@@ -454,6 +463,7 @@ Status Nodes::insert_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, std::string_view new_name) {
   WARREN_TRY(refresh());
+  forget_gathered();
   if (database_->batch().is_open()) {
     std::optional<Attributes> moved = WARREN_TRY(find_entry(parent, name));
     if (!moved) return Error(Code::kInternal, "an entry that does not exist was moved");
@@ -469,6 +479,7 @@ Status Nodes::move_entry(Inode parent, std::string_view name, Inode new_parent, 
 
 Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
   WARREN_TRY(refresh());
+  forget_gathered();
   if (database_->batch().is_open()) return keep_entry(parent, name, node, true);
   cache_.erase_entry(parent, name);
   return retarget_entry_.bind(1, node.value).bind(2, parent.value).bind(3, name).run();
@@ -476,6 +487,7 @@ Status Nodes::retarget_entry(Inode parent, std::string_view name, Inode node) {
 
 Status Nodes::erase_entry(Inode parent, std::string_view name) {
   WARREN_TRY(refresh());
+  forget_gathered();
   if (database_->batch().is_open()) return keep_entry(parent, name, std::nullopt, true);
   cache_.put_entry(parent, name, kNoEntry);
   return erase_entry_.bind(1, parent.value).bind(2, name).run();
@@ -503,8 +515,41 @@ Result<std::uint32_t> Nodes::count_entries_of(Inode node) {
   return static_cast<std::uint32_t>(count.value_or(0));
 }
 
+// Gathered are directories, and files that have several links by their rows. Other programs may have stored wrong
+// numbers: what is not gathered is searched for.
+Status Nodes::gather_entries() {
+  gathered_.emplace();
+  std::size_t count = 0;
+  Rows rows = gather_entries_.bind(1, std::uint64_t{kGatheredMax} + 1).rows();
+  while (WARREN_TRY(rows.next())) {
+    if (++count > kGatheredMax) {
+      gathered_->clear();  // every node is searched for
+      break;
+    }
+    auto number = [&](int column) { return Inode{static_cast<std::uint64_t>(rows.integer(column))}; };
+    (*gathered_)[number(0)].push_back({number(1), std::string(rows.text(2))});
+  }
+  return Ok{};
+}
+
+void Nodes::forget_gathered() {
+  gathered_.reset();
+  has_searched_entries_ = false;
+}
+
 Result<std::vector<EntryName>> Nodes::list_entries_of(Inode node) {
+  WARREN_TRY(refresh());
   WARREN_TRY(write_back_entries());
+  if (!gathered_ && std::exchange(has_searched_entries_, true)) {
+    Status gathered = gather_entries();
+    if (!gathered.ok()) {
+      forget_gathered();
+      return std::move(gathered).take_error();
+    }
+  }
+  if (gathered_) {
+    if (auto found = gathered_->find(node); found != gathered_->end()) return found->second;
+  }
   std::vector<EntryName> entries;
   Rows rows = list_entries_of_.bind(1, node.value).rows();
   while (WARREN_TRY(rows.next())) {

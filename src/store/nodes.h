@@ -53,7 +53,7 @@ class Nodes {
   // nullopt if the directory has more than `entries_max` entries; then not all of them are read.
   Result<std::optional<std::uint32_t>> count_subdirectories(Inode dir, std::uint64_t entries_max);
   Result<std::uint32_t> count_entries_of(Inode node);          // O(all entries): there is no index by node
-  Result<std::vector<EntryName>> list_entries_of(Inode node);  // O(all entries)
+  Result<std::vector<EntryName>> list_entries_of(Inode node);  // O(all entries) twice, then O(1) until a name changes
   std::uint64_t seen_epoch() const { return foreign_epoch_; }  // of the last transaction that read nodes
   std::optional<EntryName> recent_entry_of(Inode node);        // one that was used recently; O(cached entries)
   Result<std::optional<Inode>> find_parent(Inode dir);         // O(all entries)
@@ -86,6 +86,8 @@ class Nodes {
   Status write_back_nodes();
   Result<bool> write_back_one_node();
   Result<bool> write_back_one_entry();
+  Status gather_entries();
+  void forget_gathered();
   Status write_back_entries(Inode parent);
   Status write_back_entries();
 
@@ -109,6 +111,7 @@ class Nodes {
   const KeptEntry* find_kept_entry(Inode parent, std::string_view name) const;
 
   static constexpr std::uint64_t kSettledAfter = 64;
+  static constexpr std::size_t kGatheredMax = 500'000;  // about 50 MB
 
   Database* database_ = nullptr;
   UndoLog* undo_ = nullptr;
@@ -121,6 +124,9 @@ class Nodes {
   std::uint64_t numbered_transaction_ = 0;   // the one that next_inode_ is good for
   std::uint64_t next_inode_ = 0;             // 0: SQLite counts, since there was no batch yet
   std::optional<std::uint64_t> node_count_;  // as of foreign_epoch_
+  // The entries of directories and of files with several names, which a second search gathers.
+  std::optional<std::unordered_map<Inode, std::vector<EntryName>>> gathered_;
+  bool has_searched_entries_ = false;  // since a name has changed
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;
   Statement find_;
@@ -139,6 +145,7 @@ class Nodes {
   Statement count_subdirectories_;
   Statement count_entries_of_;
   Statement list_entries_of_;
+  Statement gather_entries_;
   Statement find_parent_;
   Statement count_nodes_;
   Statement list_names_;

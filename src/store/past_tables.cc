@@ -1,5 +1,6 @@
 #include "store/past_tables.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -37,6 +38,9 @@ constexpr PastColumn kLostValues[] = {{"base_ino"}, {"at"}, {"at_nsec"}, {"gener
 constexpr PastColumn kRangeKey[] = {{"delta_ino", "INTEGER"}, {"first_byte", "INTEGER"}};
 constexpr PastColumn kRangeValues[] = {{"end_byte"}};
 constexpr PastColumn kAncestorValues[] = {{"content"}};
+constexpr PastColumn kMountedKey[] = {{"mount", "TEXT"}, {"key", "TEXT"}};
+// Not the token, which says what the store has now.
+constexpr PastColumn kMountedValues[] = {{"hash"}, {"expires_at_ms"}, {"attributes"}, {"value", "", false}};
 
 // A file that a process has open though its last name is gone is not part of the agent's state.
 #define WARREN_NOT_ORPHAN(column) \
@@ -63,6 +67,7 @@ constexpr PastTable kPastTables[] = {
      WARREN_NOT_ORPHAN("delta_ino")},
     {"wr_ancestor", "wr_past_ancestor", kDeltaKey, kAncestorValues, PastScope::kNode, "delta_ino",
      WARREN_NOT_ORPHAN("delta_ino"), true},
+    {"wr_mounted", "wr_past_mounted", kMountedKey, kMountedValues, PastScope::kMount, "", "", true},
 };
 
 #define WARREN_OPEN_END "9223372036854775807"
@@ -104,6 +109,10 @@ Status make_past_tables(Database& database) {
     WARREN_TRY(database.execute(join(Sql("CREATE INDEX IF NOT EXISTS idx_"), table.past, Sql("_until ON "), table.past,
                                      Sql("(until) WHERE until < " WARREN_OPEN_END))));
   }
+  // Of what is mounted, all open versions are compared with each checkpoint.
+  WARREN_TRY(database.execute(
+      "CREATE INDEX IF NOT EXISTS idx_wr_past_mounted_open ON wr_past_mounted(mount, key, hash, expires_at_ms, "
+      "attributes) WHERE until = " WARREN_OPEN_END));
   // To find a node's names.
   return database.execute("CREATE INDEX IF NOT EXISTS idx_wr_past_dentry_ino ON wr_past_dentry(ino)");
 }
@@ -156,7 +165,13 @@ JoinedSql erase_ownerless_versions(const PastTable& table) {
 PastSql::PastSql(const PastTable& table, const TableNames& names)
     : table_(table),
       keys_(existing(table.live, table.keys, names)),
-      values_(existing(table.live, table.values, names)) {}
+      values_(existing(table.live, table.values, names)) {
+  for (const PastColumn& column : table.values) {
+    bool exists = std::ranges::any_of(values_, [&](Sql name) { return name.text() == column.name.text(); });
+    if (exists && column.is_compared) compared_.push_back(column.name);
+  }
+  has_past_ = names.has(table.past.text());
+}
 
 // "p.ino, p.mode, …"
 JoinedSql PastSql::list(Sql prefix, bool with_values) const {
@@ -182,7 +197,8 @@ JoinedSql PastSql::matches() const {
 }
 
 JoinedSql PastSql::scope(Sql prefix, Rows rows) const {
-  if (rows == Rows::kAll || table_.scope == PastScope::kWhole) return Sql("1");
+  bool is_whole = table_.scope == PastScope::kWhole || table_.scope == PastScope::kMount;
+  if (rows == Rows::kAll || is_whole) return Sql("1");
   if (table_.scope == PastScope::kKey) return join(prefix, Sql("key = ?2"));
   if (table_.scope == PastScope::kName) return join(prefix, Sql("parent_ino = ?2 AND "), prefix, Sql("name = ?3"));
   return join(prefix, table_.node, Sql(" IN (SELECT value FROM json_each(?2))"));
@@ -190,7 +206,7 @@ JoinedSql PastSql::scope(Sql prefix, Rows rows) const {
 
 JoinedSql PastSql::end_changed(Rows rows) const {
   JoinedSql same = matches();
-  for (Sql name : values_) same += join(Sql(" AND p."), name, Sql(" IS t."), name);
+  for (Sql name : compared_) same += join(Sql(" AND p."), name, Sql(" IS t."), name);
   if (!table_.filter.text().empty()) same += join(Sql(" AND "), table_.filter);
   return join(Sql("UPDATE "), table_.past, Sql(" AS p SET until = ?1 WHERE p.until = " WARREN_OPEN_END " AND "),
               scope("p.", rows), Sql(" AND NOT EXISTS (SELECT 1 FROM "), table_.live, Sql(" t WHERE "), same, Sql(")"));
@@ -242,6 +258,8 @@ JoinedSql PastSql::list_changed_between() const {
 }
 
 JoinedSql PastSql::make_view(std::int64_t checkpoint) const {
+  if (!has_past_)
+    return join(Sql("CREATE TEMP VIEW "), table_.live, Sql(" AS SELECT * FROM main."), table_.live, Sql(" WHERE 0"));
   JoinedSql view = join(Sql("CREATE TEMP VIEW "), table_.live, Sql(" AS SELECT "), list("", true), Sql(" FROM main."),
                         table_.past, Sql(" WHERE since <= "));
   view += checkpoint;

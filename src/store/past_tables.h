@@ -23,11 +23,13 @@ enum class PastScope {
   kName,   // an entry of a directory
   kKey,    // a key
   kWhole,  // nothing: its rows are all compared
+  kMount,  // nothing: rows of wr_mounted, which are all compared
 };
 
 struct PastColumn {
   Sql name;
-  Sql type = "";  // of a key
+  Sql type = "";            // of a key
+  bool is_compared = true;  // false: a hash in another column stands for it
 };
 
 struct PastTable {
@@ -59,7 +61,8 @@ class PastSql {
  public:
   PastSql(const PastTable& table, const TableNames& names);
 
-  bool exists() const { return !keys_.empty(); }  // the file has the table
+  bool is_live() const { return !keys_.empty(); }              // the file has the table
+  bool exists() const { return !keys_.empty() && has_past_; }  // both: an older program has made fewer
 
   enum class Rows { kAll, kListed };  // kListed: of the nodes in the JSON array ?2, the name (?2, ?3) or the key ?2
 
@@ -79,7 +82,7 @@ class PastSql {
   JoinedSql list_changed_since() const;
   JoinedSql list_changed_between() const;
 
-  // CREATE TEMP VIEW: the table at a checkpoint, under its own name.
+  // CREATE TEMP VIEW: the table at a checkpoint, under its own name. Nothing, if no checkpoint kept it.
   JoinedSql make_view(std::int64_t checkpoint) const;
 
  private:
@@ -90,6 +93,8 @@ class PastSql {
   const PastTable& table_;
   std::vector<Sql> keys_;
   std::vector<Sql> values_;
+  std::vector<Sql> compared_;  // of values_
+  bool has_past_ = false;
 };
 
 }  // namespace warren

@@ -1,5 +1,6 @@
 #include "store/sqlite_fs.h"
 
+#include <algorithm>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -54,6 +55,58 @@ TEST_F(SqliteFsTest, ChangesByAnotherStoreAreSeenAtOnce) {
   ASSERT_OK(make_dir(one_->fs(), "/d/g"));
   EXPECT_TRUE(stat(two_->fs(), "/d/g")->is_directory());
   EXPECT_EQ(stat(two_->fs(), "/d")->nlink, 3U);
+}
+
+TEST_F(SqliteFsTest, TheNamesOfANodeAreRightHoweverOftenTheyAreAskedFor) {
+  write(*one_, "/d/f", "x");
+  ASSERT_OK(link(one_->fs(), "/d/f", "/g"));
+  Inode file = stat(one_->fs(), "/d/f")->inode;
+  auto names = [&](Store& store) {
+    std::vector<std::string> found;
+    for (const EntryName& name : store.fs().list_names_of(file).value()) found.push_back(name.name);
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  auto twice = [&](const std::vector<std::string>& expected) {
+    for (Store* store : {one_.get(), two_.get()}) {
+      for (int call = 0; call < 3; ++call) EXPECT_EQ(names(*store), expected);
+    }
+  };
+  twice({"f", "g"});
+  ASSERT_OK(rename(one_->fs(), "/g", "/h"));
+  twice({"f", "h"});
+  ASSERT_OK(link(two_->fs(), "/h", "/i"));
+  twice({"f", "h", "i"});
+  ASSERT_OK(unlink(one_->fs(), "/d/f"));
+  twice({"h", "i"});
+  ASSERT_OK(unlink(two_->fs(), "/h"));
+  twice({"i"});
+  ASSERT_OK(unlink(two_->fs(), "/i"));
+  twice({});
+}
+
+TEST_F(SqliteFsTest, NamesAreFoundWhereAnotherProgramHasStoredAWrongNumberOfLinks) {
+  write(*one_, "/f", "x");
+  ASSERT_OK(link(one_->fs(), "/f", "/g"));
+  Inode file = stat(one_->fs(), "/f")->inode;
+  {
+    auto change = Transaction::begin(two_->database(), Access::kWrite).value();
+    ASSERT_OK(two_->database().prepare("UPDATE fs_inode SET nlink = 1").value().run());
+    ASSERT_OK(change.commit());
+  }
+  for (int call = 0; call < 3; ++call) EXPECT_EQ(one_->fs().list_names_of(file)->size(), 2U);
+}
+
+TEST_F(SqliteFsTest, ANameThatWasTakenBackIsNotListed) {
+  write(*one_, "/f", "x");
+  ASSERT_OK(link(one_->fs(), "/f", "/g"));
+  Inode file = stat(one_->fs(), "/f")->inode;
+  {
+    auto unit = one_->fs().begin(UnitAccess::kWrite).value();
+    ASSERT_OK(link(one_->fs(), "/f", "/h"));
+    for (int call = 0; call < 3; ++call) EXPECT_EQ(one_->fs().list_names_of(file)->size(), 3U);
+  }
+  for (int call = 0; call < 3; ++call) EXPECT_EQ(one_->fs().list_names_of(file)->size(), 2U);
 }
 
 TEST_F(SqliteFsTest, TheChangeMarkMovesWithEveryChangeWhoeverMakesIt) {

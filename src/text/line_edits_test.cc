@@ -5,14 +5,14 @@
 namespace warren {
 namespace {
 
-using Kind = LineEditProblem::Kind;
+using Problem = LineEditProblem::Kind;
 
 std::string edited(std::string_view text, const std::vector<LineEdit>& edits) {
   LineEditResult result = edit_lines(text, edits);
   return result.problem ? "problem" : result.text;
 }
 
-std::optional<Kind> problem_with(std::string_view text, const std::vector<LineEdit>& edits) {
+std::optional<Problem> problem_with(std::string_view text, const std::vector<LineEdit>& edits) {
   LineEditResult result = edit_lines(text, edits);
   if (!result.problem) return std::nullopt;
   EXPECT_EQ(result.text, "");
@@ -58,18 +58,18 @@ TEST(LineEdits, WhatIsOutOfRangeChangesNothing) {
                                {1, 3, "x"},
                                {SIZE_MAX, SIZE_MAX, "x"},
                                {1, SIZE_MAX, "x"}}) {
-    EXPECT_EQ(problem_with("a\nb\n", {{1, 1, "A"}, edit}), Kind::kOutOfRange) << edit.start_line;
+    EXPECT_EQ(problem_with("a\nb\n", {{1, 1, "A"}, edit}), Problem::kOutOfRange) << edit.start_line;
   }
-  EXPECT_EQ(problem_with("", {{1, 1, "x"}}), Kind::kOutOfRange);
-  EXPECT_EQ(problem_with("a\n", {{1, 0, ""}}), Kind::kEmpty);
+  EXPECT_EQ(problem_with("", {{1, 1, "x"}}), Problem::kOutOfRange);
+  EXPECT_EQ(problem_with("a\n", {{1, 0, ""}}), Problem::kEmpty);
   EXPECT_EQ(edit_lines("a\nb\n", {{1, 1, "A"}, {9, 9, "x"}}).problem->edit, 1U);
 }
 
 TEST(LineEdits, OverlappingEditsChangeNothing) {
-  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 2, "x"}, {2, 3, "y"}}), Kind::kOverlap);
-  EXPECT_EQ(problem_with("a\nb\nc\n", {{2, 2, "x"}, {2, 2, "y"}}), Kind::kOverlap);
-  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 3, "x"}, {2, 0, "y"}}), Kind::kOverlap);
-  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 3, "x"}, {2, 2, "y"}, {3, 3, "z"}}), Kind::kOverlap);
+  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 2, "x"}, {2, 3, "y"}}), Problem::kOverlap);
+  EXPECT_EQ(problem_with("a\nb\nc\n", {{2, 2, "x"}, {2, 2, "y"}}), Problem::kOverlap);
+  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 3, "x"}, {2, 0, "y"}}), Problem::kOverlap);
+  EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 3, "x"}, {2, 2, "y"}, {3, 3, "z"}}), Problem::kOverlap);
   EXPECT_EQ(problem_with("a\nb\nc\n", {{1, 1, "x"}, {2, 0, "y"}, {2, 3, "z"}}), std::nullopt);
 }
 

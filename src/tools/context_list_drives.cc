@@ -44,7 +44,7 @@ Result<ToolAnswer> list_drives(ToolContext& context) {
                       {"items", count},
                       {"size_bytes", bytes},
                       {"description", known == nullptr ? "" : known->description}});
-    answer.text += fmt::format("{}:/  {} items, {} bytes\n", name, count, bytes);
+    answer.text += fmt::format("{}:/  {} {}, {} bytes\n", name, count, count == 1 ? "item" : "items", bytes);
   }
   std::string hint = names.empty() ? "There are no items yet. context_write makes one."
                                    : fmt::format("Call {} to see what a drive holds.",

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "documents/document_text.h"
+#include "fs/path_ops.h"
 #include "text/mime.h"
 #include "tools/context_support.h"
 #include "tools/line_slice.h"
@@ -16,6 +18,8 @@ Json read_input() {
   properties["offset"] = whole_number_schema("The first line to read, from 1. Default 1.", 1);
   properties["column"] = whole_number_schema("The first byte of that line, from 1: for lines longer than a page.", 1);
   properties["limit"] = whole_number_schema("How many lines to read. Default 2000.", 1);
+  properties["extract"] =
+      flag_schema("Read the text of an HTML page instead of its source. A PDF is always read so. Default false.");
   return object_schema(std::move(properties), {"path"});
 }
 
@@ -41,10 +45,11 @@ Json read_output() {
                         {"total_lines", std::move(total)},
                         {"size_bytes", whole_number_schema("Of the whole item.", 0)},
                         {"revision", std::move(revision)},
+                        {"is_extracted", flag_schema("Whether content is the text of a document, not its source.")},
                         {"next_offset", std::move(next)},
                         {"next_column", std::move(next_column)}},
                        {"id", "drive", "path", "ref", "mime", "content", "offset", "lines", "total_lines", "size_bytes",
-                        "revision", "next_offset", "next_column"});
+                        "revision", "is_extracted", "next_offset", "next_column"});
 }
 
 ToolAnswer offset_error(const Ref& ref, std::size_t offset, std::uint64_t lines) {
@@ -61,6 +66,16 @@ std::string read_text(const Ref& ref, const LineSlice& slice, const SliceOptions
   return fmt::format("{}{}[{} from line {}; the rest: {}]\n", slice.text, slice.text.ends_with('\n') ? "" : "\n",
                      slice.line_count == 1 ? "1 line" : fmt::format("{} lines", slice.line_count), options.offset,
                      next_call("context_read", next));
+}
+
+// The lines of what a document says. The revision stays that of its bytes.
+Result<LineSlice> read_document(ToolContext& context, const Ref& ref, std::string_view mime, const LineSlice& source,
+                                const SliceOptions& options) {
+  std::string bytes = WARREN_TRY(read_file(context.view, namespace_path(ref), {.size_bytes_max = kDocumentBytes}));
+  std::optional<DocumentText> document = WARREN_TRY(extract_text(mime, bytes));
+  LineSlice slice = slice_text(document ? document->text : std::string(), options);
+  slice.revision = source.revision;
+  return slice;
 }
 
 Result<ToolAnswer> read_item(ToolContext& context, const Json& arguments) {
@@ -81,6 +96,9 @@ Result<ToolAnswer> read_item(ToolContext& context, const Json& arguments) {
                        .limit = given_count(arguments, "limit", kReadLines)};
   LineSlice slice = WARREN_TRY(read_line_slice(context.view, *node, options));
   std::string_view mime = mime_type_of(name_of(ref), slice.beginning);
+  bool is_source_useless = mime == "application/pdf";
+  bool is_extracted = is_document(mime) && (is_source_useless || !slice.is_text || given_flag(arguments, "extract"));
+  if (is_extracted) slice = WARREN_TRY(read_document(context, ref, mime, slice, options));
   if (!slice.is_text) return no_text_answer(ref, mime, node->size);
   bool is_after_end = options.offset > 1 && slice.total_lines && options.offset > *slice.total_lines;
   if (is_after_end) return offset_error(ref, options.offset, *slice.total_lines);
@@ -95,6 +113,7 @@ Result<ToolAnswer> read_item(ToolContext& context, const Json& arguments) {
                             {"lines", slice.line_count},
                             {"total_lines", slice.total_lines ? Json(*slice.total_lines) : Json()},
                             {"size_bytes", node->size},
+                            {"is_extracted", is_extracted},
                             {"revision", slice.revision.empty() ? Json() : Json(slice.revision)},
                             {"next_offset", slice.next_offset == 0 ? Json() : Json(slice.next_offset)},
                             {"next_column", slice.next_offset == 0 ? Json() : Json(slice.next_column)}});

@@ -6,10 +6,10 @@
 #include "agent/file_verbs.h"
 #include "base/base64.h"
 #include "base/path.h"
+#include "context/pattern.h"
 #include "fs/path_ops.h"
 #include "text/glob.h"
 #include "tools/file_tools.h"
-#include "tools/pattern.h"
 #include "tools/schema.h"
 #include "tools/search_walk.h"
 #include "vfs/namespace.h"
@@ -30,8 +30,8 @@ std::string shown_line(std::string_view line) {
 
 class Grep {
  public:
-  Grep(ToolContext& context, LinePattern pattern, std::size_t limit)
-      : context_(context), pattern_(std::move(pattern)), limit_(limit) {}
+  Grep(ToolContext& context, const Pattern& pattern, std::size_t limit)
+      : context_(context), pattern_(pattern), limit_(limit) {}
 
   // The next page begins with the file whose matches did not fit. Of a file that has more than fill a page, only the
   // first are shown; the answer says that there is more.
@@ -81,7 +81,7 @@ class Grep {
       std::size_t end = content.find('\n');
       std::string_view line = content.substr(0, end);
       content.remove_prefix(end == content.npos ? content.size() : end + 1);
-      if (!pattern_.matches(line)) continue;
+      if (!pattern_.find(line)) continue;
       if (matches_.size() + found.size() == limit_) {
         is_cut_ = true;
         if (matches_.empty()) keep(found, path);  // one file fills the page: its rest is not shown
@@ -103,7 +103,7 @@ class Grep {
   }
 
   ToolContext& context_;
-  LinePattern pattern_;
+  const Pattern& pattern_;
   std::size_t limit_;
   Json matches_ = Json::array();
   std::string last_;  // the last file whose matches are all here
@@ -116,13 +116,12 @@ Result<ToolAnswer> grep_answer(ToolContext& context, const Json& arguments) {
   std::string start = WARREN_TRY(path_argument(context, arguments, "path", "read"));
   std::optional<std::string> after = decode_base64(text_argument(arguments, "cursor"));
   if (!after) return Error(Code::kInvalid, "'cursor' is not a cursor", "Use next_cursor of the last page.");
-  LinePattern pattern =
-      WARREN_TRY(LinePattern::compile(text_argument(arguments, "pattern"),
-                                      flag_argument(arguments, "regex") ? PatternKind::kExpression : PatternKind::kText,
-                                      flag_argument(arguments, "ignore_case") ? Letters::kAnyCase : Letters::kExact));
+  std::unique_ptr<Pattern> pattern =
+      WARREN_TRY(Pattern::compile(text_argument(arguments, "pattern"),
+                                  flag_argument(arguments, "regex") ? PatternKind::kExpression : PatternKind::kText,
+                                  flag_argument(arguments, "ignore_case") ? Letters::kAnyCase : Letters::kExact));
   std::string files = text_argument(arguments, "files", "*");
-  Grep grep(context, std::move(pattern),
-            std::min<std::size_t>(count_argument(arguments, "limit", 100), kToolPageEntries));
+  Grep grep(context, *pattern, std::min<std::size_t>(count_argument(arguments, "limit", 100), kToolPageEntries));
   WARREN_TRY(lstat(context.view, start));
   WARREN_TRY(search_walk(context, start, {.after = *after}, [&](const WalkEntry& entry) -> Result<WalkNext> {
     if (!entry.attributes.is_file() || !matches_glob(files, base_name(entry.path))) return WalkNext::kContinue;

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
+#include "text/lines.h"
 #include "text/mime.h"
 
 namespace warren {
@@ -152,6 +153,15 @@ Result<LineSlice> read_line_slice(FileSystem& fs, const Attributes& file, const 
   slice.total_lines = newlines + (is_open ? 1 : 0);
   Sha256::Value value = hash.finish();
   slice.revision = hex_of(value).substr(0, kRevisionDigits);
+  return slice;
+}
+
+LineSlice slice_text(std::string_view text, const SliceOptions& options) {
+  LineSlice slice;
+  LineSlicer slicer(options);
+  slicer.add(text);
+  slicer.finish(slice);
+  slice.total_lines = count_lines(text);
   return slice;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "fs/file_system.h"
@@ -35,6 +36,9 @@ struct LineSlice {
 };
 
 Result<LineSlice> read_line_slice(FileSystem& fs, const Attributes& file, const SliceOptions& options);
+
+// The same of a text in memory.
+LineSlice slice_text(std::string_view text, const SliceOptions& options);
 
 // Reads the file to its end, whatever its size.
 Result<std::uint64_t> count_file_lines(FileSystem& fs, const Attributes& file);

@@ -20,6 +20,7 @@
   WARREN_TOOL(context_list_drives) \
   WARREN_TOOL(context_move)        \
   WARREN_TOOL(context_read)        \
+  WARREN_TOOL(context_refresh)     \
   WARREN_TOOL(context_tree)        \
   WARREN_TOOL(context_write)       \
   WARREN_TOOL(access)              \

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -182,6 +183,25 @@ Result<std::string> follow_links(FileSystem& own, std::string_view path) {
   }
   std::string led = walked + rest;
   return led.empty() ? "/" : led;
+}
+
+Result<std::vector<std::string>> other_paths_of(FileSystem& tree, std::string_view path) {
+  std::vector<std::string> paths;
+  Result<Attributes> node = lstat(tree, path);
+  if (!node.ok() || node->is_directory() || node->nlink <= 1) return paths;
+  std::unique_ptr<Unit> unit = WARREN_TRY(tree.begin(UnitAccess::kRead));
+  for (const EntryName& name : WARREN_TRY(tree.list_names_of(node->inode))) {
+    std::string found = join_path("/", name.name);
+    Inode dir = name.parent;
+    for (int depth = 0; dir != kRootInode && depth < limits::kTreeDepth; ++depth) {
+      std::vector<EntryName> up = WARREN_TRY(tree.list_names_of(dir));
+      if (up.empty()) break;
+      found.insert(0, join_path("/", up.front().name));
+      dir = up.front().parent;
+    }
+    if (found != path) paths.push_back(std::move(found));
+  }
+  return paths;
 }
 
 }  // namespace warren

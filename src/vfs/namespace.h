@@ -105,5 +105,7 @@ Result<std::string> resolve_path(std::string_view agent, std::string_view path);
 // Where the symbolic links of the agent's own tree lead on a resolved path, as far as the path exists. kDenied if a
 // standard directory is a link, kLoop for a circle.
 Result<std::string> follow_links(FileSystem& own, std::string_view path);
+// The other names of the file at a resolved path: hard links, by whose rules it is judged too. Empty if there is none.
+Result<std::vector<std::string>> other_paths_of(FileSystem& own, std::string_view path);
 
 }  // namespace warren

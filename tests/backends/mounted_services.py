@@ -89,6 +89,88 @@ class Services:
         self.assertIn("are missing", done.stdout)
         self.assertNotIn(self.facts["secret"], done.stdout + done.stderr)
 
+    def run_checkpoint(self, *words):
+        return self.world.run("checkpoint", self.world.id, *words, "--mount", self.mount, text=True)
+
+    def checkpoint(self, *words):
+        done = self.run_checkpoint(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_checkpoints_cover_what_is_mounted(self):
+        """Values are what they were after a restore; while the server is dead nothing is taken and nothing restored."""
+        agent = self.world.id
+        for n in range(30):
+            self.vfs("write", f"/mem/notes/dir/{n}", f"first {n}")
+        self.vfs("write", "/mem/working/plan", "first")
+        self.world.warren("fs", agent, "write", "/own", "first")
+        self.checkpoint("take", "before")
+        shown = self.world.warren("checkpoint", agent, "show", "before").decode()
+        self.assertIn("covers  /mem/notes", shown)
+        self.assertIn("covers  /mem/working", shown)
+        self.vfs("write", "/mem/notes/dir/7", "second")
+        self.vfs("write", "/mem/notes/new", "second")
+        self.vfs("rm", "/mem/notes/dir/3")
+        self.vfs("write", "/mem/working/plan", "second")
+        self.world.warren("fs", agent, "write", "/own", "second")
+        changes = ["M f /own", "D m /mem/notes/dir/3", "M m /mem/notes/dir/7", "A m /mem/notes/new", "M m /mem/working/plan"]
+        self.assertEqual(self.checkpoint("diff", "before").splitlines(), changes)
+        self.tell("kill")
+        try:
+            self.assert_refused(self.run_checkpoint("take", "never"), "/mem/notes")
+            self.assert_refused(self.run_checkpoint("restore", "before"), "/mem/notes")
+            self.assertEqual(self.world.warren("fs", agent, "cat", "/own"), b"second")
+            self.world.warren("checkpoint", agent, "take", "alone", "--without-mounts")
+        finally:
+            self.tell("start")
+        names = [one["name"] for one in json.loads(self.world.warren("checkpoint", agent, "list", "--json"))]
+        self.assertEqual(names, ["before", "alone"])
+        undo = json.loads(self.checkpoint("restore", "before", "--json"))["before"]["id"]
+        self.assertEqual(self.checkpoint("diff", "before"), "")
+        self.assertEqual(self.stored("dir/7"), "first 7")
+        self.assertEqual(self.stored("dir/3"), "first 3")
+        self.assertNotEqual(self.run_vfs("exists", "/mem/notes/new").returncode, 0)
+        self.assertEqual(self.vfs("read", "/mem/working/plan"), "first")
+        self.checkpoint("restore", str(undo), "/mem/notes/new")
+        self.assertEqual(self.stored("new"), "second")
+        self.assertEqual(self.stored("dir/7"), "first 7")
+        self.checkpoint("restore", str(undo))
+        self.assertEqual(self.stored("dir/7"), "second")
+        self.assertEqual(self.vfs("read", "/mem/working/plan"), "second")
+        self.world.fsck()
+
+    def test_checkpoints_are_pushed_and_pulled(self):
+        """All of an agent's checkpoints; the second time only what has changed, and nothing half when the server dies."""
+        address = self.facts["address"].replace("{}", self.prefix)
+        agent = self.world.id
+        warren = self.world.warren
+        (self.world.root / "large").write_bytes(os.urandom(3_000_000))
+        warren("fs", agent, "put", str(self.world.root / "large"), "/large")
+        warren("fs", agent, "write", "/plan", "first")
+        warren("checkpoint", agent, "take", "before")
+        warren("fs", agent, "write", "/plan", "second")
+        whole = json.loads(warren("checkpoint", agent, "push", address, "--json"))
+        self.assertEqual([one["name"] for one in whole["checkpoints"]], ["before"])
+        warren("fs", agent, "write", "/plan", "third")
+        little = json.loads(warren("checkpoint", agent, "push", address, "--json"))
+        self.assertGreater(little["sent_blocks"], 0)
+        self.assertLess(little["sent_bytes"], whole["sent_bytes"] / 2)
+        self.tell("kill")
+        try:
+            warren("fs", agent, "write", "/plan", "fourth")
+            self.assert_refused(self.world.run("checkpoint", agent, "push", address, text=True), "127.0.0.1")
+            self.assert_refused(self.world.run("checkpoint", "copy", "pull", address, "--from", agent, text=True))
+        finally:
+            self.tell("start")
+        listed = json.loads(warren("checkpoint", agent, "remote", address, "--json"))
+        self.assertEqual([one["state"] for one in listed], [whole["state"], little["state"]])
+        warren("checkpoint", "copy", "pull", address, "--from", agent)
+        self.assertEqual(warren("fs", "copy", "cat", "/plan"), b"third")
+        warren("checkpoint", "copy", "restore", "before")
+        self.assertEqual(warren("fs", "copy", "cat", "/plan"), b"first")
+        warren("checkpoint", agent, "pull", address, "--state", whole["state"], "--force")
+        self.assertEqual(warren("fs", agent, "cat", "/plan"), b"second")
+
     # Through commands.
 
     def test_s4_2_what_is_written_is_a_plain_value_of_the_service(self):

@@ -229,6 +229,29 @@ class InTheNamespace(Checkpoints):
         self.world.warren("audit", self.world.id, "verify")
 
 
+    def test_a_checkpoint_of_a_mount_covers_its_working_memory_and_what_is_mounted(self):
+        notes = f"/mem/notes=sqlite:{self.world.root}/notes.db"
+        mount = self.world.mount("mnt", "--namespace", "--mount", notes)
+        (mount / "mem/working/plan").write_bytes(b"first")
+        (mount / "mem/notes/day").write_bytes(b"first")
+        [pid] = self.world.daemons()
+        os.kill(pid, signal.SIGUSR1)
+        mounted.wait_for(lambda: self.ids() == [1], "no checkpoint after SIGUSR1")
+        (mount / "mem/working/plan").write_bytes(b"second")
+        (mount / "mem/notes/day").write_bytes(b"second")
+        os.close(os.open(mount / "state/checkpoints/later", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        self.assertEqual(self.checkpoint("diff", "1", "later").split(b"\n")[:2],
+                         [b"M m /mem/notes/day", b"M m /mem/working/plan"])
+        self.checkpoint("restore", "1", "--mount", notes)
+        mounted.wait_for(lambda: (mount / "mem/notes/day").read_bytes() == b"first", "the restored note is not shown")
+        self.assertEqual((mount / "mem/working/plan").read_bytes(), b"second")  # of that process
+        self.world.umount(mount)
+        vfs = ["vfs", self.world.id, "read", "--mount", notes]
+        self.assertEqual(self.world.warren(*vfs, "/mem/working/plan"), b"first")  # of commands
+        self.assertEqual(self.world.warren(*vfs, "/mem/notes/day"), b"first")
+        self.world.fsck()
+
+
 class Strangers(Checkpoints):
     def test_restores_while_sqlite3_writes(self):
         """Each restore is exact, and what the other program wrote before it is in the checkpoint that it took."""

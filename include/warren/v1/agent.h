@@ -84,10 +84,12 @@ class Agent {
 
   // Keeps the present state under this name, which need not be unique. Costs what has changed since the last one; the
   // first copies everything. Not while a unit with changes is open. kInvalid for a name that is empty, longer than 255
-  // bytes, only digits, or has '/', '@' or control characters.
+  // bytes, only digits, or has '/', '@' or control characters. What is mounted in the namespace (AgentOptions::mounts),
+  // and its working memory once it is in use, are covered; kUnavailable, and no checkpoint, if a mount does not answer.
   Result<Checkpoint> checkpoint(const std::string& name);
   // Makes files and keys what they were, and returns the checkpoint of what they were just before. `which` is an id, or
-  // a name, which means the newest of that name. Tool calls stay. kNotFound.
+  // a name, which means the newest of that name. Tool calls stay. Mounts that the checkpoint covers become what they
+  // were; if one stops answering meanwhile, repeating the call finishes it. kNotFound.
   Result<Checkpoint> restore(const std::string& which);
   Result<std::vector<Checkpoint>> checkpoints();  // oldest first
   Status remove_checkpoint(const std::string& which);

@@ -7,6 +7,8 @@
 #include "base/path.h"
 #include "changes/filter.h"
 #include "changes/past_diff.h"
+#include "cli/agent/checkpoint_mounts.h"
+#include "cli/agent/checkpoint_remote.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -34,7 +36,8 @@ std::string checkpoint_label(const Output& out, const Checkpoint& checkpoint) {
 Result<Exit> run_checkpoint_take(Context& context, const Arguments& args) {
   WARREN_TRY(check_checkpoint_name(args.get("NAME")));
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
-  Checkpoint made = WARREN_TRY(take_checkpoint(*agent, args.get("NAME")));
+  auto mounted = WARREN_TRY(mounted_of_command(context, args, *agent));
+  Checkpoint made = WARREN_TRY(take_checkpoint(*agent, args.get("NAME"), "asked", mounted.get()));
   if (args.has("json")) context.out.json(checkpoint_json(made));
   else context.out.print("took checkpoint {}\n", checkpoint_label(context.out, made));
   return Exit::kOk;
@@ -61,9 +64,14 @@ Result<Exit> run_checkpoint_show(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   Checkpoint one = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
   CheckpointSize size = WARREN_TRY(measure_checkpoint(*agent, one.id));
+  std::vector<std::string> covered = WARREN_TRY(list_covered_mounts(*agent, one.id));
   if (args.has("json")) {
     Json json = checkpoint_json(one);
     json["stored"] = {{"nodes", size.nodes}, {"names", size.names}, {"keys", size.keys}, {"bytes", size.bytes}};
+    json["stored"]["mounted_values"] = size.mounted;
+    json["stored"]["mounted_bytes"] = size.mounted_bytes;
+    json["mounts"] = Json::array();
+    for (const std::string& path : covered) json["mounts"].push_back(path);
     context.out.json(json);
     return Exit::kOk;
   }
@@ -71,6 +79,10 @@ Result<Exit> run_checkpoint_show(Context& context, const Arguments& args) {
                     format_time(one.at_us / 1'000'000), context.out.name(one.cause));
   context.out.print("stored  {} nodes, {} names, {} keys, {}\n", size.nodes, size.names, size.keys,
                     format_size(size.bytes));
+  for (const std::string& path : covered) context.out.print("covers  {}\n", context.out.name(path));
+  if (size.mounted > 0) {
+    context.out.print("mounts  {} values, {}\n", size.mounted, format_size(size.mounted_bytes));
+  }
   return Exit::kOk;
 }
 
@@ -109,11 +121,21 @@ void print_past_diff(Context& context, const Arguments& args, const PastDiff& di
         list.push_back(std::move(json));
       }
     }
+    for (const MountedChange& change : diff.mounted) {
+      Json json{{"change", change_word(change.kind)}, {"type", "mounted"}};
+      set_bytes(json, "path", change.path);
+      list.push_back(std::move(json));
+    }
     out.json(list);
     return;
   }
   for (const TreeChange& change : diff.changes) {
     out.line(args.has("name-only") ? out.name(change.path) : change_line(out, change));
+  }
+  for (const MountedChange& change : diff.mounted) {
+    std::string path = out.name(change.path);
+    char letter = change.kind == TreeChangeKind::kAdded ? 'A' : change.kind == TreeChangeKind::kDeleted ? 'D' : 'M';
+    out.line(args.has("name-only") ? path : fmt::format("{} m {}", letter, path));
   }
   if (args.has("name-only")) return;
   for (const KeyChange& kind : all_keys) {
@@ -127,19 +149,23 @@ Result<Exit> run_checkpoint_diff(Context& context, const Arguments& args) {
   }
   std::int64_t from = 0;
   std::optional<std::int64_t> to;
+  std::vector<std::string> covered;
   {
     auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "diff"));
     WARREN_TRY(record_reading(*agent, "diff", {}));
     Checkpoint first = WARREN_TRY(get_checkpoint(*agent, args.get("A")));
     from = first.id;
+    covered = WARREN_TRY(list_covered_mounts(*agent, from));
     if (args.has("B")) {
       Checkpoint second = WARREN_TRY(get_checkpoint(*agent, args.get("B")));
       to = second.id;
     }
   }
-  PastDiff diff = WARREN_TRY(diff_checkpoints(args.get("ID"), from, to, context.clock));
-  bool is_empty =
-      diff.changes.empty() && diff.keys_added.empty() && diff.keys_changed.empty() && diff.keys_deleted.empty();
+  std::vector<std::string> copied;
+  if (!to) copied = WARREN_TRY(copy_mounts_of_now(context, args, covered));
+  PastDiff diff = WARREN_TRY(diff_checkpoints(args.get("ID"), from, to, context.clock, copied));
+  bool is_empty = diff.changes.empty() && diff.keys_added.empty() && diff.keys_changed.empty() &&
+                  diff.keys_deleted.empty() && diff.mounted.empty();
   if (args.has("patch")) {
     WARREN_TRY(write_past_patch(diff, [&](std::string_view text) {
       context.out.write(context.out.is_terminal() ? printable_text(text) : std::string(text));
@@ -156,8 +182,10 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
   AgentOptions how{.id_or_path = args.get("ID"), .layers = paths.empty() ? Layers::kOwn : Layers::kMerged};
   auto agent = WARREN_TRY(Agent::open(how, context.clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
-  Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id)
-                                               : restore_paths(*agent, wanted.id, paths, context.clock));
+  auto mounted = WARREN_TRY(mounted_of_command(context, args, *agent));
+  if (paths.empty()) WARREN_TRY(warn_of_unmounted(context, *agent, mounted.get(), wanted.id));
+  Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id, mounted.get())
+                                               : restore_paths(*agent, wanted.id, paths, context.clock, mounted.get()));
   if (args.has("json")) {
     context.out.json({{"restored", checkpoint_json(wanted)}, {"before", checkpoint_json(before)}});
     return Exit::kOk;
@@ -296,33 +324,39 @@ Positional which_argument(Times times = Times::kOnce) {
 }
 
 Command make_checkpoint_diff() {
-  return {.name = "diff",
-          .summary = "Show what changed between two checkpoints, or since one",
-          .details = "Prints one line for each change, as `warren diff` does; k is a key. Times alone do not count.",
-          .positionals = {{.name = "A", .help = "a checkpoint: its id or name"},
-                          {.name = "B", .help = "a second one; default: now", .times = Times::kOptional}},
-          .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
-                      {.name = "name-only", .help = "print only the paths"},
-                      {.name = "exit-code", .help = "exit with 1 if there are changes"},
-                      json_option()},
-          .subcommands = {},
-          .handler = run_checkpoint_diff};
+  return {
+      .name = "diff",
+      .summary = "Show what changed between two checkpoints, or since one",
+      .details =
+          "Prints one line for each change, as `warren diff` does; k is a key, m is in working memory or in what is "
+          "mounted. Times alone do not count.",
+      .positionals = {{.name = "A", .help = "a checkpoint: its id or name"},
+                      {.name = "B", .help = "a second one; default: now", .times = Times::kOptional}},
+      .options =
+          with_checkpoint_mounts({{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
+                                  {.name = "name-only", .help = "print only the paths"},
+                                  {.name = "exit-code", .help = "exit with 1 if there are changes"},
+                                  json_option()}),
+      .subcommands = {},
+      .handler = run_checkpoint_diff};
 }
 
 Command make_checkpoint_restore() {
-  return {.name = "restore",
-          .summary = "Make an agent, or some paths, what they were",
-          .details =
-              "Restores files and keys; with a base, also what the agent has recorded about it. The trails of "
-              "tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. Mounts "
-              "of the agent show "
-              "the restored state at once. With PATH only these paths are restored, with everything below them; what "
-              "did not exist then is removed.",
-          .positionals = {which_argument(),
-                          {.name = "PATH", .help = "only these paths, also deleted ones", .times = Times::kAny}},
-          .options = {json_option()},
-          .subcommands = {},
-          .handler = run_checkpoint_restore};
+  return {
+      .name = "restore",
+      .summary = "Make an agent, or some paths, what they were",
+      .details =
+          "Restores files and keys; with a base, also what the agent has recorded about it. Working memory and "
+          "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The trails "
+          "of tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. "
+          "Directories where the agent is mounted show the restored state at once. With PATH only these paths are "
+          "restored, with everything below them; what "
+          "did not exist then is removed.",
+      .positionals = {which_argument(),
+                      {.name = "PATH", .help = "only these paths, also deleted ones", .times = Times::kAny}},
+      .options = with_checkpoint_mounts({json_option()}),
+      .subcommands = {},
+      .handler = run_checkpoint_restore};
 }
 
 }  // namespace
@@ -330,9 +364,12 @@ Command make_checkpoint_restore() {
 Command make_checkpoint() {
   Command take{.name = "take",
                .summary = "Keep the agent's present state",
-               .details = "Costs what has changed since the last checkpoint; the first one copies everything.",
+               .details =
+                   "Costs what has changed since the last checkpoint; the first one copies everything. Also "
+                   "covers working memory and what is mounted in the namespace, by the options below and by the "
+                   "user's configuration. If a mount does not answer, nothing is taken.",
                .positionals = {{.name = "NAME", .help = "a name for it; need not be unique"}},
-               .options = {json_option()},
+               .options = with_checkpoint_mounts({json_option()}),
                .subcommands = {},
                .handler = run_checkpoint_take};
   Command list{.name = "list",
@@ -374,7 +411,8 @@ Command make_checkpoint() {
           .details = "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup.",
           .positionals = {id_argument()},
           .options = {},
-          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune},
+          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune,
+                          make_checkpoint_push(), make_checkpoint_pull(), make_checkpoint_remote()},
           .handler = nullptr};
 }
 

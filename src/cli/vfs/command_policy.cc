@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "agent/locate.h"
-#include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -235,25 +234,6 @@ struct Asked {
   std::vector<std::string> other_paths;  // of a file with several names
   LivePolicy::Current now;
 };
-
-Result<std::vector<std::string>> other_paths_of(FileSystem& tree, const std::string& path) {
-  std::vector<std::string> paths;
-  Result<Attributes> node = lstat(tree, path);
-  if (!node.ok() || node->is_directory() || node->nlink <= 1) return paths;
-  std::unique_ptr<Unit> unit = WARREN_TRY(tree.begin(UnitAccess::kRead));
-  for (const EntryName& name : WARREN_TRY(tree.list_names_of(node->inode))) {
-    std::string found = join_path("/", name.name);
-    Inode dir = name.parent;
-    for (int depth = 0; dir != kRootInode && depth < limits::kTreeDepth; ++depth) {
-      std::vector<EntryName> up = WARREN_TRY(tree.list_names_of(dir));
-      if (up.empty()) break;
-      found.insert(0, join_path("/", up.front().name));
-      dir = up.front().parent;
-    }
-    if (found != path) paths.push_back(std::move(found));
-  }
-  return paths;
-}
 
 Result<Asked> asked_of(Agent& agent, std::string_view path, Clock& clock) {
   Result<FileSystem*> own = agent.namespace_tree();

@@ -1,0 +1,190 @@
+#include "agent/pushed.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/checkpoints.h"
+#include "backends/blob/memory_blobs.h"
+#include "base/json.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+
+class PushedTest : public ::testing::Test {
+ protected:
+  PushedTest() {
+    ::setenv("HOME", dir_.path().c_str(), 1);
+    Store::open(path_, {.mode = OpenMode::kCreate}, clock_).take_value();
+    auto agent = open(path_);
+    EXPECT_OK(write_file(agent->fs(), "/first", as_bytes("one")));
+    EXPECT_OK(write_file(agent->fs(), "/large", as_bytes(std::string(1 << 20, 'x'))));
+    EXPECT_OK(take_checkpoint(*agent, "before"));
+    EXPECT_OK(write_file(agent->fs(), "/first", as_bytes("two")));
+  }
+  std::unique_ptr<Agent> open(const std::string& path) {
+    return Agent::open({.id_or_path = path, .durability = Durability::kProcess}, clock_).take_value();
+  }
+  PushReport push() {
+    clock_.advance_ns(1'000'000'000);
+    return push_agent(*open(path_), store_, clock_).take_value();
+  }
+  // Over the agent: an id would be looked for in the current directory.
+  Status pull(std::optional<std::string> state = std::nullopt, Replace replace = Replace::kYes) {
+    auto pulled =
+        pull_agent(store_, {.agent_id = "planner", .state = std::move(state), .id = path_, .replace = replace}, clock_);
+    return pulled.ok() ? Status(Ok{}) : Status(std::move(pulled).take_error());
+  }
+  std::string first() { return read_file(open(path_)->fs(), "/first").value(); }
+  std::vector<std::string> keys(const std::string& prefix) {
+    std::vector<std::string> found;
+    BlobPage page = store_.list({.prefix = prefix}).value();
+    for (const BlobInfo& blob : page.blobs) found.push_back(blob.key);
+    return found;
+  }
+  // What the agent's folder has apart from the agent file itself.
+  std::size_t count_leftovers() {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.file("agents"))) {
+      std::string name = entry.path().filename();
+      if (name != "planner.db" && name != "planner.db-wal" && name != "planner.db-shm") ++count;
+    }
+    return count;
+  }
+  void edit_state(const std::string& name, const std::function<void(Json&)>& change) {
+    std::string key = "planner/states/" + name;
+    Json json = parse_json(store_.get(key).value()->content).value();
+    change(json);
+    ASSERT_OK(store_.put(key, as_bytes(dump_json(json)), {}));
+  }
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  MemoryBlobs store_{clock_};
+  std::string path_ = [this] {
+    std::filesystem::create_directories(dir_.file("agents"));
+    return dir_.file("agents/planner.db");
+  }();
+};
+
+TEST_F(PushedTest, WhatWasPushedComesBackWithItsCheckpoints) {
+  PushReport pushed = push();
+  EXPECT_EQ(pushed.state.checkpoints.size(), 1U);
+  EXPECT_EQ(pushed.state.checkpoints[0].name, "before");
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("three")));
+  ASSERT_OK(pull());
+  EXPECT_EQ(first(), "two");
+  auto agent = open(path_);
+  ASSERT_OK(restore_checkpoint(*agent, get_checkpoint(*agent, "before")->id));
+  EXPECT_EQ(read_file(agent->fs(), "/first").value(), "one");
+  EXPECT_EQ(count_leftovers(), 0U);
+}
+
+TEST_F(PushedTest, OnlyWhatIsNotThereYetIsSent) {
+  PushReport whole = push();
+  EXPECT_GT(whole.bytes_sent, 1U << 20);
+  PushReport nothing = push();
+  EXPECT_EQ(nothing.blocks_sent, 0U);
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("four")));
+  PushReport little = push();
+  EXPECT_GT(little.blocks_sent, 0U);
+  EXPECT_LT(little.bytes_sent, whole.bytes_sent / 4);
+  EXPECT_EQ(list_pushed(store_, "planner").value(),
+            (std::vector<std::string>{whole.state.name, nothing.state.name, little.state.name}));
+}
+
+TEST_F(PushedTest, AnOlderStateCanBePulled) {
+  PushReport older = push();
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("newer")));
+  push();
+  ASSERT_OK(pull(older.state.name));
+  EXPECT_EQ(first(), "two");
+  ASSERT_OK(pull());
+  EXPECT_EQ(first(), "newer");
+}
+
+TEST_F(PushedTest, TheNewestPushIsTheNewestStateThoughTheClockWasSetBack) {
+  push();
+  clock_.jump_to(Timestamp{1000, 0});
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("newest")));
+  push_agent(*open(path_), store_, clock_).take_value();
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("changed")));
+  ASSERT_OK(pull());
+  EXPECT_EQ(first(), "newest");
+}
+
+TEST_F(PushedTest, AnExistingAgentIsReplacedOnlyIfThatIsAskedFor) {
+  push();
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("mine")));
+  EXPECT_EQ(error_of(pull(std::nullopt, Replace::kNo)), Code::kExists);
+  EXPECT_EQ(first(), "mine");
+}
+
+TEST_F(PushedTest, AChangedOrMissingBlockIsFoundAndTheAgentStaysAsItIs) {
+  push();
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("mine")));
+  for (const std::string& key : keys("planner/blocks/")) {
+    std::string content = store_.get(key).value()->content;
+    std::string changed = content;
+    changed[changed.size() / 2] = static_cast<char>(changed[changed.size() / 2] ^ 1);
+    ASSERT_OK(store_.put(key, as_bytes(changed), {}));
+    EXPECT_EQ(error_of(pull()), Code::kCorrupt) << key;
+    ASSERT_OK(store_.put(key, as_bytes(content.substr(1)), {}));
+    EXPECT_EQ(error_of(pull()), Code::kCorrupt) << key;
+    ASSERT_OK(store_.remove(key));
+    EXPECT_EQ(error_of(pull()), Code::kCorrupt) << key;
+    ASSERT_OK(store_.put(key, as_bytes(content), {}));
+  }
+  EXPECT_EQ(first(), "mine");
+  EXPECT_EQ(count_leftovers(), 0U);
+}
+
+TEST_F(PushedTest, AForgedStateIsRefused) {
+  PushReport pushed = push();
+  const std::string good = store_.get("planner/states/" + pushed.state.name).value()->content;
+  const std::vector<std::function<void(Json&)>> forgeries{
+      [](Json& json) { json.erase("version"); },
+      [](Json& json) { json["size_bytes"] = -1; },
+      [](Json& json) { json["size_bytes"] = 0; },
+      [](Json& json) { json["size_bytes"] = UINT64_MAX; },
+      [](Json& json) { json["size_bytes"] = json["size_bytes"].get<std::uint64_t>() + (1 << 20); },
+      [](Json& json) { json["block_bytes"] = 0; },
+      [](Json& json) { json["block_bytes"] = UINT64_MAX; },
+      [](Json& json) { json["sha256"] = std::string(64, '0'); },
+      [](Json& json) { json.erase("blocks"); },
+      [](Json& json) { json["blocks"][0] = "../../../other/blocks/00/0"; },
+      [](Json& json) { json["blocks"][0] = 7; },
+      [](Json& json) { std::swap(json["blocks"][0], json["blocks"][1]); },
+  };
+  for (std::size_t nth = 0; nth < forgeries.size(); ++nth) {
+    edit_state(pushed.state.name, forgeries[nth]);
+    EXPECT_EQ(error_of(pull()), Code::kCorrupt) << nth;
+    ASSERT_OK(store_.put("planner/states/" + pushed.state.name, as_bytes(good), {}));
+  }
+  edit_state(pushed.state.name, [](Json& json) { json["version"] = 2; });
+  EXPECT_EQ(error_of(pull()), Code::kUnsupported);
+  EXPECT_EQ(first(), "two");
+}
+
+TEST_F(PushedTest, WhatIsNotThereIsSaid) {
+  Status none = pull();
+  EXPECT_EQ(error_of(none), Code::kNotFound);
+  EXPECT_THAT(none.error().message(), HasSubstr("nothing was pushed as 'planner'"));
+  push();
+  EXPECT_EQ(error_of(pull("20200101T000000.000000Z")), Code::kNotFound);
+  EXPECT_EQ(error_of(pull("../x")), Code::kNotFound);
+  EXPECT_EQ(error_of(list_pushed(store_, "a/b")), Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace warren

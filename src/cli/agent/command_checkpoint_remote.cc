@@ -1,0 +1,155 @@
+// checkpoint push, pull, remote: an agent with its checkpoints in a store elsewhere.
+#include <fmt/format.h>
+
+#include "agent/audit_trail.h"
+#include "agent/locate.h"
+#include "agent/pushed.h"
+#include "base/path.h"
+#include "cli/agent/checkpoint_remote.h"
+#include "cli/context.h"
+#include "cli/show/progress.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+
+namespace warren::cli {
+namespace {
+
+Json pushed_json(const PushedState& state) {
+  Json json{{"state", state.name}, {"size_bytes", state.size_bytes}, {"blocks", state.blocks.size()}};
+  json["checkpoints"] = Json::array();
+  for (const PushedCheckpoint& one : state.checkpoints) {
+    Json checkpoint{{"id", one.id}};
+    set_bytes(checkpoint, "name", one.name);
+    checkpoint["taken_at_ms"] = one.at_us / 1000;
+    json["checkpoints"].push_back(std::move(checkpoint));
+  }
+  return json;
+}
+
+// Calls `work` with what draws a bar, on a terminal.
+template <class Work>
+auto with_progress(Context& context, const Work& work) {
+  std::optional<ProgressBar> bar;
+  return work([&](std::uint64_t done, std::uint64_t total) {
+    if (!ProgressBar::is_watched(context)) return;
+    if (!bar) bar.emplace(context, TransferTotals{.files = 1, .bytes = total});
+    bar->show({.files = 0, .bytes = done});
+  });
+}
+
+Result<Exit> run_checkpoint_push(Context& context, const Arguments& args) {
+  const std::string& address = args.get("ADDRESS");
+  auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "backup"));
+  auto store = WARREN_TRY(open_push_store(address, context.clock));
+  WARREN_TRY(record_reading(*agent, "backup", {}, store->name()));
+  PushReport report = WARREN_TRY(with_progress(context, [&](const BytesDone& progress) {
+                                   return push_agent(*agent, *store, context.clock, progress);
+                                 }).within(fmt::format("push to {}", quote(store->name()))));
+  if (args.has("json")) {
+    Json json = pushed_json(report.state);
+    json["sent_blocks"] = report.blocks_sent;
+    json["sent_bytes"] = report.bytes_sent;
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("pushed state {}: {} of {} sent, {} checkpoint{}\n", report.state.name,
+                    format_size(report.bytes_sent), format_size(report.state.size_bytes),
+                    report.state.checkpoints.size(), report.state.checkpoints.size() == 1 ? "" : "s");
+  return Exit::kOk;
+}
+
+// Of an agent that may not exist here.
+Result<std::string> id_in_store(const Arguments& args) {
+  if (std::optional<std::string> from = args.find("from")) return *from;
+  const std::string& id = args.get("ID");
+  return is_agent_id(id) ? id : agent_id_of(id);
+}
+
+Result<Exit> run_checkpoint_pull(Context& context, const Arguments& args) {
+  auto store = WARREN_TRY(open_push_store(args.get("ADDRESS"), context.clock));
+  std::string from = WARREN_TRY(id_in_store(args));
+  PullOptions options{.agent_id = from,
+                      .state = args.find("state"),
+                      .id = args.get("ID"),
+                      .replace = args.has("force") ? Replace::kYes : Replace::kNo};
+  PullReport report = WARREN_TRY(with_progress(context, [&](const BytesDone& progress) {
+                                   return pull_agent(*store, options, context.clock, progress);
+                                 }).within(fmt::format("pull from {}", quote(store->name()))));
+  warn_if_not(context, record_afterwards(report.path, "restore", store->name(), context.clock));
+  if (args.has("json")) {
+    Json json = pushed_json(report.state);
+    set_bytes(json, "path", report.path);
+    context.out.json(json);
+    return Exit::kOk;
+  }
+  context.out.print("pulled state {} to {}\n", report.state.name, context.out.name(report.path));
+  return Exit::kOk;
+}
+
+Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {
+  auto store = WARREN_TRY(open_push_store(args.get("ADDRESS"), context.clock));
+  std::string from = WARREN_TRY(id_in_store(args));
+  std::vector<std::string> names = WARREN_TRY(list_pushed(*store, from).within(quote(store->name())));
+  Json list = Json::array();
+  if (!args.has("json") && !names.empty()) context.out.print("{:<24}  {:>10}  {}\n", "STATE", "SIZE", "CHECKPOINTS");
+  for (const std::string& name : names) {
+    PushedState state = WARREN_TRY(get_pushed(*store, from, name).within(quote(store->name())));
+    if (args.has("json")) {
+      list.push_back(pushed_json(state));
+      continue;
+    }
+    std::string checkpoints;
+    for (const PushedCheckpoint& one : state.checkpoints) {
+      checkpoints += fmt::format("{}{} ({})", checkpoints.empty() ? "" : ", ", one.id, context.out.name(one.name));
+    }
+    context.out.line(fmt::format("{:<24}  {:>10}  {}", state.name, format_size(state.size_bytes), checkpoints));
+  }
+  if (args.has("json")) context.out.json(list);
+  else if (names.empty()) context.err.line("warren: nothing was pushed there as this agent");
+  return Exit::kOk;
+}
+
+Positional address_argument() {
+  return {.name = "ADDRESS", .help = "of a store: s3://BUCKET/PREFIX, redis://…, postgres://…, sqlite:FILE"};
+}
+
+Option from_option() {
+  return {.name = "from", .value = "AGENT", .help = "what was pushed as this agent; default: ID"};
+}
+
+}  // namespace
+
+Command make_checkpoint_push() {
+  return {.name = "push",
+          .summary = "Store the agent and its checkpoints elsewhere",
+          .details = "Sends only what is not there yet. Works while the agent is in use.",
+          .positionals = {address_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_checkpoint_push};
+}
+
+Command make_checkpoint_pull() {
+  return {.name = "pull",
+          .summary = "Make the agent what was pushed",
+          .details = "Every part is compared with its hash, and the agent is checked like a backup.",
+          .positionals = {address_argument()},
+          .options = {{.name = "state", .value = "STATE", .help = "as listed by `remote`; default: the newest"},
+                      from_option(),
+                      {.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_checkpoint_pull};
+}
+
+Command make_checkpoint_remote() {
+  return {.name = "remote",
+          .summary = "List what was pushed",
+          .details = "",
+          .positionals = {address_argument()},
+          .options = {from_option(), json_option()},
+          .subcommands = {},
+          .handler = run_checkpoint_remote};
+}
+
+}  // namespace warren::cli
