@@ -225,8 +225,10 @@ Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view 
   WARREN_TRY(check_checkpoint_name(name));
   WARREN_TRY(check_right(context, Rights::kCreate, join_path(kCheckpointDir, name), "checkpoint"));
   bool is_operator = context.view.caller().space == Space::kKernel;
-  Checkpoint made = WARREN_TRY(is_operator ? take_checkpoint(context.agent, name)
-                                           : take_automatic_checkpoint(context.agent, name, "namespace"));
+  MountedState& mounted = context.names.mounted();
+  Checkpoint made = WARREN_TRY(is_operator ? take_checkpoint(context.agent, name, "asked", &mounted)
+                                           : take_agents_checkpoint(context.agent, name, "namespace", mounted));
+  if (!is_operator) WARREN_TRY(context.view.record("checkpoint", join_path(kCheckpointDir, name), Status(Ok{})));
   ToolAnswer answer;
   answer.structured["checkpoint"] = checkpoint_of(made);
   answer.text = fmt::format("Took checkpoint {} ({})", made.id, made.name);
@@ -254,8 +256,10 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
       resolved.push_back(std::move(at));
     }
   }
-  Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id)
-                                               : restore_paths(context.agent, wanted.id, resolved, context.clock));
+  MountedState* mounted = &context.names.mounted();
+  Checkpoint before =
+      WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)
+                               : restore_paths(context.agent, wanted.id, resolved, context.clock, mounted));
   ToolAnswer answer;
   answer.structured["restored"] = checkpoint_of(wanted);
   answer.structured["before"] = checkpoint_of(before);

@@ -90,13 +90,16 @@ class ServerSignals {
 
   int stop_fd() const { return stop_.get(); }
 
-  void listen(Context& context, Agent& agent) {
-    listener_ = std::thread([this, &context, &agent] {
+  void listen(Context& context, Agent& agent, MountedState& mounted) {
+    listener_ = std::thread([this, &context, &agent, &mounted] {
       for (;;) {
         Result<int> got = signals_.wait(ended_.get());
         if (got.ok() && *got == 0) return;
         if (!got.ok() || *got != SIGUSR1) break;
-        Result<Checkpoint> taken = take_automatic_checkpoint(agent, "signal", "signal");
+        std::vector<std::string> problems;
+        Result<Checkpoint> taken = take_automatic_checkpoint(
+            agent, {.name = "signal", .cause = "signal", .mounted = &mounted, .problems = &problems});
+        for (const std::string& problem : problems) context.err.print("warren: {}\n", problem);
         if (!taken.ok()) context.err.print("warren: no checkpoint was taken: {}\n", taken.error().message());
       }
       ::eventfd_write(stop_.get(), 1);
@@ -161,7 +164,7 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_served_view(context, args));
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, *view.agent));
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
-  signals->listen(context, *view.agent);
+  signals->listen(context, *view.agent, view.names->mounted());
   int stop_fd = signals->stop_fd();
   mcp::StdioOptions over_stdio{.input = context.input, .output = STDOUT_FILENO, .stop_fd = stop_fd};
   WARREN_TRY(args.has("http") ? serve_over_http(context, args, service, stop_fd)
