@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <fmt/format.h>
@@ -301,7 +302,17 @@ void Exchange::give_up() {
   wake();
 }
 
+// As many descriptors as connections need; otherwise fewer are possible.
+void allow_connections(std::size_t connections) {
+  constexpr rlim_t kOthers = 256;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + kOthers) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, connections + kOthers);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Status WebServerImpl::open(const HttpAddress& address) {
+  allow_connections(books_->options.connections_max);
   listening_ = WARREN_TRY(listen_on(address));
   address_ = address;
   address_.port = WARREN_TRY(port_of_socket(listening_.get()));

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -53,8 +54,8 @@ class Http(unittest.TestCase):
 
     def request(self, method, body=None, path="/mcp", **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
-        self.addCleanup(connection.close)
-        sent = {"Accept": BOTH, "Content-Type": "application/json"}
+        self.addCleanup(connection.close)  # it closes itself before that, if the answer was read
+        sent = {"Accept": BOTH, "Content-Type": "application/json", "Connection": "close"}
         sent.update({name.replace("_", "-"): value for name, value in headers.items()})
         connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), sent)
         return connection.getresponse()
@@ -70,6 +71,7 @@ class Http(unittest.TestCase):
         answer = self.request("POST", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
         self.assertEqual(json.loads(answer.read())["result"]["protocolVersion"], "2025-11-25")
+        answer.close()
         return answer.headers["Mcp-Session-Id"]
 
     @staticmethod
@@ -184,6 +186,8 @@ class Http(unittest.TestCase):
         self.assertEqual(self.server.wait(PATIENCE_SECONDS), 0)
 
     def test_a_thousand_sessions_with_streams_fit(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
         self.serve()
         sessions = [self.begin() for _ in range(1000)]
         streams = []
