@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context/tool_call.h"
+#include "text/nearest.h"
 
 namespace warren::cli {
 namespace {
