@@ -6,7 +6,7 @@ import re
 import sys
 
 # A third-party header belongs to one module; everyone else uses that module's own types.
-OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "linux/fuse.h": "fuse", "seccomp.h": "sandbox", "openssl/": "crypto", "httplib.h": "net", "hiredis/": "clients",
+OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "linux/fuse.h": "fuse", "seccomp.h": "sandbox", "openssl/": "crypto", "httplib.h": "net", "microhttpd.h": "net", "hiredis/": "clients",
           "curl/": "clients", "expat.h": "clients", "magic.h": "documents", "libxml/": "documents", "iconv.h": "documents", "libpq-fe.h": "pg", "toml++/": "toml", "re2/": "context"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 

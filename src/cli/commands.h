@@ -20,6 +20,7 @@ Command make_tool();
 Command make_trust();
 Command make_host();
 Command make_serve();
+Command make_mcp();
 Command make_timeline();
 Command make_tools();
 Command make_quota();

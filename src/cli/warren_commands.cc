@@ -27,6 +27,7 @@ Command make_warren() {
   root.subcommands.push_back(make_trust());
   root.subcommands.push_back(make_host());
   root.subcommands.push_back(make_serve());
+  root.subcommands.push_back(make_mcp());
   root.subcommands.push_back(make_run());
   root.subcommands.push_back(make_sessions());
   root.subcommands.push_back(make_home());

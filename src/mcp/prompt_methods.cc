@@ -5,6 +5,7 @@
 
 #include "agent/checkpoints.h"
 #include "base/path.h"
+#include "mcp/conformance.h"
 #include "mcp/request.h"
 #include "store/tool_calls.h"
 #include "tools/file_tools.h"
@@ -111,7 +112,9 @@ constexpr std::array<Prompt, 3> kPrompts{{
      plan_text},
 }};
 
+// The timeline tells of everything that was done, also above a root.
 bool is_offered(const Request& request, const Prompt& prompt) {
+  if (prompt.text == plan_text && request.service.root() != "/") return false;
   return request.service.find_tool(prompt.tool) != nullptr;
 }
 
@@ -128,12 +131,18 @@ Answer list_prompts(Request& request) {
         {{{"name", prompt.argument.name}, {"description", prompt.argument.description}, {"required", false}}});
     list.push_back(std::move(one));
   }
+  if (request.service.options().is_conformance) {
+    for (Json& one : conformance::prompts()) list.push_back(std::move(one));
+  }
   return Json{{"prompts", std::move(list)}};
 }
 
 Answer get_prompt(Request& request) {
   std::optional<std::string> name = find_text(request.params, "name");
   if (!name) return invalid_params("'name' must be the name of a prompt");
+  if (request.service.options().is_conformance) {
+    if (std::optional<Answer> fixture = conformance::get_prompt(request, *name)) return *std::move(fixture);
+  }
   for (const Prompt& prompt : kPrompts) {
     if (prompt.name != *name || !is_offered(request, prompt)) continue;
     Json arguments = request.params.value("arguments", Json::object());

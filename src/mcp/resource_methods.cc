@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/utf8.h"
 #include "fs/path_ops.h"
+#include "mcp/conformance.h"
 #include "mcp/request.h"
 #include "tools/file_tools.h"
 #include "tools/search_walk.h"
@@ -72,20 +73,23 @@ Answer list_resources(Request& request) {
   std::string last;
   bool has_more = false;
   std::size_t limit = request.service.options().page_size;
-  Status walked =
-      walk_listed(request.service.view(), "/", {.after = *cursor}, [&](const WalkEntry& entry) -> Result<WalkNext> {
-        if (*request.is_cancelled) return WalkNext::kStop;
-        if (!entry.attributes.is_file()) return WalkNext::kContinue;
-        if (found.size() == limit) {
-          has_more = true;
-          return WalkNext::kStop;
-        }
-        found.push_back(describe_file(request, entry));
-        last = entry.path;
-        return WalkNext::kContinue;
-      });
+  Status walked = walk_listed(request.service.view(), request.service.root(), {.after = *cursor},
+                              [&](const WalkEntry& entry) -> Result<WalkNext> {
+                                if (*request.is_cancelled) return WalkNext::kStop;
+                                if (!entry.attributes.is_file()) return WalkNext::kContinue;
+                                if (found.size() == limit) {
+                                  has_more = true;
+                                  return WalkNext::kStop;
+                                }
+                                found.push_back(describe_file(request, entry));
+                                last = entry.path;
+                                return WalkNext::kContinue;
+                              });
   if (!walked.ok()) return rpc_error(walked.error());
   if (Status noted = request.service.view().check_recorded(); !noted.ok()) return rpc_error(noted.error());
+  if (request.service.options().is_conformance && !has_more) {
+    for (Json& one : conformance::resources()) found.push_back(std::move(one));
+  }
   Json result{{"resources", std::move(found)}};
   if (has_more) result["nextCursor"] = encode_cursor(last);
   return result;
@@ -104,12 +108,18 @@ Answer list_templates(Request& request) {
                     {"mimeType", "application/json"},
                     {"description", "A value of the agent's key-value store"}});
   }
+  if (request.service.options().is_conformance) {
+    for (Json& one : conformance::templates()) list.push_back(std::move(one));
+  }
   return Json{{"resourceTemplates", std::move(list)}};
 }
 
 Answer read_resource(Request& request) {
   std::optional<std::string> uri = find_text(request.params, "uri");
   if (!uri) return invalid_params("'uri' must be a string");
+  if (request.service.options().is_conformance) {
+    if (std::optional<Answer> fixture = conformance::read_resource(*uri)) return *std::move(fixture);
+  }
   if (uri->starts_with(kKeyScheme)) return read_key(request, *uri);
   Result<std::string> path = resource_path(request, *uri, "read");
   if (!path.ok()) return read_failure(request, *uri, path.error());

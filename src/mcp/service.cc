@@ -85,8 +85,14 @@ std::string Service::instructions() const {
       "The files, keys and memory of agent {}. Paths begin with '/'. /mem/working is scratch space that does not "
       "last, /mem/episodic is a log that only grows, /mem/semantic holds items with embeddings, /context has "
       "documents. "
-      "What the rules do not allow is refused with a hint.{}",
-      quote(names_.agent_id()), options_.is_read_only ? " Nothing can be changed here." : "");
+      "What the rules do not allow is refused with a hint.{}{}",
+      quote(names_.agent_id()), options_.is_read_only ? " Nothing can be changed here." : "",
+      root() == "/" ? "" : fmt::format(" Only what is below {} may be used.", quote(root())));
+}
+
+std::string Service::root() const {
+  const std::string& root = view_.caller().root;
+  return root.empty() ? "/" : root;
 }
 
 Status Service::sync() const {

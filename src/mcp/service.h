@@ -23,6 +23,7 @@ struct ServiceOptions {
   std::string session;                                     // for the trail of tool calls
   std::size_t page_size = 100;                             // of lists
   std::function<Result<ContextIndex*>()> open_index = {};  // for tools that search (ToolContext)
+  bool is_conformance = false;                             // offers the fixtures of mcp/conformance.h, too
 };
 
 // The tools that --tools selects: names and groups, with commas; "all". Without one, all but those of group "run".
@@ -42,6 +43,8 @@ class Service {
 
   const Tool* find_tool(std::string_view name) const;  // null: none of that name is offered
   bool offers_group(std::string_view group) const;
+
+  std::string root() const;  // what the caller may use is at or below it
 
   Json server_info(Revision revision) const;
   Json capabilities(Revision revision) const;

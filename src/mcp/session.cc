@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "mcp/conformance.h"
 
 namespace warren::mcp {
 namespace {
@@ -71,6 +72,25 @@ void log(const Request& request, std::string_view level, Json data) {
   }
   if (!wanted || *find_log_level(level) < *wanted) return;
   request.notify("notifications/message", {{"level", level}, {"logger", "warren"}, {"data", std::move(data)}});
+}
+
+std::optional<RpcError> find_stateless_problem(const Json& params) {
+  const Json& meta = meta_of(params);
+  auto named = meta.find(kMetaVersion);
+  if (named == meta.end() || !named->is_string()) {
+    return invalid_params(fmt::format("the request needs {} in its _meta, a string", quote(kMetaVersion)));
+  }
+  std::optional<Revision> found = find_revision(named->get<std::string>());
+  if (!found || has_sessions(*found)) {
+    return RpcError{.code = kUnsupportedVersion,
+                    .message = "Unsupported protocol version",
+                    .data = {{"supported", stateless_revisions()}, {"requested", *named}}};
+  }
+  auto capabilities = meta.find(kMetaCapabilities);
+  if (capabilities == meta.end() || !capabilities->is_object()) {
+    return invalid_params(fmt::format("the request needs {} in its _meta, an object", quote(kMetaCapabilities)));
+  }
+  return std::nullopt;
 }
 
 // Collects the answers of a batch; the last one sends them.
@@ -157,18 +177,8 @@ std::variant<Revision, RpcError> Session::revision_of(const RpcMessage& message)
                     .message = fmt::format("the request has no {} in its _meta, and there was no 'initialize'",
                                            quote(kMetaVersion))};
   }
-  if (!named->is_string()) return invalid_params(fmt::format("{} must be a string", quote(kMetaVersion)));
-  std::optional<Revision> found = find_revision(named->get<std::string>());
-  if (!found || has_sessions(*found)) {
-    return RpcError{.code = kUnsupportedVersion,
-                    .message = "Unsupported protocol version",
-                    .data = {{"supported", stateless_revisions()}, {"requested", *named}}};
-  }
-  auto capabilities = meta.find(kMetaCapabilities);
-  if (capabilities == meta.end() || !capabilities->is_object()) {
-    return invalid_params(fmt::format("the request needs {} in its _meta, an object", quote(kMetaCapabilities)));
-  }
-  return *found;
+  if (std::optional<RpcError> problem = find_stateless_problem(message.params)) return *std::move(problem);
+  return *find_revision(named->get<std::string>());
 }
 
 Answer Session::initialize(const Json& params, bool is_in_batch) {
@@ -286,6 +296,11 @@ std::size_t Session::in_flight() const {
   return running_.size() - listening_;
 }
 
+bool Session::is_listening() const {
+  std::lock_guard lock(mutex_);
+  return listening_ > 0;
+}
+
 void Session::wait_until_fewer_than(std::size_t count) {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return running_.size() - listening_ < count; });
@@ -339,6 +354,7 @@ Answer Session::set_log_level(const Json& params) {
 Answer Session::subscribe(Request& request) {
   std::optional<std::string> uri = find_text(request.params, "uri");
   if (!uri) return invalid_params("'uri' must be a string");
+  if (service_.options().is_conformance && conformance::is_resource(*uri)) return Json::object();  // it never changes
   Result<std::string> path = resource_path(request, *uri, "read");
   if (!path.ok()) return rpc_error(path.error());
   {

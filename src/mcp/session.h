@@ -22,6 +22,9 @@
 
 namespace warren::mcp {
 
+// What is wrong with the _meta of a request that names its revision there; nullopt: nothing.
+std::optional<RpcError> find_stateless_problem(const Json& params);
+
 class Session {
  public:
   struct Options {
@@ -43,6 +46,7 @@ class Session {
 
   // How many requests are being served, without subscriptions.
   std::size_t in_flight() const;
+  bool is_listening() const;  // a subscriptions/listen is open
   void wait_until_fewer_than(std::size_t count);
   // Subscriptions of the stateless era are answered; then requests that run are cancelled.
   void end_subscriptions();

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/bytes.h"
 #include "base/path.h"
+#include "mcp/conformance.h"
 #include "mcp/request.h"
 #include "mcp/session.h"
 #include "vfs/audit_fs.h"
@@ -109,6 +110,9 @@ Answer list_tools(Request& request) {
   Json tools = Json::array();
   for (std::size_t i = from; i < to; ++i) tools.push_back(describe_tool(*options.tools[i], request.revision));
   Json result{{"tools", std::move(tools)}};
+  if (options.is_conformance && to == options.tools.size()) {
+    for (Json& one : conformance::tools()) result["tools"].push_back(std::move(one));
+  }
   if (to < options.tools.size()) result["nextCursor"] = encode_cursor(std::to_string(to));
   return result;
 }
@@ -117,6 +121,9 @@ Answer call_tool_method(Request& request) {
   std::optional<std::string> name = find_text(request.params, "name");
   if (!name) return invalid_params("'name' must be the name of a tool");
   const Service& service = request.service;
+  if (service.options().is_conformance) {
+    if (std::optional<Answer> fixture = conformance::call_tool(request, *name)) return *std::move(fixture);
+  }
   const Tool* tool = service.find_tool(*name);
   if (tool == nullptr) return invalid_params(fmt::format("Unknown tool: {}", *name));
   Json arguments = Json::object();

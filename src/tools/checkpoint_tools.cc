@@ -228,6 +228,7 @@ Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view 
   MountedState& mounted = context.names.mounted();
   Checkpoint made = WARREN_TRY(is_operator ? take_checkpoint(context.agent, name, "asked", &mounted)
                                            : take_agents_checkpoint(context.agent, name, "namespace", mounted));
+  if (!is_operator) WARREN_TRY(context.view.record("checkpoint", join_path(kCheckpointDir, name), Status(Ok{})));
   ToolAnswer answer;
   answer.structured["checkpoint"] = checkpoint_of(made);
   answer.text = fmt::format("Took checkpoint {} ({})", made.id, made.name);

@@ -24,6 +24,11 @@ struct Caller {
   // Of another agent (user space): what it was granted here, and nothing else is there for it. Null: the agent itself,
   // or its operator.
   std::shared_ptr<const Grants> grants = nullptr;
+  // A directory, normalised: what is not at or below it may not be used, whatever the rules say. "": everything may.
+  std::string root = {};
 };
+
+// Whether the caller's root, if it has one, leaves this path to it.
+bool is_in_root(const Caller& caller, std::string_view path);
 
 }  // namespace warren

@@ -201,6 +201,10 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   if (is_protected) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
   }
+  if (!is_in_root(caller_, path)) {
+    return Error(Code::kDenied,
+                 fmt::format("{} is not allowed: only what is below {} may be used here", what, quote(caller_.root)));
+  }
   if (verdict.region) {
     return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller_.space),
                                             warren::name_of(*verdict.region)));

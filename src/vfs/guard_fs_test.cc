@@ -47,6 +47,25 @@ class GuardTest : public ::testing::Test {
   std::unique_ptr<NamespaceView> kernel_;
 };
 
+TEST_F(GuardTest, ACallerWithARootUsesOnlyWhatIsBelowIt) {
+  for (const char* path : {"/work/a", "/workshop/b", "/c"}) ASSERT_OK(write_file(*kernel_, path, as_bytes("x")));
+  auto rooted = space_->view({.agent = "a1", .space = Space::kUser, .door = "test", .session = {}, .root = "/work"});
+  EXPECT_OK(read_file(*rooted, "/work/a"));
+  EXPECT_OK(write_file(*rooted, "/work/new/n", as_bytes("y")));
+  for (const char* path : {"/workshop/b", "/c"}) {
+    EXPECT_EQ(code(read_file(*rooted, path)), Code::kDenied) << path;
+    EXPECT_EQ(code(write_file(*rooted, path, as_bytes("y"))), Code::kDenied) << path;
+    EXPECT_EQ(code(unlink(*rooted, path)), Code::kDenied) << path;
+  }
+  EXPECT_EQ(code(read_dir(*rooted, "/")), Code::kDenied);
+  EXPECT_EQ(code(rename(*rooted, "/work/a", "/out")), Code::kDenied);
+  EXPECT_EQ(code(rename(*rooted, "/c", "/work/c")), Code::kDenied);
+  EXPECT_EQ(code(link(*rooted, "/c", "/work/c")), Code::kDenied);
+  ASSERT_OK(make_symlink(*rooted, "/c", "/work/link"));
+  EXPECT_EQ(code(read_file(*rooted, "/work/link")), Code::kDenied);
+  EXPECT_THAT(read_file(*rooted, "/c").error().message(), HasSubstr("only what is below '/work' may be used"));
+}
+
 // One row of the specification's table, for one space.
 struct Cell {
   const char* dir;

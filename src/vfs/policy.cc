@@ -135,11 +135,18 @@ bool is_meant(const Rule& rule, const Caller& caller) {
 
 // What the caller may do before any rule.
 Rights ceiling_of(const Caller& caller, Region region, std::string_view path) {
+  if (!is_in_root(caller, path)) return {};
   if (caller.grants == nullptr) return rights_in(region, caller.space);
   return peer_rights_in(region) & caller.grants->at(path);
 }
 
 }  // namespace
+
+bool is_in_root(const Caller& caller, std::string_view path) {
+  const std::string& root = caller.root;
+  if (root.empty() || root == "/") return true;
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
 
 Result<Policy> Policy::parse(std::string_view text) {
   if (text.size() > kBytesMax) return Error(Code::kTooLarge, fmt::format("a policy has at most {} bytes", kBytesMax));

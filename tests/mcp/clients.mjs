@@ -1,8 +1,8 @@
-// The real clients of the protocol, of both eras, with `warren serve mcp` over stdio.
+// The real clients of the protocol, of both eras, with `warren serve mcp` over stdio and HTTP.
 //
 //   WARREN=path/to/warren node clients.mjs .deps/mcp
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,6 +13,7 @@ const deps = path.resolve(process.argv[2]);
 const load = (file) => import(pathToFileURL(path.join(deps, 'node_modules/@modelcontextprotocol', file)));
 const sdk = await load('sdk/dist/esm/client/index.js');
 const sdkStdio = await load('sdk/dist/esm/client/stdio.js');
+const sdkHttp = await load('sdk/dist/esm/client/streamableHttp.js');
 const types = await load('sdk/dist/esm/types.js');
 const modern = await load('client/dist/index.mjs');
 const modernStdio = await load('client/dist/stdio.mjs');
@@ -40,6 +41,25 @@ async function withModern(mode, body, ...args) {
     await body(client);
   } finally {
     await client.close();
+  }
+}
+
+// A server over HTTP while `body` runs, with its address.
+async function withHttp(body) {
+  const server = spawn(warren, ['serve', 'mcp', 'a', '--http', '127.0.0.1:0'], { cwd: world, stdio: ['ignore', 'ignore', 'pipe'] });
+  const ended = new Promise((resolve) => server.on('exit', resolve));
+  const url = await new Promise((resolve, reject) => {
+    server.stderr.on('data', (data) => {
+      const found = /http:\S+/.exec(data);
+      if (found) resolve(new URL(found[0]));
+    });
+    ended.then(() => reject(new Error('the server has ended')));
+  });
+  try {
+    await body(url);
+  } finally {
+    server.kill('SIGTERM');
+    assert.equal(await ended, 0);
   }
 }
 
@@ -136,6 +156,39 @@ const cases = {
       run('vfs', 'a', 'write', '/listened', 'x');
       assert.equal(await heard, uriOf('/listened'));
       await listening.close();
+    });
+  },
+
+  async 'a client with a session does everything over HTTP, and hears of changes'() {
+    await withHttp(async (url) => {
+      const client = new sdk.Client({ name: 'test', version: '1' }, { capabilities: {} });
+      const transport = new sdkHttp.StreamableHTTPClientTransport(url);
+      await client.connect(transport);
+      await useEverything(client);
+      const heard = new Promise((resolve) => {
+        client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, (one) => resolve(one.params.uri));
+      });
+      await client.subscribeResource({ uri: uriOf('/over-http') });
+      run('vfs', 'a', 'write', '/over-http', 'x');
+      assert.equal(await heard, uriOf('/over-http'));
+      await transport.terminateSession();
+      await client.close();
+    });
+  },
+
+  async 'a client of the stateless era does everything over HTTP, and hears of changes'() {
+    await withHttp(async (url) => {
+      const client = new modern.Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
+      await client.connect(new modern.StreamableHTTPClientTransport(url));
+      await useEverything(client);
+      const heard = new Promise((resolve) => {
+        client.setNotificationHandler('notifications/resources/updated', (one) => resolve(one.params.uri));
+      });
+      const listening = await client.listen({ resourceSubscriptions: [uriOf('/listened-http')] });
+      run('vfs', 'a', 'write', '/listened-http', 'x');
+      assert.equal(await heard, uriOf('/listened-http'));
+      await listening.close();
+      await client.close();
     });
   },
 

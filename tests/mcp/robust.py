@@ -217,6 +217,23 @@ class Robust(unittest.TestCase):
         self.assertFalse(operator.call("write_file", path="/policy/note", content="x")["isError"])
         self.assertTrue(self.server().call("write_file", path="/policy/note", content="y")["isError"])
 
+    def test_a_root_hides_everything_else(self):
+        self.warren("fs", "a", "write", "/work/f", "inside")
+        self.warren("fs", "a", "write", "/secret", "outside")
+        server = self.server("--root", "/work")
+        self.assertEqual(server.call("read_file", path="/work/f")["content"][0]["text"], "inside")
+        for tool, arguments in (("read_file", {"path": "/secret"}), ("readdir", {"path": "/"}), ("tree", {}),
+                                ("read_file", {"path": "/work/../secret"}), ("copy", {"from": "/secret", "to": "/work/s"}),
+                                ("memory", {"command": "create", "path": "/memories/m", "file_text": ""}),
+                                ("vfs_operation", {"operation": "read", "path": "/secret"}), ("history", {})):
+            answer = server.call(tool, **arguments)
+            self.assertTrue(answer["isError"], tool)
+            self.assertNotIn("outside", json.dumps(answer).replace("outside of", ""))
+        self.assertEqual(server.call("grep", pattern="outside")["structuredContent"]["matches"], [])
+        uris = [one["uri"] for one in server.ask("resources/list")["result"]["resources"]]
+        self.assertEqual(uris, ["vfs://a/work/f"])
+        self.assertIn("error", server.ask("resources/read", uri="vfs://a/secret"))
+
     def test_mistakes_on_the_command_line_are_told(self):
         for args, told in ((["no-such-agent"], "no-such-agent"), (["a", "--tools", "nonsense"], "nonsense")):
             done = subprocess.run([WARREN, "serve", "mcp", *args], cwd=self.folder, capture_output=True, text=True,

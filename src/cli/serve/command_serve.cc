@@ -3,24 +3,45 @@
 #include <csignal>
 #include <thread>
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "agent/checkpoints.h"
+#include "base/ascii.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/context/open_index.h"
 #include "cli/version.h"
 #include "cli/vfs/view.h"
+#include "fs/path_ops.h"
+#include "mcp/http.h"
 #include "mcp/service.h"
 #include "mcp/stdio.h"
+#include "net/http_server.h"
 #include "os/error.h"
+#include "os/host_files.h"
 #include "os/signals.h"
 
 namespace warren::cli {
 namespace {
+
+constexpr std::size_t kTokenBytesMin = 16;
+constexpr std::size_t kTokenBytesMax = 4096;
+
+// The directory that --root names, if it is one. It must not be a link, whose target could change.
+Result<std::string> served_root(AgentNamespace& names, const Arguments& args) {
+  if (!args.has("root")) return std::string();
+  std::string root = WARREN_TRY(names->resolve(args.get("root")).within("--root"));
+  auto view = names->view({.agent = names.agent_id(), .space = Space::kKernel, .door = {}, .session = {}});
+  Attributes node = WARREN_TRY(lstat(*view, root).within("--root"));
+  if (!node.is_directory())
+    return Error(Code::kNotDirectory, fmt::format("--root: {} is not a directory", quote(root)));
+  return root;
+}
 
 // The agent's namespace as the caller of this door sees it. Each answer is durable, but not each commit: the server
 // syncs before it acknowledges a change.
@@ -40,12 +61,14 @@ Result<OpenView> open_served_view(Context& context, const Arguments& args) {
   std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->path()));
   view.names = WARREN_TRY(AgentNamespace::open(*view.agent, {.mounts = mounts}, context.clock));
   warn_if_unrecorded(context, *view.agent);
+  std::string root = WARREN_TRY(served_root(*view.names, args));
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
                         .door = "mcp",
                         .session = {},
-                        .trace = trace_of(context)});
+                        .trace = trace_of(context),
+                        .root = std::move(root)});
   return view;
 }
 
@@ -99,12 +122,44 @@ Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args,
   options.is_read_only = args.has("read-only") || agent.is_read_only();
   options.tools =
       WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), options.is_read_only).within("--tools"));
+  options.is_conformance = args.has("conformance");
   options.version = kVersion;
   options.session = fmt::format("mcp-{}-{}", context.clock.now().seconds, ::getpid());
   return options;
 }
 
+Result<std::string> read_token(const Arguments& args) {
+  std::optional<std::string> file = args.find("token-file");
+  if (!file) return std::string();
+  std::string text = WARREN_TRY(read_host_file(*file, kTokenBytesMax).within("--token-file"));
+  std::string token(trimmed(text, kWhitespace));
+  bool is_plain = token.find_first_of(kWhitespace) == token.npos;
+  if (token.size() >= kTokenBytesMin && is_plain) return token;
+  return Error(Code::kInvalid,
+               fmt::format("{} must hold one word of at least {} characters", quote(*file), kTokenBytesMin),
+               "`head -c 24 /dev/urandom | base64 > FILE` makes one");
+}
+
+Status serve_over_http(Context& context, const Arguments& args, mcp::Service& service, int stop_fd) {
+  mcp::HttpDoorOptions options;
+  options.address = WARREN_TRY(net::parse_http_address(args.get("http")).within("--http"));
+  options.token = WARREN_TRY(read_token(args));
+  Result<std::unique_ptr<mcp::HttpDoor>> started = mcp::HttpDoor::start(service, std::move(options));
+  if (!started.ok() && started.error().code() == Code::kDenied) {
+    return std::move(started).take_error().with_hint(
+        "give --token-file FILE, with a secret that clients send as a bearer token");
+  }
+  std::unique_ptr<mcp::HttpDoor> door = WARREN_TRY(std::move(started));
+  context.err.print("warren: serving at http://{}/mcp\n", door->address().text());
+  pollfd stop{stop_fd, POLLIN, 0};
+  while (::poll(&stop, 1, -1) < 0 && errno == EINTR) {
+  }
+  door->stop();
+  return Ok{};
+}
+
 Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
+  if (args.has("token-file") && !args.has("http")) return refuse(context, "'--token-file' is for '--http'");
   // Before any thread is started, so that all of them leave the signals to us.
   std::unique_ptr<ServerSignals> signals = WARREN_TRY(ServerSignals::take());
   OpenView view = WARREN_TRY(open_served_view(context, args));
@@ -113,8 +168,10 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen(context, *view.agent, view.names->mounted());
-  WARREN_TRY(
-      mcp::serve_stdio(service, {.input = context.input, .output = STDOUT_FILENO, .stop_fd = signals->stop_fd()}));
+  int stop_fd = signals->stop_fd();
+  mcp::StdioOptions over_stdio{.input = context.input, .output = STDOUT_FILENO, .stop_fd = stop_fd};
+  WARREN_TRY(args.has("http") ? serve_over_http(context, args, service, stop_fd)
+                              : mcp::serve_stdio(service, over_stdio));
   signals.reset();
   WARREN_TRY(view.fs->check_recorded());
   return Exit::kOk;
@@ -125,16 +182,27 @@ Command make_serve_mcp() {
       {.name = "tools",
        .value = "LIST",
        .help = "offer only these tools or groups, with commas: files, keys, vfs, memory, checkpoints, read_file, …"},
+      {.name = "http",
+       .value = "[ADDRESS:]PORT",
+       .help = "serve over HTTP there, at /mcp, until it is ended; port 0: any free one"},
+      {.name = "token-file",
+       .value = "FILE",
+       .help = "a file with the bearer token that clients must send; needed for other addresses than this machine's",
+       .suggest = Suggest::kHostFiles},
       {.name = "read-only", .help = "offer only tools that change nothing"},
+      {.name = "root", .value = "PATH", .help = "let clients use only what is below this directory of the namespace"},
       {.name = "as-operator", .help = "use the operator's rights instead of the agent's own"}};
+  options.push_back(
+      {.name = "conformance", .help = "also offer the tools, prompts and resources that conformance suites call for"});
   for (Option& one : mount_options()) options.push_back(std::move(one));
   return {
       .name = "mcp",
-      .summary = "Serve an agent to a client of the Model Context Protocol, over standard input and output",
+      .summary = "Serve an agent to clients of the Model Context Protocol",
       .details =
           "The client gets the agent's files, keys, memory and checkpoints as tools and resources, with the agent's "
           "own rights, under the rules of its policy. Every call is in the agent's trail (`warren timeline`). It "
-          "speaks the revisions 2024-11-05 to 2026-07-28. It ends with its input. SIGUSR1 takes a checkpoint.",
+          "speaks the revisions 2024-11-05 to 2026-07-28. Without --http it serves one client over standard input and "
+          "output, and ends with its input. SIGUSR1 takes a checkpoint.",
       .positionals = {id_argument()},
       .options = std::move(options),
       .subcommands = {},

@@ -1,0 +1,24 @@
+// The fixtures that public conformance suites of the protocol expect from a server (`serve mcp --conformance`): tools,
+// prompts and resources with fixed names and contents, served by the same dispatcher as everything else.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "mcp/request.h"
+
+namespace warren::mcp::conformance {
+
+Json tools();  // as tools/list has them
+// Nullopt: it is none of these.
+std::optional<Answer> call_tool(const Request& request, const std::string& name);
+
+Json resources();
+Json templates();
+std::optional<Answer> read_resource(const std::string& uri);
+bool is_resource(const std::string& uri);
+
+Json prompts();
+std::optional<Answer> get_prompt(const Request& request, const std::string& name);
+
+}  // namespace warren::mcp::conformance

@@ -1,0 +1,133 @@
+#include "mcp/install.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/path.h"
+
+namespace warren::mcp {
+namespace {
+
+constexpr std::array<ClientConfig, 5> kClients{{
+    {"claude", "Claude Code", ConfigPlace::kProject, ".mcp.json", ConfigFormat::kJson, "mcpServers", true},
+    {"cursor", "Cursor", ConfigPlace::kProject, ".cursor/mcp.json", ConfigFormat::kJson, "mcpServers", false},
+    {"vscode", "Visual Studio Code", ConfigPlace::kProject, ".vscode/mcp.json", ConfigFormat::kJson, "servers", true},
+    {"codex", "Codex", ConfigPlace::kHome, ".codex/config.toml", ConfigFormat::kToml, "mcp_servers", false},
+    {"gemini", "Gemini CLI", ConfigPlace::kProject, ".gemini/settings.json", ConfigFormat::kJson, "mcpServers", false},
+}};
+
+Json entry_json(const ClientConfig& client, const ServerEntry& entry) {
+  Json made = Json::object();
+  if (client.has_type) made["type"] = "stdio";
+  made["command"] = entry.command;
+  made["args"] = entry.arguments;
+  return made;
+}
+
+Result<Json> parse_config(const ClientConfig& client, std::string_view text) {
+  if (trimmed(text, kWhitespace).empty()) return Json::object();
+  Result<Json> value = parse_json(text);
+  if (!value.ok()) {
+    return Error(Code::kInvalid,
+                 fmt::format("the configuration of {} is not plain JSON: {}", client.title, value.error().message()),
+                 "with comments or trailing commas in it, add the entry by hand: without --write it is printed");
+  }
+  if (!value->is_object()) return Error(Code::kInvalid, "the configuration is not a JSON object");
+  auto servers = value->find(std::string(client.servers));
+  if (servers != value->end() && !servers->is_object()) {
+    return Error(Code::kInvalid, fmt::format("{} in the configuration is not an object", quote(client.servers)));
+  }
+  return value;
+}
+
+// A string of TOML is one of JSON, except that it has no \/ and needs no more escapes than JSON writes.
+std::string toml_text(const std::string& text) { return dump_json(Json(text)); }
+
+std::string toml_begin(std::string_view name) { return fmt::format("# Written by warren: {}\n", name); }
+std::string toml_end(std::string_view name) { return fmt::format("# End of warren: {}\n", name); }
+
+std::string toml_table(const ClientConfig& client, std::string_view name) {
+  return fmt::format("[{}.{}]", client.servers, toml_text(std::string(name)));
+}
+
+std::string toml_block(const ClientConfig& client, const ServerEntry& entry) {
+  std::string arguments;
+  for (const std::string& one : entry.arguments) arguments += (arguments.empty() ? "" : ", ") + toml_text(one);
+  return fmt::format("{}{}\ncommand = {}\nargs = [{}]\n{}", toml_begin(entry.name), toml_table(client, entry.name),
+                     toml_text(entry.command), arguments, toml_end(entry.name));
+}
+
+// Where our block is; nullopt: nowhere.
+struct Block {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+std::optional<Block> find_block(std::string_view text, std::string_view name) {
+  std::size_t begin = text.find(toml_begin(name));
+  if (begin == text.npos) return std::nullopt;
+  std::string last = toml_end(name);
+  std::size_t end = text.find(last, begin);
+  if (end == text.npos) return std::nullopt;
+  return Block{begin, end + last.size()};
+}
+
+Result<std::string> with_toml(const ClientConfig& client, std::string_view text, const ServerEntry& entry) {
+  std::string made(text);
+  if (std::optional<Block> block = find_block(made, entry.name)) {
+    return made.replace(block->begin, block->end - block->begin, toml_block(client, entry));
+  }
+  bool has_other = made.find(toml_table(client, entry.name)) != made.npos ||
+                   made.find(fmt::format("[{}.{}]", client.servers, entry.name)) != made.npos;
+  if (has_other) {
+    return Error(Code::kExists, fmt::format("the configuration has a server {} already", quote(entry.name)),
+                 "remove it, or choose another name with --name");
+  }
+  if (!made.empty() && !made.ends_with('\n')) made += '\n';
+  if (!made.empty()) made += '\n';
+  return made + toml_block(client, entry);
+}
+
+}  // namespace
+
+std::span<const ClientConfig> client_configs() { return kClients; }
+
+const ClientConfig* find_client_config(std::string_view name) {
+  auto found = std::ranges::find(kClients, name, &ClientConfig::name);
+  return found == kClients.end() ? nullptr : &*found;
+}
+
+std::string entry_text(const ClientConfig& client, const ServerEntry& entry) {
+  if (client.format == ConfigFormat::kToml) return toml_block(client, entry);
+  Json whole = Json::object();
+  whole[std::string(client.servers)][entry.name] = entry_json(client, entry);
+  return dump_json_pretty(whole) + "\n";
+}
+
+Result<std::string> with_entry(const ClientConfig& client, std::string_view text, const ServerEntry& entry) {
+  if (client.format == ConfigFormat::kToml) return with_toml(client, text, entry);
+  Json config = WARREN_TRY(parse_config(client, text));
+  config[std::string(client.servers)][entry.name] = entry_json(client, entry);
+  return dump_json_pretty(config) + "\n";
+}
+
+Result<std::string> without_entry(const ClientConfig& client, std::string_view text, std::string_view name) {
+  Error missing(Code::kNotFound, fmt::format("{} has no server {}", client.title, quote(name)));
+  if (client.format == ConfigFormat::kToml) {
+    std::optional<Block> block = find_block(text, name);
+    if (!block) return missing;
+    std::string left(text.substr(0, block->begin));
+    if (left.ends_with("\n\n")) left.pop_back();  // the empty line that was put before it
+    return left + std::string(text.substr(block->end));
+  }
+  Json config = WARREN_TRY(parse_config(client, text));
+  auto servers = config.find(std::string(client.servers));
+  if (servers == config.end() || servers->erase(std::string(name)) == 0) return missing;
+  if (servers->empty()) config.erase(std::string(client.servers));
+  return config.empty() ? std::string() : dump_json_pretty(config) + "\n";
+}
+
+}  // namespace warren::mcp

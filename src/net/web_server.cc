@@ -1,0 +1,423 @@
+#include "net/web_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+#include <microhttpd.h>
+
+#include "base/ascii.h"
+#include "os/error.h"
+#include "os/fd.h"
+
+namespace warren::net {
+namespace {
+
+constexpr std::size_t kStreamBlock = std::size_t{32} << 10;
+constexpr std::chrono::seconds kEndPatienceWeb{2};
+
+class Exchange;
+
+// What exchanges and their server share; an answer may be held longer than the server lives.
+struct WebBooks {
+  WebOptions options;
+  std::atomic<std::size_t> body_bytes = 0;
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::unordered_set<Exchange*> open;  // whose connection is; under mutex
+};
+
+// One request and its answer. The connection belongs to the library, which tells when it is done with it.
+class Exchange final : public WebReply {
+ public:
+  Exchange(std::shared_ptr<WebBooks> books, MHD_Connection* connection)
+      : books_(std::move(books)), connection_(connection) {}
+  ~Exchange() override;
+
+  void answer(int status, WebHeaders headers, std::string body) override;
+  void begin_stream(WebHeaders headers) override;
+  bool write(std::string_view text) override;
+  void end_stream() override;
+  void when_gone(std::function<void()> call) override;
+
+  // For the library's thread.
+  std::weak_ptr<Exchange> self;
+  WebRequest request;
+  bool is_dispatched = false;
+  std::size_t counted_bytes = 0;  // of the body, in the server's sum
+  void wait_for_answer();         // before the handler is called
+  MHD_Result queue_answer();      // what the handler has said
+  ssize_t read_stream(char* to, std::size_t most);
+  void all_sent();
+  void connection_ended();
+
+  void give_up();  // the server stops: an answer of ours, or the end of the stream
+
+ private:
+  void wake();  // under mutex_
+  void close_books();
+
+  std::shared_ptr<WebBooks> books_;  // shared with the server
+  std::mutex mutex_;
+  MHD_Connection* connection_;  // under mutex_, as what follows; null: it has ended
+  bool is_suspended_ = false;
+  bool has_answer_ = false;
+  bool is_stream_ = false;
+  bool is_stream_ended_ = false;
+  bool is_whole_ = false;  // everything was sent
+  int status_ = 200;
+  WebHeaders headers_;
+  std::string body_;  // the answer, or what of the stream is not sent yet
+  std::size_t sent_ = 0;
+  std::function<void()> gone_;
+};
+
+class WebServerImpl final : public WebServer {
+ public:
+  WebServerImpl(WebOptions options, WebHandler handler)
+      : books_(std::make_shared<WebBooks>()), handler_(std::move(handler)) {
+    books_->options = options;
+  }
+  ~WebServerImpl() override { stop(); }
+
+  Status open(const HttpAddress& address);
+  const HttpAddress& address() const override { return address_; }
+  void stop() override;
+
+  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* url, const char* method,
+                               const char* version, const char* data, std::size_t* size, void** kept);
+  static void on_completed(void* self, MHD_Connection* connection, void** kept, MHD_RequestTerminationCode why);
+
+ private:
+  MHD_Result begin(MHD_Connection* connection, const char* url, const char* method, void** kept);
+  MHD_Result take_body(Exchange& exchange, const char* data, std::size_t size);
+  static MHD_Result refuse(MHD_Connection* connection, unsigned status);
+
+  std::shared_ptr<WebBooks> books_;  // shared with exchanges
+  WebHandler handler_;
+  HttpAddress address_;
+  Fd listening_;
+  MHD_Daemon* daemon_ = nullptr;
+  std::atomic<bool> is_stopping_ = false;
+};
+
+using KeptExchange = std::shared_ptr<Exchange>;  // shared by the library's connection and whoever answers
+
+std::string lower_case(const char* text) { return to_lower(std::string_view(text)); }
+
+MHD_Result keep_header(void* headers, MHD_ValueKind, const char* key, const char* value) {
+  (*static_cast<std::map<std::string, std::string>*>(headers))[lower_case(key)] = value == nullptr ? "" : value;
+  return MHD_YES;
+}
+
+ssize_t stream_reader(void* kept, std::uint64_t, char* to, std::size_t most) {
+  return (*static_cast<KeptExchange*>(kept))->read_stream(to, most);
+}
+
+void drop_kept(void* kept) { delete static_cast<KeptExchange*>(kept); }
+
+Result<Fd> listen_on(const HttpAddress& address) {
+  bool is_six = address.host.find(':') != address.host.npos;
+  sockaddr_in four{};
+  sockaddr_in6 six{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(address.port);
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(address.port);
+  if (::inet_pton(is_six ? AF_INET6 : AF_INET, address.host.c_str(),
+                  is_six ? static_cast<void*>(&six.sin6_addr) : static_cast<void*>(&four.sin_addr)) != 1) {
+    return Error(Code::kInvalid, fmt::format("{} is not an address", address.host));
+  }
+  Fd fd(::socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) return system_error(errno, "make a socket");
+  int yes = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto* name = is_six ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
+  socklen_t size = is_six ? sizeof six : sizeof four;
+  if (::bind(fd.get(), name, size) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE) return Error(Code::kBusy, fmt::format("{} is in use by another program", address.text()));
+    return system_error(errno, fmt::format("listen on {}", address.text()));
+  }
+  return fd;
+}
+
+Result<std::uint16_t> port_of_socket(int fd) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) return system_error(errno, "getsockname");
+  if (name.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
+  return ntohs(reinterpret_cast<sockaddr_in*>(&name)->sin_port);
+}
+
+Exchange::~Exchange() {
+  books_->body_bytes -= counted_bytes;
+  close_books();
+}
+
+void Exchange::close_books() {
+  std::lock_guard lock(books_->mutex);
+  books_->open.erase(this);
+  books_->ended.notify_all();
+}
+
+void Exchange::wake() {
+  if (connection_ == nullptr || !is_suspended_) return;
+  is_suspended_ = false;
+  MHD_resume_connection(connection_);
+}
+
+void Exchange::answer(int status, WebHeaders headers, std::string body) {
+  std::lock_guard lock(mutex_);
+  if (has_answer_) return;
+  has_answer_ = true;
+  status_ = status;
+  headers_ = std::move(headers);
+  body_ = std::move(body);
+  wake();
+}
+
+void Exchange::begin_stream(WebHeaders headers) {
+  std::lock_guard lock(mutex_);
+  if (has_answer_) return;
+  has_answer_ = true;
+  is_stream_ = true;
+  headers_ = std::move(headers);
+  wake();
+}
+
+bool Exchange::write(std::string_view text) {
+  std::lock_guard lock(mutex_);
+  if (connection_ == nullptr || is_stream_ended_) return false;
+  if (body_.size() - sent_ + text.size() > books_->options.unsent_bytes_max) {
+    is_stream_ended_ = true;  // it does not read
+    wake();
+    return false;
+  }
+  body_.append(text);
+  wake();
+  return true;
+}
+
+void Exchange::end_stream() {
+  std::lock_guard lock(mutex_);
+  is_stream_ended_ = true;
+  wake();
+}
+
+void Exchange::when_gone(std::function<void()> call) {
+  {
+    std::lock_guard lock(mutex_);
+    if (connection_ != nullptr) {
+      gone_ = std::move(call);
+      return;
+    }
+    if (is_whole_) return;
+  }
+  call();
+}
+
+void Exchange::wait_for_answer() {
+  std::lock_guard lock(mutex_);
+  is_suspended_ = true;
+  MHD_suspend_connection(connection_);
+}
+
+MHD_Result Exchange::queue_answer() {
+  std::lock_guard lock(mutex_);
+  if (!has_answer_) {  // resumed without one: wait on
+    is_suspended_ = true;
+    MHD_suspend_connection(connection_);
+    return MHD_YES;
+  }
+  MHD_Response* response = nullptr;
+  if (is_stream_) {
+    auto* kept = new KeptExchange(self.lock());
+    response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlock, stream_reader, kept, drop_kept);
+    if (response == nullptr) delete kept;
+  } else {
+    response = MHD_create_response_from_buffer(body_.size(), body_.data(), MHD_RESPMEM_MUST_COPY);
+  }
+  if (response == nullptr) return MHD_NO;
+  for (const auto& [name, value] : headers_) MHD_add_response_header(response, name.c_str(), value.c_str());
+  MHD_Result queued = MHD_queue_response(connection_, static_cast<unsigned>(status_), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+ssize_t Exchange::read_stream(char* to, std::size_t most) {
+  std::lock_guard lock(mutex_);
+  std::size_t count = std::min(most, body_.size() - sent_);
+  if (count > 0) {
+    std::memcpy(to, body_.data() + sent_, count);
+    sent_ += count;
+    if (sent_ == body_.size()) {
+      body_.clear();
+      sent_ = 0;
+    }
+    return static_cast<ssize_t>(count);
+  }
+  if (is_stream_ended_) return MHD_CONTENT_READER_END_OF_STREAM;
+  if (connection_ == nullptr) return MHD_CONTENT_READER_END_WITH_ERROR;
+  is_suspended_ = true;
+  MHD_suspend_connection(connection_);
+  return 0;
+}
+
+void Exchange::all_sent() {
+  std::lock_guard lock(mutex_);
+  is_whole_ = true;
+}
+
+void Exchange::connection_ended() {
+  std::function<void()> call;
+  {
+    std::lock_guard lock(mutex_);
+    connection_ = nullptr;
+    is_suspended_ = false;
+    if (!is_whole_) call = std::move(gone_);
+    gone_ = nullptr;
+  }
+  close_books();
+  if (call) call();
+}
+
+void Exchange::give_up() {
+  std::lock_guard lock(mutex_);
+  if (!has_answer_) {
+    has_answer_ = true;
+    status_ = 503;
+  }
+  is_stream_ended_ = true;
+  wake();
+}
+
+// As many descriptors as connections need; otherwise fewer are possible.
+void allow_connections(std::size_t connections) {
+  constexpr rlim_t kOthers = 256;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + kOthers) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, connections + kOthers);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Status WebServerImpl::open(const HttpAddress& address) {
+  allow_connections(books_->options.connections_max);
+  listening_ = WARREN_TRY(listen_on(address));
+  address_ = address;
+  address_.port = WARREN_TRY(port_of_socket(listening_.get()));
+  daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr,
+                             nullptr, &WebServerImpl::on_request, this, MHD_OPTION_LISTEN_SOCKET, listening_.get(),
+                             MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(books_->options.connections_max),
+                             MHD_OPTION_CONNECTION_TIMEOUT, books_->options.idle_seconds, MHD_OPTION_NOTIFY_COMPLETED,
+                             &WebServerImpl::on_completed, this, MHD_OPTION_END);
+  if (daemon_ == nullptr) return Error(Code::kIo, fmt::format("cannot serve HTTP on {}", address_.text()));
+  listening_.release();  // the daemon closes it
+  return Ok{};
+}
+
+void WebServerImpl::stop() {
+  if (daemon_ == nullptr) return;
+  is_stopping_ = true;
+  Fd listening(MHD_quiesce_daemon(daemon_));
+  auto until = std::chrono::steady_clock::now() + kEndPatienceWeb;
+  std::unique_lock lock(books_->mutex);
+  // Also those that arrive on connections that are open already. The library must not have suspended ones at its end.
+  while (!books_->open.empty() && std::chrono::steady_clock::now() < until) {
+    for (Exchange* one : books_->open) one->give_up();
+    books_->ended.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  for (Exchange* one : books_->open) one->give_up();
+  lock.unlock();
+  MHD_stop_daemon(daemon_);
+  daemon_ = nullptr;
+}
+
+MHD_Result WebServerImpl::refuse(MHD_Connection* connection, unsigned status) {
+  MHD_Response* response = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
+  if (response == nullptr) return MHD_NO;
+  MHD_add_response_header(response, "Connection", "close");
+  MHD_Result queued = MHD_queue_response(connection, status, response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+MHD_Result WebServerImpl::begin(MHD_Connection* connection, const char* url, const char* method, void** kept) {
+  if (is_stopping_) return refuse(connection, 503);
+  auto exchange = std::make_shared<Exchange>(books_, connection);
+  exchange->self = exchange;
+  exchange->request.method = method;
+  exchange->request.path = url;
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, keep_header, &exchange->request.headers);
+  std::optional<std::uint64_t> length = parse_number<std::uint64_t>(exchange->request.header("content-length"));
+  {
+    std::lock_guard lock(books_->mutex);
+    books_->open.insert(exchange.get());
+  }
+  if (length && *length > books_->options.body_bytes_max) return refuse(connection, 413);
+  *kept = new KeptExchange(std::move(exchange));
+  return MHD_YES;
+}
+
+MHD_Result WebServerImpl::take_body(Exchange& exchange, const char* data, std::size_t size) {
+  if (exchange.request.body.size() + size > books_->options.body_bytes_max) return MHD_NO;
+  if ((books_->body_bytes += size) > books_->options.bodies_bytes_max) {
+    books_->body_bytes -= size;
+    return MHD_NO;
+  }
+  exchange.counted_bytes += size;
+  exchange.request.body.append(data, size);
+  return MHD_YES;
+}
+
+MHD_Result WebServerImpl::on_request(void* self, MHD_Connection* connection, const char* url, const char* method,
+                                     const char*, const char* data, std::size_t* size, void** kept) {
+  auto& server = *static_cast<WebServerImpl*>(self);
+  if (*kept == nullptr) return server.begin(connection, url, method, kept);
+  KeptExchange& exchange = *static_cast<KeptExchange*>(*kept);
+  if (*size > 0) {
+    MHD_Result taken = server.take_body(*exchange, data, *size);
+    *size = 0;
+    return taken;
+  }
+  if (exchange->is_dispatched) return exchange->queue_answer();
+  exchange->is_dispatched = true;
+  exchange->wait_for_answer();
+  server.handler_(std::move(exchange->request), exchange);
+  return MHD_YES;
+}
+
+void WebServerImpl::on_completed(void*, MHD_Connection*, void** kept, MHD_RequestTerminationCode why) {
+  if (*kept == nullptr) return;
+  auto* exchange = static_cast<KeptExchange*>(*kept);
+  if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) (*exchange)->all_sent();
+  (*exchange)->connection_ended();
+  delete exchange;
+  *kept = nullptr;
+}
+
+}  // namespace
+
+std::string_view WebRequest::header(const std::string& name) const {
+  auto found = headers.find(name);
+  return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Result<std::unique_ptr<WebServer>> WebServer::start(const HttpAddress& address, WebOptions options,
+                                                    WebHandler handler) {
+  auto server = std::make_unique<WebServerImpl>(options, std::move(handler));
+  WARREN_TRY(server->open(address));
+  return std::unique_ptr<WebServer>(std::move(server));
+}
+
+}  // namespace warren::net
