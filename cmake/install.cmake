@@ -3,7 +3,7 @@
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
 # The library: every module but those that only the command line uses, and SQLite when it is ours.
-set(program_only cli session sandbox fuse changes relay net toml)
+set(program_only cli mcp documents drives context tools session sandbox fuse changes relay net toml)
 set(pieces "")
 foreach(module IN LISTS WARREN_MODULES)
   if(NOT module IN_LIST program_only)
@@ -97,7 +97,10 @@ install(FILES ${generated}/warren.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 file(CONFIGURE OUTPUT generated/agentfs.1 CONTENT ".so man1/warren.1\n")
 install(FILES ${PROJECT_BINARY_DIR}/generated/agentfs.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The default embedding model, which the program finds beside itself.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/.deps/models/all-MiniLM-L6-v2 DESTINATION ${share}/warren/models OPTIONAL
+        PATTERN tokenizer.json EXCLUDE)
+install(FILES README.md CHANGELOG.md LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN changes EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -16,7 +16,7 @@ add_library(warren_warnings INTERFACE)
 target_compile_options(warren_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   -Wno-missing-field-initializers # designated initialisers leave other members at their defaults on purpose
-  -Werror)
+  $<$<BOOL:${WARREN_WARNINGS_ARE_ERRORS}>:-Werror>)
 
 # Headers that every unit includes, precompiled once for the libraries and once for the tests, which have other compile
 # flags and also include GoogleTest.

@@ -7,13 +7,13 @@ import sys
 
 # A third-party header belongs to one module; everyone else uses that module's own types.
 OWNERS = {"sqlite3.h": "db", "nlohmann/": "base", "fuse": "fuse", "linux/fuse.h": "fuse", "seccomp.h": "sandbox", "openssl/": "crypto", "httplib.h": "net", "hiredis/": "clients",
-          "curl/": "clients", "expat.h": "clients", "libpq-fe.h": "pg", "toml++/": "toml"}
+          "curl/": "clients", "expat.h": "clients", "magic.h": "documents", "libxml/": "documents", "iconv.h": "documents", "libpq-fe.h": "pg", "toml++/": "toml", "re2/": "context"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
 # Doors get the top of an agent's stack, and no accessor that leads around it: an Agent's store() and overlay() are for
 # the modules below them (`agent`, and `changes`, which works on the layers).
-DOORS = ("api", "session", "cli")
+DOORS = ("api", "session", "mcp", "cli")
 AROUND = re.compile(r"\bagent_?(?:->|\.)(?:store|overlay)\(\)")
 
 # A placeholder in quotes, within a string: "no file '{}'".

@@ -4,6 +4,7 @@
 
 #include "agent/audit_key.h"
 #include "agent/audit_note.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "agent/quota.h"
 #include "agent/sessions.h"
@@ -96,8 +97,10 @@ Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, cons
                  fmt::format("what is read of agent {} is recorded in its file, so it cannot be opened read-only", who),
                  fmt::format("open it for writing; {}", kHint));
   }
-  Result<std::unique_ptr<Store>> writable =
-      Store::open(store->path(), {.durability = options.durability, .commits = options.commits}, clock);
+  Result<std::unique_ptr<Store>> writable = Store::open(
+      store->path(),
+      {.durability = options.durability, .commits = options.commits, .find_key = store->database().key_finder()},
+      clock);
   if (writable.ok() && (*writable)->schema().is_current()) return writable;
   bool is_fixed =
       writable.ok() || writable.error().code() == Code::kReadOnly || writable.error().code() == Code::kDenied;
@@ -115,7 +118,8 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
   StoreOptions store_options{.mode = options.mode,
                              .durability = options.durability,
                              .commits = options.commits,
-                             .checkpoint = options.checkpoint};
+                             .checkpoint = options.checkpoint,
+                             .find_key = agent_keys(path)};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {

@@ -91,8 +91,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->mounted_ = std::make_unique<MountedState>(agent, clock);
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
-  FileSystem* working =
-      WARREN_TRY(made->open_working(agent.path(), options.working, clock).within("open /mem/working"));
+  FileSystem* working = WARREN_TRY(made->open_working(agent, options.working, clock).within("open /mem/working"));
   auto hides_checkpoints = [](const auto& mount) { return is_in_mount(kCheckpointsPath, mount.path); };
   if (std::ranges::none_of(options.mounts, hides_checkpoints) &&
       std::ranges::none_of(options.stores, hides_checkpoints)) {
@@ -225,13 +224,13 @@ std::vector<AgentNamespace::MountHealth> AgentNamespace::check_mounts() {
   return all;
 }
 
-Result<FileSystem*> AgentNamespace::open_working(const std::string& agent_path, WorkingMemory where, Clock& clock) {
-  if (where == WorkingMemory::kProcess || agent_path == kMemoryAgent) {
+Result<FileSystem*> AgentNamespace::open_working(Agent& agent, WorkingMemory where, Clock& clock) {
+  if (where == WorkingMemory::kProcess || agent.path() == kMemoryAgent) {
     memory_ = std::make_unique<MemoryFs>(clock, limits::kChunkBytesDefault, limits::kWorkingMemoryBytes);
     return memory_.get();
   }
-  std::string file = WARREN_TRY(working_file(agent_path));
-  store_ = WARREN_TRY(open_working_file(file, clock));
+  std::string file = WARREN_TRY(working_file(agent.path()));
+  store_ = WARREN_TRY(open_working_file(file, agent.store(), clock));
   return &store_->fs();
 }
 

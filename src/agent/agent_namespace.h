@@ -97,7 +97,7 @@ class AgentNamespace {
 
  private:
   AgentNamespace();
-  Result<FileSystem*> open_working(const std::string& agent_path, WorkingMemory where, Clock& clock);
+  Result<FileSystem*> open_working(Agent& agent, WorkingMemory where, Clock& clock);
 
   struct BlobMount {
     std::string path;

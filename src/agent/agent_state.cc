@@ -40,4 +40,6 @@ Status change_quota(Agent& agent, const QuotaChanges& changes) {
   return do_on_record(agent, std::move(event), [&] { return change_quota(agent.store(), changes); });
 }
 
+Status empty_log_of(Agent& agent) { return agent.store().database().empty_log(); }
+
 }  // namespace warren

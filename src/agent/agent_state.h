@@ -19,4 +19,7 @@ Result<std::int64_t> run_query(Agent& agent, std::string_view sql, QueryAccess a
 Result<QuotaReport> get_quota(Agent& agent);
 Status change_quota(Agent& agent, const QuotaChanges& changes);
 
+// Copies everything into the agent file itself, which can then be renamed (Database::empty_log).
+Status empty_log_of(Agent& agent);
+
 }  // namespace warren

@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,10 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/sessions.h"
+#include "agent/key_source.h"
 #include "base/path.h"
 #include "crypto/hmac.h"
-#include "os/capture.h"
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
@@ -27,31 +24,6 @@ constexpr const char* kKeyVariable = "WARREN_AUDIT_KEY";
 constexpr const char* kKeyCommandVariable = "WARREN_AUDIT_KEY_COMMAND";
 constexpr std::size_t kKeyFileBytes = 65'536;
 constexpr std::size_t kAuditKeyBytes = 32;
-constexpr std::chrono::seconds kKeyCommandLimit{60};  // somebody may have to type something
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return std::string(value);
-}
-
-std::optional<std::string> bytes_of_hex(std::string_view text) {
-  auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-  };
-  if (text.size() != kAuditKeyBytes * 2) return std::nullopt;
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    int high = digit(text[i]);
-    int low = digit(text[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes += static_cast<char>(high * 16 + low);
-  }
-  return bytes;
-}
 
 std::string new_key() {
   std::string bytes(kAuditKeyBytes, '\0');
@@ -60,45 +32,8 @@ std::string new_key() {
 }
 
 Result<std::string> key_file() {
-  std::optional<std::string> given = variable("XDG_CONFIG_HOME");
-  if (given && given->starts_with('/')) return *given + "/warren/audit.key";
-  std::string home = WARREN_TRY(home_directory());
-  return home + "/.config/warren/audit.key";
-}
-
-Result<std::string> run_key_command(const std::string& command) {
-  Result<Captured> done = run_captured({"sh", "-c", command}, "/", -1, kKeyCommandLimit);
-  if (!done.ok() && done.error().code() == Code::kTimeout) {
-    return Error(Code::kTimeout, fmt::format("the command in {} did not end within {} s and was killed",
-                                             kKeyCommandVariable, kKeyCommandLimit.count()));
-  }
-  Captured ran = WARREN_TRY(std::move(done).within(kKeyCommandVariable));
-  // Its output may contain a key, and its messages might.
-  if (ran.status != 0) {
-    return Error(Code::kUnavailable,
-                 fmt::format("the command in {} ended with status {}", kKeyCommandVariable, ran.status));
-  }
-  return std::move(ran.output);
-}
-
-// Opened first: what is checked is what is read.
-Result<std::string> read_private(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
-  struct stat there {};
-  if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
-  bool is_ours = there.st_uid == ::geteuid() || there.st_uid == 0;
-  if (is_ours && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
-    std::string text(kKeyFileBytes, '\0');
-    std::size_t count =
-        WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
-    text.resize(count);
-    return text;
-  }
-  return Error(
-      Code::kDenied, fmt::format("{} can be read by others, and is the key of audit trails", quote(path)),
-      fmt::format("if nobody has read it: chmod 600 {}; otherwise also change the key with `warren audit ID rotate`",
-                  path));
+  std::string directory = WARREN_TRY(operator_directory());
+  return directory + "/audit.key";
 }
 
 // Several processes may need the first key at once: one of them makes it.
@@ -128,7 +63,10 @@ Result<std::string> read_key_file(const std::string& path, MissingKey missing) {
           fmt::format("{} or {} can have it in another place", kKeyVariable, kKeyCommandVariable));
     }
   }
-  return read_private(path);
+  return read_private_file(
+      path, kKeyFileBytes, "the key of audit trails",
+      fmt::format("if nobody has read it: chmod 600 {}; otherwise also change the key with `warren audit ID rotate`",
+                  path));
 }
 
 }  // namespace
@@ -139,7 +77,7 @@ Result<AuditKeys> parse_audit_keys(std::string_view text, std::string_view where
   while (!text.empty()) {
     std::size_t end = std::min(text.find_first_of(kSeparators), text.size());
     if (end > 0) {
-      std::optional<std::string> bytes = bytes_of_hex(text.substr(0, end));
+      std::optional<std::string> bytes = bytes_of_hex(text.substr(0, end), kAuditKeyBytes);
       if (!bytes) {
         return Error(Code::kInvalid,
                      fmt::format("key {} in {} does not have 64 hexadecimal digits", keys.size() + 1, where),
@@ -153,12 +91,12 @@ Result<AuditKeys> parse_audit_keys(std::string_view text, std::string_view where
   return keys;
 }
 
-bool is_audit_key_given() { return variable(kKeyVariable) || variable(kKeyCommandVariable); }
+bool is_audit_key_given() { return find_variable(kKeyVariable) || find_variable(kKeyCommandVariable); }
 
 Result<AuditKeys> load_audit_keys(MissingKey missing) {
-  if (std::optional<std::string> given = variable(kKeyVariable)) return parse_audit_keys(*given, kKeyVariable);
-  if (std::optional<std::string> command = variable(kKeyCommandVariable)) {
-    std::string output = WARREN_TRY(run_key_command(*command));
+  if (std::optional<std::string> given = find_variable(kKeyVariable)) return parse_audit_keys(*given, kKeyVariable);
+  if (std::optional<std::string> command = find_variable(kKeyCommandVariable)) {
+    std::string output = WARREN_TRY(run_key_command(*command, fmt::format("the command in {}", kKeyCommandVariable)));
     return parse_audit_keys(output, fmt::format("the output of {}", kKeyCommandVariable));
   }
   std::string path = WARREN_TRY(key_file());
@@ -180,7 +118,7 @@ Status enable_audit(AuditLog& log, const std::string& agent) {
 
 Result<std::string> rotate_audit_key() {
   for (const char* name : {kKeyVariable, kKeyCommandVariable}) {
-    if (!variable(name)) continue;
+    if (!find_variable(name)) continue;
     return Error(Code::kUnsupported, fmt::format("the key comes from {}, not from a file", name),
                  "change it there: put the new key first, and the old one after it");
   }

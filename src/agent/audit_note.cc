@@ -81,6 +81,7 @@ Status write_note(const std::string& path, const AuditNote& note) {
   if (!fd.is_open()) return system_error(errno, fmt::format("write {}", quote(path)));
   std::string text = fmt::format("{}\n{}\n{}\n{}\n", kAuditNoteMagic, note.first, note.seq, note.hash);
   Status done = write_all(fd.get(), as_bytes(text));
+  if (::close(fd.release()) != 0 && done.ok()) done = system_error(errno, fmt::format("write {}", quote(path)));
   if (done.ok() && ::rename(draft.c_str(), path.c_str()) != 0) done = system_error(errno, "rename");
   if (!done.ok()) ::unlink(draft.c_str());
   return done;

@@ -53,15 +53,17 @@ Result<std::string> check_base(const std::string& base) {
 }
 
 // Creates the agent in a file beside its place.
-Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes}, clock));
+Status fill_agent(const std::string& draft, const CreatedAgent& agent, const CreateOptions& options,
+                  const SharedDatabaseKey& key, Clock& clock) {
+  auto store = WARREN_TRY(
+      Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes, .key = key}, clock));
   if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
   if (options.audit) WARREN_TRY(switch_audit(*store, agent.id, AuditLevel::kOn, "init", clock));
   return store->database().empty_log();  // the log has the draft's name
 }
 
 Status note_new_trail(const std::string& path, Clock& clock) {
-  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly}, clock));
+  auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}, clock));
   return note_audit_head(store->audit(), path);
 }
 
@@ -105,7 +107,7 @@ bool is_name_of_draft(std::string_view name, std::string_view file) {
 
 // Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
-  Result<std::unique_ptr<Store>> store = Store::open(path, {}, clock);
+  Result<std::unique_ptr<Store>> store = Store::open(path, {.find_key = agent_keys(path)}, clock);
   // One that is too damaged to open may be replaced: that is what it is good for.
   if (store.ok()) std::move(store).take_value().reset();
   else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
@@ -117,7 +119,7 @@ Status check_not_open(const std::string& path, Clock& clock) {
 Status check_backup(const std::string& file, Clock& clock) {
   std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
   if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
-  FsckReport report = WARREN_TRY(check_agent(file, clock));
+  FsckReport report = WARREN_TRY(check_agent(file, clock, agent_keys(file)));
   // A damaged audit trail cannot be repaired, and must not cost the files: `audit verify` names the row.
   std::erase_if(report.violations, [](const Violation& one) { return one.rule == "WR-40"; });
   if (report.clean()) return Ok{};
@@ -183,14 +185,18 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
   remove_old_drafts(agent.path, clock);
   std::string draft = name_of_draft(agent.path);
-  Status filled = fill_agent(draft, agent, options, clock);
+  std::optional<NewFileKey> key;
+  if (options.encryption) key = WARREN_TRY(make_file_key(options.encryption->key, agent.path));
+  Status filled = fill_agent(draft, agent, options, key ? key->key : nullptr, clock);
   if (filled.ok() && agent.base)
     put_base_note(draft, *agent.base, NoteFor::kNewAgent).ignore("without it, the first apply asks");
   if (filled.ok()) filled = move_into_place(draft, agent.path, options.replace);
   if (!filled.ok()) {
     remove_draft(draft);
+    if (key) remove_key_note(*key);
     return std::move(filled).take_error();
   }
+  if (key) agent.key_note = key->note;
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
   if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
@@ -210,7 +216,7 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
 
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(check_agent_id(options.id));
-  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}};
+  CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}, .key_note = {}};
   AgentOptions how{.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
   how.caller = {.agent = {}, .space = Space::kKernel, .door = "fork", .session = {}};
   how.may_record = true;
@@ -264,7 +270,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   WARREN_TRY(check_backup(file, clock));
   RestorePlace place = WARREN_TRY(find_restore_place(id_or_path, replace, clock));
   const std::string& path = place.path;
-  auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly}, clock));
+  auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(file)}, clock));
   // What the user agreed to, and what was hidden, is about the agent and not about one file.
   std::optional<BaseNote> note;
   if (place.exists) note = WARREN_TRY(find_base_note(path));
@@ -279,6 +285,48 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
     return std::move(done).take_error();
   }
   return path;
+}
+
+namespace {
+
+// What is not an agent, or an older one, is left alone; what a killed process left is finished.
+Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKey change, Clock& clock) {
+  auto store = WARREN_TRY(Store::open(path, {.find_key = find_key}, clock));
+  bool is_encrypted = store->database().key() != nullptr;
+  std::string who = quote(agent_id_of(path));
+  if (change == NewKey::kFirst && is_encrypted) {
+    return Error(Code::kExists, fmt::format("agent {} is encrypted already", who), "`warren rekey` changes its key");
+  }
+  if (change == NewKey::kFirst || is_encrypted) return Ok{};
+  return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
+}
+
+}  // namespace
+
+Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
+  std::string path = WARREN_TRY(locate_agent(options.id_or_path));
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no key");
+  KeyFinder find_key = agent_keys(path);
+  WARREN_TRY(check_rekeyable(path, find_key, options.change, clock));
+  auto database = WARREN_TRY(
+      Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key, .conversion = Conversion::kPossible}));
+  WARREN_TRY(database->hold_alone());
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
+  remove_old_drafts(path, clock);
+  std::string draft = name_of_draft(path);
+  std::optional<NewFileKey> key;
+  if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
+  Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
+                                                   : database->write_anew(draft, key ? key->key : nullptr);
+  if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
+  if (done.ok() && note) done = put_base_note(draft, *note);
+  if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
+  if (!done.ok()) {
+    remove_draft(draft);
+    return std::move(done).take_error();
+  }
+  database->outwait_others();
+  return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 
 }  // namespace warren

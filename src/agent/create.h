@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/file_key.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/result.h"
@@ -20,12 +21,14 @@ struct CreateOptions {
   std::optional<std::string> base;  // a host directory
   std::uint32_t chunk_bytes = limits::kChunkBytesDefault;
   bool audit = false;  // every door records changes and refusals (store/audit_log.h)
+  std::optional<Encryption> encryption;
 };
 
 struct CreatedAgent {
   std::string id;
   std::string path;
-  std::optional<std::string> base;  // canonical
+  std::optional<std::string> base;      // canonical
+  std::optional<std::string> key_note;  // the file that says where its key is, if it was made encrypted
 };
 
 // Creates an agent in ./.agentfs, and that folder if it is missing. Fails with kExists, kInvalid (id, chunk size),
@@ -58,5 +61,23 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
 
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it.
 void remove_old_drafts(const std::string& path, Clock& clock);
+
+// Writes an agent's file anew, and gives it the agent's name when it is complete, so that a crash leaves the agent as
+// it was or as it is to be. kBusy if any process has the agent open. Notes of keys stay, for backups.
+enum class NewKey {
+  kFirst,    // encrypts an agent that is not encrypted; kExists if it is
+  kAnother,  // of an encrypted one; kInvalid if it is not
+  kNone,     // of an encrypted one, which is not encrypted any more
+};
+struct RekeyOptions {
+  std::string id_or_path;
+  NewKey change = NewKey::kAnother;
+  std::optional<KeySource> source;  // default: a random key
+};
+struct RekeyedAgent {
+  std::string path;
+  std::optional<std::string> key_note;  // of the new key
+};
+Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock);
 
 }  // namespace warren

@@ -7,8 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "agent/sessions.h"
+#include "base/ascii.h"
 #include "base/path.h"
 #include "os/host_files.h"
+#include "text/nearest.h"
 
 namespace warren {
 namespace {
@@ -22,8 +24,42 @@ Result<bool> is_host_file(const std::string& path) {
   return there && S_ISREG(there->st_mode);
 }
 
+constexpr std::size_t kPrefixLetters = 3;
+
+// A name that `run` has made up: "swift-fox-12ab".
+bool is_generated(std::string_view id) {
+  std::size_t last = id.rfind('-');
+  std::size_t first = id.find('-');
+  if (last == id.npos || first == last || id.size() - last != 5) return false;
+  return std::all_of(id.begin() + static_cast<long>(last) + 1, id.end(), is_lower_hex_digit) &&
+         std::all_of(id.begin(), id.begin() + static_cast<long>(last),
+                     [](char c) { return c == '-' || (c >= 'a' && c <= 'z'); });
+}
+
+// The only session whose id starts like this, if `run` has made up its name. A name that somebody chose must be written
+// in full: a script that means "fix" must not get "fix2" once "fix" is gone.
+std::optional<std::string> find_session_by_start(std::string_view start) {
+  if (start.size() < kPrefixLetters || !is_agent_id(start)) return std::nullopt;
+  Result<std::vector<std::string>> ids = list_session_ids();
+  if (!ids.ok()) return std::nullopt;
+  std::erase_if(*ids, [&](const std::string& id) { return !id.starts_with(start); });
+  bool is_unique = ids->size() == 1 && is_generated(ids->front());
+  return is_unique ? std::optional(ids->front()) : std::nullopt;
+}
+
+// "did you mean 'x'?"; "" if nothing is similar.
+std::string guess(std::string_view id) {
+  std::vector<std::string> known;
+  for (Result<std::vector<std::string>> some : {list_agents(), list_session_ids()}) {
+    if (some.ok()) known.insert(known.end(), some->begin(), some->end());
+  }
+  std::string meant = nearest(id, std::vector<std::string_view>(known.begin(), known.end()));
+  return meant.empty() ? "" : fmt::format("did you mean {}?", quote(meant));
+}
+
 std::string missing_hint(std::string_view id) {
-  std::string start = is_agent_id(id) ? fmt::format("`warren init {}` creates it", id) : "";
+  std::string start = is_agent_id(id) ? guess(id) : "";
+  if (start.empty() && is_agent_id(id)) start = fmt::format("`warren init {}` creates it", id);
   Result<std::vector<std::string>> known = list_agents();
   if (!known.ok() || known->empty()) return start;
   std::size_t count = std::min(known->size(), kListedInHint);
@@ -43,7 +79,10 @@ Result<std::string> locate_session(std::string_view id) {
   WARREN_TRY(check_agent_id(id));
   std::optional<std::string> file = WARREN_TRY(find_session_file(id));
   if (file) return *std::move(file);
-  return Error(Code::kNotFound, fmt::format("no session {}", quote(id)), "`warren sessions` lists them");
+  if (std::optional<std::string> meant = find_session_by_start(id)) return locate_session(*meant);
+  std::string similar = guess(id);
+  return Error(Code::kNotFound, fmt::format("no session {}", quote(id)),
+               similar.empty() ? "`warren sessions` lists them" : similar);
 }
 
 }  // namespace
@@ -81,14 +120,14 @@ Result<std::string> locate_agent(std::string_view id_or_path) {
   if (file && session) return is_ambiguous(text, *file, *session);
   if (file) return *std::move(file);
   if (session) return *std::move(session);
+  if (std::optional<std::string> meant = find_session_by_start(id_or_path)) return locate_session(*meant);
   std::optional<struct stat> there = WARREN_TRY(find_host_file(text));
   if (there && S_ISDIR(there->st_mode)) {
     return Error(Code::kIsDirectory, fmt::format("{} is a directory, not an agent file", quote(text)),
                  missing_hint(""));
   }
   if (is_agent_id(id_or_path)) {
-    return Error(Code::kNotFound, fmt::format("no agent {} at {}", quote(text), quote(path_of_agent(text))),
-                 missing_hint(text));
+    return Error(Code::kNotFound, fmt::format("no agent or session {}", quote(text)), missing_hint(text));
   }
   return Error(Code::kNotFound, fmt::format("{} is neither an agent id nor a file", quote(text)), missing_hint(text));
 }

@@ -26,9 +26,10 @@ inline constexpr std::string_view kSessionPrefix = "session:";
 std::string_view session_id_of(std::string_view id);
 
 // Returns the first match of: ":memory:" itself; "session:ID"; an id whose file is in ./.agentfs; the path of a file;
-// the id of a `warren run` session (agent/sessions.h). kConflict if a session and a file have the name: whoever can
-// create files here must not decide which one a command means. Otherwise kNotFound, or kIsDirectory for a directory;
-// the hint lists the agents that exist.
+// the id of a `warren run` session (agent/sessions.h), or, of one whose id `run` has made up, a unique beginning of
+// three letters or more. kConflict if a session and a file have the name: whoever can create files here must not decide
+// which one a command means. Otherwise kNotFound, or kIsDirectory for a directory; the hint lists the agents that
+// exist.
 Result<std::string> locate_agent(std::string_view id_or_path);
 
 // The ids in ./.agentfs, sorted. Empty if the folder does not exist.

@@ -175,7 +175,7 @@ Status MountedState::put_values(const Mount& mount, MountedRows& rows, Store& so
 
 Result<FileSystem*> MountedState::working_for_writing() {
   if (working_ == nullptr) {
-    working_store_ = WARREN_TRY(open_working_file(working_file_, clock_).within("make /mem/working"));
+    working_store_ = WARREN_TRY(open_working_file(working_file_, agent_.store(), clock_).within("make /mem/working"));
     working_ = &working_store_->fs();
   }
   return working_;

@@ -70,7 +70,8 @@ Result<std::unique_ptr<MountedState>> MountedState::open(Agent& agent, const std
   state->working_file_ = std::move(file).take_value();
   std::optional<struct stat> there = WARREN_TRY(find_host_file(state->working_file_));
   if (there)
-    state->working_store_ = WARREN_TRY(open_working_file(state->working_file_, clock).within("open /mem/working"));
+    state->working_store_ =
+        WARREN_TRY(open_working_file(state->working_file_, agent.store(), clock).within("open /mem/working"));
   if (there) state->working_ = &state->working_store_->fs();
   state->mounts_.push_back({.path = std::string(kWorkingMemoryPath), .identity = state->working_file_});
   return state;

@@ -43,8 +43,10 @@ Result<std::string> working_file(const std::string& agent_path) {
 }
 
 // Of several processes that make the file at once, one makes it and all open it.
-Result<std::unique_ptr<Store>> open_working_file(const std::string& file, Clock& clock) {
+Result<std::unique_ptr<Store>> open_working_file(const std::string& file, Store& agent, Clock& clock) {
   StoreOptions options{.mode = OpenMode::kReadWrite, .durability = Durability::kProcess, .commits = Commits::kEach};
+  options.key = agent.database().key();
+  options.find_key = agent.database().key_finder();
   StoreOptions how = options;
   std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
   if (!there) how.mode = OpenMode::kCreate;

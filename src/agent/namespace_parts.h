@@ -19,6 +19,7 @@ Result<std::unique_ptr<BlobStore>> open_mount(const MountSpec& mount, Clock& clo
 // In the user's runtime folder. Named after the agent's file, not its path, so that a new agent of the same name begins
 // with nothing.
 Result<std::string> working_file(const std::string& agent_path);
-Result<std::unique_ptr<Store>> open_working_file(const std::string& file, Clock& clock);  // makes it if it is missing
+// Makes it if it is missing. It has the agent's key: what an encrypted agent works with is as secret as its file.
+Result<std::unique_ptr<Store>> open_working_file(const std::string& file, Store& agent, Clock& clock);
 
 }  // namespace warren

@@ -90,9 +90,9 @@ Status write_block(int fd, std::uint64_t offset, std::string_view block) {
   return Ok{};
 }
 
-class Progress {
+class ByteCount {
  public:
-  Progress(const BytesDone& report, std::uint64_t total) : report_(report), total_(total) {}
+  ByteCount(const BytesDone& report, std::uint64_t total) : report_(report), total_(total) {}
   void add(std::uint64_t bytes) {
     if (!report_) return;
     std::lock_guard lock(mutex_);
@@ -108,9 +108,9 @@ class Progress {
 };
 
 // A file beside the agent that is removed again.
-struct PushedDraft {
+struct ScratchFile {
   std::string path;
-  ~PushedDraft() {
+  ~ScratchFile() {
     for (const char* suffix : {"", "-wal", "-shm"}) {
       remove_host_file(path + suffix).ignore("the next push or pull of this agent removes it");
     }
@@ -259,7 +259,7 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   if (agent.path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be pushed");
   WARREN_TRY(check_agent_id(agent.id()));
   remove_old_drafts(agent.path(), clock);
-  PushedDraft draft{fmt::format("{}.push-{}", agent.path(), ::getpid())};
+  ScratchFile draft{fmt::format("{}.push-{}", agent.path(), ::getpid())};
   WARREN_TRY(agent.backup_to(draft.path));
   Fd file(::open(draft.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat there {};
@@ -278,7 +278,7 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   std::vector<std::size_t> missing = missing_blocks(state, WARREN_TRY(blocks_there(store, agent.id())));
   for (std::size_t index : missing) report.bytes_sent += length_of_block(state, index);
   report.blocks_sent = missing.size();
-  Progress sent(progress, report.bytes_sent);
+  ByteCount sent(progress, report.bytes_sent);
   WARREN_TRY(for_each_at_once(missing.size(), [&](std::size_t nth) -> Status {
     std::size_t index = missing[nth];
     std::string block = WARREN_TRY(read_block(file.get(), index * state.block_bytes, length_of_block(state, index)));
@@ -336,10 +336,10 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   PullReport report { .path = {}, .state = WARREN_TRY(get_pushed(store, options.agent_id, name)) };
   const PushedState& state = report.state;
   remove_old_drafts(place.path, clock);
-  PushedDraft draft{fmt::format("{}.pull-{}", place.path, ::getpid())};
+  ScratchFile draft{fmt::format("{}.pull-{}", place.path, ::getpid())};
   Fd file(::open(draft.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft.path)));
-  Progress fetched(progress, state.size_bytes);
+  ByteCount fetched(progress, state.size_bytes);
   WARREN_TRY(for_each_at_once(state.blocks.size(), [&](std::size_t index) -> Status {
     WARREN_TRY(fetch_block(store, options.agent_id, state, index, file.get()));
     fetched.add(length_of_block(state, index));

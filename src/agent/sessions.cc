@@ -193,6 +193,19 @@ Result<std::vector<SessionInfo>> list_sessions() {
   return all;
 }
 
+Result<std::vector<std::string>> list_session_ids() {
+  std::vector<std::string> ids;
+  std::string home = WARREN_TRY(agents_home());
+  std::string folder = home + "/run";
+  if (!WARREN_TRY(find_host_file(folder))) return ids;
+  Fd dir = WARREN_TRY(open_host_dir(folder));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  for (const HostEntry& entry : entries) {
+    if (WARREN_TRY(find_session_file(entry.name))) ids.push_back(entry.name);
+  }
+  return ids;
+}
+
 SessionDir::SessionDir(std::string id, std::string path, Fd dir)
     : id_(std::move(id)), path_(std::move(path)), dir_(std::move(dir)) {}
 

@@ -47,6 +47,7 @@ struct SessionInfo {
 
 // Sorted by id. Folders without an agent file are skipped.
 Result<std::vector<SessionInfo>> list_sessions();
+Result<std::vector<std::string>> list_session_ids();  // the same, without looking into them
 
 // The open folder of one session.
 class SessionDir {

@@ -259,6 +259,7 @@ void note_failure(Agent& agent, const Error& why) {
 Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
                      const ApplyOptions& options, ApplyRecord& record) {
   Staging staging = WARREN_TRY(Staging::make(base, record));
+  for (const std::string& path : options.partial) stager.set_partial(path);
   {
     auto view = WARREN_TRY(agent.overlay()->upper.begin(UnitAccess::kRead));  // one for all files
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/agent.h"
@@ -20,6 +21,7 @@ namespace warren {
 struct ApplyOptions {
   PrivilegedPaths privileged;
   MergedContents contents;
+  std::unordered_set<std::string> partial;  // paths of which `contents` has only a part: the rest stays a change
   UndoLimits undo;
   std::string label;  // the agent as the user should name it to undo this
 };

@@ -1,8 +1,6 @@
 #include "changes/branch.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -17,8 +15,10 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/conflicts.h"
+#include "changes/git.h"
+#include "changes/git_folder.h"
+#include "changes/git_work_tree.h"
 #include "changes/patch.h"
-#include "changes/stage.h"
 #include "fs/path_ops.h"
 #include "os/capture.h"
 #include "os/error.h"
@@ -30,92 +30,6 @@
 namespace warren {
 namespace {
 
-// Runs git without anything that the repository's settings would make it run, except content filters.
-class Git {
- public:
-  explicit Git(std::string dir) : dir_(std::move(dir)) {}
-
-  // From now on, commands use this work tree and index instead of the repository's own.
-  void use(std::string git_dir, std::string work_tree, std::string index) {
-    dir_ = work_tree;
-    git_dir_ = std::move(git_dir);
-    index_ = std::move(index);
-  }
-  void set_author(std::string name, std::string email) { author_ = {std::move(name), std::move(email)}; }
-
-  Result<Captured> run(const std::vector<std::string>& words, int input = -1) {
-    std::vector<std::string> all{"git"};
-    if (!index_.empty()) all = {"env", "GIT_INDEX_FILE=" + index_};
-    if (!author_.first.empty()) {
-      all.push_back("GIT_AUTHOR_NAME=" + author_.first);
-      all.push_back("GIT_AUTHOR_EMAIL=" + author_.second);
-    }
-    if (!index_.empty()) all.insert(all.end(), {"git", "--git-dir=" + git_dir_, "--work-tree=" + dir_});
-    for (const char* setting : {"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.safecrlf=false",
-                                "core.fileMode=true", "core.symlinks=true", "core.splitIndex=false"}) {
-      all.insert(all.end(), {"-c", setting});
-    }
-    all.insert(all.end(), words.begin(), words.end());
-    Result<Captured> done = run_captured(all, dir_, input);
-    if (!done.ok() && done.error().code() == Code::kNotFound)
-      return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
-    return done;
-  }
-
-  // What git printed, without the newline that it adds: the answer may be a path.
-  Result<std::string> ask(const std::vector<std::string>& words, int input = -1) {
-    Captured done = WARREN_TRY(run(words, input));
-    if (done.status != 0)
-      return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors, kWhitespace)));
-    if (done.output.ends_with('\n')) done.output.pop_back();
-    return std::move(done.output);
-  }
-
-  Result<std::string> ask_with(const std::vector<std::string>& words, std::string_view input) {
-    Fd file = WARREN_TRY(open_scratch_file());
-    WARREN_TRY(write_all(file.get(), as_bytes(input)));
-    if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
-    return ask(words, file.get());
-  }
-
-  Result<bool> succeeds(const std::vector<std::string>& words) {
-    Captured done = WARREN_TRY(run(words));
-    return done.status == 0;
-  }
-
- private:
-  std::string dir_;
-  std::string git_dir_;
-  std::string index_;
-  std::pair<std::string, std::string> author_;
-};
-
-// A private directory for the files to be committed and a temporary index. Removed by the destructor.
-class ScratchDir {
- public:
-  static Result<ScratchDir> make() {
-    const char* dir = std::getenv("TMPDIR");
-    std::string path = std::string(dir != nullptr && dir[0] == '/' ? dir : "/tmp") + "/warren-branch-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create a temporary directory");
-    return ScratchDir(std::move(path));
-  }
-  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ScratchDir& operator=(ScratchDir&&) = delete;
-  ~ScratchDir() {
-    if (path_.empty()) return;
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit ScratchDir(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
-bool is_in_git_dir(std::string_view path) { return path.find("/.git/") != path.npos || path.ends_with("/.git"); }
-
 // The commit that becomes the parent. Against the one at the agent's start git itself merges newer work, or reports a
 // conflict; against a later one, a file of which it has another version than the agent saw is merged here, or refused.
 struct Parent {
@@ -126,7 +40,10 @@ struct Parent {
 // One commit of an agent's changes.
 class BranchCommit {
  public:
-  BranchCommit(const AgentOverlay& overlay, const std::vector<ChangedFile>& files) : overlay_(overlay), files_(files) {}
+  BranchCommit(const AgentOverlay& overlay, const std::vector<ChangedFile>& files, const std::string& message)
+      : overlay_(overlay), files_(files), message_(message) {
+    if (message.empty()) message_ = fmt::format("Apply the changes of a Warren agent\n\nBase: {}", overlay.base_path);
+  }
 
   // Asks the repository what is needed for every attempt.
   Status prepare(Git& git) {
@@ -144,7 +61,7 @@ class BranchCommit {
 
   // Returns the commit's id. kConflict if the changes cannot be expressed against this parent.
   Result<std::string> make(const Parent& parent) {
-    ScratchDir scratch = WARREN_TRY(ScratchDir::make());
+    ScratchDir scratch = WARREN_TRY(ScratchDir::make("branch"));
     std::string work = scratch.path() + "/work";
     WARREN_TRY(make_host_dirs(work, 0700));
     Git git(work);
@@ -160,7 +77,7 @@ class BranchCommit {
       if (!is_removed && !is_written) continue;
       std::optional<std::string> content = WARREN_TRY(rebase(git, parent, file));
       if (is_removed) removed += name_of(file.before->path) + '\0';
-      if (is_written) WARREN_TRY(write(*host, *file.after, content));
+      if (is_written) WARREN_TRY(write_for_git(overlay_, *file.after, *host, name_of(file.after->path), content));
       if (is_written) written += name_of(file.after->path) + '\0';
     }
     if (removed.empty() && written.empty())
@@ -171,7 +88,7 @@ class BranchCommit {
     std::string tree = WARREN_TRY(git.ask({"write-tree"}));
     std::vector<std::string> words{"commit-tree", tree, "-F", "-"};
     if (!parent.commit.empty()) words.insert(words.end(), {"-p", parent.commit});
-    return git.ask_with(words, fmt::format("Apply the changes of a Warren agent\n\nBase: {}\n", overlay_.base_path));
+    return git.ask_with(words, message_ + "\n");
   }
 
  private:
@@ -189,12 +106,7 @@ class BranchCommit {
     Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, list.get()));
     if (done.status > 1)
       return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors, kWhitespace)));
-    std::string_view rest = done.output;
-    while (!rest.empty()) {
-      std::size_t end = rest.find('\0');
-      ignored_.insert("/" + std::string(rest.substr(0, end)));
-      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    }
+    for (const std::string& name : split_at_nul(done.output)) ignored_.insert("/" + name);
     return Ok{};
   }
 
@@ -285,26 +197,9 @@ class BranchCommit {
                  "commit or stash your own changes of it first, or leave it out by naming the others");
   }
 
-  Status write(HostTree& host, const ChangedFile::Side& file, const std::optional<std::string>& content) {
-    std::string path = "/" + name_of(file.path);
-    for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
-      std::string dir = path.substr(0, end);
-      if (!WARREN_TRY(host.find(dir))) WARREN_TRY(host.make_dir(dir, 0700));
-    }
-    if (file.node.is_symlink()) {
-      std::string target = WARREN_TRY(read_link(overlay_.merged, file.path));
-      return host.make_symlink(path, target);
-    }
-    Fd fd = WARREN_TRY(host.create_file(path));
-    if (content) WARREN_TRY(write_all(fd.get(), as_bytes(*content)));
-    else WARREN_TRY(Stager(overlay_, host, {}).write_content(file.path, fd.get()));
-    bool is_program = (file.node.mode & 0100U) != 0;
-    if (::fchmod(fd.get(), is_program ? 0700 : 0600) != 0) return system_error(errno, "set a mode");
-    return Ok{};
-  }
-
   const AgentOverlay& overlay_;
   const std::vector<ChangedFile>& files_;
+  std::string message_;
   std::string top_;
   std::string git_dir_;
   std::string prefix_;
@@ -340,11 +235,11 @@ Result<std::vector<Parent>> list_parents(Git& git, const AgentOverlay& overlay) 
 }  // namespace
 
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                     const std::string& branch) {
+                                     const std::string& branch, const std::string& message) {
   Git git(overlay.base_path);
   WARREN_TRY(check_branch(git, branch));
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay, changes));
-  BranchCommit commit(overlay, files);
+  BranchCommit commit(overlay, files, message);
   WARREN_TRY(commit.prepare(git));
   std::vector<Parent> parents = WARREN_TRY(list_parents(git, overlay));
   Result<std::string> made = commit.make(parents.front());

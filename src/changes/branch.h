@@ -16,7 +16,8 @@ namespace warren {
 // filters apply. The work tree, the index and the current branch are not changed. Files that git ignores, and
 // everything in a .git directory, are left out. Returns the commit's id. kNotFound without git, kInvalid if the base is
 // not in a work tree, kExists for an existing branch.
+// `message` is the commit's; "" for one that names the base.
 Result<std::string> commit_to_branch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
-                                     const std::string& branch);
+                                     const std::string& branch, const std::string& message);
 
 }  // namespace warren

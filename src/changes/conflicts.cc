@@ -116,8 +116,8 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
                "name the paths to include, without this one, or use `warren apply` or `apply --to DIR`");
 }
 
-Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {
-  std::optional<std::string> none;
+Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change) {
+  std::optional<MergedChange> none;
   bool is_pair = change.before && change.after && change.before->is_file() && change.after->is_file();
   if (!is_pair || change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
     return none;
@@ -126,9 +126,15 @@ Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, con
   std::string ours = WARREN_TRY(read_file(overlay.merged, change.path));
   std::string theirs = WARREN_TRY(read_file(overlay.base, change.base_path));
   if (is_binary(*ancestor) || is_binary(ours) || is_binary(theirs)) return none;
-  Merged merged = merge3(*ancestor, ours, theirs);
-  if (!merged.is_clean()) return none;
-  return std::optional(std::move(merged.text));
+  Merged merged = merge3(*ancestor, ours, theirs, {.ours = "agent", .theirs = "base"});
+  bool is_clean = merged.is_clean();
+  return std::optional(MergedChange{std::move(merged.text), is_clean});
+}
+
+Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change) {
+  std::optional<MergedChange> merged = WARREN_TRY(merge_change_or_mark(overlay, change));
+  if (!merged || !merged->is_clean) return std::optional<std::string>();
+  return std::optional(std::move(merged->text));
 }
 
 }  // namespace warren

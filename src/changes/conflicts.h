@@ -36,4 +36,11 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
 // stored ancestor, it is not text, or both changed the same lines.
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change);
 
+struct MergedChange {
+  std::string text;  // with conflict markers if both changed the same lines
+  bool is_clean = true;
+};
+// nullopt if it is not text, or there is no stored ancestor.
+Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change);
+
 }  // namespace warren

@@ -5,17 +5,94 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "changes/tree_finder.h"
 #include "text/glob.h"
 
 namespace warren {
 
-ChangeFilter filter_of(const std::vector<std::string>& patterns) {
-  if (patterns.empty()) return {};
-  std::vector<Glob> globs;
-  for (const std::string& pattern : patterns) globs.emplace_back(pattern);
-  return [globs = std::move(globs)](std::string_view path) {
-    return std::any_of(globs.begin(), globs.end(), [&](const Glob& glob) { return glob.matches(path); });
+namespace {
+
+bool matches_any(const std::vector<Glob>& globs, std::string_view path) {
+  return std::any_of(globs.begin(), globs.end(), [&](const Glob& glob) { return glob.matches(path); });
+}
+
+// "a/../b" → "a/b" without what ".." removes; nullopt if it leads above the top.
+std::optional<std::string> joined_components(std::string_view above, std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (std::string_view text : {above, path}) {
+    while (!text.empty()) {
+      std::string_view part = text.substr(0, text.find('/'));
+      text.remove_prefix(std::min(text.size(), part.size() + 1));
+      if (part.empty() || part == ".") continue;
+      if (part == ".." && parts.empty()) return std::nullopt;
+      if (part == "..") parts.pop_back();
+      else parts.push_back(part);
+    }
+  }
+  std::string whole;
+  for (std::string_view part : parts) (whole += '/') += part;
+  return whole.empty() ? "/" : whole;
+}
+
+}  // namespace
+
+ChangeFilter filter_of(const std::vector<std::string>& patterns, const std::vector<std::string>& excluded) {
+  if (patterns.empty() && excluded.empty()) return {};
+  std::vector<Glob> wanted;
+  std::vector<Glob> left_out;
+  for (const std::string& pattern : patterns) wanted.emplace_back(pattern);
+  for (const std::string& pattern : excluded) {
+    bool is_anywhere = pattern.find('/') == pattern.npos;
+    left_out.emplace_back(is_anywhere ? "**/" + pattern : pattern);
+    left_out.emplace_back((is_anywhere ? "**/" : "") + pattern + "/**");
+  }
+  return [wanted = std::move(wanted), left_out = std::move(left_out)](std::string_view path) {
+    return (wanted.empty() || matches_any(wanted, path)) && !matches_any(left_out, path);
   };
+}
+
+Result<std::vector<std::string>> resolve_patterns(const std::vector<std::string>& patterns, const std::string& base,
+                                                  const std::string& here) {
+  bool is_inside = base != "/" && is_at_or_below(here, base);
+  std::string above = is_inside ? here.substr(base.size()) : "";
+  std::vector<std::string> resolved;
+  for (const std::string& pattern : patterns) {
+    bool is_on_host = base != "/" && pattern.starts_with('/') && is_at_or_below(pattern, base);
+    if (is_on_host) {
+      resolved.push_back(pattern == base ? "/" : pattern.substr(base.size()));
+      continue;
+    }
+    if (!is_inside || pattern.starts_with('/')) {
+      resolved.push_back(pattern);
+      continue;
+    }
+    if (above.find_first_of("*?[\\") != above.npos) {
+      return Error(Code::kInvalid,
+                   fmt::format("{}: the current directory has a character of patterns in its name", quote(pattern)),
+                   "give the path from the top of the base, with a leading '/'");
+    }
+    std::optional<std::string> whole = joined_components(above, pattern);
+    if (!whole) return Error(Code::kInvalid, fmt::format("{} is outside of the base {}", quote(pattern), quote(base)));
+    resolved.push_back(*std::move(whole));
+  }
+  return resolved;
+}
+
+Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& patterns,
+                   const std::vector<TreeChange>& changes) {
+  TreeFinder merged(overlay.merged);
+  TreeFinder base(overlay.base);
+  for (const std::string& pattern : patterns) {
+    Glob glob(pattern);
+    if (!glob.is_plain() || check_patterns({pattern}, changes).ok()) continue;
+    std::string path = WARREN_TRY(normalise_path(pattern));
+    bool is_there = WARREN_TRY(merged.find(path))
+    .has_value() || WARREN_TRY(base.find(path))
+    .has_value();
+    if (!is_there)
+      return Error(Code::kNotFound, fmt::format("no changes match {}, and no file has that path", quote(pattern)));
+  }
+  return Ok{};
 }
 
 Status check_patterns(const std::vector<std::string>& patterns, const std::vector<TreeChange>& changes) {

@@ -9,9 +9,19 @@
 namespace warren {
 
 // A path selects itself and everything below it, a pattern (text/glob.h) what it matches; an empty list selects all.
-ChangeFilter filter_of(const std::vector<std::string>& patterns);
+// What one of `excluded` matches is not selected: there a pattern without '/' counts in every directory.
+ChangeFilter filter_of(const std::vector<std::string>& patterns, const std::vector<std::string>& excluded = {});
 
-// kNotFound if a pattern matches none of the changes: it is probably misspelled.
+// Relative patterns are meant from the directory `here`, if that is in the base; absolute ones from the root of the
+// agent's tree, or as paths of the host. Both directories canonical. kInvalid if one leads out of the base.
+Result<std::vector<std::string>> resolve_patterns(const std::vector<std::string>& patterns, const std::string& base,
+                                                  const std::string& here);
+
+// kNotFound if a path matches no change and is neither in the agent's tree nor in the base: it is misspelled. A file
+// without changes, and a pattern, are no mistake.
+Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& patterns,
+                   const std::vector<TreeChange>& changes);
+// kNotFound if a pattern matches none of the changes.
 Status check_patterns(const std::vector<std::string>& patterns, const std::vector<TreeChange>& changes);
 
 }  // namespace warren

@@ -285,7 +285,7 @@ Status write_past_patch(const PastDiff& diff, const PatchSink& sink) {
       if (part.before && part.after->size > limits::kPatchFileBytes) is += '+';
       patch.after = PatchSide{.path = part.path_after, .mode = part.after->mode, .content = is};
     }
-    std::string text = git_patch(patch);
+    std::string text = git_patch(patch, {}, BinaryContent::kMentioned);
     if (!text.empty()) WARREN_TRY(sink(text));
   }
   return Ok{};

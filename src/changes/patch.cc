@@ -41,7 +41,7 @@ bool hides_content(const TreeChange& change) {
 struct Loaded {
   std::string before;
   std::string after;
-  bool is_too_large = false;
+  bool is_placeholder = false;  // only says that the file differs
 };
 
 Result<std::string> load_side(FileSystem& fs, const ChangedFile::Side& side) {
@@ -57,16 +57,16 @@ Result<Loaded> load(const AgentOverlay& overlay, const ChangedFile& file) {
   Loaded loaded;
   if (is_too_large(file.before) || is_too_large(file.after)) {
     // Placeholders that differ and count as binary: the patch only says that binary files differ.
-    loaded = {.before = std::string("\0-", 2), .after = std::string("\0+", 2), .is_too_large = true};
+    loaded = {.before = std::string("\0-", 2), .after = std::string("\0+", 2), .is_placeholder = true};
     return loaded;
   }
   if (file.after) loaded.after = WARREN_TRY(load_side(overlay.merged, *file.after));
   if (!file.before) return loaded;
   Result<std::string> before =
       file.change != nullptr ? read_seen(overlay, *file.change) : load_side(overlay.base, *file.before);
-  // Of a binary file the patch only says that it differs, so what it was does not matter.
-  bool is_only_mentioned = !before.ok() && before.error().code() == Code::kConflict && is_binary(loaded.after);
-  loaded.before = is_only_mentioned ? std::string("\0-", 2) : WARREN_TRY(std::move(before));
+  // Of a binary file the patch can still say that it differs.
+  loaded.is_placeholder = !before.ok() && before.error().code() == Code::kConflict && is_binary(loaded.after);
+  loaded.before = loaded.is_placeholder ? std::string("\0-", 2) : WARREN_TRY(std::move(before));
   return loaded;
 }
 
@@ -109,7 +109,8 @@ Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
   return files;
 }
 
-Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink) {
+Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink,
+                   BinaryContent binary) {
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay, changes));
   for (const ChangedFile& file : files) {
     Loaded loaded;
@@ -120,7 +121,7 @@ Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& c
     FilePatch patch;
     if (file.before) patch.before = patch_side(*file.before, loaded.before);
     if (file.after) patch.after = patch_side(*file.after, loaded.after);
-    WARREN_TRY(sink(git_patch(patch)));
+    WARREN_TRY(sink(git_patch(patch, {}, loaded.is_placeholder ? BinaryContent::kMentioned : binary)));
   }
   return Ok{};
 }

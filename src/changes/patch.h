@@ -1,8 +1,7 @@
 // Writes changes as a patch for `git apply` and `patch -p1`, and counts lines for `diff --stat`.
 //
 // A patch contains files and symbolic links with their content and executable bit; a renamed directory becomes a rename
-// of each file in it. Directories, owners, other permission bits and extended attributes are left out, and binary files
-// are only mentioned.
+// of each file in it. Directories, owners, other permission bits and extended attributes are left out.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,7 @@
 
 #include "base/result.h"
 #include "changes/changes.h"
+#include "text/git_patch.h"
 
 namespace warren {
 
@@ -38,8 +38,10 @@ Result<std::vector<ChangedFile>> list_changed_files(const AgentOverlay& overlay,
 
 using PatchSink = std::function<Status(std::string_view text)>;
 // Against what the agent saw, so that newer work in the base is not reverted; kConflict where that was not kept.
-// Calls the sink for one file at a time; a file over limits::kPatchFileBytes counts as binary.
-Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink);
+// Calls the sink for one file at a time. A file over limits::kPatchFileBytes, and a binary file whose former content
+// was not kept, are only mentioned: git refuses such a patch.
+Status write_patch(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const PatchSink& sink,
+                   BinaryContent binary = BinaryContent::kIncluded);
 
 struct FileCounts {
   ChangedFile file;

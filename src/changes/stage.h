@@ -46,6 +46,7 @@ class Stager {
   const std::vector<std::string>& notes() const { return notes_; }
   // Whether something of the node was left out: the rest of the change stays with the agent.
   bool is_partial(const std::string& path) const { return partial_.contains(path); }
+  void set_partial(const std::string& path) { partial_.insert(path); }  // the caller leaves something out
   void forget_nodes() { merged_.clear(); }  // forgets the agent's nodes; call it before they are removed
 
  private:

@@ -20,9 +20,12 @@ Command make_warren() {
   root.subcommands.push_back(make_kv());
   root.subcommands.push_back(make_vfs());
   root.subcommands.push_back(make_policy());
+  root.subcommands.push_back(make_context());
+  root.subcommands.push_back(make_tool());
   root.subcommands.push_back(make_audit());
   root.subcommands.push_back(make_trust());
   root.subcommands.push_back(make_host());
+  root.subcommands.push_back(make_serve());
   root.subcommands.push_back(make_run());
   root.subcommands.push_back(make_sessions());
   root.subcommands.push_back(make_home());
@@ -39,6 +42,10 @@ Command make_warren() {
   root.subcommands.push_back(make_timeline());
   root.subcommands.push_back(make_tools());
   root.subcommands.push_back(make_info());
+  root.subcommands.push_back(make_key());
+  root.subcommands.push_back(make_encrypt());
+  root.subcommands.push_back(make_rekey());
+  root.subcommands.push_back(make_decrypt());
   root.subcommands.push_back(make_quota());
   root.subcommands.push_back(make_sql());
   root.subcommands.push_back(make_checkpoint());

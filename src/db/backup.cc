@@ -1,12 +1,15 @@
 // Database::backup_to: a copy of a database that appears under its name only when it is complete.
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,12 +117,12 @@ class CopyDraft {
 };
 
 // By the file alone: what a reader finds once it has its name.
-Status check_copy(const std::string& path, std::int64_t pages, CopyOf source) {
+Status check_copy(const std::string& path, std::int64_t pages, CopyOf source, const KeyFinder& find_key) {
   for (const char* suffix : {"-wal", "-journal"}) {
     if (!WARREN_TRY(find_host_link(path + suffix))) continue;
     return Error(Code::kBusy, fmt::format("another program has opened {}", quote(path)), "choose another name");
   }
-  auto copy = WARREN_TRY(Database::open(path, {.mode = OpenMode::kImmutable}));
+  auto copy = WARREN_TRY(Database::open(path, {.mode = OpenMode::kImmutable, .find_key = find_key}));
   DatabaseSize size = WARREN_TRY(copy->size());
   std::optional<struct stat> file = WARREN_TRY(find_host_file(path));
   auto expected = static_cast<std::uint64_t>(pages) * size.page_bytes;
@@ -138,23 +141,25 @@ Status check_copy(const std::string& path, std::int64_t pages, CopyOf source) {
 
 }  // namespace
 
-Status Database::backup_to(const std::string& path, CopyOf source) {
+Status Database::backup_to(const std::string& path, CopyOf source, const SharedDatabaseKey& key) {
+  SharedDatabaseKey copy_key = key ? key : key_;
   auto guard = lock();
   if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would contain changes that are not committed yet");
   WARREN_TRY(end_batch());
   if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
-  std::int64_t pages = WARREN_TRY(copy_to(draft.path()));
+  std::int64_t pages = WARREN_TRY(copy_to(draft.path(), copy_key));
   guard.unlock();
   WARREN_TRY(draft.sync());
-  WARREN_TRY(check_copy(draft.path(), pages, source));
+  auto find_key = [&](std::string_view) -> Result<SharedDatabaseKey> { return copy_key; };
+  WARREN_TRY(check_copy(draft.path(), pages, source, find_key));
   return draft.publish(path);
 }
 
-Result<std::int64_t> Database::copy_to(const std::string& path) {
+Result<std::int64_t> Database::copy_to(const std::string& path, const SharedDatabaseKey& key) {
   std::optional<std::int64_t> page_bytes = WARREN_TRY(page_size_.find_integer());
   // SQLite copies whole pages, so both have the same size.
-  DatabaseOptions options{.mode = OpenMode::kDraft};
+  DatabaseOptions options{.mode = OpenMode::kDraft, .key = key};
   if (page_bytes) options.page_bytes = static_cast<std::uint32_t>(*page_bytes);
   std::unique_ptr<Database> copy = WARREN_TRY(open(path, options));
   sqlite3_backup* backup = sqlite3_backup_init(copy->handle_, "main", handle_, "main");
@@ -165,6 +170,47 @@ Result<std::int64_t> Database::copy_to(const std::string& path) {
   if (code != SQLITE_DONE) return copy->error(code, "back up");
   if (finished != SQLITE_OK) return copy->error(finished, "back up");
   return pages;
+}
+
+Status Database::write_anew(const std::string& path, const SharedDatabaseKey& key) {
+  auto guard = lock();
+  if (depth_ > 0) return Error(Code::kBusy, "a copy cannot be made within a transaction");
+  if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  std::string sql = vacuum_into(draft.path(), key.get());
+  int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  ::explicit_bzero(sql.data(), sql.size());
+  if (code != SQLITE_OK) return error(code, "write the database anew");
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(draft.path()));
+  std::int64_t pages = file ? file->st_size / page_bytes_ : 0;
+  guard.unlock();
+  WARREN_TRY(draft.sync());
+  auto find_key = [&](std::string_view) -> Result<SharedDatabaseKey> { return key; };
+  WARREN_TRY(check_copy(draft.path(), pages, CopyOf::kSound, find_key));
+  return draft.publish(path);
+}
+
+Status Database::hold_alone() {
+  auto guard = lock();
+  // A connection that leaves WAL mode has the whole file locked, and in this mode it keeps the lock.
+  int code = sqlite3_exec(handle_, "PRAGMA locking_mode=EXCLUSIVE", nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) code = sqlite3_exec(handle_, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) code = sqlite3_exec(handle_, "BEGIN EXCLUSIVE; COMMIT", nullptr, nullptr, nullptr);
+  if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED) {
+    return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path_)),
+                 "stop that process, then try again: `warren ps` shows mounts and runs");
+  }
+  if (code != SQLITE_OK) return error(code, fmt::format("lock {}", quote(path_)));
+  log_index_ = nullptr;
+  return Ok{};
+}
+
+void Database::outwait_others() {
+  constexpr std::chrono::milliseconds kLook{20};
+  auto end = std::chrono::steady_clock::now() + limits::kBusyWait + std::chrono::seconds(1);
+  while (named_file_ && named_file_->is_open_elsewhere() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 }  // namespace warren

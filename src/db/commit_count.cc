@@ -88,7 +88,8 @@ Status Database::seal_under_lock() {
   const char* path = sqlite3_db_filename(handle_, "main");
   {
     // A connection cannot do it within its own transaction.
-    auto other = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .vfs = nullptr}));
+    auto other =
+        WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = key_finder(), .vfs = nullptr}));
     WARREN_TRY(other->checkpoint());
     if (!other->log_is_checkpointed_) return Error(Code::kBusy, "another process reads an older state");
   }

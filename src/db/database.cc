@@ -59,19 +59,6 @@ std::string_view hint_of(int sqlite_code) {
   }
 }
 
-// A file name in SQLite's URI syntax.
-std::string uri_of(std::string_view path, std::string_view query) {
-  std::string uri = path.starts_with('/') ? "file://" : "file:";  // else "//tmp/a" would name a host
-  for (char c : path) {
-    if (c == '%' || c == '?' || c == '#') {
-      uri += fmt::format("%{:02x}", static_cast<unsigned>(c));
-    } else {
-      uri += c;
-    }
-  }
-  return uri + std::string(query);
-}
-
 bool exists(const std::string& path) {
   struct stat ignored {};
   return ::lstat(path.c_str(), &ignored) == 0;
@@ -158,22 +145,19 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
     return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
   }
-  Request request = request_for(path, options.mode);
   bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
   bool may_have_log = !in_memory && (options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kReadWrite);
   auto attempt = [&](LogIndex index) -> Result<std::unique_ptr<Database>> {
-    sqlite3* handle = nullptr;
-    std::unique_ptr<WalVfs> vfs;
-    if (!in_memory && !read_only) {
-      CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
-      vfs = WARREN_TRY(WalVfs::open(options.vfs, sync));
+    std::unique_ptr<Database> database = WARREN_TRY(open_handle(path, options, options.key));
+    std::optional<std::string> salt;
+    if (!in_memory && !options.key) {
+      salt = WARREN_TRY(find_salt(database->handle_).within(fmt::format("open {}", quote(path))));
     }
-    int code = sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX,
-                               vfs ? vfs->name() : options.vfs);
-    if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
-    std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
-    if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
-    database->read_only_ = !in_memory && read_only;
+    if (salt) {
+      database.reset();
+      database = WARREN_TRY(open_encrypted(path, options, *salt));
+    }
+    sqlite3* handle = database->handle_;
     if (!database->read_only_ && sqlite3_db_readonly(handle, "main") == 1) {
       // SQLite would open it for reading, and leave files behind that it may not remove.
       return Error(Code::kDenied, fmt::format("you do not have permission to write {}", quote(path)),
@@ -184,13 +168,62 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
       WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
     }
     if (index == LogIndex::kInMemory) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
-    WARREN_TRY(database->configure(options).within(fmt::format("open {}", quote(path))));
+    Status configured = database->configure(options);
+    if (!configured.ok() && configured.error().code() == Code::kCorrupt && salt) {
+      configured = Error(Code::kCorrupt, "it is encrypted, and its key does not fit or its first page is damaged");
+    }
+    WARREN_TRY(std::move(configured).within(fmt::format("open {}", quote(path))));
     return database;
   };
   Result<std::unique_ptr<Database>> opened = attempt(LogIndex::kShared);
   // On a full disk there is no room for the file of the index. A reader can do without it, if it is alone.
   bool needs_room = !opened.ok() && opened.error().code() == Code::kNoSpace;
   return needs_room && may_have_log && read_only ? attempt(LogIndex::kInMemory) : std::move(opened);
+}
+
+// With a key, the file is encrypted or will be.
+Result<std::unique_ptr<Database>> Database::open_handle(const std::string& path, const DatabaseOptions& options,
+                                                        SharedDatabaseKey key) {
+  Request request = request_for(path, options.mode);
+  bool in_memory = path == ":memory:";
+  bool read_only = options.mode == OpenMode::kReadOnly || options.mode == OpenMode::kImmutable;
+  std::string cipher;
+  bool needs_cipher = key || options.conversion == Conversion::kPossible;
+  if (needs_cipher) cipher = WARREN_TRY(cipher_vfs(options.vfs));
+  const char* below = needs_cipher ? cipher.c_str() : options.vfs;
+  std::unique_ptr<WalVfs> vfs;
+  if (!in_memory && !read_only) {
+    CommitSync sync = options.durability == Durability::kPower ? CommitSync::kDisk : CommitSync::kSystem;
+    vfs = WARREN_TRY(WalVfs::open(below, sync));
+  }
+  sqlite3* handle = nullptr;
+  int code =
+      sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX, vfs ? vfs->name() : below);
+  if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
+  std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
+  if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
+  database->read_only_ = !in_memory && read_only;
+  if (key) WARREN_TRY(set_key(handle, *key).within(fmt::format("open {}", quote(path))));
+  database->key_ = std::move(key);
+  return database;
+}
+
+Result<std::unique_ptr<Database>> Database::open_encrypted(const std::string& path, const DatabaseOptions& options,
+                                                           std::string_view salt) {
+  if (!options.find_key) {
+    return Error(Code::kDenied, fmt::format("{} is encrypted, and its key is not known here", quote(path)));
+  }
+  SharedDatabaseKey key = WARREN_TRY(options.find_key(salt).within(fmt::format("open {}", quote(path))));
+  WARREN_CHECK(key != nullptr);
+  if (key->salt() != salt) {
+    return Error(Code::kInvalid, fmt::format("open {}: the key is that of another file", quote(path)));
+  }
+  return open_handle(path, options, std::move(key));
+}
+
+KeyFinder Database::key_finder() const {
+  if (!key_) return {};
+  return [key = key_](std::string_view) -> Result<SharedDatabaseKey> { return key; };
 }
 
 Database::Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle)
@@ -308,6 +341,7 @@ Result<Statement> Database::prepare(UserSql sql) {
   sqlite3_stmt* handle = nullptr;
   const char* rest = nullptr;
   if (sql.text.size() > std::size_t{1} << 20) return Error(Code::kTooLarge, "the SQL text is over 1 MiB");
+  CipherSqlBan ban(handle_);
   int code = sqlite3_prepare_v3(handle_, sql.text.data(), static_cast<int>(sql.text.size()), 0, &handle, &rest);
   if (code != SQLITE_OK) return Error(Code::kInvalid, sqlite3_errmsg(handle_));
   Statement statement(*this, handle);

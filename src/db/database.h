@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "db/batch.h"
+#include "db/cipher.h"
 #include "db/named_file.h"
 #include "db/sql.h"
 #include "db/statement.h"
@@ -53,6 +54,9 @@ enum class Commits {
 enum class TempTables { kNo, kYes };
 enum class Checkpoints { kByCommits, kByOwner };  // kByOwner: only by checkpoint(); log_pages() shows when
 
+// Whether a file without a key may be copied into one with a key, by write_anew(). Every page then takes a detour.
+enum class Conversion { kNo, kPossible };
+
 // What a backup is made of. A damaged database is copied as it is, before a repair.
 enum class CopyOf { kSound, kDamaged };
 
@@ -66,6 +70,9 @@ struct DatabaseOptions {
   std::int64_t log_bytes = 0;  // size at which a commit checkpoints the log; 0: SQLite's 1,000 pages
   Checkpoints checkpoints = Checkpoints::kByCommits;
   std::chrono::milliseconds busy_wait = limits::kBusyWait;
+  SharedDatabaseKey key = {};  // encrypts a file being created
+  KeyFinder find_key = {};     // of an existing file that is encrypted. Without it, opening one fails with kDenied
+  Conversion conversion = Conversion::kNo;
   const char* vfs = nullptr;  // tests: a disk that fails
 };
 
@@ -114,6 +121,8 @@ class Database {
   std::unique_lock<std::recursive_mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
 
   const std::string& path() const { return path_; }
+  const SharedDatabaseKey& key() const { return key_; }  // null: not encrypted
+  KeyFinder key_finder() const;                          // finds the same one, for a second connection
   bool is_read_only() const { return read_only_; }
   std::int64_t last_insert_id() const;
   std::int64_t changes() const;        // rows the last statement changed
@@ -219,7 +228,19 @@ class Database {
   // Copies the whole database, while others use it, to `path`, which must not exist. The copy appears under that name
   // only when it is complete, on the disk and checked. Not within a write transaction (kBusy), nor while another
   // process is writing a copy of the same name (kBusy). kCorrupt if the content is damaged, unless that is expected.
-  Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound);
+  // The copy of an encrypted database is encrypted too: with the same key, or with `key`.
+  Status backup_to(const std::string& path, CopyOf source = CopyOf::kSound, const SharedDatabaseKey& key = {});
+
+  // The same as backup_to, but every row is written anew into a file with this key, or without one (null). For a
+  // database that is opened with Conversion::kPossible.
+  Status write_anew(const std::string& path, const SharedDatabaseKey& key);
+
+  // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if
+  // another connection has it open.
+  Status hold_alone();
+  // After hold_alone(), when another file has taken its name: waits until nobody else has this one open, or has given
+  // up waiting for it. They would go on with this file, and with the log of the other one.
+  void outwait_others();
 
   void observe(TransactionObserver* observer) { observer_ = observer; }
 
@@ -228,6 +249,10 @@ class Database {
   friend class Transaction;
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
+  static Result<std::unique_ptr<Database>> open_handle(const std::string& path, const DatabaseOptions& options,
+                                                       SharedDatabaseKey key);
+  static Result<std::unique_ptr<Database>> open_encrypted(const std::string& path, const DatabaseOptions& options,
+                                                          std::string_view salt);
   Status configure(const DatabaseOptions& options);
   Status prepare_own_statements();
   Status switch_to_wal(std::chrono::milliseconds wait);
@@ -263,7 +288,7 @@ class Database {
   Result<Statement> prepare_again(const std::string& sql);  // of a statement that was prepared before
   void lose_batch();
   void revive_batch();
-  Result<std::int64_t> copy_to(const std::string& path);  // pages
+  Result<std::int64_t> copy_to(const std::string& path, const SharedDatabaseKey& key);  // pages
   Error error(int code, std::string_view what) const;
   std::uint32_t version() const;  // changes with every commit, ours and others'
   bool was_rolled_back() const;   // in a transaction: SQLite has rolled it back itself, as on a full disk
@@ -271,6 +296,7 @@ class Database {
   std::string path_;
   std::unique_ptr<WalVfs> vfs_;  // of a connection that may write; outlives handle_
   sqlite3* handle_;
+  SharedDatabaseKey key_;
   bool read_only_ = false;
   std::recursive_mutex mutex_;
   TransactionObserver* observer_ = nullptr;

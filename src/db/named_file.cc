@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
@@ -46,6 +47,25 @@ std::optional<std::string> NamedFile::find_new_name() const {
   bool leads_to_it =
       length > 0 && ::fstat(file_.get(), &ours) == 0 && ::stat(name.data(), &named) == 0 && is_same_file(ours, named);
   return leads_to_it ? std::optional(std::string(name.data())) : std::nullopt;
+}
+
+bool NamedFile::is_open_elsewhere() const {
+  struct stat ours {};
+  if (::fstat(file_.get(), &ours) != 0) return false;
+  std::string own = std::to_string(::getpid());
+  std::error_code failed;
+  std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator at("/proc", failed); !failed && at != end; at.increment(failed)) {
+    std::string process = at->path().filename();
+    if (process == own || process.find_first_not_of("0123456789") != process.npos) continue;
+    std::error_code hidden;
+    for (std::filesystem::directory_iterator fd(at->path() / "fd", hidden); !hidden && fd != end;
+         fd.increment(hidden)) {
+      struct stat theirs {};
+      if (::stat(fd->path().c_str(), &theirs) == 0 && is_same_file(ours, theirs)) return true;
+    }
+  }
+  return false;
 }
 
 void remove_name_of(int file, const std::string& path) {

@@ -27,6 +27,9 @@ class NamedFile {
   Name look() const;
   // Another name of the file, if it was moved and the system knows where to.
   std::optional<std::string> find_new_name() const;
+  // Whether another process has the file open, under whatever name; of those that we may look at. O(descriptors of all
+  // processes).
+  bool is_open_elsewhere() const;
 
  private:
   NamedFile(Fd file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}

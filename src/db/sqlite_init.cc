@@ -91,7 +91,12 @@ int initialise() {
 #ifdef WARREN_OWN_SQLITE
   install();
 #endif
-  return sqlite3_initialize();
+  int code = sqlite3_initialize();
+#ifdef SQLITE3MC_VERSION_STRING
+  // Files without a key do not go through the VFS that encrypts, which would be the default.
+  if (code == SQLITE_OK) code = sqlite3_vfs_register(sqlite3_vfs_find("unix"), 1);
+#endif
+  return code;
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ Result<Requests::Target> Requests::find_target(const HostClientIdentity& client,
     first = std::min<std::size_t>(walked.size(), 2);
   }
   for (std::size_t i = first; i < walked.size(); ++i) target.path += fmt::format("/{}", walked[i]);
-  if (target.path.empty()) target.path = "/";
+  if (target.path.empty()) target.path.push_back('/');
   return target;
 }
 

@@ -197,11 +197,11 @@ constexpr auto kLaunchers = std::to_array<std::string_view>(
 // Set by the shell or by us: not worth a word.
 constexpr auto kSilent = std::to_array<std::string_view>({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR"});
 
-constexpr auto kOurs =
-    std::to_array<std::string_view>({"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX",
-                                     "WARREN_SESSION", "WARREN_BASE", "WARREN_NAMESPACE",
-                                     // The key of the audit trail is for us, never for the command.
-                                     "WARREN_AUDIT_KEY", "WARREN_AUDIT_KEY_COMMAND"});
+constexpr auto kOurs = std::to_array<std::string_view>(
+    {"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX", "WARREN_SESSION", "WARREN_BASE",
+     "WARREN_NAMESPACE",
+     // Keys of audit trails and agent files are for us, never for the command.
+     "WARREN_AUDIT_KEY", "WARREN_AUDIT_KEY_COMMAND", "WARREN_KEY", "WARREN_KEY_FILE", "WARREN_KEY_COMMAND"});
 
 // They name sockets that do not exist inside the sandbox.
 constexpr auto kSockets = std::to_array<std::string_view>(

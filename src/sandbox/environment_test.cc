@@ -56,9 +56,10 @@ TEST(RunEnvironment, EverythingIsStillWithoutDeadSockets) {
   EXPECT_THAT(choice.held_back, ElementsAre("SSH_AUTH_SOCK"));
 }
 
-TEST(RunEnvironment, TheKeyOfTheAuditTrailIsNeverPassed) {
-  EnvironmentChoice choice = chosen({"A=1", "WARREN_AUDIT_KEY=secret", "WARREN_AUDIT_KEY_COMMAND=print it"}, {"sh"}, {},
-                                    EnvironmentBasis::kEverything);
+TEST(RunEnvironment, KeysOfAuditTrailsAndAgentFilesAreNeverPassed) {
+  EnvironmentChoice choice = chosen({"A=1", "WARREN_AUDIT_KEY=secret", "WARREN_AUDIT_KEY_COMMAND=print it",
+                                     "WARREN_KEY=secret", "WARREN_KEY_FILE=/key", "WARREN_KEY_COMMAND=print it"},
+                                    {"sh"}, {}, EnvironmentBasis::kEverything);
   EXPECT_THAT(choice.variables, ElementsAre("A=1"));
   EXPECT_FALSE(parse_variable("WARREN_AUDIT_KEY").ok());
 }

@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/agent_state.h"
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
@@ -30,6 +31,7 @@
 #include "os/host_files.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "session/git_base.h"
 #include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
@@ -68,15 +70,26 @@ Result<Fd> listen_for_commands(const SessionDir& session) {
 }
 
 // Creates the file under another name first, so that an existing session file is always complete.
-Status make_session_file(const SessionDir& session, const std::string& base, Clock& clock) {
+Status make_session_file(const SessionDir& session, const std::string& base,
+                         const std::optional<Encryption>& encryption, Clock& clock) {
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
+  StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
+  if (encryption) {
+    NewFileKey key = WARREN_TRY(make_file_key(encryption->key, session.file()));
+    how.key = key.key;
+  }
   {
-    auto store = WARREN_TRY(Store::open(draft, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
+    auto store = WARREN_TRY(Store::open(draft, how, clock));
     WARREN_TRY(make_overlay(*store, base));
     WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
   }
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
+  if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
     return system_error(errno, fmt::format("make {}", quote(session.file())));
   }
@@ -162,7 +175,7 @@ class RunServer {
     set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
-      WARREN_TRY(make_session_file(session_, plan_.base, clock_));
+      WARREN_TRY(make_session_file(session_, plan_.base, options_.encryption, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));

@@ -11,6 +11,7 @@
 
 #include "agent/agent_namespace.h"
 #include "agent/anchorer.h"
+#include "agent/file_key.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -25,6 +26,7 @@ struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
   bool passthrough = false;
+  std::optional<Encryption> encryption;                       // of a new session
   std::optional<RelayMailbox> relay;                          // shown at /ipc of the namespace
   std::vector<MountSpec> mounts;                              // in the namespace
   std::optional<AnchorOptions> anchor;                        // of the audit trail

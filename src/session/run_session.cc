@@ -18,10 +18,13 @@
 #include "agent/running.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/commits.h"
+#include "changes/git_folder.h"
 #include "changes/open_overlay.h"
 #include "os/host_files.h"
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
+#include "session/git_base.h"
 #include "session/run_server.h"
 
 extern char** environ;
@@ -143,6 +146,7 @@ class Run {
     if (id.empty()) id = WARREN_TRY(new_session_id(options_.naming));
     Fd held = WARREN_TRY(open_session(id));
     is_new_ = WARREN_TRY(session_->is_new());
+    if (options_.encryption && !is_new_) WARREN_TRY(check_encrypted());
     std::optional<struct stat> record = WARREN_TRY(find_host_file(network_record(session_->path())));
     recorded_before_ = record ? static_cast<std::uint64_t>(record->st_size) : 0;
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
@@ -155,6 +159,13 @@ class Run {
     if (!started.ok() && is_new_) session_->remove().ignore("the first error is the one to report");
     WARREN_TRY(std::move(started));
     return record_process();
+  }
+
+  Status check_encrypted() {
+    std::optional<KeyPlace> key = WARREN_TRY(find_key_place(session_->file(), clock_));
+    if (key) return Ok{};
+    return Error(Code::kInvalid, fmt::format("session {} exists already and is not encrypted", quote(session_->id())),
+                 "choose another session");
   }
 
   // Retries if the session was deleted while we waited for its lock: a run deletes an unchanged session when it ends.
@@ -184,6 +195,7 @@ class Run {
     ServerOptions how{.network = options_.network,
                       .limits = limits(),
                       .passthrough = options_.passthrough,
+                      .encryption = options_.encryption,
                       .relay = options_.relay,
                       .mounts = mounts_,
                       .anchor = options_.anchor,
@@ -222,7 +234,7 @@ class Run {
     // Exists from now on, so that it is hidden: the server makes the key of the audit trail there.
     std::string keys = WARREN_TRY(audit_key_directory());
     make_host_dirs(keys, 0700).ignore("if a key is to be made there, the server says why it cannot");
-    PlanOptions asked{.base = options_.base.value_or(cwd_),
+    PlanOptions asked{.base = options_.base.value_or(options_.repository.value_or(cwd_)),
                       .allow = options_.allow,
                       .read = options_.read,
                       .hide = options_.hide,
@@ -236,9 +248,16 @@ class Run {
                       .is_root = ::geteuid() == 0};
     // The mail of the other agents there is not for this one.
     if (options_.relay) asked.hide.push_back(options_.relay->root);
+    if (is_new_ && !options_.base && options_.repository && *options_.repository != cwd_) {
+      observer_.on_warning(fmt::format("the base is the git repository {}; --base . takes only this directory",
+                                       quote(*options_.repository)));
+    }
     if (!is_new_) {
       asked.base = WARREN_TRY(session_->base().within(fmt::format("resume session {}", quote(session_->id()))));
       WARREN_TRY(check_base(asked.base));
+    }
+    if (std::optional<LinkedWorktree> worktree = find_linked_worktree(asked.base)) {
+      for (std::string& path : paths_to_read(*worktree)) asked.read.push_back(std::move(path));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
     plan.processes_max = limits().processes;
@@ -331,6 +350,7 @@ class Run {
     };
     if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
     const std::string& id = session_->id();
+    if (options_.marks_prompt) mark_prompt(all);
     bool has_namespace = !joined_->namespace_path().empty();
     if (has_namespace) all.push_back("WARREN_NAMESPACE=" + joined_->namespace_path());
     for (std::string& variable : std::vector<std::string>{
@@ -339,6 +359,18 @@ class Run {
       all.push_back(std::move(variable));
     }
     return all;
+  }
+
+  // bash puts the mark before whatever prompt its settings make; other shells use PS1 if their settings leave it alone.
+  void mark_prompt(std::vector<std::string>& all) const {
+    std::string mark = fmt::format("({}) ", session_->id());  // an id has no character that is special to a shell
+    auto add = [&](std::string_view name, const std::string& value) {
+      bool is_there = std::any_of(all.begin(), all.end(),
+                                  [&](const std::string& one) { return one.starts_with(fmt::format("{}=", name)); });
+      if (!is_there) all.push_back(fmt::format("{}={}", name, value));
+    };
+    add("PS1", mark + (::geteuid() == 0 ? "# " : "$ "));
+    add("PROMPT_COMMAND", "case $PS1 in '" + mark + "'*) ;; *) PS1='" + mark + "'$PS1 ;; esac");
   }
 
   // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
@@ -428,10 +460,19 @@ std::string shell_of_user() {
   return has_one ? user->pw_shell : "/bin/sh";
 }
 
-Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock) {
+Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock) {
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
-  return summarise(changes);
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
+  SessionSummary summary{.changes = summarise(changes), .files = {}, .has_commits = false};
+  for (const TreeChange& change : changes) {
+    if (!change.node().is_directory()) summary.files.push_back(change.path);
+  }
+  std::sort(summary.files.begin(), summary.files.end());
+  if (in_git.empty()) return summary;
+  Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
+  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
+  return summary;
 }
 
 }  // namespace warren

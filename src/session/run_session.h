@@ -8,6 +8,7 @@
 
 #include "agent/agent_namespace.h"
 #include "agent/anchorer.h"
+#include "agent/file_key.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -33,7 +34,8 @@ enum class SessionNaming { kWords, kUuid };
 struct RunOptions {
   std::optional<std::string> session;  // to join, resume or create
   SessionNaming naming = SessionNaming::kWords;
-  std::optional<std::string> base;  // as typed; default: the working directory
+  std::optional<std::string> base;  // as typed; default: the repository around the working directory, or that itself
+  std::optional<std::string> repository;  // the base of a new session, if none was asked for
   std::vector<std::string> allow;
   std::vector<std::string> read;
   std::vector<std::string> hide;
@@ -50,6 +52,7 @@ struct RunOptions {
   bool passthrough = false;
   std::optional<std::chrono::milliseconds> checkpoint_every;  // for whoever starts the sandbox
   bool checkpoint_tool_calls = false;
+  std::optional<Encryption> encryption;     // of a new session; an existing one must be encrypted already
   std::optional<std::string> at;            // an existing session goes back to this checkpoint first
   bool has_namespace = true;                // mounts the session's namespace, for whoever starts the sandbox
   std::optional<RelayMailbox> relay;        // shown at its /ipc; its root must exist
@@ -60,6 +63,7 @@ struct RunOptions {
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;
+  bool marks_prompt = false;                 // the command is an interactive shell: its prompt names the session
   std::optional<std::string> process_label;  // how the session lists this run; default: the whole command
 };
 
@@ -118,7 +122,12 @@ Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock&
 // The program to run when no command is given.
 std::string shell_of_user();
 
-// Counts the session's changes to its base.
-Result<ChangeSummary> summarise_session(const SessionDir& session, Clock& clock);
+struct SessionSummary {
+  ChangeSummary changes;           // without those in .git
+  std::vector<std::string> files;  // the paths of these changes, sorted, without directories
+  bool has_commits = false;        // that the base's repository does not have
+};
+// The session's changes to its base.
+Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock);
 
 }  // namespace warren

@@ -18,10 +18,12 @@ Result<FsckReport> check(Database& database) {
   return run_checks(database);
 }
 
-Result<std::unique_ptr<Database>> open(const std::string& path, OpenMode mode) {
-  auto database = WARREN_TRY(Database::open(path, {.mode = mode, .temp_tables = TempTables::kYes}));
-  // The compared sets grow with the agent, so they must not be in memory.
-  WARREN_TRY(database->execute("PRAGMA temp_store=FILE"));
+Result<std::unique_ptr<Database>> open(const std::string& path, OpenMode mode, const KeyFinder& find_key) {
+  auto database =
+      WARREN_TRY(Database::open(path, {.mode = mode, .temp_tables = TempTables::kYes, .find_key = find_key}));
+  // The compared sets grow with the agent, so they must not be in memory. Those of an encrypted one must not be on the
+  // disk: temporary files are not encrypted.
+  if (!database->key()) WARREN_TRY(database->execute("PRAGMA temp_store=FILE"));
   return database;
 }
 
@@ -48,21 +50,21 @@ Status repair(Database& database, Clock& clock, RepairReport& report) {
 
 }  // namespace
 
-Result<FsckReport> check_agent(const std::string& path, Clock& /*clock*/) {
+Result<FsckReport> check_agent(const std::string& path, Clock& /*clock*/, const KeyFinder& find_key) {
   std::string what = fmt::format("check {}", quote(path));
-  auto database = WARREN_TRY(open(path, OpenMode::kReadOnly).within(what));
+  auto database = WARREN_TRY(open(path, OpenMode::kReadOnly, find_key).within(what));
   return check(*database).within(what);
 }
 
-Result<RepairReport> repair_agent(const std::string& path, Clock& clock) {
+Result<RepairReport> repair_agent(const std::string& path, Clock& clock, const KeyFinder& find_key) {
   RepairReport report;
-  report.before = WARREN_TRY(check_agent(path, clock));
+  report.before = WARREN_TRY(check_agent(path, clock, find_key));
   if (!has_work(report.before)) {
     report.after = report.before;
     return report;
   }
   std::string what = fmt::format("repair {}", quote(path));
-  auto database = WARREN_TRY(open(path, OpenMode::kReadWrite).within(what));
+  auto database = WARREN_TRY(open(path, OpenMode::kReadWrite, find_key).within(what));
   report.backup_path = WARREN_TRY(back_up(*database, path, clock.now().seconds).within(what));
   WARREN_TRY(repair(*database, clock, report).within(what));
   report.after = WARREN_TRY(check(*database).within(what));

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "db/cipher.h"
 
 namespace warren {
 
@@ -32,8 +33,8 @@ struct FsckReport {
 };
 
 // Read-only. kNotFound; kCorrupt if it is not a SQLite database or not an agent file;
-// kUnsupported if a newer Warren wrote it.
-Result<FsckReport> check_agent(const std::string& path, Clock& clock);
+// kUnsupported if a newer Warren wrote it; kDenied if it is encrypted and there is no key.
+Result<FsckReport> check_agent(const std::string& path, Clock& clock, const KeyFinder& find_key = {});
 
 struct RepairReport {
   FsckReport before;
@@ -45,6 +46,6 @@ struct RepairReport {
 // Makes a backup next to the file, repairs in one transaction, then checks again. Nothing
 // readable is deleted: nodes without a name are moved to /lost+found/<inode>.
 // Key-value pairs and tool calls are never changed.
-Result<RepairReport> repair_agent(const std::string& path, Clock& clock);
+Result<RepairReport> repair_agent(const std::string& path, Clock& clock, const KeyFinder& find_key = {});
 
 }  // namespace warren

@@ -167,6 +167,9 @@ Status Repairer::remove_leftovers() {
   WARREN_TRY(run_if("wr_expiry",
                     "DELETE FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer' OR NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_expiry.ino AND (i.mode & 61440) = 32768)"));
+  WARREN_TRY(run_if("wr_item",
+                    "DELETE FROM wr_item WHERE typeof(id) <> 'text' OR octet_length(id) <> 36 OR"
+                    " id GLOB '*[^0-9a-f-]*' OR NOT EXISTS (SELECT 1 FROM fs_inode i WHERE i.ino = wr_item.ino)"));
   WARREN_TRY(run_if("wr_orphan",
                     "DELETE FROM wr_orphan WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_orphan.ino)"));

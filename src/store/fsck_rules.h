@@ -168,6 +168,8 @@ inline constexpr Check kOwnChecks[] = {
      "SELECT key FROM wr_kv_expiry WHERE typeof(expires_at_ms) <> 'integer' OR typeof(set_at) <> 'integer'"},
     {"WR-13", "wr_expiry", Repair::kYes, "wr_expiry has a time for inode {} that is not a whole number",
      "SELECT ino FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer'"},
+    {"WR-70", "wr_item", Repair::kYes, "wr_item has the id {} for inode {}, which is not valid",
+     "SELECT id, ino FROM wr_item WHERE typeof(id) <> 'text' OR octet_length(id) <> 36 OR id GLOB '*[^0-9a-f-]*'"},
     {"WR-52", "wr_checkpoint wr_meta", Repair::kYes, "checkpoint {} has the name {}, or an id, that is not valid",
      "SELECT id, name FROM wr_checkpoint WHERE id < 1 OR id > coalesce((SELECT value FROM wr_meta WHERE key ="
      " 'history_version'), 0) OR typeof(name) <> 'text' OR octet_length(name) NOT BETWEEN 1 AND 255 OR name IN"

@@ -694,6 +694,19 @@ TEST_F(Fsck, WR13_AnInvalidExpiryOfAFileIsReportedAndRemoved) {
   EXPECT_EQ(ask("SELECT count(*) FROM wr_expiry"), 0);
 }
 
+TEST_F(Fsck, WR70_ARowOfAnItemWithoutAUuidIsReportedAndRemoved) {
+  plant(
+      "CREATE TABLE wr_item (ino INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, source TEXT, "
+      "fetched_at"
+      " INTEGER, sha256 TEXT, mime TEXT, title TEXT, stamp TEXT);"
+      "INSERT INTO wr_item (ino, id, path) VALUES (1, '0190163d-8694-739b-aea5-966c26f8ad91', '/context/disk/a');");
+  EXPECT_EQ(violated(), Rules{});
+  plant("INSERT INTO wr_item (ino, id, path) VALUES (3, '../../etc', '/context/disk/b')");
+  EXPECT_EQ(violated(), Rules{"WR-70"});
+  expect_repaired();
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_item"), 1);
+}
+
 TEST_F(Fsck, WR40_AuditRowsThatDoNotFollowEachOtherAreReported) {
   plant(R"sql(CREATE TABLE wr_audit (seq INTEGER PRIMARY KEY, prev BLOB NOT NULL, hash BLOB NOT NULL);
       INSERT INTO wr_audit VALUES (1, zeroblob(32), x'01'), (2, x'01', x'02'))sql");

@@ -24,6 +24,7 @@ Status describe_file(Database& database, AgentInfo& info) {
   std::uint64_t page_bytes = WARREN_TRY(find_number(database, "PRAGMA page_size"));
   std::uint64_t free_pages = WARREN_TRY(find_number(database, "PRAGMA freelist_count"));
   info.page_bytes = static_cast<std::uint32_t>(page_bytes);
+  info.is_encrypted = database.key() != nullptr;
   info.free_bytes = free_pages * page_bytes;
   if (database.path() == ":memory:") {
     std::uint64_t pages = WARREN_TRY(find_number(database, "PRAGMA page_count"));

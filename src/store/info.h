@@ -13,6 +13,7 @@ namespace warren {
 struct AgentInfo {
   std::string path;
   std::string schema_version;
+  bool is_encrypted = false;
   std::uint32_t chunk_bytes = 0;
   std::uint32_t page_bytes = 0;
   std::uint64_t file_bytes = 0;

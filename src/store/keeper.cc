@@ -376,7 +376,9 @@ void Keeper::checkpoint_when_asked() {
 Status Keeper::checkpoint() {
   bool is_first = !checkpointer_;
   if (is_first) WARREN_TRY(database_.check_name());  // another file has the path: the log must not go there
-  if (is_first) checkpointer_ = WARREN_TRY(Database::open(database_.path(), {.mode = OpenMode::kReadWrite}));
+  if (is_first)
+    checkpointer_ = WARREN_TRY(
+        Database::open(database_.path(), {.mode = OpenMode::kReadWrite, .find_key = database_.key_finder()}));
   moved_pages_ = WARREN_TRY(checkpoint_unwatched(*checkpointer_));
   return Ok{};
 }

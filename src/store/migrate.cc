@@ -180,8 +180,8 @@ Status apply(Database& database, const Plan& plan) {
   return database.execute("INSERT OR REPLACE INTO fs_config (key, value) VALUES ('schema_version', '0.4')");
 }
 
-Result<MigrationReport> look(const std::string& path) {
-  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly}));
+Result<MigrationReport> look(const std::string& path, const KeyFinder& find_key) {
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .find_key = find_key}));
   Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
   Plan plan = WARREN_TRY(make_plan(*database));
   return describe(plan);
@@ -189,11 +189,11 @@ Result<MigrationReport> look(const std::string& path) {
 
 }  // namespace
 
-Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run) {
+Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run, const KeyFinder& find_key) {
   std::string what = fmt::format("migrate {}", quote(path));
-  MigrationReport seen = WARREN_TRY(look(path).within(what));
+  MigrationReport seen = WARREN_TRY(look(path, find_key).within(what));
   if (dry_run == DryRun::kYes || seen.steps.empty()) return seen;
-  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite}).within(what));
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key}).within(what));
   Transaction change = WARREN_TRY(Transaction::begin(*database, Access::kWrite).within(what));
   // Planned again: another process may have migrated the file in the meantime.
   Plan plan = WARREN_TRY(make_plan(*database).within(what));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "db/cipher.h"
 
 namespace warren {
 
@@ -24,6 +25,6 @@ enum class DryRun { kNo, kYes };
 
 // All steps in one transaction; a current file is not changed. With DryRun::kYes nothing is
 // changed, and the report lists what would be. kUnsupported for data we cannot convert.
-Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run);
+Result<MigrationReport> migrate_agent(const std::string& path, DryRun dry_run, const KeyFinder& find_key = {});
 
 }  // namespace warren

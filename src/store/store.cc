@@ -79,8 +79,10 @@ Status create_file(const std::string& path, const StoreOptions& options, Clock& 
   std::random_device random;
   std::string draft = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto fill = [&]() -> Status {
-    auto database = WARREN_TRY(Database::open(
-        draft, {.mode = OpenMode::kCreate, .page_bytes = page_bytes_for(options.chunk_bytes), .vfs = options.vfs}));
+    auto database = WARREN_TRY(Database::open(draft, {.mode = OpenMode::kCreate,
+                                                      .page_bytes = page_bytes_for(options.chunk_bytes),
+                                                      .key = options.key,
+                                                      .vfs = options.vfs}));
     {
       Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
       WARREN_TRY(create_schema(*database, options.chunk_bytes, clock.now()));
@@ -102,7 +104,8 @@ Status create_file(const std::string& path, const StoreOptions& options, Clock& 
 Result<OpenMode> mode_for(const std::string& path, const StoreOptions& options) {
   WARREN_TRY(check_file(path));
   if (options.mode != OpenMode::kReadWrite) return options.mode;
-  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .vfs = options.vfs}));
+  auto database =
+      WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .find_key = options.find_key, .vfs = options.vfs}));
   Schema schema = WARREN_TRY(inspect_schema(*database).within(fmt::format("open {}", quote(path))));
   return schema.is_current() && schema.has_chunks ? OpenMode::kReadWrite : OpenMode::kReadOnly;
 }
@@ -234,12 +237,14 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
     if (options.mode == OpenMode::kCreate) {
       WARREN_TRY(create_file(path, options, clock));
       existing.mode = OpenMode::kReadWrite;
+      if (options.key) existing.find_key = [key = options.key](auto) -> Result<SharedDatabaseKey> { return key; };
     }
     OpenMode mode = WARREN_TRY(mode_for(path, existing));
     database = WARREN_TRY(Database::open(path, {.mode = options.checkpoint ? OpenMode::kReadOnly : mode,
                                                 .temp_tables = options.checkpoint ? TempTables::kYes : TempTables::kNo,
                                                 .durability = options.durability,
                                                 .commits = options.checkpoint ? Commits::kEach : options.commits,
+                                                .find_key = existing.find_key,
                                                 .vfs = options.vfs}));
     if (options.checkpoint) {
       view.emplace(WARREN_TRY(Transaction::begin(*database, Access::kRead)));

@@ -38,13 +38,16 @@ struct StoreOptions {
   std::uint32_t chunk_bytes = 4096;  // of a file being created
   // The agent as it was then (store/history.h), for reading by the thread that opened it.
   std::optional<std::int64_t> checkpoint;
-  const char* vfs = nullptr;  // tests: a disk that fails
+  SharedDatabaseKey key = {};  // encrypts a file being created
+  KeyFinder find_key = {};     // of an existing file, if it is encrypted
+  const char* vfs = nullptr;   // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
  public:
   // kNotFound, kExists (creating), kCorrupt (empty, foreign or damaged: the file is not changed).
   // A file of an older schema opens read-only (is_read_only); `migrate` updates it.
+  // kDenied if it is encrypted and there is no key.
   static Result<std::unique_ptr<Store>> open(const std::string& path, const StoreOptions& options, Clock& clock);
   // Does not report what could not be stored, and rescues nothing: a store with grouped commits is closed with close().
   ~Store() override;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/binary.h"
+#include "text/git_binary.h"
 
 namespace warren {
 namespace {
@@ -60,12 +61,12 @@ class PatchWriter {
         old_text_(before != nullptr ? before->content : std::string_view()),
         new_text_(after != nullptr ? after->content : std::string_view()) {}
 
-  std::string write(UnifiedOptions options) {
+  std::string write(UnifiedOptions options, BinaryContent binary) {
     hunks_ = diff_lines(old_text_, new_text_);
     std::string header = modes() + renames();
     if (header.empty() && hunks_.empty()) return {};
     std::string out = fmt::format("diff --git {} {}\n", git_quote("a/", old_path_), git_quote("b/", new_path_));
-    return out + header + content(options);
+    return out + header + content(options, binary);
   }
 
  private:
@@ -84,12 +85,23 @@ class PatchWriter {
                        git_quote("", new_path_));
   }
 
-  std::string content(UnifiedOptions options) const {
+  std::string content(UnifiedOptions options, BinaryContent binary) const {
     if (hunks_.empty()) return {};
     std::string was = before_ == nullptr ? std::string(kNoFile) : git_quote("a/", old_path_);
     std::string is = after_ == nullptr ? std::string(kNoFile) : git_quote("b/", new_path_);
-    if (is_binary(old_text_) || is_binary(new_text_)) return fmt::format("Binary files {} and {} differ\n", was, is);
+    if (is_binary(old_text_) || is_binary(new_text_)) {
+      if (binary == BinaryContent::kMentioned) return fmt::format("Binary files {} and {} differ\n", was, is);
+      return index_line() + git_binary_patch(old_text_, new_text_);
+    }
     return label_line("---", was) + label_line("+++", is) + unified_hunks(old_text_, new_text_, hunks_, options);
+  }
+
+  std::string index_line() const {
+    const std::string none(40, '0');
+    std::string was = before_ == nullptr ? none : git_blob_id(old_text_);
+    std::string is = after_ == nullptr ? none : git_blob_id(new_text_);
+    bool has_one_mode = before_ != nullptr && after_ != nullptr && git_mode(before_->mode) == git_mode(after_->mode);
+    return fmt::format("index {}..{}{}\n", was, is, has_one_mode ? fmt::format(" {:06o}", git_mode(after_->mode)) : "");
   }
 
   const PatchSide* before_;  // null: the file is new
@@ -126,15 +138,15 @@ std::string git_quote(std::string_view prefix, std::string_view path) {
   return out += '"';
 }
 
-std::string git_patch(const FilePatch& file, UnifiedOptions options) {
+std::string git_patch(const FilePatch& file, UnifiedOptions options, BinaryContent binary) {
   const PatchSide* before = file.before ? &*file.before : nullptr;
   const PatchSide* after = file.after ? &*file.after : nullptr;
   if (before == nullptr && after == nullptr) return {};
   bool both = before != nullptr && after != nullptr;
   if (both && (git_mode(before->mode) == kSymlinkKind) != (git_mode(after->mode) == kSymlinkKind)) {
-    return PatchWriter(before, nullptr).write(options) + PatchWriter(nullptr, after).write(options);
+    return PatchWriter(before, nullptr).write(options, binary) + PatchWriter(nullptr, after).write(options, binary);
   }
-  return PatchWriter(before, after).write(options);
+  return PatchWriter(before, after).write(options, binary);
 }
 
 }  // namespace warren

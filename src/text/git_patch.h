@@ -1,8 +1,8 @@
 // The change of one file as `git diff` prints it: for `git apply`, `patch -p1` and people.
 //
-// Applying it with `git apply` yields the new content byte for byte. For binary content it only says that the files
-// differ, and git refuses such a patch rather than skip the file. There are no "index" lines, which name objects of a
-// repository.
+// Applying it with `git apply` yields the new content byte for byte, also of binary files, unless these are only
+// mentioned: git refuses such a patch rather than skip the file. `patch` cannot write binary files. There are no
+// "index" lines, which name objects of a repository, except for binary files, where git needs them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,9 @@ struct FilePatch {
 // "" if nothing that git records has changed, and for a file that is on neither side. A file that becomes a symlink, or
 // the reverse, is one deletion and one creation. Patches cannot express directories and special files: every kind other
 // than a symlink is treated as a file.
-std::string git_patch(const FilePatch& file, UnifiedOptions options = {});
+enum class BinaryContent { kMentioned, kIncluded };
+std::string git_patch(const FilePatch& file, UnifiedOptions options = {},
+                      BinaryContent binary = BinaryContent::kIncluded);
 
 // 100644, 100755 or 120000, as git does.
 std::uint32_t git_mode(std::uint32_t mode);

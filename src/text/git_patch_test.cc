@@ -44,12 +44,16 @@ TEST(GitPatch, ARenameHasHunksOnlyIfTheContentChanged) {
             "--- a/x\n+++ b/y\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
 }
 
-TEST(GitPatch, BinaryFilesAreOnlyReportedToDiffer) {
+TEST(GitPatch, BinaryFilesAreIncludedOrOnlyReportedToDiffer) {
   std::string_view zero("\0", 1);
-  EXPECT_EQ(patch_of(PatchSide{"x", kFile, zero}, PatchSide{"x", kFile, "b\n"}),
-            "diff --git a/x b/x\nBinary files a/x and b/x differ\n");
-  EXPECT_EQ(patch_of(std::nullopt, PatchSide{"x", kFile, zero}),
+  FilePatch changed{PatchSide{"x", kFile, zero}, PatchSide{"x", kFile, "b\n"}};
+  EXPECT_EQ(git_patch(changed, {}, BinaryContent::kMentioned), "diff --git a/x b/x\nBinary files a/x and b/x differ\n");
+  EXPECT_EQ(git_patch({std::nullopt, PatchSide{"x", kFile, zero}}, {}, BinaryContent::kMentioned),
             "diff --git a/x b/x\nnew file mode 100644\nBinary files /dev/null and b/x differ\n");
+  EXPECT_TRUE(
+      git_patch(changed).starts_with("diff --git a/x b/x\nindex f76dd238ade08917e6712764a16a22005a50573d.."
+                                     "61780798228d17af2d34fce4cfbdf35556832472 100644\nGIT binary patch\nliteral 2\n"))
+      << git_patch(changed);
   EXPECT_EQ(patch_of(PatchSide{"x", kFile, zero}, PatchSide{"x", kProgram, zero}),
             "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
 }

@@ -94,12 +94,13 @@ class WithGit : public ::testing::Test {
     EXPECT_EQ(applied(before, patch, "git apply --whitespace=nowarn ../the.patch"), after) << patch;
   }
 
-  static std::string patch_between(const Tree& before, const Tree& after) {
+  static std::string patch_between(const Tree& before, const Tree& after,
+                                   BinaryContent binary = BinaryContent::kIncluded) {
     Tree all = before;
     all.insert(after.begin(), after.end());
     std::string patch;
     for (const auto& [name, unused] : all) {
-      patch += git_patch({.before = side(before, name), .after = side(after, name)});
+      patch += git_patch({.before = side(before, name), .after = side(after, name)}, {}, binary);
     }
     return patch;
   }
@@ -162,11 +163,30 @@ TEST_F(WithGit, GitAppliesPatchesWithHostileNames) {
   expect_patch_leads(before, after, patch_between(before, after));
 }
 
-TEST_F(WithGit, APatchWithBinaryContentIsRefusedAsAWhole) {
+TEST_F(WithGit, GitAppliesBinaryContentAndReversesIt) {
+  std::string large(200'000, '\0');
+  for (std::size_t i = 0; i < large.size(); i += 7) large[i] = static_cast<char>(i * 31);
+  Tree before = {{"binary", {.content = std::string("\0a", 2)}},
+                 {"gone", {.content = std::string("\0gone", 5)}},
+                 {"grows", {.content = "text\n"}},
+                 {"mode", {.content = std::string("\0m", 2)}},
+                 {"text", {.content = "1\n"}}};
+  Tree after = {{"binary", {.content = std::string("\0b", 2)}},
+                {"grows", {.content = large}},
+                {"mode", {.mode = 0100755, .content = std::string("\0M", 2)}},
+                {"new", {.content = std::string(52, '\0')}},
+                {"text", {.content = "2\n"}}};
+  std::string patch = patch_between(before, after);
+  EXPECT_EQ(applied(before, patch, "git apply ../the.patch"), after);
+  EXPECT_EQ(applied(after, patch, "git apply --reverse ../the.patch"), before);
+}
+
+TEST_F(WithGit, ABinaryPatchForOtherContentIsRefusedAsAWhole) {
   Tree before = {{"binary", {.content = std::string("\0a", 2)}}, {"text", {.content = "1\n"}}};
   Tree after = {{"binary", {.content = std::string("\0b", 2)}}, {"text", {.content = "2\n"}}};
   std::string patch = patch_between(before, after);
-  EXPECT_EQ(applied(before, patch, "! git apply ../the.patch"), before);
+  Tree other = {{"binary", {.content = std::string("\0c", 2)}}, {"text", {.content = "1\n"}}};
+  EXPECT_EQ(applied(other, patch, "! git apply ../the.patch"), other);
 }
 
 TEST_F(WithGit, ANulAfterTheFirst8000BytesIsText) {
@@ -208,7 +228,7 @@ TEST_F(WithGit, HeadersAndHunksEqualThoseOfGit) {
     if (line.starts_with("index ")) continue;
     expected.push_back(line);  // no line starts with a letter, so git finds no function name to put after "@@"
   }
-  EXPECT_EQ(patch_between(before, after), testing::text_of(expected));
+  EXPECT_EQ(patch_between(before, after, BinaryContent::kMentioned), testing::text_of(expected));
 }
 
 Tree random_tree(RandomText& random, std::vector<testing::Lines>& sources) {
@@ -234,7 +254,7 @@ Pair random_pair(std::uint64_t seed, LineStyle style) {
   return pair;
 }
 
-// A patch that is to be applied cannot contain binary content.
+// patch(1) cannot write binary content.
 void drop_binary(Tree& tree) {
   for (auto& [name, file] : tree) std::replace(file.content.begin(), file.content.end(), '\0', '0');
 }
@@ -243,8 +263,6 @@ TEST_F(WithGit, GitAppliesRandomEditsExactly) {
   for (LineStyle style : {LineStyle::kUnique, LineStyle::kFew, LineStyle::kBytes}) {
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       Pair pair = random_pair(seed, style);
-      drop_binary(pair.before);
-      drop_binary(pair.after);
       std::string patch = patch_between(pair.before, pair.after);
       ASSERT_EQ(applied(pair.before, patch, "git apply --whitespace=nowarn ../the.patch"), pair.after) << seed;
     }

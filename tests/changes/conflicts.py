@@ -105,7 +105,7 @@ class Conflicts(Case):
         self.assertNotIn("conflict: /a", said)
         self.w.warren("apply", "--merge", self.w.id, "/a")
         self.assertEqual(self.read("a"), "".join(agents[:15] + ["host\n"] + agents[16:]))
-        self.assertEqual(self.w.lines(), ["M f /b"])
+        self.assertEqual(self.w.lines(), ["M f /b  [conflict: it was changed in the base]"])
 
     def replace_by(self, how):
         """Replaces /a by a version with another line 15, as editors do."""

@@ -372,7 +372,7 @@ class Undo(Steps):
 
     def test_messages(self):
         self.fill(a="1\n", b="1\n")
-        self.assertIn("no agent 'nosuch'", self.w.fails("undo", "nosuch"))
+        self.assertIn("no agent or session 'nosuch'", self.w.fails("undo", "nosuch"))
         self.assertIn("no apply of 'a' can be undone", self.w.fails("undo", self.w.id))
         self.write("/a", "2\n")
         self.write("/b", "2\n")

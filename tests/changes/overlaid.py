@@ -24,8 +24,8 @@ class World(mounted.World):
         return self
 
     def environment(self):
-        """With a home of its own, where the records of applies are."""
-        return os.environ | {"HOME": str(self.home)}
+        """With a home of its own, where the records of applies are, and without a pager."""
+        return os.environ | {"HOME": str(self.home), "PAGER": "cat"}
 
     def run(self, *args, **options):
         return super().run(*map(os.fsdecode, args), **({"env": self.environment()} | options))

@@ -301,16 +301,19 @@ class Programs(Case):
                 overlaid.write(p + "/" + name, "x\n")
             overlaid.write(p + "/package.json", '{"scripts": {"test": "touch PWNED"}, "version": "1"}\n')
         self.w.change(change)
-        marked = {line.split()[2] for line in self.w.lines() if "[runs by itself: " in line}
+        marked = {line.split()[2] for line in self.w.lines("**", ".git") if "[runs by itself: " in line}
         self.assertEqual(marked, {"/.git/hooks/pre-commit", "/.git/config", "/.envrc", "/.vscode/tasks.json", "/sub/Makefile",
                                   "/package.json"})
         before = overlaid.snapshot(self.base)
-        said = self.w.fails("apply", self.w.id)
+        said = self.w.fails("apply", self.w.id, "**", ".git")
         for path in marked:
             self.assertIn(f"runs by itself: {path}: ", said)
         self.assertIn("--as-branch", said)
         self.assertIn("--yes", said)
         self.assertIn("6 files may run", said)
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("left out, because it is in .git: /.git/config, /.git/hooks/pre-commit", said)
+        self.assertIn("4 files may run", said)
         self.w.fails("apply", "--force", self.w.id)
         self.talk(["apply", self.w.id], b"n\n")
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
@@ -319,6 +322,10 @@ class Programs(Case):
         self.assertEqual(self.read(".envrc"), "x\n")
         self.w.warren("apply", "--yes", self.w.id)
         self.assertEqual(self.w.lines(), [])
+        self.assertFalse((self.base / ".git/hooks/pre-commit").exists())
+        self.w.warren("apply", "--yes", self.w.id, ".git")
+        self.assertEqual(self.w.lines("**", ".git"), [])
+        self.assertTrue((self.base / ".git/hooks/pre-commit").exists())
 
     def test_other_ways_to_make_something_run_are_marked(self):
         self.fill(a="1\n", evil__tasks="x\n", mine__x="x\n")
@@ -333,7 +340,7 @@ class Programs(Case):
                          ".claude/hooks/x"):
                 overlaid.write(p + "/" + name, "x\n")
         self.w.change(change)
-        marked = {line.split("  [")[0].split()[-1] for line in self.w.lines() if "[runs by itself: " in line}
+        marked = {line.split("  [")[0].split()[-1] for line in self.w.lines("**", ".git") if "[runs by itself: " in line}
         self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push", "/bare/config",
                                   "/bare/hooks/x", "/.githooks/post-merge", "/x.pth", "/.claude/hooks/x"})
 

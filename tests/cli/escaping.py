@@ -23,7 +23,7 @@ class Escaping(unittest.TestCase):
         self.base = self.dir / "base"
         self.base.mkdir()
         (self.dir / "home").mkdir()
-        self.environment = {"HOME": str(self.dir / "home"), "PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+        self.environment = {"HOME": str(self.dir / "home"), "PATH": os.environ["PATH"], "TERM": "xterm", "PAGER": "cat", "LC_ALL": "C.UTF-8"}
 
     def warren(self, *words, input=None, status=0):
         done = subprocess.run([WARREN, *words], cwd=self.dir, env=self.environment, capture_output=True, input=input)

@@ -42,13 +42,16 @@ class TestMemoryFs final : public TestFs {
   MemoryFs fs_;
 };
 
-template <Commits commits>
+enum class Encrypted { kNo, kYes };
+template <Commits commits, Encrypted encrypted = Encrypted::kNo>
 class TestSqliteFs final : public TestFs {
  public:
   explicit TestSqliteFs(Clock& clock) {
-    auto opened =
-        Store::open(dir_.file("agent.db"),
-                    {.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits}, clock);
+    StoreOptions options{.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits};
+    if (encrypted == Encrypted::kYes) {
+      options.key = std::make_shared<const DatabaseKey>(std::string(32, 'k'), std::string(16, 's'));
+    }
+    auto opened = Store::open(dir_.file("agent.db"), options, clock);
     WARREN_CHECK(opened.ok());
     store_ = std::move(opened).take_value();
   }
@@ -248,6 +251,7 @@ std::vector<Factory> factories() {
       {.name = "memory", .make = make<TestMemoryFs>},
       {.name = "sqlite", .make = make<TestSqliteFs<Commits::kEach>>},
       {.name = "sqlite_grouped", .make = make<TestSqliteFs<Commits::kGrouped>>},
+      {.name = "encrypted_grouped", .make = make<TestSqliteFs<Commits::kGrouped, Encrypted::kYes>>},
       {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
       {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
       {.name = "mounted", .make = make<TestMountFs>},

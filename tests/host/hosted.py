@@ -15,27 +15,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
-PATIENCE_SECONDS = 60  # for what takes moments; only a hang reaches it
-
-
-def program():
-    path = os.environ.get("WARREN")
-    if not path or not os.access(path, os.X_OK):
-        sys.exit("set WARREN to the warren program to test")
-    return os.path.abspath(path)
-
-
-def wait_for(condition, what, seconds=PATIENCE_SECONDS):
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain: {what}")
-        time.sleep(0.01)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+from mounted import PATIENCE_SECONDS, program, wait_for  # noqa: E402, F401
 
 
 # Ed25519 by RFC 8032, section 5.1, for signing only.

@@ -887,6 +887,65 @@ class Commands:
         self.assertEqual(self.world.warren("sessions", "delete", "two", "--yes").returncode, 0)
         self.assertEqual(self.world.sessions(), ["three"])
 
+    def test_sessions_are_listed_newest_first_with_their_changes(self):
+        self.ok("--session", "old", "--", "sh", "-c", "echo x > f; echo y > g; rm file")
+        self.ok("--session", "new", "--", "sh", "-c", "echo x > f")
+        self.ok("--session", "none", "--keep", "--", "true")
+        for age, name in enumerate(("none", "new", "old")):
+            os.utime(self.world.session_dir(name) / "delta.db", (time.time() - 3600 * age,) * 2)
+        lines = self.world.warren("sessions").stdout.splitlines()
+        self.assertEqual([line.split()[:3] for line in lines[1:4]], [["none", "0", "0s"], ["new", "1", "1h"], ["old", "3", "2h"]])
+        self.assertEqual(lines[4:], ["new and old both change /f"])
+        listed = json.loads(self.world.warren("sessions", "--json").stdout)
+        self.assertEqual(listed[2]["changes"], {"added": 2, "modified": 0, "deleted": 1, "renamed": 0})
+
+    def test_sessions_are_pruned(self):
+        self.ok("--session", "full", "--", "sh", "-c", "echo x > f")
+        self.ok("--session", "empty", "--keep", "--", "true")
+        self.ok("--session", "aged", "--", "sh", "-c", "echo x > g")
+        os.utime(self.world.session_dir("aged") / "delta.db", (time.time() - 8 * 86400,) * 2)
+        prune = lambda *words: self.world.warren("sessions", "prune", *words)
+        self.assertEqual(prune().returncode, 2)
+        self.assertEqual(prune("--older", "7d", "-n").stdout, "would delete aged\n")
+        self.assertIn("--yes", prune("--older", "7d").stderr)
+        self.assertEqual(prune("--older", "7d", "--empty", "--yes").stdout, "nothing to delete\n")
+        self.assertEqual(prune("--older", "7d", "--yes").stdout, "deleted aged\n")
+        self.assertEqual(prune("--empty", "--yes").stdout, "deleted empty\n")
+        self.assertEqual(self.world.sessions(), ["full"])
+
+    def test_the_only_session_of_a_directory_needs_no_id(self):
+        self.assertIn("no session has", self.world.warren("diff").stderr)
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(self.world.warren("diff").stdout, "A f /f\n")
+        self.assertEqual(self.world.warren("diff", cwd=self.world.base / "dir").stdout, "A f /f\n")
+        self.assertIn("no session has", self.world.warren("diff", cwd=self.world.canary).stderr)
+        self.ok("--session", "two", "--", "sh", "-c", "echo x > g")
+        os.utime(self.world.session_dir("one") / "delta.db", (time.time() - 60,) * 2)
+        done = self.world.warren("apply")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("several sessions of this directory", done.stderr)
+        self.assertIn("two, one", done.stderr)
+        self.world.warren("sessions", "delete", "two", "--yes")
+        self.assertIn("1 added", self.world.warren("apply", "--dry-run").stdout)
+        self.assertIn("discarded: 1 added", self.world.warren("discard", "--yes").stdout)
+
+    def test_the_beginning_of_a_made_up_id_is_enough(self):
+        self.ok("--", "sh", "-c", "echo x > f")
+        (made_up,) = self.world.sessions()
+        self.assertEqual(self.world.warren("diff", made_up[:4]).stdout, "A f /f\n")
+        self.assertEqual(self.world.warren("diff", "session:" + made_up[:4]).stdout, "A f /f\n")
+        self.assertEqual(self.world.warren("diff", made_up[:2]).returncode, 1)
+        self.ok("--session", made_up[:4] + "-chosen", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(self.world.warren("diff", made_up[:4]).returncode, 1)
+        done = self.world.warren("diff", made_up[:4] + "-chose")
+        self.assertIn(f"no agent or session '{made_up[:4]}-chose'", done.stderr)
+        self.assertIn(f"did you mean '{made_up[:4]}-chosen'?", done.stderr)
+
+    def test_walls_without_a_command_are_only_printed(self):
+        done = self.world.run("--walls")
+        self.assertEqual((done.returncode, done.stdout, self.world.sessions()), (0, "", []), done.stderr)
+        self.assertIn(f"copy-on-write: {self.world.base}", done.stderr)
+
     def test_a_running_session_is_neither_renamed_nor_deleted(self):
         process, _ = self.begin("s", "echo on; read line")
         for words in (("rename", "s", "t"), ("delete", "--yes", "s")):

@@ -259,6 +259,7 @@ class Terminal(unittest.TestCase):
     def test_without_a_command_it_is_the_users_shell(self):
         screen = self.screen(*self.world.words("run", "--session", "t"))
         screen.expect("new session t")
+        screen.expect(r"\(t\) ")  # the prompt names the session
         screen.type("echo $WARREN_SESSION $0\n")
         screen.expect("\nt /bin/bash\n")
         screen.type("echo x > f; exit\n")

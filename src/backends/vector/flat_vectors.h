@@ -37,6 +37,7 @@ class FlatVectors {
   std::size_t dimension() const { return dimension_; }
   std::size_t size() const { return keys_.size(); }
   bool has(std::uint64_t key) const { return slots_.contains(key); }
+  const std::vector<std::uint64_t>& keys() const { return keys_; }  // in no order
 
   // Vectors are of the dimension, finite and not all zeros (check_embedding).
   void put(std::uint64_t key, std::span<const float> vector);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -35,7 +36,7 @@ void print_report(Output& out, const FsckReport& report) {
 }
 
 Result<Exit> check(Context& context, const Arguments& args, const std::string& path) {
-  FsckReport report = WARREN_TRY(check_agent(path, context.clock));
+  FsckReport report = WARREN_TRY(check_agent(path, context.clock, agent_keys(path)));
   if (args.has("json")) context.out.json(report_json(report));
   else print_report(context.out, report);
   if (!report.clean() && !args.has("json"))
@@ -44,7 +45,7 @@ Result<Exit> check(Context& context, const Arguments& args, const std::string& p
 }
 
 Result<Exit> repair(Context& context, const Arguments& args, const std::string& path) {
-  RepairReport report = WARREN_TRY(repair_agent(path, context.clock));
+  RepairReport report = WARREN_TRY(repair_agent(path, context.clock, agent_keys(path)));
   Output& out = context.out;
   if (report.repaired > 0) warn_if_not(context, record_afterwards(path, "fsck", std::nullopt, context.clock));
   if (args.has("json")) {

@@ -14,6 +14,7 @@ Json info_json(const AgentInfo& info) {
   Json json;
   set_bytes(json, "path", info.path);
   json["schema_version"] = info.schema_version;
+  json["encrypted"] = info.is_encrypted;
   json["chunk_bytes"] = info.chunk_bytes;
   json["page_bytes"] = info.page_bytes;
   json["file_bytes"] = info.file_bytes;
@@ -48,6 +49,7 @@ Result<Exit> run_info(Context& context, const Arguments& args) {
   out.print("       path: {}\n", out.name(info.path));
   out.print("     schema: {} (chunks of {}, pages of {})\n", info.schema_version, format_size(info.chunk_bytes),
             format_size(info.page_bytes));
+  if (info.is_encrypted) out.print(" encryption: AEGIS-256\n");
   out.print("  file size: {} ({} of it free, {} in the write-ahead log)\n", format_size(info.file_bytes),
             format_size(info.free_bytes), format_size(info.wal_bytes));
   out.print("       tree: {} files, {} directories, {} links, {} other\n", info.files, info.directories, info.symlinks,

@@ -1,5 +1,6 @@
 #include "agent/create.h"
 #include "base/path.h"
+#include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -25,6 +26,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   options.replace = args.has("force") ? Replace::kYes : Replace::kNo;
   options.base = args.find("base");
   options.audit = args.has("audit");
+  options.encryption = WARREN_TRY(find_encryption(args));
   if (auto bytes = args.find_size("chunk-size")) {
     options.chunk_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(*bytes, UINT32_MAX));
   }
@@ -32,38 +34,48 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   if (args.has("json")) {
     Json json{{"id", agent.id}, {"path", agent.path}};
     if (agent.base) set_bytes(json, "base", *agent.base);
+    if (agent.key_note) set_bytes(json, "key_note", *agent.key_note);
     context.out.json(json);
     return run_first_command(context, args, agent);
   }
   context.out.print("created agent {} at {}\n", quote(agent.id), context.out.name(agent.path));
   if (agent.base) context.out.print("base: {}\n", context.out.name(*agent.base));
+  if (agent.key_note && options.encryption->key) {
+    context.out.print("encrypted; where its key is, is noted in {}\n", context.out.name(*agent.key_note));
+  } else if (agent.key_note) {
+    context.out.print("encrypted; its key is in {}\n", context.out.name(*agent.key_note));
+    context.out.line("keep a copy of that file: without the key, nobody can read the agent again");
+  }
   return run_first_command(context, args, agent);
 }
 
 }  // namespace
 
 Command make_init() {
-  return {.name = "init",
-          .summary = "Create an agent",
-          .details = "The agent is the file .agentfs/ID.db in the current directory.",
-          .positionals = {{.name = "ID", .help = "its id [default: agent-<Unix time>]", .times = Times::kOptional}},
-          .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
-                      {.name = "base",
-                       .value = "DIR",
-                       .help = "use this directory as the agent's base (copy-on-write)",
-                       .suggest = Suggest::kHostDirs},
-                      {.name = "chunk-size",
-                       .value = "SIZE",
-                       .help = "bytes in a chunk of file data; cannot be changed later [default: 4096]",
-                       .kind = ValueKind::kSize},
-                      {.name = "audit", .help = "record every change through every door, as `warren audit ID on` does"},
-                      {.name = "command",
-                       .letter = 'c',
-                       .value = "COMMAND",
-                       .help = "run this shell command inside the new agent, as `warren exec` does"},
-                      json_option()},
-          .subcommands = {},
-          .handler = run_init};
+  Command init{
+      .name = "init",
+      .summary = "Create an agent",
+      .details = "The agent is the file .agentfs/ID.db in the current directory.",
+      .positionals = {{.name = "ID", .help = "its id [default: agent-<Unix time>]", .times = Times::kOptional}},
+      .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                  {.name = "base",
+                   .value = "DIR",
+                   .help = "use this directory as the agent's base (copy-on-write)",
+                   .suggest = Suggest::kHostDirs},
+                  {.name = "chunk-size",
+                   .value = "SIZE",
+                   .help = "bytes in a chunk of file data; cannot be changed later [default: 4096]",
+                   .kind = ValueKind::kSize},
+                  {.name = "audit", .help = "record every change through every door, as `warren audit ID on` does"},
+                  {.name = "command",
+                   .letter = 'c',
+                   .value = "COMMAND",
+                   .help = "run this shell command inside the new agent, as `warren exec` does"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_init};
+  for (Option& option : encrypt_options()) init.options.push_back(std::move(option));
+  return init;
 }
 
 }  // namespace warren::cli

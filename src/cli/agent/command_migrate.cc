@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -27,8 +28,8 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(locate_agent(args.get("ID")));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory always has the current schema");
   bool is_dry = args.has("dry-run");
-  MigrationReport report = WARREN_TRY(
-      migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo).within(fmt::format("migrate {}", quote(path))));
+  MigrationReport report = WARREN_TRY(migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo, agent_keys(path))
+                                          .within(fmt::format("migrate {}", quote(path))));
   Output& out = context.out;
   if (!is_dry && !report.steps.empty()) {
     warn_if_not(context, record_afterwards(path, "migrate", std::nullopt, context.clock));

@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/agent_state.h"
 #include "agent/create.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "agent/transfer.h"
 #include "base/path.h"
@@ -47,7 +48,8 @@ Status refuse_encryption(const Arguments& args) {
   if (args.has("key") && !args.has("cipher")) return Error(Code::kInvalid, "--cipher is required when using --key");
   if (args.has("cipher") && !args.has("key")) return Error(Code::kInvalid, "--key is required when using --cipher");
   if (args.has("key"))
-    return Error(Code::kUnsupported, "encryption not supported: Warren does not encrypt whole files");
+    return Error(Code::kUnsupported, "encryption not supported: a key in an argument list can be seen by other users",
+                 "`warren init ID --encrypt` makes an encrypted agent, which every command then opens with its key");
   return Ok{};
 }
 
@@ -209,7 +211,7 @@ Result<Exit> run_migrate(Context& context, const Arguments& args) {
   bool is_dry = args.has("dry-run");
   Output& out = context.out;
   out.print("Database: {}\n", out.name(path));
-  MigrationReport report = WARREN_TRY(migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo));
+  MigrationReport report = WARREN_TRY(migrate_agent(path, is_dry ? DryRun::kYes : DryRun::kNo, agent_keys(path)));
   out.print("Current schema version: {}\nTarget schema version: 0.4\n", report.from);
   if (report.steps.empty()) {
     out.line("Database is already at the latest schema version.");

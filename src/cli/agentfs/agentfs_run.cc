@@ -21,7 +21,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     return Error(Code::kUnsupported, "the ptrace sandbox is not supported by Warren");
   }
   if (args.has("key") || args.has("cipher")) {
-    return Error(Code::kUnsupported, "encryption not supported: Warren does not encrypt whole files");
+    return Error(Code::kUnsupported, "encryption not supported: a key in an argument list can be seen by other users");
   }
   RunOptions options;
   options.naming = SessionNaming::kUuid;

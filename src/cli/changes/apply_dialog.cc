@@ -1,14 +1,21 @@
 #include "cli/changes/apply_dialog.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "base/binary.h"
+#include "base/limits.h"
 #include "base/printable.h"
 #include "changes/conflicts.h"
 #include "changes/patch.h"
 #include "cli/changes/changes_output.h"
+#include "fs/path_ops.h"
 #include "os/fd.h"
+#include "text/diff.h"
+#include "text/pick_hunks.h"
+#include "text/unified.h"
 
 namespace warren::cli {
 namespace {
@@ -25,18 +32,80 @@ Result<std::string> ask(Context& context, std::string_view question) {
   }
 }
 
+void show_text(Context& context, std::string_view text) {
+  while (!text.empty()) {
+    std::size_t end = text.find('\n');
+    context.err.line(printable_text(text.substr(0, end)));
+    text = end == text.npos ? std::string_view() : text.substr(end + 1);
+  }
+}
+
 Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChange& change) {
-  return write_patch(overlay, {change}, [&](std::string_view text) -> Status {
-    while (!text.empty()) {
-      std::size_t end = text.find('\n');
-      context.err.line(printable_text(text.substr(0, end)));
-      text = end == text.npos ? std::string_view() : text.substr(end + 1);
-    }
+  auto sink = [&](std::string_view text) -> Status {
+    show_text(context, text);
     return Ok{};
-  });
+  };
+  return write_patch(overlay, {change}, sink, BinaryContent::kMentioned);
 }
 
 enum class Answer { kYes, kNo, kAll, kQuit };
+
+// Both versions of a text file that the base still has as the agent saw it; nullopt for any other change.
+Result<std::optional<std::pair<std::string, std::string>>> load_texts(const AgentOverlay& overlay,
+                                                                      const TreeChange& change) {
+  std::optional<std::pair<std::string, std::string>> none;
+  bool is_pair = change.kind == TreeChangeKind::kModified && change.before && change.after &&
+                 change.before->is_file() && change.after->is_file() &&
+                 change.before->size <= limits::kPatchFileBytes && change.after->size <= limits::kPatchFileBytes;
+  if (!is_pair || !WARREN_TRY(is_as_agent_saw(overlay, change))) return none;
+  std::string before = WARREN_TRY(read_file(overlay.base, change.base_path));
+  std::string after = WARREN_TRY(read_file(overlay.merged, change.path));
+  if (is_binary(before) || is_binary(after)) return none;
+  return std::optional(std::pair(std::move(before), std::move(after)));
+}
+
+// Asks about each hunk; nullopt if the user quits.
+Result<std::optional<std::vector<bool>>> ask_about_hunks(Context& context, const std::string& before,
+                                                         const std::string& after, const std::vector<Hunk>& hunks) {
+  std::vector<bool> is_taken(hunks.size(), false);
+  for (std::size_t i = 0; i < hunks.size();) {
+    show_text(context, unified_hunks(before, after, {hunks[i]}));
+    std::string answer = WARREN_TRY(
+        ask(context, fmt::format("  part {} of {}: [y]es [n]o [a]ll the rest [d]one [q]uit? ", i + 1, hunks.size())));
+    switch (answer.empty() ? '?' : answer[0]) {
+      case 'y': is_taken[i++] = true; break;
+      case 'n': ++i; break;
+      case 'a':
+        std::fill(is_taken.begin() + static_cast<long>(i), is_taken.end(), true);
+        return std::optional(is_taken);
+      case 'd': return std::optional(is_taken);
+      case 'q': return std::optional<std::vector<bool>>();
+      default:
+        context.err.line(
+            "  y: write this part; n: skip it; a: this and the rest of the file; d: neither this nor the rest of the "
+            "file; q: quit and write nothing");
+    }
+  }
+  return std::optional(is_taken);
+}
+
+// What was not taken stays a change of the agent. nullopt if the file cannot be split.
+Result<std::optional<Answer>> split_file(Context& context, const AgentOverlay& overlay, const TreeChange& change,
+                                         ApplyOptions& options) {
+  auto texts = WARREN_TRY(load_texts(overlay, change));
+  std::vector<Hunk> hunks;
+  if (texts) hunks = diff_lines(texts->first, texts->second);
+  if (hunks.empty()) return std::optional<Answer>();
+  std::optional<std::vector<bool>> is_taken = WARREN_TRY(ask_about_hunks(context, texts->first, texts->second, hunks));
+  if (!is_taken) return std::optional(Answer::kQuit);
+  auto count = std::count(is_taken->begin(), is_taken->end(), true);
+  if (count == 0) return std::optional(Answer::kNo);
+  if (count < static_cast<long>(hunks.size())) {
+    options.contents.insert_or_assign(change.path, pick_hunks(texts->first, texts->second, hunks, *is_taken));
+    options.partial.insert(change.path);
+  }
+  return std::optional(Answer::kYes);
+}
 
 Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const TreeChange& change,
                          const std::string* conflict, ApplyOptions& options) {
@@ -44,7 +113,8 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
   std::string line = change_line(context.err, change) + remarks_text(context.err, remarks);
   if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
   for (;;) {
-    std::string answer = WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [d]iff [m]erge [a]ll [q]uit? ", line)));
+    std::string answer =
+        WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [s]plit [d]iff [m]erge [a]ll [q]uit? ", line)));
     char letter = answer.empty() ? '?' : answer[0];
     switch (letter) {
       case 'y': return Answer::kYes;
@@ -52,6 +122,12 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
       case 'a': return Answer::kAll;
       case 'q': return Answer::kQuit;
       case 'd': WARREN_TRY(show_patch(context, overlay, change)); break;
+      case 's': {
+        std::optional<Answer> split = WARREN_TRY(split_file(context, overlay, change, options));
+        if (split) return *split;
+        context.err.line("  it has no parts: it is not a text file that the base still has as the agent saw it");
+        break;
+      }
       case 'm': {
         std::optional<std::string> merged = WARREN_TRY(merge_change(overlay, change));
         if (merged) {
@@ -63,7 +139,8 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
       }
       default:
         context.err.line(
-            "  y: write it; n: skip it; d: show it; m: merge it with the base's version; a: this and all "
+            "  y: write it; n: skip it; s: decide about each part of it; d: show it; m: merge it with the base's "
+            "version; a: this and all "
             "remaining changes without conflicts, except files that run by themselves; q: quit and write nothing");
     }
   }

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "agent/sessions.h"
+#include "changes/filter.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/fd.h"
+#include "os/host_files.h"
 
 namespace warren::cli {
 
@@ -51,6 +54,26 @@ std::string remarks_text(const Output& out, const Remarks& remarks) {
   std::string text;
   for (const std::string& remark : remarks.list()) text += fmt::format("{}{}", text.empty() ? "" : ", ", remark);
   return text.empty() ? "" : "  " + out.paint(Ink::kYellow, fmt::format("[{}]", text));
+}
+
+Result<std::vector<std::string>> paths_of(const Arguments& args, const AgentOverlay& overlay) {
+  Result<std::string> here = canonical_host_path(".");
+  Result<std::string> home = home_directory();
+  if (home.ok()) home = canonical_host_path(*home);
+  bool is_home = home.ok() && *home == overlay.base_path;
+  if (!here.ok() || is_home) return args.all("PATH");
+  return resolve_patterns(args.all("PATH"), overlay.base_path, *here);
+}
+
+std::vector<std::string> excluded_of(const Arguments& args) {
+  return args.has("exclude") ? args.all("exclude") : std::vector<std::string>();
+}
+
+Option exclude_option() {
+  return {.name = "exclude",
+          .value = "GLOB",
+          .help = "leave out what matches; without a '/', in every directory",
+          .is_list = true};
 }
 
 void print_left_out_folders(Output& err, std::size_t count) {

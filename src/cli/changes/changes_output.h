@@ -22,6 +22,11 @@ std::string change_line(const Output& out, const TreeChange& change);  // "M f /
 // The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
 std::string remarks_text(const Output& out, const Remarks& remarks);
 
+// The PATH arguments, from the current directory if that is in the base. Those of `warren home` from the home itself.
+Result<std::vector<std::string>> paths_of(const Arguments& args, const AgentOverlay& overlay);
+std::vector<std::string> excluded_of(const Arguments& args);  // of --exclude
+Option exclude_option();
+
 // Says on standard error that changes in .agentfs folders are not shown or applied, if there are any.
 void print_left_out_folders(Output& err, std::size_t count);
 

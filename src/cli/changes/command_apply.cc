@@ -12,13 +12,17 @@
 #include "changes/branch.h"
 #include "changes/conflicts.h"
 #include "changes/filter.h"
+#include "changes/git_folder.h"
 #include "changes/patch.h"
 #include "changes/permission.h"
 #include "changes/remarks.h"
 #include "changes/selection.h"
+#include "cli/changes/apply_commits.h"
+#include "cli/changes/apply_conflicts.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/apply_dialog.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -28,17 +32,6 @@
 
 namespace warren::cli {
 namespace {
-
-Json conflicts_json(const std::vector<ApplyConflict>& conflicts) {
-  Json list = Json::array();
-  for (const ApplyConflict& conflict : conflicts) {
-    Json item;
-    set_bytes(item, "path", conflict.path);
-    item["why"] = conflict.why;
-    list.push_back(std::move(item));
-  }
-  return list;
-}
 
 Json changes_json(const std::vector<TreeChange>& changes) {
   Json list = Json::array();
@@ -52,72 +45,9 @@ Json changes_json(const std::vector<TreeChange>& changes) {
   return list;
 }
 
-// Returns the conflicts that remain after merging, if that is wanted; merged files go to `contents`.
-Result<std::vector<ApplyConflict>> resolve_conflicts(const AgentOverlay& overlay,
-                                                     const std::vector<TreeChange>& changes, bool merges,
-                                                     MergedContents& contents) {
-  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
-  if (!merges) return conflicts;
-  std::vector<ApplyConflict> left;
-  for (ApplyConflict& conflict : conflicts) {
-    auto change = std::find_if(changes.begin(), changes.end(), [&](const TreeChange& one) {
-      return one.path == conflict.path && one.kind != TreeChangeKind::kDeleted;
-    });
-    std::optional<std::string> merged;
-    if (change != changes.end()) merged = WARREN_TRY(merge_change(overlay, *change));
-    if (merged) contents.insert_or_assign(conflict.path, *std::move(merged));
-    else left.push_back(std::move(conflict));
-  }
-  return left;
-}
-
-Json questions_json(const std::vector<ApplyQuestion>& questions) {
-  Json list = Json::array();
-  for (const ApplyQuestion& question : questions) {
-    Json item{{"about", question.about}, {"why", printable(question.why)}, {"agree", printable(question.agree)}};
-    Json files = Json::array();
-    for (const ApplyQuestion::File& file : question.files) {
-      Json one{{"runs", file.runs}};
-      set_bytes(one, "path", file.path);
-      files.push_back(std::move(one));
-    }
-    if (!question.files.empty()) item["files"] = std::move(files);
-    list.push_back(std::move(item));
-  }
-  return list;
-}
-
-// What apply would ask, in a dry run.
-void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {
-  for (const ApplyQuestion& question : questions) {
-    for (const ApplyQuestion::File& file : question.files) {
-      out.print("runs by itself: {}: {}\n", out.name(file.path), file.runs);
-    }
-    out.print("apply will ask, or needs {}: {}\n", out.name(question.agree), out.name(question.why));
-  }
-}
-
-void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,
-                     const std::vector<ApplyQuestion>& questions) {
-  if (args.has("json")) {
-    Json json{{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}};
-    if (args.has("dry-run")) json["asks"] = questions_json(questions);
-    context.out.json(json);
-  } else {
-    print_questions(context.out, questions);
-    for (const ApplyConflict& conflict : conflicts) {
-      context.err.print("conflict: {}: {}\n", context.err.name(conflict.path), conflict.why);
-    }
-  }
-  context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
-                               conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
-  context.err.line(
-      "hint: --merge merges text files where possible, --force takes the agent's version, PATH limits what is applied");
-}
-
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
                    const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
-                   const std::vector<ApplyQuestion>& questions) {
+                   const std::vector<ApplyQuestion>& questions, const CommitsPlan* commits) {
   Output& out = context.out;
   bool is_dry_run = args.has("dry-run");
   if (args.has("json")) {
@@ -130,6 +60,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
               {"can_be_undone", report.can_be_undone},
               {"dry_run", is_dry_run}};
     if (is_dry_run) json["asks"] = questions_json(questions);
+    if (commits != nullptr) json["commits"] = commits_json(*commits);
     set_bytes(json, "base", overlay.base_path);
     out.json(json);
     return;
@@ -144,6 +75,8 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
     context.err.print("the agent changed {} again during the apply: that change is not applied yet\n",
                       context.err.name(path));
   }
+  if (commits != nullptr) print_commits(context, args, *commits);
+  if (commits != nullptr && changes.empty()) return;
   out.print("{} {}: {}\n", is_dry_run ? "would apply to" : "applied to", out.name(overlay.base_path),
             summary_text(summarise(changes)));
   if (report.can_be_undone) out.print("  {}   restores what was replaced\n", out.name(undo_command(args)));
@@ -172,7 +105,7 @@ Result<Exit> write_elsewhere(Context& context, const Arguments& args, const Agen
   if (auto file = args.find("as-patch")) return write_patch_file(context, *file, overlay, changes);
   if (auto branch = args.find("as-branch")) {
     if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return Exit::kFailed;
-    std::string commit = WARREN_TRY(commit_to_branch(overlay, changes, *branch));
+    std::string commit = WARREN_TRY(commit_to_branch(overlay, changes, *branch, args.find("message").value_or("")));
     context.out.print("branch {}: {}\n", context.out.name(*branch), commit);
     return Exit::kOk;
   }
@@ -184,31 +117,36 @@ Result<Exit> write_elsewhere(Context& context, const Arguments& args, const Agen
 }
 
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
-                          const std::vector<TreeChange>& changes, ApplyOptions options) {
+                          const std::vector<TreeChange>& changes, ApplyOptions options, CommitsPlan* commits) {
   bool asks = args.has("interactive");
-  bool writes = !changes.empty() && !args.has("dry-run");
+  bool has_any = !changes.empty() || (commits != nullptr && commits->taken);
+  bool writes = has_any && !args.has("dry-run");
   std::vector<ApplyQuestion> questions;
-  if (!changes.empty() && args.has("dry-run")) {
+  if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
+  ResolvedConflicts conflicts;
   if (!args.has("force") && !asks) {
-    std::vector<ApplyConflict> conflicts =
-        WARREN_TRY(resolve_conflicts(opened.overlay, changes, args.has("merge"), options.contents));
-    if (!conflicts.empty()) {
-      print_conflicts(context, args, conflicts, questions);
+    conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
+    if (!conflicts.left.empty()) {
+      print_conflicts(context, args, conflicts.left, questions);
       return Exit::kFailed;
     }
   }
-  if (writes && !asks && !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes))) return Exit::kFailed;
+  if (writes && !asks && !changes.empty() && !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
+    return Exit::kFailed;
+  if (writes && commits != nullptr) WARREN_TRY(bring_commits(args, *commits));
   ApplyReport report;
   if (!changes.empty()) {
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
     else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
   }
-  print_applied(context, args, opened.overlay, changes, options.contents, report, questions);
-  return Exit::kOk;
+  print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
+  for (const std::string& path : conflicts.marked)
+    context.err.print("conflict markers: {}: edit it, and keep what is right\n", context.err.name(path));
+  return conflicts.marked.empty() ? Exit::kOk : Exit::kFailed;
 }
 
 // Only an apply that writes to the base acts on an interrupted one.
@@ -267,78 +205,109 @@ std::vector<TreeChange> without_left_out(Context& context, std::vector<TreeChang
 // nullopt if the options can be used together.
 std::optional<std::string_view> find_misuse(const Arguments& args, int targets) {
   if (targets > 1) return "--to, --as-patch and --as-branch cannot be used together";
-  if (targets == 1 && (args.has("merge") || args.has("interactive") || args.has("dry-run")))
-    return "--merge, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch";
-  if (args.has("merge") && args.has("force")) return "--merge and --force cannot be used together";
-  if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge")))
-    return "--interactive cannot be used with --json, --force or --merge";
-  bool asks_for_more = targets > 0 || args.has("merge") || args.has("force") || args.has("interactive") ||
-                       args.has("dry-run") || args.has("privileged") || !args.all("PATH").empty();
+  if (targets == 1 && (args.has("merge") || args.has("conflict") || args.has("interactive") || args.has("dry-run")))
+    return "--merge, --conflict, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch";
+  if (args.has("message") && !args.has("as-branch")) return "--message needs --as-branch";
+  if ((args.has("merge") || args.has("conflict")) && args.has("force"))
+    return "--merge and --conflict cannot be used with --force";
+  if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge") || args.has("conflict")))
+    return "--interactive cannot be used with --json, --force, --merge or --conflict";
+  bool asks_for_more = targets > 0 || args.has("merge") || args.has("conflict") || args.has("force") ||
+                       args.has("interactive") || args.has("dry-run") || args.has("privileged") ||
+                       !args.all("PATH").empty();
   if (args.has("recover") && asks_for_more) return "--recover cannot be used with PATH or other options";
   return std::nullopt;
 }
 
-Result<Exit> run_apply(Context& context, const Arguments& args) {
+// The changes that the user wants, and those that they need. nullopt if the user quits the dialog.
+Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Arguments& args,
+                                                      const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                                                      const ChangeFilter& filter, CommitsPlan* commits,
+                                                      ApplyOptions& options) {
+  Selection chosen(all);
+  if (args.has("interactive")) {
+    bool is_confirmed = WARREN_TRY(choose_changes(context, overlay, all, filter, chosen, options));
+    if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
+  } else if (commits != nullptr) {
+    WARREN_TRY(take_files(args, *commits, all, filter, chosen));
+  } else {
+    chosen.take_if(filter);
+  }
+  chosen.complete_for_apply();
+  return std::optional(without_left_out(context, chosen.list(), options.privileged));
+}
+
+Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
+  std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
+  print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, all, paths));
+  WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
+  WARREN_TRY(check_patterns(paths, all));
+  ApplyOptions options;
+  options.privileged = WARREN_TRY(list_privileged(args, all));
+  options.undo = WARREN_TRY(undo_limits(args));
+  options.label = unambiguous_id(args.get("ID"));
+  CommitsPlan* plan = commits ? &*commits : nullptr;
+  std::optional<std::vector<TreeChange>> changes =
+      WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
+  if (!changes) return Exit::kFailed;
+  if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
+  return apply_chosen(context, args, opened, *changes, std::move(options), plan);
+}
+
+Result<Exit> run_apply(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
   int targets = (args.has("to") ? 1 : 0) + (args.has("as-patch") ? 1 : 0) + (args.has("as-branch") ? 1 : 0);
   if (std::optional<std::string_view> misuse = find_misuse(args, targets)) return refuse(context, *misuse);
+  if (std::optional<std::string_view> misuse = find_commit_misuse(args, targets)) return refuse(context, *misuse);
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
   RecoveredAgent recovered =
       WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
   if (args.has("recover")) return end_recovery(context, recovered);
-  OverlayAgent& opened = recovered.opened;
-  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
-  print_left_out_folders(context.err, leave_out_agent_folders(all, args.all("PATH")));
-  WARREN_TRY(check_patterns(args.all("PATH"), all));
-  Selection chosen(all);
-  ApplyOptions options;
-  options.privileged = WARREN_TRY(list_privileged(args, all));
-  options.undo = WARREN_TRY(undo_limits(args));
-  options.label = unambiguous_id(args.get("ID"));
-  if (args.has("interactive")) {
-    bool is_confirmed =
-        WARREN_TRY(choose_changes(context, opened.overlay, all, filter_of(args.all("PATH")), chosen, options));
-    if (!is_confirmed) return Exit::kFailed;
-  } else {
-    chosen.take_if(filter_of(args.all("PATH")));
-  }
-  chosen.complete_for_apply();
-  std::vector<TreeChange> changes = without_left_out(context, chosen.list(), options.privileged);
-  if (targets == 1) return write_elsewhere(context, args, opened.overlay, changes, options.privileged);
-  return apply_chosen(context, args, opened, changes, std::move(options));
+  return apply_selected(context, args, recovered.opened, targets);
 }
 
 std::vector<Option> apply_options() {
-  return {{.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
-          {.name = "force", .help = "take the agent's version where the base has changed too"},
-          {.name = "merge", .help = "merge text files where the base has changed too"},
-          {.name = "interactive", .letter = 'i', .help = "ask about each change"},
-          {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
-          {.name = "trust-base",
-           .value = "DIR",
-           .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
-           .suggest = Suggest::kHostDirs},
-          {.name = "privileged",
-           .value = "PATH",
-           .help = "also write the set-user-id bits, privileged attributes or device node at PATH",
-           .is_list = true},
-          {.name = "undo-size",
-           .value = "SIZE",
-           .help = "keep at most SIZE of what applies replaced; 0 keeps nothing [default: 1G]",
-           .kind = ValueKind::kSize},
-          {.name = "undo-time",
-           .value = "TIME",
-           .help = "keep what this apply replaces for TIME [default: 30d]",
-           .kind = ValueKind::kDuration},
-          {.name = "recover", .help = "only finish or undo an interrupted apply; exit with 1 if it was undone"},
-          {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
-          {.name = "as-patch",
-           .value = "FILE",
-           .help = "write a patch instead (- for standard output)",
-           .suggest = Suggest::kHostFiles},
-          {.name = "as-branch", .value = "NAME", .help = "commit to a new branch of the base's git repository instead"},
-          json_option()};
+  std::vector<Option> all{
+      {.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
+      {.name = "force", .help = "take the agent's version where the base has changed too"},
+      {.name = "merge", .help = "merge text files where the base has changed too"},
+      conflict_option(),
+      {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
+      {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
+      {.name = "trust-base",
+       .value = "DIR",
+       .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
+       .suggest = Suggest::kHostDirs},
+      {.name = "privileged",
+       .value = "PATH",
+       .help = "also write the set-user-id bits, privileged attributes or device node at PATH",
+       .is_list = true},
+      {.name = "undo-size",
+       .value = "SIZE",
+       .help = "keep at most SIZE of what applies replaced; 0 keeps nothing [default: 1G]",
+       .kind = ValueKind::kSize},
+      {.name = "undo-time",
+       .value = "TIME",
+       .help = "keep what this apply replaces for TIME [default: 30d]",
+       .kind = ValueKind::kDuration},
+      {.name = "recover", .help = "only finish or undo an interrupted apply; exit with 1 if it was undone"},
+      exclude_option(),
+      {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
+      {.name = "as-patch",
+       .value = "FILE",
+       .help = "write a patch instead (- for standard output)",
+       .suggest = Suggest::kHostFiles},
+      {.name = "as-branch", .value = "NAME", .help = "commit to a new branch of the base's git repository instead"},
+      {.name = "message", .letter = 'm', .value = "TEXT", .help = "with --as-branch: the commit's message"},
+      json_option()};
+  std::vector<Option> commits = commit_options();
+  all.insert(all.begin(), commits.begin(), commits.end());
+  return all;
 }
 
 }  // namespace
@@ -353,9 +322,13 @@ Command make_apply() {
           "kept, and named if the apply had to be undone around it. Applied changes are no "
           "longer listed as changes of the agent. Changes that selected ones depend on are included: a new directory "
           "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1. What "
-          "is "
-          "replaced or removed is kept for `warren undo`.",
-      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+          "is replaced or removed is kept for `warren undo`. In a git repository, what the agent has committed is "
+          "brought "
+          "by git as the branch warren/ID, and only the rest is written as files; .git itself is left out unless a "
+          "PATH "
+          "names it.",
+      .positionals = {optional_id_argument(),
+                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = apply_options(),
       .subcommands = {},
       .handler = run_apply};

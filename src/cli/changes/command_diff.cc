@@ -7,13 +7,18 @@
 #include "agent/audit_trail.h"
 #include "changes/changes.h"
 #include "changes/filter.h"
+#include "changes/git_folder.h"
 #include "changes/patch.h"
 #include "changes/permission.h"
 #include "cli/agentfs/agentfs_mount.h"
+#include "cli/changes/apply_commits.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/diff_overview.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
+#include "cli/show/pager.h"
 #include "cli/show/text.h"
 #include "os/terminal.h"
 
@@ -98,7 +103,7 @@ void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
 }
 
 Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
-  return write_patch(overlay, changes, [&](std::string_view text) -> Status {
+  auto sink = [&](std::string_view text) -> Status {
     if (!out.is_terminal()) {
       out.write(text);
       return out.status();
@@ -116,11 +121,12 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
       out.line(out.paint(ink, printable_text(line)));
     }
     return out.status();
-  });
+  };
+  return write_patch(overlay, changes, sink, out.is_terminal() ? BinaryContent::kMentioned : BinaryContent::kIncluded);
 }
 
 Status show(Context& context, const Arguments& args, const AgentOverlay& overlay,
-            const std::vector<TreeChange>& changes) {
+            const std::vector<TreeChange>& changes, const std::vector<std::string>& paths) {
   Output& out = context.out;
   char end = args.has("null") ? '\0' : '\n';
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
@@ -139,10 +145,7 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   } else if (!args.has("patch") && args.has("null")) {
     print_lines_null(out, changes);
   } else if (!args.has("patch")) {
-    for (const TreeChange& change : changes) {
-      Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
-      out.line(change_line(out, change) + remarks_text(out, remarks));
-    }
+    WARREN_TRY(print_overview(out, overlay, changes, paths, args.has("all") ? Fold::kNo : Fold::kYes));
   }
   if (args.has("patch") && !args.has("json")) WARREN_TRY(print_patch(out, overlay, changes));
   return out.status();
@@ -156,7 +159,8 @@ Result<OverlayAgent> open_to_show(Context& context, const std::string& id) {
   return open_overlay(options, context.clock);
 }
 
-Result<Exit> run_diff(Context& context, const Arguments& args) {
+Result<Exit> run_diff(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
   int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
   if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
   if (args.has("patch") && (args.has("json") || args.has("name-only")))
@@ -169,10 +173,23 @@ Result<Exit> run_diff(Context& context, const Arguments& args) {
         "an apply of this agent is under way or was interrupted: `warren apply {} --recover` finishes it\n",
         context.err.name(args.get("ID")));
   }
-  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter_of(args.all("PATH"))));
-  print_left_out_folders(context.err, leave_out_agent_folders(changes, args.all("PATH")));
-  WARREN_TRY(record_reading(*opened.agent, "diff", args.all("PATH")));
-  WARREN_TRY(show(context, args, opened.overlay, changes));
+  std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
+  ChangeFilter filter = filter_of(paths, excluded_of(args));
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter));
+  print_left_out_folders(context.err, leave_out_agent_folders(changes, paths));
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, paths));
+  if (!in_git.empty()) {
+    WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
+    print_new_commits(context, opened.overlay);
+  }
+  WARREN_TRY(check_paths(opened.overlay, paths, changes));
+  WARREN_TRY(record_reading(*opened.agent, "diff", paths));
+  {
+    bool is_for_people = !args.has("json") && !args.has("name-only") && !args.has("null") && !args.has("no-pager");
+    std::optional<Paged> paged;
+    if (is_for_people) paged.emplace(context);
+    WARREN_TRY(show(context, args, opened.overlay, changes, paths));
+  }
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }
 
@@ -231,17 +248,25 @@ Command make_diff() {
       .name = "diff",
       .summary = "Show an agent's changes to its base",
       .details =
-          "Prints one line for each change: A added, M modified, D deleted, R renamed; then f, d or l for a file, a "
-          "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, and "
+          "Prints one line for each change, or for a directory that is wholly new or gone, or that git ignores: A "
+          "added, M modified, D deleted, R renamed; then f, d or l for a file, a "
+          "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, "
           "files "
-          "that run by themselves. Files that were only read do not appear. "
+          "that run by themselves, a conflict with the base as it is now, or that only the mode changed. Files that "
+          "were only read do not appear, nor does what changed in .git, unless a "
+          "PATH "
+          "names it: what the agent has committed is named instead. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **.",
-      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .positionals = {optional_id_argument(),
+                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                   {.name = "stat", .help = "print the number of changed lines for each file"},
                   {.name = "name-only", .help = "print only the paths"},
                   {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
                   {.name = "exit-code", .help = "exit with 1 if there are changes"},
+                  {.name = "all", .letter = 'a', .help = "list every change instead of folding directories"},
+                  exclude_option(),
+                  {.name = "no-pager", .help = "print to the terminal directly"},
                   json_option()},
       .subcommands = {},
       .handler = run_diff};

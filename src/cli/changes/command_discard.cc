@@ -4,6 +4,7 @@
 #include "changes/discard.h"
 #include "changes/filter.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "os/terminal.h"
@@ -11,11 +12,12 @@
 namespace warren::cli {
 namespace {
 
-Result<Exit> run_discard(Context& context, const Arguments& args) {
-  const std::vector<std::string>& patterns = args.all("PATH");
-  ChangeFilter filter = filter_of(patterns);
+Result<Exit> run_discard(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
   OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
   WARREN_TRY(refuse_interrupted(*opened.agent, args.get("ID")));
+  std::vector<std::string> patterns = WARREN_TRY(paths_of(args, opened.overlay));
+  ChangeFilter filter = filter_of(patterns);
   std::vector<TreeChange> changes = WARREN_TRY(list_discarded(opened.overlay, filter));
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
@@ -45,17 +47,17 @@ Result<Exit> run_discard(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_discard() {
-  return {
-      .name = "discard",
-      .summary = "Drop an agent's changes to its base",
-      .details =
-          "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
-          "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
-          "`warren diff` shows the changes. Dropped changes cannot be restored.",
-      .positionals = {id_argument(), {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
-      .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
-      .subcommands = {},
-      .handler = run_discard};
+  return {.name = "discard",
+          .summary = "Drop an agent's changes to its base",
+          .details =
+              "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
+              "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
+              "`warren diff` shows the changes. Dropped changes cannot be restored.",
+          .positionals = {optional_id_argument(),
+                          {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+          .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
+          .subcommands = {},
+          .handler = run_discard};
 }
 
 }  // namespace warren::cli

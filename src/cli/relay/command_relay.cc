@@ -8,6 +8,7 @@
 #include "cli/syntax/args.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
+#include "text/nearest.h"
 
 namespace warren::cli {
 

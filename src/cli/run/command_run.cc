@@ -2,13 +2,16 @@
 
 #include "agent/locate.h"
 #include "base/path.h"
+#include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/run/run_report.h"
 #include "cli/run/run_settings.h"
 #include "cli/syntax/values.h"
+#include "os/host_files.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
+#include "session/git_base.h"
 
 namespace warren::cli {
 namespace {
@@ -21,6 +24,14 @@ std::vector<std::string> list_of(const Arguments& args, std::string_view name) {
 Exit refuse_run(Context& context, const Error& error) {
   report_failure(context, error);
   return static_cast<Exit>(kOwnFailure);
+}
+
+std::optional<std::string> find_repository_here() {
+  Result<std::string> here = canonical_host_path(".");
+  Result<std::string> home = home_directory();
+  if (home.ok()) home = canonical_host_path(*home);
+  if (!here.ok() || !home.ok()) return std::nullopt;
+  return find_repository_top(*here, *home);
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
@@ -37,9 +48,13 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.has_namespace = false;
     options.has_asked_for_namespace = true;
   }
+  if (!options.base) options.repository = find_repository_here();
   Status settings = take_settings(args, options);
   if (!settings.ok()) return refuse_run(context, settings.error());
   options.passthrough = args.has("passthrough");
+  Result<std::optional<Encryption>> encryption = find_encryption(args);
+  if (!encryption.ok()) return refuse_run(context, encryption.error());
+  options.encryption = *encryption;
   if (args.has("at") && !options.session) return refuse(context, "--at needs --session");
   options.at = args.find("at");
   if (auto text = args.find("checkpoint"); text == "each-tool-call") {
@@ -56,7 +71,11 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   }
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
-  if (options.command.empty() && is_terminal(context.input)) options.command = {shell_of_user()};
+  if (options.command.empty() && args.has("walls")) options.command = {"true"};  // nothing but the walls is wanted
+  if (options.command.empty() && is_terminal(context.input)) {
+    options.command = {shell_of_user()};
+    options.marks_prompt = true;
+  }
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
 }
 
@@ -86,7 +105,7 @@ Command make_run() {
             .suggest = Suggest::kSessions},
            {.name = "base",
             .value = "DIR",
-            .help = "the directory to work on [default: the current one]",
+            .help = "the directory to work on [default: the git repository around the current one, or that itself]",
             .suggest = Suggest::kHostDirs},
            {.name = "allow",
             .value = "PATH",
@@ -119,11 +138,12 @@ Command make_run() {
            {.name = "at", .value = "WHICH", .help = "go back to this checkpoint of the session first"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
-           {.name = "walls", .help = "print the sandbox's restrictions before the command starts"}},
+           {.name = "walls",
+            .help = "print the sandbox's restrictions before the command starts; without COMMAND, only print them"}},
       .subcommands = {},
       .handler = run_run};
   for (const std::vector<Option>& more :
-       {environment_options(), network_options(), limit_options(), namespace_options()}) {
+       {environment_options(), network_options(), limit_options(), namespace_options(), encrypt_options()}) {
     run.options.insert(run.options.end(), more.begin(), more.end());
   }
   return run;

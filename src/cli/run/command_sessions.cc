@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,18 +14,50 @@
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/terminal.h"
+#include "session/run_session.h"
 
 namespace warren::cli {
 namespace {
 
-Json json_of(const SessionInfo& session) {
-  Json one{{"id", session.id}};
-  set_bytes(one, "base", session.base);
-  one["used_at"] = session.used_at;
-  one["size_bytes"] = session.size_bytes;
-  one["running"] = session.is_running;
+constexpr std::size_t kSharedShown = 3;
+
+// A session with what it has changed; nullopt if that cannot be read, for example because the base is gone.
+struct ListedSession {
+  SessionInfo info;
+  std::optional<SessionSummary> summary;
+};
+
+std::uint64_t count_of(const ChangeSummary& sum) { return sum.added + sum.modified + sum.deleted + sum.renamed; }
+
+Result<std::vector<ListedSession>> list_newest_first(Clock& clock) {
+  std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
+  std::vector<ListedSession> listed;
+  for (SessionInfo& info : all) {
+    ListedSession one{.info = std::move(info), .summary = std::nullopt};
+    Result<SessionDir> dir = SessionDir::open_existing(one.info.id);
+    Result<SessionSummary> summary = dir.ok() ? summarise_session(*dir, clock) : Result<SessionSummary>(dir.error());
+    if (summary.ok()) one.summary = *std::move(summary);
+    listed.push_back(std::move(one));
+  }
+  return listed;
+}
+
+Json json_of(const ListedSession& session) {
+  Json one{{"id", session.info.id}};
+  set_bytes(one, "base", session.info.base);
+  one["used_at"] = session.info.used_at;
+  one["size_bytes"] = session.info.size_bytes;
+  one["running"] = session.info.is_running;
+  if (session.summary) {
+    const ChangeSummary& sum = session.summary->changes;
+    one["changes"] = {
+        {"added", sum.added}, {"modified", sum.modified}, {"deleted", sum.deleted}, {"renamed", sum.renamed}};
+    one["new_commits"] = session.summary->has_commits;
+  }
   Json processes = Json::array();
-  for (const SessionProcess& process : session.processes) {
+  for (const SessionProcess& process : session.info.processes) {
     Json each{{"pid", process.pid}, {"owner", process.is_owner}, {"started_at", process.started_at}};
     set_bytes(each, "command", process.command);
     processes.push_back(std::move(each));
@@ -31,26 +66,65 @@ Json json_of(const SessionInfo& session) {
   return one;
 }
 
+std::string changes_text(const ListedSession& session) {
+  if (!session.summary) return "?";
+  std::uint64_t count = count_of(session.summary->changes);
+  std::string text = fmt::format("{}", count);
+  return session.summary->has_commits ? text + " + commits" : text;
+}
+
+// "5m": how long ago it was used.
+std::string age_text(std::int64_t seconds) {
+  seconds = std::max<std::int64_t>(seconds, 0);
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  if (seconds < 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / (24 * 3600));
+}
+
+// Sessions of one base that change the same files: whoever applies both must merge.
+void print_shared(Output& out, const std::vector<ListedSession>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i + 1; j < all.size(); ++j) {
+      bool is_comparable = all[i].summary && all[j].summary && all[i].info.base == all[j].info.base;
+      if (!is_comparable) continue;
+      std::vector<std::string> both;
+      std::set_intersection(all[i].summary->files.begin(), all[i].summary->files.end(), all[j].summary->files.begin(),
+                            all[j].summary->files.end(), std::back_inserter(both));
+      if (both.empty()) continue;
+      std::string names;
+      for (std::size_t k = 0; k < both.size() && k < kSharedShown; ++k)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", out.name(both[k]));
+      if (both.size() > kSharedShown) names += fmt::format(" and {} more", both.size() - kSharedShown);
+      out.print("{} and {} both change {}\n", all[i].info.id, all[j].info.id, names);
+    }
+  }
+}
+
 Result<Exit> run_list(Context& context, const Arguments& args) {
-  std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
+  std::vector<ListedSession> all = WARREN_TRY(list_newest_first(context.clock));
   if (args.has("json")) {
     Json list = Json::array();
-    for (const SessionInfo& session : all) list.push_back(json_of(session));
+    for (const ListedSession& session : all) list.push_back(json_of(session));
     context.out.json(list);
     return Exit::kOk;
   }
   if (all.empty()) return Exit::kOk;
   std::size_t columns = 2;
-  for (const SessionInfo& session : all) columns = std::max(columns, columns_of(session.id));
-  auto row = [&](std::string id, std::string used, std::string size, std::string state, std::string base) {
-    context.out.print("{}  {}  {}  {}  {}\n", pad_right(std::move(id), columns), pad_right(std::move(used), 19),
-                      pad_left(std::move(size), 10), pad_right(std::move(state), 7), base);
+  for (const ListedSession& session : all) columns = std::max(columns, columns_of(session.info.id));
+  auto row = [&](std::string id, std::string changes, std::string age, std::string size, std::string state,
+                 std::string base) {
+    context.out.print("{}  {}  {}  {}  {}  {}\n", pad_right(std::move(id), columns), pad_left(std::move(changes), 7),
+                      pad_left(std::move(age), 4), pad_left(std::move(size), 10), pad_right(std::move(state), 7), base);
   };
-  row("ID", "USED", "SIZE", "STATE", "BASE");
-  for (const SessionInfo& session : all) {
-    row(session.id, format_time(session.used_at), format_size(session.size_bytes),
-        session.is_running ? "running" : "ended", printable(session.base));
+  row("ID", "CHANGES", "AGE", "SIZE", "STATE", "BASE");
+  std::int64_t now = context.clock.now().seconds;
+  for (const ListedSession& session : all) {
+    row(session.info.id, changes_text(session), age_text(now - session.info.used_at),
+        format_size(session.info.size_bytes), session.info.is_running ? "running" : "ended",
+        printable(session.info.base));
   }
+  print_shared(context.out, all);
   return Exit::kOk;
 }
 
@@ -98,13 +172,69 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// Those that ended, are older than --older, and have no changes with --empty. A session that cannot be read is not
+// empty.
+Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments& args) {
+  std::vector<ListedSession> all = WARREN_TRY(list_newest_first(context.clock));
+  std::optional<std::int64_t> before;
+  if (std::optional<std::string> time = args.find("older")) {
+    std::chrono::milliseconds age = WARREN_TRY(parse_duration(*time));
+    before = context.clock.now().seconds - std::chrono::duration_cast<std::chrono::seconds>(age).count();
+  }
+  std::vector<SessionInfo> doomed;
+  for (ListedSession& session : all) {
+    bool is_empty = session.summary && count_of(session.summary->changes) == 0 && !session.summary->has_commits;
+    bool is_wanted =
+        !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
+    if (is_wanted) doomed.push_back(std::move(session.info));
+  }
+  return doomed;
+}
+
+Result<Exit> run_prune(Context& context, const Arguments& args) {
+  if (!args.has("older") && !args.has("empty")) return refuse(context, "prune needs --older TIME, --empty or both");
+  std::vector<SessionInfo> doomed = WARREN_TRY(list_prunable(context, args));
+  if (doomed.empty()) {
+    context.out.line("nothing to delete");
+    return Exit::kOk;
+  }
+  if (args.has("dry-run")) {
+    for (const SessionInfo& session : doomed) context.out.print("would delete {}\n", session.id);
+    return Exit::kOk;
+  }
+  if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
+  for (const SessionInfo& session : doomed) {
+    WARREN_TRY(delete_session(session.id));
+    context.out.print("deleted {}\n", session.id);
+  }
+  return Exit::kOk;
+}
+
+Command make_prune_sessions() {
+  return {.name = "prune",
+          .summary = "Delete sessions that are old or have no changes left",
+          .details =
+              "Running sessions stay. With both options a session must be old and without changes. What is "
+              "deleted with a session: its changes, checkpoints, memory and record.",
+          .positionals = {},
+          .options = {{.name = "older",
+                       .value = "TIME",
+                       .help = "that were not used for TIME: 7d",
+                       .kind = ValueKind::kDuration},
+                      {.name = "empty", .help = "whose changes were all applied or discarded"},
+                      {.name = "dry-run", .letter = 'n', .help = "only list them"},
+                      {.name = "yes", .letter = 'y', .help = "do not ask"}},
+          .subcommands = {},
+          .handler = run_prune};
+}
+
 }  // namespace
 
 Command make_sessions() {
   Positional id{.name = "ID", .help = "sessions to delete", .times = Times::kOnceOrMore, .suggest = Suggest::kSessions};
   Command list{.name = "list",
-               .summary = "List the sessions of `warren run`",
-               .details = "",
+               .summary = "List the sessions of `warren run`, newest first",
+               .details = "Also says which sessions of one base change the same files.",
                .positionals = {},
                .options = {json_option()},
                .subcommands = {},
@@ -129,7 +259,7 @@ Command make_sessions() {
           .details = "",
           .positionals = {},
           .options = {json_option()},
-          .subcommands = {list, rename, remove},
+          .subcommands = {list, rename, remove, make_prune_sessions()},
           .handler = run_list};
 }
 

@@ -178,13 +178,15 @@ class RunReport final : public RunObserver {
 
   void print_summary(const SessionDir& session) {
     const std::string& id = session.id();
-    Result<ChangeSummary> counts = summarise_session(session, context_.clock);
-    if (counts.ok()) {
+    Result<SessionSummary> summary = summarise_session(session, context_.clock);
+    if (summary.ok()) {
+      const ChangeSummary* counts = &summary->changes;
       std::string renamed = counts->renamed == 0 ? "" : fmt::format(", {} renamed", counts->renamed);
       err_.line(fmt::format("session {}: {} added, {} modified, {} deleted{} ({})", err_.paint(Ink::kBold, id),
                             counts->added, counts->modified, counts->deleted, renamed, format_size(counts->bytes)));
+      if (summary->has_commits) err_.line(fmt::format("new commits, which apply brings as the branch warren/{}", id));
     } else {
-      on_failure(counts.error());
+      on_failure(summary.error());
     }
     err_.line(fmt::format("  warren diff session:{}      show the changes", id));
     err_.line(fmt::format("  warren apply session:{}     write them to the base", id));

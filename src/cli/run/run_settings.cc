@@ -147,8 +147,8 @@ Status take_mounts(const Arguments& args, const RunPreferences& preferences, Run
 
 Status take_preferences(const Arguments& args, RunOptions& options) {
   std::error_code failed;
-  std::string asked = options.base.value_or(std::filesystem::current_path(failed).string());
-  Result<std::string> base = canonical_host_path(asked);
+  std::string here = options.repository.value_or(std::filesystem::current_path(failed).string());
+  Result<std::string> base = canonical_host_path(options.base.value_or(here));
   if (!base.ok()) return Ok{};  // the run reports it
   RunPreferences preferences = WARREN_TRY(load_preferences(*base));
   add_variables(preferences, options);

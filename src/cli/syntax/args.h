@@ -142,9 +142,6 @@ using Environment = std::optional<std::string> (*)(std::string_view name);
 std::variant<Parsed, UsageError> parse(const Command& root, std::span<const std::string> words,
                                        Environment environment);
 
-// The word in `known` that `typed` is probably a misspelling of; empty if there is none.
-std::string nearest(std::string_view typed, const std::vector<std::string_view>& known);
-
 Status check_value(ValueKind kind, std::string_view text);
 
 }  // namespace warren::cli

@@ -6,6 +6,7 @@
 #include "cli/syntax/help.h"
 #include "cli/syntax/man_page.h"
 #include "cli/version.h"
+#include "text/nearest.h"
 
 namespace warren::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "cli/show/expiry.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "cli/vfs/embedding.h"
 #include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
 #include "fs/path_ops.h"
@@ -42,6 +43,7 @@ Result<std::string> value_to_write(Context& context, const Arguments& args) {
 
 Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
+  if (!args.has("raw")) value = WARREN_TRY(embedded_item(context, args.get("PATH"), std::move(value)));
   if (is_hosted(args)) {
     auto client = WARREN_TRY(connect_host(args));
     HostClient::WriteOptions options{.as_is = args.has("raw")};
@@ -286,7 +288,8 @@ Command make_vfs() {
           {make("read", "Print the content of a file", "", {path}, {}, run_vfs_read),
            make("write", "Replace the content of a file",
                 "Makes missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
-                "Below /mem/episodic it appends. Below /mem/semantic, .json is an item that `query` can find.",
+                "Below /mem/episodic it appends. Below /mem/semantic, .json is an item that `query` can find; one that "
+                "has a text and no embedding gets it from the user's embedder.",
                 {path, value}, {raw, ttl_option()}, run_vfs_write),
            make("append", "Append to a file", "", {path, value}, {raw}, run_vfs_append),
            make("ls", "List a directory", "", {optional_path}, {json_option()}, run_vfs_ls),

@@ -6,8 +6,10 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "cli/vfs/embedding.h"
 #include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
+#include "embed/item_embedding.h"
 #include "os/host_files.h"
 
 namespace warren::cli {
@@ -22,6 +24,15 @@ Result<std::vector<float>> read_query_embedding(Context& context, const std::str
                                  Json value = WARREN_TRY(parse_json(text).within("--embedding"));
                                  if (value.is_object() && value.contains("embedding")) value = Json(value["embedding"]);
                                  return parse_embedding(value).within("--embedding");
+}
+
+// Embeddings of other models mean something else, so only items that say this model are compared.
+Result<std::vector<float>> embed_query(Context& context, const std::string& text, Json& filter) {
+  auto embedder = WARREN_TRY(open_user_embedder(context));
+  auto vectors = WARREN_TRY(embedder->embed({text}, TextRole::kQuery).within("--text"));
+  if (filter.is_null()) filter = Json::object();
+  if (filter.is_object()) filter.emplace(std::string(kEmbeddingModel), embedder->model());
+  return vectors.at(0);
 }
 
 Result<Exit> show_check(Context& context, const Arguments& args, const SemanticCheck& checked) {
@@ -61,20 +72,21 @@ void show_matches(Context& context, const Arguments& args, const std::vector<Vec
 }
 
 Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
-  if (args.has("text")) {
-    return Error(Code::kUnsupported, "a query by text needs an embedder, which Warren does not have yet",
-                 "embed the text with the model that embedded the items, and give the numbers with --embedding");
-  }
-  if (!args.has("check") && !args.has("embedding")) return refuse(context, "give --embedding FILE, or --check");
+  const int ways = static_cast<int>(args.has("check")) + static_cast<int>(args.has("embedding")) +
+                   static_cast<int>(args.has("text"));
+  if (ways != 1) return refuse(context, "give one of --text TEXT, --embedding FILE and --check");
   VectorQuery query;
-  if (std::optional<std::string> file = args.find("embedding"); file && !args.has("check")) {
-    query.embedding = WARREN_TRY(read_query_embedding(context, *file));
-  }
   Json filter_json;
   if (std::optional<std::string> filter = args.find("filter")) {
     filter_json = WARREN_TRY(parse_json(*filter).within("--filter"));
-    query.filter = WARREN_TRY(parse_vector_filter(filter_json));
   }
+  if (std::optional<std::string> file = args.find("embedding")) {
+    query.embedding = WARREN_TRY(read_query_embedding(context, *file));
+  }
+  if (std::optional<std::string> text = args.find("text")) {
+    query.embedding = WARREN_TRY(embed_query(context, *text, filter_json));
+  }
+  if (!filter_json.is_null()) query.filter = WARREN_TRY(parse_vector_filter(filter_json));
   query.top_k = static_cast<std::size_t>(args.integer("top-k"));
   if (is_hosted(args)) {
     if (args.has("check")) return refuse(context, "'--check' is not for a host");
@@ -104,14 +116,15 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
 Command make_vfs_query() {
   Command query{
       .name = "query",
-      .summary = "Find items of semantic memory by the similarity of their embeddings",
+      .summary = "Find items of semantic memory by their meaning",
       .details =
           "An item is a file below /mem/semantic whose name ends in .json: {\"text\": …, \"embedding\": [numbers], "
           "\"metadata\": {…}}. The result is exact: the highest cosines of all items. A filter is a JSON object of "
           "metadata members, all of which must match: {\"topic\": \"birds\", \"year\": {\"$gte\": 2020}}, with $eq, "
           "$ne, $gt, $gte, $lt, $lte, $in and $nin. Only what may be read is found. Where a vector index is mounted, "
           "that "
-          "index is asked.",
+          "index is asked. A query by text compares only items whose metadata name the embedder's model in "
+          "'embedding_model', as those that `write` embedded do.",
       .positionals = {{.name = "PATH",
                        .help = "/mem/semantic or a mounted vector index, or a directory or file in it",
                        .times = Times::kOptional,
@@ -120,7 +133,9 @@ Command make_vfs_query() {
                    .value = "FILE",
                    .help = "what to look for: a JSON list of numbers, or an item; `-`: from standard input",
                    .suggest = Suggest::kHostFiles},
-                  {.name = "text", .value = "TEXT", .help = "what to look for, in words; needs an embedder"},
+                  {.name = "text",
+                   .value = "TEXT",
+                   .help = "what to look for, in words; the user's embedder makes the embedding"},
                   {.name = "top-k",
                    .letter = 'k',
                    .value = "N",

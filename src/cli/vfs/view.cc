@@ -7,7 +7,7 @@
 
 namespace warren::cli {
 
-Result<OpenView> open_view(Context& context, const Arguments& args) {
+Result<OpenView> open_view(Context& context, const Arguments& args, std::string_view door) {
   for (std::string_view option : {"key", "host-user"}) {
     if (args.has(option))
       return Error(Code::kInvalid, fmt::format("--{} is for --host SOCKET, which is missing", option));
@@ -25,7 +25,7 @@ Result<OpenView> open_view(Context& context, const Arguments& args) {
   view.fs = (*view.names)
                 ->view({.agent = view.names->agent_id(),
                         .space = args.has("as-agent") ? Space::kUser : Space::kKernel,
-                        .door = "vfs",
+                        .door = std::string(door),
                         .session = {},
                         .trace = trace_of(context)});
   return view;

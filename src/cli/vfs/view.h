@@ -25,7 +25,8 @@ struct OpenView {
 };
 
 // Kernel space, or user space with --as-agent. An agent that cannot be written is shown as it is.
-Result<OpenView> open_view(Context& context, const Arguments& args);
+// `door` is what the trail calls the way in.
+Result<OpenView> open_view(Context& context, const Arguments& args, std::string_view door = "vfs");
 
 Option as_agent_option();
 

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Search beside its rivals on the same files (bench/search/run installs them).
+
+    rivals.py WARREN SEARCH_BENCH SCRATCH FILES [CRANFIELD]
+"""
+import math
+import pathlib
+import random
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+import duckdb
+import duckdb_extension_fts
+import numpy
+import sqlite_vec
+
+VECTORS, DIMENSION, ROUNDS = 100_000, 384, 21
+
+
+def made_up_words(numbers, count):
+    """Word frequencies of natural text: the n-th word is about as frequent as 1/n."""
+    words = [f"w{int(20_000 ** numbers.random())}" for _ in range(count)]
+    return "\n".join(" ".join(words[at:at + 12]) for at in range(0, count, 12))
+
+
+def make_files(folder, count):
+    numbers = random.Random(7)
+    for i in range(count):
+        file = folder / str(i % 100) / f"{i}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"# Note {i}\n\n{made_up_words(numbers, 90)}\n\n## More\n\n{made_up_words(numbers, 90)}\n")
+    return [" ".join(made_up_words(numbers, 6).split()) for _ in range(200)]
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1e3, result
+
+
+def median_of(call, questions):
+    return statistics.median(timed(lambda: call(one))[0] for one in questions)
+
+
+def open_duckdb(documents):
+    database = duckdb.connect()
+    package = pathlib.Path(duckdb_extension_fts.__file__).parent
+    database.execute(f"LOAD '{package}/extensions/v{duckdb.__version__}/fts.duckdb_extension'")
+    database.execute("CREATE TABLE document (path VARCHAR, text VARCHAR)")
+    database.executemany("INSERT INTO document VALUES (?, ?)", documents)
+    database.execute("PRAGMA create_fts_index('document', 'path', 'text', stemmer='porter', stopwords='english')")
+    return database
+
+
+def ask_duckdb(database, question):
+    return [path for path, _ in database.execute(
+        "SELECT path, score FROM (SELECT path, fts_main_document.match_bm25(path, ?) AS score FROM document) "
+        "WHERE score IS NOT NULL ORDER BY score DESC LIMIT 10", [question]).fetchall()]
+
+
+def patterns(warren, scratch, folder):
+    agent = scratch / "agent"
+    agent.mkdir()
+    subprocess.run([warren, "init", "a"], cwd=agent, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([warren, "fs", "a", "put", folder, "/notes"], cwd=agent, check=True, stdout=subprocess.DEVNULL)
+
+    def ours(pattern):
+        subprocess.run([warren, "context", "a", "search", "--json", "-n", "100", "--pattern", pattern], cwd=agent, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ripgrep(pattern):
+        subprocess.run(["rg", "-n", "-m", "3", pattern, folder], stdout=subprocess.DEVNULL)
+
+    ours("w123 w4")
+    for pattern in ("w19999 ", r"w12\d\d w1\d\d w4", "nothing at all"):
+        mine = median_of(ours, [pattern] * 5)
+        if shutil.which("rg"):
+            theirs = median_of(ripgrep, [pattern] * 5)
+            print(f"pattern {pattern!r:<22} warren (whole command) {mine:.0f} ms, ripgrep {theirs:.0f} ms, ratio {mine / theirs:.1f}")
+        else:
+            print(f"pattern {pattern!r:<22} warren (whole command) {mine:.0f} ms; ripgrep is not installed")
+
+
+def vectors():
+    data = numpy.random.default_rng(1).standard_normal((VECTORS + ROUNDS, DIMENSION), dtype="float32")
+    data /= numpy.linalg.norm(data, axis=1, keepdims=True)
+    database = sqlite3.connect(":memory:")
+    database.enable_load_extension(True)
+    sqlite_vec.load(database)
+    database.execute(f"CREATE VIRTUAL TABLE v USING vec0(numbers float[{DIMENSION}] distance_metric=cosine)")
+    database.executemany("INSERT INTO v (rowid, numbers) VALUES (?, ?)", ((i, data[i].tobytes()) for i in range(VECTORS)))
+    queries = [data[VECTORS + i] for i in range(ROUNDS)]
+    taken = median_of(lambda q: database.execute("SELECT rowid FROM v WHERE numbers MATCH ? AND k = 10", (q.tobytes(),)).fetchall(), queries)
+    print(f"vectors, {VECTORS} of {DIMENSION}: sqlite-vec {taken:.1f} ms (ours: bench/vfs/run vectors)")
+    duck = duckdb.connect()
+    duck.execute(f"CREATE TABLE v (id INTEGER, numbers FLOAT[{DIMENSION}])")
+    for at in range(0, VECTORS, 2000):
+        duck.executemany("INSERT INTO v VALUES (?, ?)", [(int(i), data[i].tolist()) for i in range(at, at + 2000)])
+    taken = median_of(lambda q: duck.execute(f"SELECT id FROM v ORDER BY array_cosine_distance(numbers, ?::FLOAT[{DIMENSION}]) LIMIT 10", [q.tolist()]).fetchall(), queries)
+    print(f"vectors, {VECTORS} of {DIMENSION}: DuckDB array_cosine_distance {taken:.1f} ms")
+
+
+def read_fields(path):
+    records, field = [], ""
+    for line in path.read_text().splitlines():
+        if len(line) >= 2 and line[0] == "." and line[1].isupper():
+            field = line[1]
+            if field == "I":
+                records.append({})
+            continue
+        records[-1][field] = records[-1].get(field, "") + line + "\n"
+    return records
+
+
+def cranfield_by_duckdb(folder):
+    documents = [(str(i), one.get("T", "") + one.get("W", "")) for i, one in enumerate(read_fields(folder / "cran.all.1400"), 1)]
+    questions = [one.get("W", "") for one in read_fields(folder / "cran.qry")]
+    grades = [{} for _ in questions]
+    for line in (folder / "cranqrel").read_text().splitlines():
+        question, document, grade = map(int, line.split()[:3])
+        if 1 <= grade <= 4:
+            grades[question - 1][str(document)] = 5 - grade
+    database = open_duckdb(documents)
+
+    def gain(values):
+        return sum(value / math.log2(rank + 2) for rank, value in enumerate(values[:10]))
+
+    scores = []
+    for question, known in zip(questions, grades):
+        found = ask_duckdb(database, question)
+        scores.append(gain([known.get(path, 0) for path in found]) / gain(sorted(known.values(), reverse=True)))
+    print(f"DuckDB FTS: nDCG@10 {sum(scores) / len(scores):.3f}")
+
+
+def main():
+    warren, bench, scratch, count = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], pathlib.Path(sys.argv[3]), int(sys.argv[4])
+    scratch.mkdir(parents=True)
+    folder = scratch / "files"
+    questions = make_files(folder, count)
+    (scratch / "questions").write_text("\n".join(questions) + "\n")
+    print("Warren:", flush=True)
+    subprocess.run([bench, "folder", folder, scratch / "questions"], check=True)
+    documents = [(str(file), file.read_text()) for file in sorted(folder.rglob("*.md"))]
+    taken, database = timed(lambda: open_duckdb(documents))
+    print(f"DuckDB: indexed in {taken / 1e3:.2f} s; FTS median {median_of(lambda q: ask_duckdb(database, q), questions[:50]):.2f} ms")
+    patterns(warren, scratch, folder)
+    vectors()
+    if len(sys.argv) > 5:
+        print("Cranfield:", flush=True)
+        subprocess.run([bench, "cranfield", sys.argv[5]], check=True)
+        cranfield_by_duckdb(pathlib.Path(sys.argv[5]))
+
+
+if __name__ == "__main__":
+    main()

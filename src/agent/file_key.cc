@@ -1,0 +1,242 @@
+#include "agent/file_key.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/key_source.h"
+#include "base/ascii.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "crypto/digest.h"
+#include "crypto/hmac.h"
+#include "crypto/passphrase.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kSecretBytesMax = 4096;
+constexpr std::size_t kPassphraseBytesMin = 8;
+constexpr std::size_t kKeyNoteBytes = 65'536;
+constexpr std::size_t kMasterBytes = 32;
+constexpr std::string_view kDerivation = "warren agent file 1";  // part of the format: never change it
+constexpr const char* kFileKeyVariable = "WARREN_KEY";
+constexpr const char* kFileKeyFileVariable = "WARREN_KEY_FILE";
+constexpr const char* kFileKeyCommandVariable = "WARREN_KEY_COMMAND";
+
+// Text that is overwritten when it is no longer needed.
+class Secret {
+ public:
+  explicit Secret(std::string text) : text_(std::move(text)) {}
+  Secret(Secret&& other) noexcept : text_(std::move(other.text_)) { other.wipe(); }
+  Secret& operator=(Secret&&) = delete;
+  ~Secret() { wipe(); }
+  std::string_view text() const { return text_; }
+
+ private:
+  void wipe() { ::explicit_bzero(text_.data(), text_.size()); }
+  std::string text_;
+};
+
+Result<std::string> note_path(std::string_view salt) {
+  std::string directory = WARREN_TRY(operator_directory());
+  return fmt::format("{}/keys/{}.json", directory, hex_of(as_bytes(salt)));
+}
+
+Result<Secret> read_source(const KeySource& source) {
+  switch (source.kind) {
+    case KeySourceKind::kStored: return Secret(source.value);
+    case KeySourceKind::kVariable: {
+      std::optional<std::string> found = find_variable(source.value.c_str());
+      if (!found) return Error(Code::kNotFound, fmt::format("{} is not set", describe(source)));
+      return Secret(*std::move(found));
+    }
+    case KeySourceKind::kFile:
+      return Secret(WARREN_TRY(read_private_file(source.value, kSecretBytesMax + 2, "the key of an agent file",
+                                                 fmt::format("chmod 600 {}", source.value))));
+    case KeySourceKind::kCommand: return Secret(WARREN_TRY(run_key_command(source.value, describe(source))));
+  }
+  return Error(Code::kInternal, "unknown source of a key");
+}
+
+// 32 bytes that depend on the whole of the secret.
+Result<Secret> master_of(const Secret& secret, std::string_view salt, const KeySource& source) {
+  std::string_view text = secret.text();
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  if (std::optional<std::string> bytes = bytes_of_hex(text, kMasterBytes)) return Secret(*std::move(bytes));
+  std::optional<std::string> bytes = decode_base64(text);
+  if (bytes && bytes->size() == kMasterBytes) return Secret(*std::move(bytes));
+  if (text.size() < kPassphraseBytesMin || text.size() > kSecretBytesMax) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} has neither a key nor a passphrase of {} to {} bytes", describe(source),
+                             kPassphraseBytesMin, kSecretBytesMax),
+                 "`openssl rand -hex 32` makes a key");
+  }
+  return Secret(WARREN_TRY(key_of_passphrase(text, as_bytes(salt))));
+}
+
+// Depends on the salt, so that a changed one is noticed, and so that files with the same secret have different keys.
+Result<SharedDatabaseKey> derive(const KeySource& source, std::string_view salt) {
+  Secret secret = WARREN_TRY(read_source(source));
+  Secret master = WARREN_TRY(master_of(secret, salt, source));
+  Sha256::Value key = hmac_sha256(as_bytes(master.text()), as_bytes(std::string(kDerivation) + std::string(salt)));
+  auto shared = std::make_shared<const DatabaseKey>(as_text(Bytes(key)), salt);
+  ::explicit_bzero(key.data(), key.size());
+  return SharedDatabaseKey(std::move(shared));
+}
+
+const char* name_in_note(KeySourceKind kind) {
+  switch (kind) {
+    case KeySourceKind::kStored: return "key";
+    case KeySourceKind::kVariable: return "variable";
+    case KeySourceKind::kFile: return "file";
+    case KeySourceKind::kCommand: return "command";
+  }
+  return "key";
+}
+
+// The agent's path is for people who look through the notes.
+std::string encode_key_note(const KeySource& source, const std::string& agent_path) {
+  Result<std::string> whole = canonical_host_path(agent_path);
+  Json note;
+  note["agent"] = quote(whole.ok() ? *whole : agent_path);
+  note[name_in_note(source.kind)] = source.value;
+  return dump_json_pretty(note) + "\n";
+}
+
+Result<KeySource> decode_key_note(std::string_view text) {
+  Json note = WARREN_TRY(parse_json(text));
+  for (KeySourceKind kind :
+       {KeySourceKind::kStored, KeySourceKind::kVariable, KeySourceKind::kFile, KeySourceKind::kCommand}) {
+    const char* name = name_in_note(kind);
+    if (note.is_object() && note.contains(name) && note[name].is_string()) {
+      return KeySource{.kind = kind, .value = note[name].get<std::string>()};
+    }
+  }
+  return Error(Code::kInvalid, "it has neither a key nor the source of one");
+}
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  fill_with_random(as_mutable_bytes(bytes));
+  return bytes;
+}
+
+Result<std::string> put_key_note(std::string_view salt, const KeySource& source, const std::string& agent_path) {
+  std::string path = WARREN_TRY(note_path(salt));
+  auto put = [&]() -> Status {
+    WARREN_TRY(make_host_dirs(std::string(directory_of(path)), 0700));
+    WARREN_TRY(replace_host_file(path, encode_key_note(source, agent_path), 0600));
+    return sync_host_dir(std::string(directory_of(path)));
+  };
+  WARREN_TRY(put().within("note where the key is"));
+  return path;
+}
+
+Result<std::optional<KeySource>> find_key_note(std::string_view salt) {
+  std::string path = WARREN_TRY(note_path(salt));
+  if (!WARREN_TRY(find_host_file(path))) return std::optional<KeySource>();
+  Secret text(WARREN_TRY(
+      read_private_file(path, kKeyNoteBytes, "the key of an agent file", fmt::format("chmod 600 {}", path))));
+  return std::optional(WARREN_TRY(decode_key_note(text.text()).within(fmt::format("read {}", quote(path)))));
+}
+
+std::optional<KeySource> find_given_source() {
+  if (find_variable(kFileKeyVariable)) return KeySource{.kind = KeySourceKind::kVariable, .value = kFileKeyVariable};
+  if (std::optional<std::string> path = find_variable(kFileKeyFileVariable)) {
+    return KeySource{.kind = KeySourceKind::kFile, .value = *path};
+  }
+  if (std::optional<std::string> command = find_variable(kFileKeyCommandVariable)) {
+    return KeySource{.kind = KeySourceKind::kCommand, .value = *command};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string describe(const KeySource& source) {
+  switch (source.kind) {
+    case KeySourceKind::kStored: return "the note of the key";
+    case KeySourceKind::kVariable: return fmt::format("the variable {}", source.value);
+    case KeySourceKind::kFile: return fmt::format("the file {}", quote(source.value));
+    case KeySourceKind::kCommand: return "the command for the key";
+  }
+  return {};
+}
+
+Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const std::string& agent_path) {
+  std::string salt = random_bytes(DatabaseKey::kSaltBytes);
+  KeySource from = source.value_or(KeySource{});
+  if (!source) from.value = hex_of(as_bytes(random_bytes(kMasterBytes)));
+  NewFileKey made;
+  made.key = WARREN_TRY(derive(from, salt));
+  made.note = WARREN_TRY(put_key_note(salt, from, agent_path));
+  return made;
+}
+
+void remove_key_note(const NewFileKey& key) {
+  remove_host_file(key.note).ignore("it is the key of a file that does not exist");
+}
+
+namespace {
+
+// Opening an agent takes several connections, and a passphrase or a command takes its time: asked once. For one thread.
+KeyFinder remembering(KeyFinder find) {
+  auto found = std::make_shared<SharedDatabaseKey>();  // shared by the copies of the finder
+  return [find = std::move(find), found](std::string_view salt) -> Result<SharedDatabaseKey> {
+    if (!*found || (*found)->salt() != salt) *found = WARREN_TRY(find(salt));
+    return *found;
+  };
+}
+
+}  // namespace
+
+KeyFinder keys_from(const KeySource& source, const std::string& agent_path) {
+  return remembering([source, agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
+    return derive(source, salt).within(fmt::format("key of agent {}", quote(agent_id_of(agent_path))));
+  });
+}
+
+KeyFinder agent_keys(const std::string& agent_path) {
+  return remembering([agent_path](std::string_view salt) -> Result<SharedDatabaseKey> {
+    std::optional<KeySource> source = WARREN_TRY(find_key_note(salt));
+    if (!source) source = find_given_source();
+    if (source) return keys_from(*source, agent_path)(salt);
+    return Error(
+        Code::kDenied, fmt::format("agent {} is encrypted, and there is no key for it", quote(agent_id_of(agent_path))),
+        fmt::format("`warren key {} --key-file FILE` notes where it is (also --key-env, --key-command); or set "
+                    "{}, {} or {}",
+                    agent_path, kFileKeyVariable, kFileKeyFileVariable, kFileKeyCommandVariable));
+  });
+}
+
+namespace {
+
+Error not_encrypted(const std::string& agent_path) {
+  return {Code::kInvalid, fmt::format("agent {} is not encrypted", quote(agent_id_of(agent_path)))};
+}
+
+}  // namespace
+
+Result<std::optional<KeyPlace>> find_key_place(const std::string& agent_path, Clock& clock) {
+  auto store =
+      WARREN_TRY(Store::open(agent_path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(agent_path)}, clock));
+  const SharedDatabaseKey& key = store->database().key();
+  if (!key) return std::optional<KeyPlace>();
+  std::optional<KeySource> noted = WARREN_TRY(find_key_note(key->salt()));
+  if (!noted) return std::optional(KeyPlace{.source = find_given_source().value_or(KeySource{}), .note = {}});
+  std::string note = WARREN_TRY(note_path(key->salt()));
+  return std::optional(KeyPlace{.source = *std::move(noted), .note = std::move(note)});
+}
+
+Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock) {
+  auto store = WARREN_TRY(
+      Store::open(agent_path, {.mode = OpenMode::kReadOnly, .find_key = keys_from(source, agent_path)}, clock));
+  const SharedDatabaseKey& key = store->database().key();
+  if (!key) return not_encrypted(agent_path);
+  return put_key_note(key->salt(), source, agent_path);
+}
+
+}  // namespace warren

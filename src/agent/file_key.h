@@ -1,0 +1,72 @@
+// The keys of encrypted agent files: where they come from, and the operator's notes about that.
+//
+// A file's salt, its first 16 bytes, is its name here: a backup, a fork and a copy of the file have the same one, and
+// need the same key. For each salt there may be a note, keys/SALT.json in the operator's directory
+// (agent/key_source.h), with the key itself or with its source: a variable, a file, a command. For a file without a
+// note, the key is in WARREN_KEY, in the file named by WARREN_KEY_FILE, or printed by the command in
+// WARREN_KEY_COMMAND.
+//
+// What a source has is 64 hexadecimal digits or base64, for 256 bits, or else a passphrase. The key of the file itself
+// is derived from it and the salt. docs/design/agent.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace warren {
+
+enum class KeySourceKind {
+  kStored,    // in the note itself
+  kVariable,  // of the environment
+  kFile,      // readable by its owner only
+  kCommand,   // its output
+};
+
+struct KeySource {
+  KeySourceKind kind = KeySourceKind::kStored;
+  std::string value;  // name of the variable, absolute path, command; of kStored the key, 64 hexadecimal digits
+};
+
+// That a new file is to be encrypted.
+struct Encryption {
+  std::optional<KeySource> key;  // nullopt: a random one, stored in its note
+};
+
+// As users name it: "the variable X". Never the key itself.
+std::string describe(const KeySource& source);
+
+// A new key for a new file: a random salt, and a note about its source, which is written at once. Without a source a
+// random key is made, and stored in the note. kNotFound, kDenied, kInvalid if the source has no usable key.
+struct NewFileKey {
+  SharedDatabaseKey key;
+  std::string note;  // its path
+};
+Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const std::string& agent_path);
+
+// Of a file that could not be created.
+void remove_key_note(const NewFileKey& key);
+
+// For opening the agent at this path: by its note, or by the variables. Errors name the agent and say what to do. What
+// a finder has found it keeps, so that a source is asked once for several connections.
+KeyFinder agent_keys(const std::string& agent_path);
+
+// Where the key of the agent at this path comes from; nullopt if it is not encrypted. It is opened with the key.
+struct KeyPlace {
+  KeySource source;
+  std::optional<std::string> note;  // path of the note, if that says so and not a variable
+};
+Result<std::optional<KeyPlace>> find_key_place(const std::string& agent_path, Clock& clock);
+
+// Notes that the agent's key comes from this source, once the agent was opened with it. Returns the note's path.
+// kInvalid if the agent is not encrypted.
+Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock);
+
+// By this source alone.
+KeyFinder keys_from(const KeySource& source, const std::string& agent_path);
+
+}  // namespace warren

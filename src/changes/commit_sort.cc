@@ -1,0 +1,150 @@
+// Which of an agent's changes its commits contain.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/path.h"
+#include "changes/commits.h"
+#include "changes/git_work_tree.h"
+#include "changes/patch.h"
+#include "os/host_files.h"
+#include "os/host_tree.h"
+
+namespace warren {
+namespace {
+
+using Where = CommitImport::Where;
+using CommittedPaths = std::unordered_map<std::string, char>;  // "src/a" → A M D T as git's --name-status
+
+CommittedPaths parse_name_status(std::string_view text) {
+  CommittedPaths paths;
+  std::vector<std::string> parts = split_at_nul(text);
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    if (!parts[i].empty()) paths.emplace(parts[i + 1], parts[i][0]);
+  }
+  return paths;
+}
+
+Where both_of(std::optional<Where> a, std::optional<Where> b) {
+  if (!a || !b) return a ? *a : b.value_or(Where::kFiles);
+  return *a == *b ? *a : Where::kBoth;
+}
+
+// Sorts files first, then the directories by what is in them.
+class Sorter {
+ public:
+  Sorter(CommittedPaths committed, std::unordered_set<std::string> dirty)
+      : committed_(std::move(committed)), dirty_(std::move(dirty)) {}
+
+  void add(const ChangedFile& file) {
+    std::optional<Where> gone;
+    std::optional<Where> there;
+    if (file.before && (!file.after || file.is_renamed())) gone = where_removed(file.before->path);
+    if (file.after) there = where_written(file.after->path);
+    Where where = both_of(gone, there);
+    if (file.change != nullptr) by_change_[file.change] = where;
+    if (where == Where::kFiles) note(file, files_below_);
+    else note(file, committed_below_);
+  }
+
+  std::vector<Where> list(const std::vector<TreeChange>& changes) {
+    std::vector<Where> all;
+    std::unordered_set<std::string_view> moved;  // renamed directories that are in the commits
+    for (const TreeChange& change : changes) {
+      Where where = where_of(change);
+      bool is_moved = change.node().is_directory() && change.kind == TreeChangeKind::kRenamed && where != Where::kFiles;
+      if (is_moved) moved.insert(change.path);
+      all.push_back(where);
+    }
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      if (all[i] == Where::kFiles && is_below(changes[i].path, moved)) all[i] = Where::kBoth;
+    }
+    return all;
+  }
+
+ private:
+  Where where_removed(const std::string& path) const {
+    auto found = committed_.find(path.substr(1));
+    if (found == committed_.end()) return Where::kFiles;
+    return found->second == 'D' ? Where::kCommits : Where::kBoth;
+  }
+
+  Where where_written(const std::string& path) const {
+    auto found = committed_.find(path.substr(1));
+    if (found == committed_.end()) return Where::kFiles;
+    return found->second == 'D' || dirty_.contains(found->first) ? Where::kBoth : Where::kCommits;
+  }
+
+  static void note(const ChangedFile& file, std::unordered_set<std::string>& below) {
+    for (const std::optional<ChangedFile::Side>* side : {&file.before, &file.after}) {
+      if (!*side) continue;
+      std::string_view dir = directory_of((*side)->path);
+      while (dir != "/" && below.insert(std::string(dir)).second) dir = directory_of(dir);
+    }
+  }
+
+  Where where_of(const TreeChange& change) const {
+    auto known = by_change_.find(&change);
+    if (known != by_change_.end()) return known->second;
+    if (!change.node().is_directory() || change.kind == TreeChangeKind::kModified) return Where::kFiles;
+    if (!committed_below_.contains(change.path)) return Where::kFiles;
+    bool is_mixed = change.kind == TreeChangeKind::kRenamed && files_below_.contains(change.path);
+    return is_mixed ? Where::kBoth : Where::kCommits;
+  }
+
+  static bool is_below(std::string_view path, const std::unordered_set<std::string_view>& dirs) {
+    if (dirs.empty()) return false;
+    for (path = directory_of(path); path != "/"; path = directory_of(path)) {
+      if (dirs.contains(path)) return true;
+    }
+    return false;
+  }
+
+  CommittedPaths committed_;
+  std::unordered_set<std::string> dirty_;
+  std::unordered_map<const TreeChange*, Where> by_change_;
+  std::unordered_set<std::string> files_below_;      // directories with changes that are not in the commits
+  std::unordered_set<std::string> committed_below_;  // directories with changes that are
+};
+
+// Writes the files that the commits contain, as the agent has them now, and lets git compare: returns those that
+// differ.
+Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, Git& git, const std::string& work,
+                                                   const std::string& commit, const CommittedPaths& committed,
+                                                   const std::vector<ChangedFile>& files) {
+  auto host = WARREN_TRY(HostTree::open(work));
+  for (const ChangedFile& file : files) {
+    auto found = file.after ? committed.find(file.after->path.substr(1)) : committed.end();
+    if (found == committed.end() || found->second == 'D') continue;
+    WARREN_TRY(write_for_git(overlay, *file.after, *host, found->first, std::nullopt));
+  }
+  WARREN_TRY(git.ask({"read-tree", commit}));
+  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+  std::vector<std::string> names = split_at_nul(listed);
+  return std::unordered_set<std::string>(names.begin(), names.end());
+}
+
+}  // namespace
+
+Result<std::vector<Where>> CommitImport::sort(const std::vector<TreeChange>& changes) {
+  Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from_, commit_}));
+  if (listed.status != 0) return damaged(listed);
+  CommittedPaths committed = parse_name_status(listed.output);
+  std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
+  std::string work = scratch_.path() + "/work";
+  WARREN_TRY(make_host_dirs(work, 0700));
+  Git git(work);
+  git.use(git_dir_, work, scratch_.path() + "/index");
+  git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, commit_, committed, files));
+  Sorter sorter(std::move(committed), std::move(dirty));
+  for (const ChangedFile& file : files) sorter.add(file);
+  std::vector<Where> all = sorter.list(changes);
+  // Once they are merged, what was changed again is a change to files like any other.
+  for (Where& where : all) {
+    if (is_merged_ && where == Where::kBoth) where = Where::kFiles;
+  }
+  return all;
+}
+
+}  // namespace warren

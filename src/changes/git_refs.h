@@ -1,0 +1,40 @@
+// Branches of a repository inside a tree, read as text: git never runs in a repository that a stranger wrote.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "fs/file_system.h"
+
+namespace warren {
+
+namespace limits {
+inline constexpr std::uint64_t kGitRefBytes = 4096;  // of one file
+inline constexpr std::uint64_t kGitPackedRefsBytes = std::uint64_t{64} << 20;
+inline constexpr std::size_t kGitRefs = 100'000;
+}  // namespace limits
+
+using GitBranches = std::map<std::string, std::string>;  // "fix/parser" → the commit's id
+
+struct GitHeads {
+  std::string branch;    // of HEAD: "main"; "" if HEAD names a commit
+  std::string commit;    // of HEAD; "" before the first commit
+  GitBranches branches;  // all of refs/heads
+};
+
+// Whether git would accept the name after refs/heads/: no "..", no component that starts with a dot or ends with
+// ".lock", no control characters, none of " ~^:?*[\\".
+bool is_branch_name(std::string_view name);
+bool is_object_id(std::string_view text);  // 40 or 64 lower-case hexadecimal digits
+
+// The branches in a packed-refs file; other lines are skipped.
+GitBranches parse_packed_branches(std::string_view text);
+
+// Of the repository in `dir` ("/.git"). nullopt if `dir` is not a directory with a readable HEAD in the usual format.
+// Names that git would not accept, links, and files that are not references are skipped. kTooLarge, kCorrupt.
+Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string& dir);
+
+}  // namespace warren

@@ -1,0 +1,30 @@
+// A temporary git repository of ours with the objects that an agent added to the base's repository.
+//
+// Nothing else comes from the agent: no settings, hooks, references or alternates. It borrows the remaining objects
+// from the base's repository, and is never written back to the base except by git's own fetch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/changes.h"
+#include "changes/git.h"
+
+namespace warren {
+
+namespace limits {
+inline constexpr std::size_t kGitObjects = 1'000'000;                            // files copied to the quarantine
+inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;        // of all of them
+inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
+}  // namespace limits
+
+// Creates the repository at `path`. `base` runs in the base's repository. `all` are the changes of the agent, with
+// those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge.
+Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange>& all, Git& base,
+                       const std::string& path);
+
+}  // namespace warren

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include "agent/audit_trail.h"
+#include "agent/create.h"
+#include "agent/locate.h"
+#include "base/path.h"
+#include "cli/agent/key_options.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/text.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+
+std::vector<Option> key_options() {
+  return {{.name = "key-env", .value = "NAME", .help = "the key is in this environment variable"},
+          {.name = "key-file",
+           .value = "FILE",
+           .help = "the key is in this file, which only you can read",
+           .suggest = Suggest::kHostFiles},
+          {.name = "key-command", .value = "COMMAND", .help = "this shell command prints the key"}};
+}
+
+Result<std::optional<KeySource>> find_key_source(const Arguments& args) {
+  std::optional<KeySource> source;
+  int given = 0;
+  if (args.has("key-env")) {
+    source = KeySource{.kind = KeySourceKind::kVariable, .value = args.get("key-env")};
+    ++given;
+    if (source->value.empty() || source->value.find('=') != std::string::npos) {
+      return Error(Code::kInvalid, fmt::format("{} is not the name of a variable", quote(source->value)),
+                   "--key-env takes the name of the variable, not the key");
+    }
+  }
+  if (args.has("key-file")) {
+    std::string path = WARREN_TRY(canonical_host_path(args.get("key-file")));
+    source = KeySource{.kind = KeySourceKind::kFile, .value = std::move(path)};
+    ++given;
+  }
+  if (args.has("key-command")) {
+    source = KeySource{.kind = KeySourceKind::kCommand, .value = args.get("key-command")};
+    ++given;
+  }
+  if (given < 2) return source;
+  return Error(Code::kInvalid, "a key has one source", "use one of --key-env, --key-file and --key-command");
+}
+
+std::vector<Option> encrypt_options() {
+  std::vector<Option> options{
+      {.name = "encrypt", .help = "encrypt the agent file; without a --key option the key is random"}};
+  for (Option& option : key_options()) options.push_back(std::move(option));
+  return options;
+}
+
+Result<std::optional<Encryption>> find_encryption(const Arguments& args) {
+  std::optional<KeySource> source = WARREN_TRY(find_key_source(args));
+  if (args.has("encrypt")) return std::optional(Encryption{.key = std::move(source)});
+  if (!source) return std::optional<Encryption>();
+  return Error(Code::kInvalid, "a key is only for an encrypted agent", "add --encrypt");
+}
+
+namespace {
+
+Result<std::string> locate_file(const Arguments& args) {
+  std::string path = WARREN_TRY(locate_agent(args.get("ID")));
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no file, and no key");
+  return path;
+}
+
+Result<Exit> show_key(Context& context, const Arguments& args, const std::string& path) {
+  std::optional<KeyPlace> place = WARREN_TRY(find_key_place(path, context.clock));
+  if (args.has("json")) {
+    Json json{{"encrypted", place.has_value()}};
+    if (place && place->note) set_bytes(json, "note", *place->note);
+    if (place) set_bytes(json, "source", describe(place->source));
+    context.out.json(json);
+  } else if (!place) {
+    context.out.print("{} is not encrypted\n", context.out.name(path));
+  } else {
+    bool is_stored = place->source.kind == KeySourceKind::kStored;
+    std::string note = place->note ? context.out.name(*place->note) : std::string("none");
+    context.out.print("its key is in {}\n", is_stored ? note : context.out.name(describe(place->source)));
+    if (!is_stored) context.out.print("note: {}\n", note);
+  }
+  return Exit::kOk;
+}
+
+Result<Exit> run_key(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(locate_file(args));
+  std::optional<KeySource> source = WARREN_TRY(find_key_source(args));
+  if (!source) return show_key(context, args, path);
+  std::string note = WARREN_TRY(adopt_key(path, *source, context.clock));
+  if (!args.has("json")) {
+    context.out.print("noted in {}: the key is in {}\n", context.out.name(note), context.out.name(describe(*source)));
+    return Exit::kOk;
+  }
+  Json json;
+  set_bytes(json, "note", note);
+  context.out.json(json);
+  return Exit::kOk;
+}
+
+Result<Exit> rekey(Context& context, const Arguments& args, NewKey change, std::string_view verb) {
+  std::string path = WARREN_TRY(locate_file(args));
+  RekeyOptions options{.id_or_path = path, .change = change, .source = {}};
+  if (change != NewKey::kNone) options.source = WARREN_TRY(find_key_source(args));
+  RekeyedAgent done = WARREN_TRY(rekey_agent(options, context.clock).within(verb));
+  warn_if_not(context, record_afterwards(path, verb, std::nullopt, context.clock));
+  Output& out = context.out;
+  if (args.has("json")) {
+    Json json;
+    set_bytes(json, "path", done.path);
+    if (done.key_note) set_bytes(json, "note", *done.key_note);
+    out.json(json);
+    return Exit::kOk;
+  }
+  if (!done.key_note) {
+    out.print("{} is not encrypted any more\n", out.name(done.path));
+    return Exit::kOk;
+  }
+  out.print("{} is encrypted; {} in {}\n", out.name(done.path),
+            options.source ? "where its key is, is noted" : "its key is", out.name(*done.key_note));
+  if (change == NewKey::kAnother) out.line("the note of its old key stays, for backups that were made before");
+  else if (!options.source) out.line("keep a copy of that file: without the key, nobody can read the agent again");
+  return Exit::kOk;
+}
+
+Result<Exit> run_rekey(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kAnother, "rekey");
+}
+
+Result<Exit> run_encrypt(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kFirst, "encrypt");
+}
+
+Result<Exit> run_decrypt(Context& context, const Arguments& args) {
+  return rekey(context, args, NewKey::kNone, "decrypt");
+}
+
+}  // namespace
+
+Command make_key() {
+  std::vector<Option> options = key_options();
+  options.push_back(json_option());
+  return {.name = "key",
+          .summary = "Show or note where the key of an encrypted agent is",
+          .details =
+              "With an option, the agent is opened with that key, and the note is what every command uses from then "
+              "on. The key itself is never shown. A key is 64 hexadecimal digits or base64, for 256 bits; "
+              "anything else is a passphrase.",
+          .positionals = {id_argument()},
+          .options = options,
+          .subcommands = {},
+          .handler = run_key};
+}
+
+Command make_rekey() {
+  std::vector<Option> options = key_options();
+  options.push_back(json_option());
+  return {.name = "rekey",
+          .summary = "Encrypt an encrypted agent with a new key",
+          .details =
+              "Without an option the new key is random. The agent must not be open. It is written anew and replaced "
+              "when that is complete. Backups keep the key that they were made with.",
+          .positionals = {id_argument()},
+          .options = options,
+          .subcommands = {},
+          .handler = run_rekey};
+}
+
+Command make_encrypt() {
+  std::vector<Option> options = key_options();
+  options.push_back(json_option());
+  return {.name = "encrypt",
+          .summary = "Encrypt an agent that is not encrypted",
+          .details =
+              "Without an option the key is random. The agent must not be open. It is written anew and replaced when "
+              "that is complete. Backups, forks and checkpoints elsewhere stay as they are, and what was in "
+              "the old file may still be on the disk until it is overwritten.",
+          .positionals = {id_argument()},
+          .options = options,
+          .subcommands = {},
+          .handler = run_encrypt};
+}
+
+Command make_decrypt() {
+  return {.name = "decrypt",
+          .summary = "Make an encrypted agent an ordinary one",
+          .details = "The agent must not be open. It is written anew and replaced when that is complete.",
+          .positionals = {id_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_decrypt};
+}
+
+}  // namespace warren::cli

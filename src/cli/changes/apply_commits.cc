@@ -1,0 +1,193 @@
+#include "cli/changes/apply_commits.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "base/printable.h"
+#include "changes/git_folder.h"
+#include "changes/remarks.h"
+#include "cli/changes/apply_consent.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kShortId = 10;
+constexpr std::size_t kPathsShown = 5;
+
+std::string counted(std::uint64_t count, std::string_view word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kPathsShown; ++i)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", printable(names[i]));
+  if (names.size() > kPathsShown) text += fmt::format(" and {} more", names.size() - kPathsShown);
+  return text;
+}
+
+// The branch that --from names, or the first with new commits.
+Result<std::optional<AgentBranch>> choose_branch(const Arguments& args, const AgentCommits& found) {
+  std::optional<std::string> from = args.find("from");
+  for (const AgentBranch& one : found.brings) {
+    if (!from || one.name == *from) return std::optional(one);
+  }
+  if (!from) return std::optional<AgentBranch>();
+  std::vector<std::string> names;
+  for (const AgentBranch& one : found.brings) names.push_back(one.name.empty() ? "HEAD" : one.name);
+  return Error(Code::kNotFound, fmt::format("no new commits on the agent's branch {}", quote(*from)),
+               names.empty() ? "" : "new commits are on: " + listed(names));
+}
+
+Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
+  plan.branch = args.find("branch").value_or("warren/" + id);
+  CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
+  if (state != CommitImport::BranchState::kOther || args.has("force")) return Ok{};
+  return Error(
+      Code::kExists,
+      fmt::format("nothing was written: the branch {} has commits that the agent's do not contain", quote(plan.branch)),
+      "--branch NAME takes another one, --force replaces it");
+}
+
+}  // namespace
+
+std::vector<Option> commit_options() {
+  return {{.name = "commits", .help = "bring only the agent's commits, as a branch, and write no files"},
+          {.name = "no-commits", .help = "write everything as files, also what the agent has committed"},
+          {.name = "branch", .value = "NAME", .help = "the branch for the agent's commits [default: warren/ID]"},
+          {.name = "from", .value = "BRANCH", .help = "with --commits: the agent's branch to bring [default: HEAD]"}};
+}
+
+std::optional<std::string_view> find_commit_misuse(const Arguments& args, int targets) {
+  bool is_about_commits = args.has("commits") || args.has("branch");
+  bool is_about_files = targets > 0 || args.has("interactive") || args.has("no-commits") || !args.all("PATH").empty();
+  if (is_about_commits && is_about_files)
+    return "--commits and --branch cannot be used with PATH, --no-commits, --interactive, --to, --as-patch or "
+           "--as-branch";
+  if (args.has("from") && !args.has("commits")) return "--from needs --commits";
+  if (args.has("recover") && (is_about_commits || args.has("no-commits")))
+    return "--recover cannot be used with PATH or other options";
+  return std::nullopt;
+}
+
+Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAgent& opened,
+                                                const std::vector<TreeChange>& all) {
+  std::optional<CommitsPlan> none;
+  bool is_about_files = args.has("to") || args.has("as-patch") || args.has("as-branch") || args.has("interactive") ||
+                        args.has("no-commits") || !args.all("PATH").empty();
+  if (is_about_files) return none;
+  std::optional<AgentCommits> found = WARREN_TRY(find_commits(opened.overlay));
+  bool is_empty = !found || (found->brings.empty() && args.has("commits") && !args.has("from"));
+  if (is_empty && args.has("commits"))
+    return Error(Code::kNotFound, "the agent has made no commits that the base's repository does not have");
+  if (!found) return none;
+  CommitsPlan plan;
+  plan.taken = WARREN_TRY(choose_branch(args, *found));
+  const std::string& commit = plan.taken ? plan.taken->commit : found->head;
+  plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, found->start, commit, all));
+  plan.found = *std::move(found);
+  if (plan.taken) {
+    WARREN_TRY(check_target(args, plan, opened.agent->id()));
+    plan.description = WARREN_TRY(plan.import->describe());
+  } else {
+    plan.container = WARREN_TRY(plan.import->find_container());
+  }
+  return std::optional(std::move(plan));
+}
+
+Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
+                  const ChangeFilter& filter, Selection& chosen) {
+  if (args.has("commits")) return Ok{};
+  std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (filter && !filter(changes[i].path)) continue;
+    switch (where[i]) {
+      case CommitImport::Where::kFiles: chosen.take(i); break;
+      case CommitImport::Where::kCommits: plan.committed += changes[i].node().is_directory() ? 0 : 1; break;
+      case CommitImport::Where::kBoth: plan.held.push_back(changes[i].path); break;
+    }
+  }
+  return Ok{};
+}
+
+Status bring_commits(const Arguments& args, CommitsPlan& plan) {
+  if (!plan.taken) return Ok{};
+  return plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo);
+}
+
+Json commits_json(const CommitsPlan& plan) {
+  Json json{{"count", plan.description.count}, {"committed", plan.committed}};
+  if (plan.taken) {
+    json["branch"] = printable(plan.branch);
+    json["commit"] = plan.taken->commit;
+    json["subject"] = printable(plan.description.subject);
+  }
+  Json held = Json::array();
+  for (const std::string& path : plan.held) held.push_back(printable(path));
+  json["held"] = std::move(held);
+  return json;
+}
+
+void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan) {
+  Output& out = context.out;
+  std::string id = unambiguous_id(args.get("ID"));
+  if (plan.taken) {
+    out.print("{} {}: {}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
+              out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
+              out.name(quote(plan.description.subject)));
+    if (!args.has("dry-run")) out.print("  git merge {}   brings them into your branch\n", out.name(plan.branch));
+  } else if (!plan.container.empty()) {
+    out.print("the agent's commits are already in {}\n", out.name(plan.container));
+  }
+  if (plan.committed > 0) {
+    out.print("{} in the commits, not written as {}\n",
+              plan.committed == 1 ? "1 change is" : fmt::format("{} changes are", plan.committed),
+              plan.committed == 1 ? "a file" : "files");
+  }
+  if (!plan.held.empty()) {
+    out.print("not written, because the commits contain a part of it: {}\n", out.name(listed(plan.held)));
+    out.print("  warren apply {} --merge   writes it, once the commits are merged\n", out.name(id));
+  }
+  for (std::size_t i = 0; i < plan.found.brings.size() && i <= kPathsShown; ++i) {
+    const AgentBranch& other = plan.found.brings[i];
+    if (!plan.taken || other.commit == plan.taken->commit || other.name.empty()) continue;
+    out.print("more commits are on the agent's branch {}\n", out.name(other.name));
+    out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(id),
+              out.name(other.name));
+  }
+}
+
+Status print_left_out_git(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
+  std::vector<std::string> notable;
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  for (const TreeChange& change : left_out) {
+    bool is_across =
+        change.kind == TreeChangeKind::kRenamed && is_in_git_dir(change.path) != is_in_git_dir(change.base_path);
+    bool is_object = change.path.find("/.git/objects/") != change.path.npos;
+    if (is_object && !is_across) continue;
+    Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+    if (is_across || !remarks.runs.empty()) notable.push_back(change.path);
+  }
+  if (notable.empty()) return Ok{};
+  context.err.print("left out, because it is in .git: {}; name a path to include it\n",
+                    context.err.name(listed(notable)));
+  return Ok{};
+}
+
+void print_new_commits(Context& context, const AgentOverlay& overlay) {
+  Result<std::optional<AgentCommits>> found = find_commits(overlay);
+  if (!found.ok()) {
+    context.err.print("cannot tell what the agent has committed: {}\n", context.err.name(found.error().message()));
+    return;
+  }
+  if (!*found) return;
+  for (const AgentBranch& one : (*found)->brings) {
+    context.err.print("new commits: {} is at {}; `warren apply` brings them as a branch\n",
+                      one.name.empty() ? std::string("HEAD") : context.err.name(one.name),
+                      one.commit.substr(0, kShortId));
+  }
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,50 @@
+// What apply does with an agent's commits: they become a branch, and the rest is written as files.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "changes/commits.h"
+#include "changes/open_overlay.h"
+#include "changes/selection.h"
+#include "cli/context.h"
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+std::vector<Option> commit_options();
+// nullopt if the options about commits can be used together with the others. `targets`: --to, --as-patch, --as-branch.
+std::optional<std::string_view> find_commit_misuse(const Arguments& args, int targets);
+
+// The agent's commits, and what is to be done with them.
+struct CommitsPlan {
+  AgentCommits found;
+  std::unique_ptr<CommitImport> import;
+  std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
+  std::string branch;                // in the base's repository
+  CommitImport::Description description;
+  std::string container;          // without `taken`: what contains the agent's HEAD
+  std::size_t committed = 0;      // changes that are not written as files, because the commits contain them
+  std::vector<std::string> held;  // changes that must wait until the commits are merged
+};
+
+// nullopt if there is nothing to bring, or the options or a PATH say that files are meant. `all`: with those in .git.
+Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAgent& opened,
+                                                const std::vector<TreeChange>& all);
+// Takes the changes that are to be written as files.
+Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
+                  const ChangeFilter& filter, Selection& chosen);
+
+Status bring_commits(const Arguments& args, CommitsPlan& plan);
+void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);
+Json commits_json(const CommitsPlan& plan);
+
+// Says on standard error which hooks and settings in .git are left out, and what commits there are.
+Status print_left_out_git(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out);
+void print_new_commits(Context& context, const AgentOverlay& overlay);
+
+}  // namespace warren::cli

@@ -1,0 +1,114 @@
+#include "cli/changes/apply_conflicts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/show/text.h"
+
+namespace warren::cli {
+namespace {
+
+Json conflicts_json(const std::vector<ApplyConflict>& conflicts) {
+  Json list = Json::array();
+  for (const ApplyConflict& conflict : conflicts) {
+    Json item;
+    set_bytes(item, "path", conflict.path);
+    item["why"] = conflict.why;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+// Nothing that has been tried already.
+std::string_view advice_about(const Arguments& args) {
+  if (!args.has("merge") && !args.has("conflict")) {
+    return "--merge merges text files where possible, --force takes the agent's version, PATH limits what is applied";
+  }
+  if (!args.has("conflict")) {
+    return "they cannot be merged: --conflict=markers writes both versions of a text file, --force takes the agent's, "
+           "PATH "
+           "limits what is applied";
+  }
+  return "these are not text, or the version that the agent started from was not kept: --force takes the agent's "
+         "version, "
+         "PATH limits what is applied";
+}
+
+}  // namespace
+
+Result<ResolvedConflicts> resolve_conflicts(const Arguments& args, const AgentOverlay& overlay,
+                                            const std::vector<TreeChange>& changes, MergedContents& contents) {
+  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
+  ResolvedConflicts resolved;
+  bool marks = args.has("conflict");
+  if (!args.has("merge") && !marks) {
+    resolved.left = std::move(conflicts);
+    return resolved;
+  }
+  for (ApplyConflict& conflict : conflicts) {
+    auto change = std::find_if(changes.begin(), changes.end(), [&](const TreeChange& one) {
+      return one.path == conflict.path && one.kind != TreeChangeKind::kDeleted;
+    });
+    std::optional<MergedChange> merged;
+    if (change != changes.end()) merged = WARREN_TRY(merge_change_or_mark(overlay, *change));
+    if (!merged || (!merged->is_clean && !marks)) {
+      resolved.left.push_back(std::move(conflict));
+      continue;
+    }
+    if (!merged->is_clean) resolved.marked.push_back(conflict.path);
+    contents.insert_or_assign(conflict.path, std::move(merged->text));
+  }
+  return resolved;
+}
+
+void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,
+                     const std::vector<ApplyQuestion>& questions) {
+  if (args.has("json")) {
+    Json json{{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}};
+    if (args.has("dry-run")) json["asks"] = questions_json(questions);
+    context.out.json(json);
+  } else {
+    print_questions(context.out, questions);
+    for (const ApplyConflict& conflict : conflicts) {
+      context.err.print("conflict: {}: {}\n", context.err.name(conflict.path), conflict.why);
+    }
+  }
+  context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
+                               conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
+  context.err.line(fmt::format("hint: {}", advice_about(args)));
+}
+
+void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {
+  for (const ApplyQuestion& question : questions) {
+    for (const ApplyQuestion::File& file : question.files) {
+      out.print("runs by itself: {}: {}\n", out.name(file.path), file.runs);
+    }
+    out.print("apply will ask, or needs {}: {}\n", out.name(question.agree), out.name(question.why));
+  }
+}
+
+Json questions_json(const std::vector<ApplyQuestion>& questions) {
+  Json list = Json::array();
+  for (const ApplyQuestion& question : questions) {
+    Json item{{"about", question.about}, {"why", printable(question.why)}, {"agree", printable(question.agree)}};
+    Json files = Json::array();
+    for (const ApplyQuestion::File& file : question.files) {
+      Json one{{"runs", file.runs}};
+      set_bytes(one, "path", file.path);
+      files.push_back(std::move(one));
+    }
+    if (!question.files.empty()) item["files"] = std::move(files);
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+Option conflict_option() {
+  return {.name = "conflict",
+          .value = "HOW",
+          .help = "like --merge, and where both changed the same lines, write both between conflict markers",
+          .choices = {"markers"}};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,85 @@
+#include "cli/changes/diff_overview.h"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "changes/conflicts.h"
+#include "changes/overview.h"
+#include "changes/remarks.h"
+#include "cli/changes/changes_output.h"
+#include "cli/syntax/values.h"
+#include "text/glob.h"
+
+namespace warren::cli {
+namespace {
+
+Ink ink_of(char letter) {
+  switch (letter) {
+    case 'A': return Ink::kGreen;
+    case 'D': return Ink::kRed;
+    case 'R': return Ink::kCyan;
+    default: return Ink::kPlain;
+  }
+}
+
+// For a change that leaves the content as it was: what did change. "" for others.
+std::string metadata_note(const TreeChange& change) {
+  bool is_only_metadata =
+      change.kind == TreeChangeKind::kModified && !change.is_content_changed && change.is_metadata_changed;
+  if (!is_only_metadata || !change.before || !change.after) return {};
+  constexpr std::uint32_t kBits = 07777;
+  std::uint32_t was = change.before->mode & kBits;
+  std::uint32_t is = change.after->mode & kBits;
+  if (was != is) return fmt::format("only its mode: {:o} to {:o}", was, is);
+  bool has_new_owner = change.before->owner != change.after->owner;
+  return has_new_owner ? "only its owner" : "only its extended attributes";
+}
+
+std::string folded_line(const Output& out, const OverviewLine& line) {
+  std::string what = line.letter == 'M' ? "change" : "file";
+  return fmt::format("{} d {}/ ({} {}{}, {}{})", out.paint(ink_of(line.letter), std::string(1, line.letter)),
+                     out.name(line.folded), line.changes, what, line.changes == 1 ? "" : "s", format_size(line.bytes),
+                     line.is_ignored ? "; git ignores it" : "");
+}
+
+std::string single_line(const Output& out, const TreeChange& change) {
+  std::string line = change_line(out, change);
+  return out.paint(ink_of(line[0]), line.substr(0, 1)) + line.substr(1);
+}
+
+}  // namespace
+
+Status print_overview(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                      const std::vector<std::string>& named, Fold fold) {
+  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
+  std::unordered_map<std::string_view, const std::string*> conflict_at;
+  for (const ApplyConflict& one : conflicts) conflict_at.emplace(one.path, &one.why);
+  OverviewOptions options;
+  std::vector<std::string> notes;
+  for (const TreeChange& change : changes) {
+    Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+    std::string note = remarks_text(out, remarks);
+    std::string metadata = metadata_note(change);
+    if (note.empty() && !metadata.empty()) note = fmt::format("  [{}]", metadata);
+    auto conflict = conflict_at.find(change.path);
+    if (conflict != conflict_at.end())
+      note += "  " + out.paint(Ink::kRed, fmt::format("[conflict: {}]", *conflict->second));
+    options.notable.push_back(fold == Fold::kNo || !note.empty());
+    notes.push_back(std::move(note));
+  }
+  for (const std::string& path : named) {
+    if (Glob(path).is_plain()) options.named.push_back(path.starts_with('/') ? path : "/" + path);
+  }
+  if (fold == Fold::kYes) options.ignored = list_ignored(overlay, changes);
+  for (const OverviewLine& line : make_overview(changes, options)) {
+    if (!line.folded.empty()) {
+      out.line(folded_line(out, line));
+      continue;
+    }
+    out.line(single_line(out, *line.change) + notes[static_cast<std::size_t>(line.change - changes.data())]);
+  }
+  return out.status();
+}
+
+}  // namespace warren::cli

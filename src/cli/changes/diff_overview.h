@@ -1,0 +1,20 @@
+// The overview that diff prints for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/changes.h"
+#include "cli/show/output.h"
+
+namespace warren::cli {
+
+enum class Fold { kNo, kYes };
+
+// One line for each change, or for a whole directory of them. `named` are the PATH arguments.
+Status print_overview(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                      const std::vector<std::string>& named, Fold fold);
+
+}  // namespace warren::cli

@@ -1,0 +1,15 @@
+// The session that a command without an ID means.
+#pragma once
+
+#include "base/result.h"
+#include "cli/syntax/args.h"
+
+namespace warren::cli {
+
+// The arguments with an ID: as given, or the only session whose base is the current directory or one above it.
+// kNotFound, kConflict with the sessions that it could be.
+Result<Arguments> with_session_here(const Arguments& args);
+
+Positional optional_id_argument();
+
+}  // namespace warren::cli

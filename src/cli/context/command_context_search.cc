@@ -1,0 +1,224 @@
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/context/context_commands.h"
+#include "cli/context/open_index.h"
+#include "cli/show/text.h"
+#include "cli/syntax/values.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kEmbedAll = std::chrono::hours(24 * 365);
+
+std::vector<std::string> finders_of(const SearchHit& hit) {
+  std::vector<std::string> names;
+  if (hit.by_text) names.emplace_back("text");
+  if (hit.by_meaning) names.emplace_back("meaning");
+  if (hit.by_pattern) names.emplace_back("pattern");
+  return names;
+}
+
+Json hit_json(const SearchHit& hit) {
+  Json json;
+  set_bytes(json, "path", hit.path);
+  json["first_line"] = hit.first_line;
+  json["last_line"] = hit.last_line;
+  json["heading"] = hit.heading;
+  json["snippet_line"] = hit.snippet_line;
+  json["snippet"] = hit.snippet;
+  json["score"] = hit.score;
+  json["found_by"] = finders_of(hit);
+  return json;
+}
+
+void show_hit(Context& context, const SearchHit& hit) {
+  Output& out = context.out;
+  std::string lines = hit.first_line == 0 ? "" : fmt::format(":{}-{}", hit.first_line, hit.last_line);
+  out.print("{}{}  {:.4f} ({})\n", out.paint(Ink::kBold, out.name(hit.path)), lines, hit.score,
+            fmt::join(finders_of(hit), ", "));
+  if (!hit.heading.empty()) out.print("    {}\n", out.name(hit.heading));
+  std::size_t number = hit.snippet_line;
+  for (std::size_t at = 0; at < hit.snippet.size(); ++number) {
+    std::size_t end = std::min(hit.snippet.find('\n', at), hit.snippet.size());
+    out.text(fmt::format("{:>6}: {}\n", number, hit.snippet.substr(at, end - at)));
+    at = end + 1;
+  }
+}
+
+Result<SearchQuery> query_of(const Arguments& args) {
+  SearchQuery query;
+  query.text = args.find("TEXT").value_or("");
+  query.pattern = args.find("pattern").value_or("");
+  query.below = args.get("in");
+  if (args.has("glob")) query.globs = args.all("glob");
+  query.mime = args.find("mime").value_or("");
+  if (auto since = args.find("since")) query.since = WARREN_TRY(parse_time(*since));
+  if (auto until = args.find("until")) query.until = WARREN_TRY(parse_time(*until));
+  query.limit = static_cast<std::size_t>(args.integer("limit"));
+  query.per_file_max = static_cast<std::size_t>(args.integer("per-file"));
+  return query;
+}
+
+Result<Exit> run_context_search(Context& context, const Arguments& args) {
+  if (!args.has("TEXT") && !args.has("pattern")) return refuse(context, "give TEXT, or --pattern RE");
+  SearchQuery query = WARREN_TRY(query_of(args));
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  SearchAnswer answer;
+  {
+    ProgressLine line(context, "indexing");
+    answer = WARREN_TRY(open.index->search(query, [&](const IndexProgress& progress) { line.show(progress); }));
+  }
+  if (args.has("json")) {
+    Json hits = Json::array();
+    for (const SearchHit& hit : answer.hits) hits.push_back(hit_json(hit));
+    context.out.json({{"hits", hits}, {"waiting", answer.waiting}, {"hint", answer.hint}});
+    return end_reading(*open.agent);
+  }
+  for (const SearchHit& hit : answer.hits) show_hit(context, hit);
+  if (answer.hits.empty()) context.err.line("warren: nothing found");
+  if (!answer.hint.empty()) context.err.line(fmt::format("warren: {}", answer.hint));
+  return end_reading(*open.agent);
+}
+
+void show_status(Context& context, const IndexStatus& status) {
+  Output& out = context.out;
+  out.print("index      {} ({})\n", out.name(status.file), format_size(status.bytes));
+  out.print("files      {}, {} with text\n", status.files, status.with_text);
+  out.print("chunks     {}\n", status.chunks);
+  if (status.model.empty()) {
+    out.print("embedder   none\n");
+  } else {
+    out.print("embedder   {}\n", out.name(status.model));
+    out.print("embedded   {}, {} waiting\n", status.embedded, status.waiting);
+  }
+  for (const IndexStatus::Problem& problem : status.problems) {
+    out.print("only by name: {}: {}\n", out.name(problem.path), out.name(problem.message));
+  }
+  if (status.problem_count > status.problems.size()) {
+    out.print("only by name: {} more files\n", status.problem_count - status.problems.size());
+  }
+}
+
+Result<Exit> run_context_status(Context& context, const Arguments& args) {
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  IndexStatus status = WARREN_TRY(open.index->status());
+  if (!args.has("json")) {
+    show_status(context, status);
+    return Exit::kOk;
+  }
+  Json problems = Json::array();
+  for (const IndexStatus::Problem& problem : status.problems) {
+    Json one;
+    set_bytes(one, "path", problem.path);
+    one["problem"] = problem.message;
+    problems.push_back(std::move(one));
+  }
+  Json json;
+  set_bytes(json, "index", status.file);
+  json.update({{"bytes", status.bytes},
+               {"files", status.files},
+               {"with_text", status.with_text},
+               {"chunks", status.chunks},
+               {"model", status.model.empty() ? Json() : Json(status.model)},
+               {"embedded", status.embedded},
+               {"waiting", status.waiting},
+               {"only_by_name", problems},
+               {"only_by_name_count", status.problem_count}});
+  context.out.json(json);
+  return Exit::kOk;
+}
+
+Result<Exit> run_context_embed(Context& context, const Arguments& args) {
+  std::chrono::milliseconds time = kEmbedAll;
+  if (auto wait = args.find("wait")) time = WARREN_TRY(parse_duration(*wait));
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  ProgressLine line(context, "embedding");
+  std::size_t done =
+      WARREN_TRY(open.index->embed_some(time, [&](const IndexProgress& progress) { line.show(progress); }));
+  IndexStatus status = WARREN_TRY(open.index->status());
+  context.out.print("{} embedded, {} waiting\n", done, status.waiting);
+  return Exit::kOk;
+}
+
+Result<Exit> run_context_rebuild(Context& context, const Arguments& args) {
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  {
+    ProgressLine line(context, "indexing");
+    WARREN_TRY(open.index->rebuild([&](const IndexProgress& progress) { line.show(progress); }));
+  }
+  IndexStatus status = WARREN_TRY(open.index->status());
+  context.out.print("{} files, {} chunks\n", status.files, status.chunks);
+  return Exit::kOk;
+}
+
+Command make_search() {
+  return {
+      .name = "search",
+      .summary = "Find places in the agent's files by words, by meaning and by patterns",
+      .details =
+          "Any of the words may occur; common words are left out. \"several words\" in double quotes occur as they "
+          "are, and wor* is the beginning of a word. With an embedder, places that mean the same are found too, "
+          "whatever their words. What was written through any door is found. Filters apply before the best "
+          "results are chosen.",
+      .positionals = {{.name = "TEXT", .help = "what to look for", .times = Times::kOptional}},
+      .options = {{.name = "pattern", .letter = 'e', .value = "RE", .help = "a regular expression (RE2) to look for"},
+                  {.name = "in", .value = "PATH", .help = "only at or below this path", .fallback = "/"},
+                  {.name = "glob",
+                   .letter = 'g',
+                   .value = "GLOB",
+                   .help = "only files whose path matches, as /src/**/*.cc; may be given more than once",
+                   .is_list = true},
+                  {.name = "mime", .value = "TYPE", .help = "only files of this type: text/markdown, text/*"},
+                  {.name = "since", .value = "TIME", .help = "only files changed since", .kind = ValueKind::kTime},
+                  {.name = "until", .value = "TIME", .help = "only files changed until", .kind = ValueKind::kTime},
+                  {.name = "limit",
+                   .letter = 'n',
+                   .value = "N",
+                   .help = "at most so many results",
+                   .kind = ValueKind::kCount,
+                   .fallback = "10"},
+                  {.name = "per-file",
+                   .value = "N",
+                   .help = "at most so many results of one file",
+                   .kind = ValueKind::kCount,
+                   .fallback = "3"},
+                  json_option()},
+      .subcommands = {},
+      .handler = run_context_search};
+}
+
+}  // namespace
+
+std::vector<Command> make_context_search() {
+  return {make_search(),
+          {.name = "status",
+           .summary = "Show what is indexed and how much waits to be embedded",
+           .details = "",
+           .positionals = {},
+           .options = {json_option()},
+           .subcommands = {},
+           .handler = run_context_status},
+          {.name = "embed",
+           .summary = "Embed everything that waits for it",
+           .details = "",
+           .positionals = {},
+           .options = {{.name = "wait",
+                        .value = "TIME",
+                        .help = "stop after this time; otherwise when nothing waits",
+                        .kind = ValueKind::kDuration}},
+           .subcommands = {},
+           .handler = run_context_embed},
+          {.name = "rebuild",
+           .summary = "Make the search index again",
+           .details = "Never needed for changed files. Everything is read and embedded again.",
+           .positionals = {},
+           .options = {},
+           .subcommands = {},
+           .handler = run_context_rebuild}};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/locate.h"
+#include "base/ascii.h"
+#include "base/path.h"
+#include "context/catch_up.h"
+#include "context/index_file.h"
+#include "context/index_rows.h"
+#include "context/index_vectors.h"
+#include "context/pattern.h"
+#include "context/search.h"
+#include "context/search_run.h"
+#include "db/transaction.h"
+#include "fs/file.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+// What an embedder gets in one call: few while somebody waits for a search.
+constexpr std::size_t kTextsInSearch = 4;
+constexpr std::size_t kTextsAtOnce = 32;
+constexpr std::chrono::milliseconds kShortTime{1000};
+constexpr std::size_t kQueryTextBytes = 8192;
+constexpr std::size_t kSearchLimitMax = 1000;
+
+Status check_query(const SearchQuery& query) {
+  if (query.text.size() > kQueryTextBytes) {
+    return Error(Code::kInvalid, fmt::format("the search text has more than {} bytes", kQueryTextBytes));
+  }
+  if (query.limit == 0 || query.limit > kSearchLimitMax) {
+    return Error(Code::kInvalid, fmt::format("a search has 1 to {} results, not {}", kSearchLimitMax, query.limit));
+  }
+  if (query.per_file_max == 0) return Error(Code::kInvalid, "a file must be allowed at least one result");
+  if (query.pattern.empty() && trimmed(query.text, kWhitespace).empty()) {
+    return Error(Code::kInvalid, "there is nothing to search for", "give some words, or a pattern");
+  }
+  return Ok{};
+}
+
+void add_sentence(std::string& hint, std::string_view sentence) {
+  if (sentence.empty()) return;
+  if (!hint.empty()) hint += "; ";
+  hint += sentence;
+}
+
+}  // namespace
+
+struct ContextIndex::Parts {
+  Parts(Agent& opened, ContextOptions given, Clock& time)
+      : agent(opened), options(std::move(given)), clock(time), path(index_path_of(opened)) {}
+
+  Status assemble(Result<std::unique_ptr<Database>> opened);
+  bool is_replaced() const { return database->path() != kMemoryAgent && !database->check_name().ok(); }
+  Status reopen_if_replaced();
+  Status replace();
+  Status catch_up(const Progress& progress, const Cancelled& cancelled);
+  template <class T>
+  Result<T> repaired(const std::function<Result<T>()>& call);
+  Status use_model();
+  Result<std::size_t> embed(std::chrono::milliseconds time, const Progress& progress, const Cancelled& cancelled);
+  Result<std::size_t> embed_batch(std::size_t max);
+  Result<std::vector<QueryVector>> embed_query(const std::string& text, std::string& hint);
+  Result<SearchAnswer> search(const SearchQuery& query, const Pattern* pattern, const Progress& progress);
+  Status record(const std::vector<SearchHit>& hits);
+  Result<IndexStatus> describe();
+
+  Agent& agent;
+  ContextOptions options;
+  Clock& clock;
+  std::string path;
+  std::string identity;
+  std::vector<IndexedTree> trees;
+  std::mutex mutex;  // held for the length of a call
+  std::unique_ptr<Database> database;
+  std::unique_ptr<IndexRows> rows;
+  std::unique_ptr<IndexVectors> vectors;
+  bool is_others_fault = false;  // the last error is no reason to make the index again
+};
+
+// The file.
+
+Status ContextIndex::Parts::assemble(Result<std::unique_ptr<Database>> opened) {
+  vectors.reset();
+  rows.reset();
+  database = WARREN_TRY(std::move(opened));
+  rows = WARREN_TRY(IndexRows::open(*database));
+  vectors = WARREN_TRY(IndexVectors::open(*database));
+  return use_model();
+}
+
+Status ContextIndex::Parts::replace() {
+  vectors.reset();
+  rows.reset();
+  database.reset();
+  return assemble(replace_index_file(path, identity));
+}
+
+Status ContextIndex::Parts::reopen_if_replaced() {
+  if (!is_replaced()) return Ok{};
+  vectors.reset();
+  rows.reset();
+  database.reset();
+  return assemble(open_index_file(path, identity));
+}
+
+// A damaged index is made again, and one that was deleted or replaced meanwhile is opened again; everything in it is
+// derived.
+template <class T>
+Result<T> ContextIndex::Parts::repaired(const std::function<Result<T>()>& call) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    WARREN_TRY(reopen_if_replaced());
+    is_others_fault = false;
+    Result<T> result = call();
+    if (result.ok() || is_others_fault || attempt == kAttempts) return result;
+    if (is_replaced()) continue;
+    if (!is_index_damage(result.error())) return result;
+    WARREN_TRY(replace());
+  }
+}
+
+Result<std::unique_ptr<ContextIndex>> ContextIndex::open(Agent& agent, ContextOptions options, Clock& clock) {
+  auto parts = std::make_unique<Parts>(agent, std::move(options), clock);
+  parts->identity = WARREN_TRY(index_identity_of(agent));
+  parts->trees = WARREN_TRY(indexed_trees(agent));
+  Status opened = parts->assemble(open_index_file(parts->path, parts->identity));
+  if (!opened.ok() && is_index_damage(opened.error())) opened = parts->replace();
+  WARREN_TRY(std::move(opened));
+  return std::unique_ptr<ContextIndex>(new ContextIndex(std::move(parts)));
+}
+
+ContextIndex::ContextIndex(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+ContextIndex::~ContextIndex() = default;
+
+// Text.
+
+Status ContextIndex::Parts::catch_up(const Progress& progress, const Cancelled& cancelled) {
+  CatchUp run(agent, trees, *database, *rows, *vectors, clock);
+  Status done = run.run(progress, cancelled);
+  is_others_fault = run.is_agents_fault();
+  return done;
+}
+
+Status ContextIndex::catch_up(const Progress& progress, const Cancelled& cancelled) {
+  std::lock_guard guard(parts_->mutex);
+  return parts_->repaired<void>([&] { return parts_->catch_up(progress, cancelled); }).within("index the files");
+}
+
+Status ContextIndex::rebuild(const Progress& progress, const Cancelled& cancelled) {
+  std::lock_guard guard(parts_->mutex);
+  WARREN_TRY(parts_->replace());
+  return parts_->catch_up(progress, cancelled).within("index the files");
+}
+
+// Embeddings.
+
+Status ContextIndex::Parts::use_model() {
+  if (options.embedder == nullptr) return Ok{};
+  {
+    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+    if (WARREN_TRY(vectors->is_model_in_use(options.embedder->model(), options.embedder->dimensions()))) return Ok{};
+  }
+  Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+  WARREN_TRY(vectors->use_model(options.embedder->model(), options.embedder->dimensions()));
+  return scope.commit();
+}
+
+Result<std::size_t> ContextIndex::Parts::embed_batch(std::size_t max) {
+  std::vector<WaitingText> texts;
+  {
+    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+    texts = WARREN_TRY(vectors->list_waiting(max));
+  }
+  if (texts.empty()) return std::size_t{0};
+  std::vector<std::string_view> views;
+  for (const WaitingText& one : texts) views.emplace_back(one.text);
+  Result<std::vector<std::vector<float>>> made = options.embedder->embed(views, TextRole::kPassage);
+  if (!made.ok()) {
+    is_others_fault = true;
+    return std::move(made).take_error();
+  }
+  if (made->size() != texts.size()) {
+    is_others_fault = true;
+    return Error(Code::kInvalid,
+                 fmt::format("the embedder returned {} vectors for {} texts", made->size(), texts.size()));
+  }
+  Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+  for (std::size_t i = 0; i < texts.size(); ++i) WARREN_TRY(vectors->put(texts[i].hash, (*made)[i]));
+  if (!WARREN_TRY(vectors->has_waiting())) WARREN_TRY(vectors->remove_unused());
+  WARREN_TRY(scope.commit());
+  return texts.size();
+}
+
+Result<std::size_t> ContextIndex::Parts::embed(std::chrono::milliseconds time, const Progress& progress,
+                                               const Cancelled& cancelled) {
+  constexpr std::int64_t kNsPerMs = 1'000'000;
+  std::int64_t start = clock.monotonic_ns();
+  IndexProgress state;
+  {
+    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+    state.total = WARREN_TRY(vectors->count_waiting());
+  }
+  while ((clock.monotonic_ns() - start) / kNsPerMs < time.count() && !(cancelled && cancelled())) {
+    std::size_t count = WARREN_TRY(embed_batch(time < kShortTime ? kTextsInSearch : kTextsAtOnce));
+    if (count == 0) break;
+    state.done += count;
+    state.total = std::max(state.total, state.done);
+    if (progress) progress(state);
+  }
+  return state.done;
+}
+
+Result<std::size_t> ContextIndex::embed_some(std::chrono::milliseconds time, const Progress& progress,
+                                             const Cancelled& cancelled) {
+  std::lock_guard guard(parts_->mutex);
+  if (parts_->options.embedder == nullptr) {
+    return Error(Code::kNotFound,
+                 parts_->options.no_embedder.empty() ? "there is no embedder" : parts_->options.no_embedder);
+  }
+  return parts_->repaired<std::size_t>([&]() -> Result<std::size_t> {
+    WARREN_TRY(parts_->catch_up({}, cancelled));
+    return parts_->embed(time, progress, cancelled);
+  });
+}
+
+// By the model in use and, while texts wait for it, by older ones that are still available.
+Result<std::vector<QueryVector>> ContextIndex::Parts::embed_query(const std::string& text, std::string& hint) {
+  std::vector<QueryVector> asked;
+  if (trimmed(text, kWhitespace).empty()) return asked;
+  if (options.embedder == nullptr) {
+    add_sentence(hint,
+                 fmt::format("found by words alone{}{}", options.no_embedder.empty() ? "" : ": ", options.no_embedder));
+    return asked;
+  }
+  std::vector<Embedder*> embedders{options.embedder};
+  {
+    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+    bool has_waiting = WARREN_TRY(vectors->has_waiting());
+    for (const std::string& model : WARREN_TRY(vectors->list_models())) {
+      bool is_older = has_waiting && model != options.embedder->model() && options.other_embedder;
+      Embedder* other = is_older ? options.other_embedder(model) : nullptr;
+      if (other != nullptr) embedders.push_back(other);
+    }
+  }
+  for (Embedder* embedder : embedders) {
+    Result<std::vector<std::vector<float>>> made = embedder->embed({text}, TextRole::kQuery);
+    if (made.ok() && made->size() == 1) {
+      asked.push_back({.model = embedder->model(), .numbers = std::move(made->front())});
+    } else if (embedder == options.embedder) {
+      add_sentence(hint,
+                   fmt::format("found by words alone: the embedder {} does not answer{}{}", quote(embedder->model()),
+                               made.ok() ? "" : ": ", made.ok() ? "" : made.error().message()));
+    }
+  }
+  return asked;
+}
+
+// Search.
+
+Result<SearchAnswer> ContextIndex::search(const SearchQuery& query, const Progress& progress) {
+  WARREN_TRY(check_query(query));
+  SearchQuery normal = query;
+  normal.below = WARREN_TRY(normalise_path(query.below));
+  std::unique_ptr<Pattern> pattern;
+  if (!query.pattern.empty()) pattern = WARREN_TRY(Pattern::compile(query.pattern));
+  std::lock_guard guard(parts_->mutex);
+  SearchAnswer answer =
+      WARREN_TRY(parts_->repaired<SearchAnswer>([&] { return parts_->search(normal, pattern.get(), progress); }));
+  WARREN_TRY(parts_->record(answer.hits));
+  return answer;
+}
+
+Result<SearchAnswer> ContextIndex::Parts::search(const SearchQuery& query, const Pattern* pattern,
+                                                 const Progress& progress) {
+  SearchAnswer answer;
+  WARREN_TRY(catch_up(progress, {}));
+  std::vector<QueryVector> asked = WARREN_TRY(embed_query(query.text, answer.hint));
+  if (!asked.empty()) embed(options.embed_time, {}, {}).ignore("it waits for the next search");
+  is_others_fault = false;
+  Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+  SearchRun run(query, pattern, asked, trees, *rows, *vectors, clock);
+  Result<std::vector<SearchHit>> hits = run.run();
+  is_others_fault = run.is_callers_fault();
+  answer.hits = WARREN_TRY(std::move(hits));
+  answer.waiting = options.embedder != nullptr ? WARREN_TRY(vectors->count_waiting()) : 0;
+  if (answer.waiting > 0 && !asked.empty()) {
+    add_sentence(answer.hint,
+                 fmt::format("{} chunks are not embedded yet, and are found by words alone", answer.waiting));
+  }
+  if (run.was_cut_short()) add_sentence(answer.hint, "the pattern was not tried on all files: narrow the search");
+  return answer;
+}
+
+// What is handed out was read: where reads are recorded, these are.
+Status ContextIndex::Parts::record(const std::vector<SearchHit>& hits) {
+  if (!agent.records_reads()) return Ok{};
+  std::vector<std::string> paths;
+  for (const SearchHit& hit : hits) paths.push_back(hit.path);
+  std::ranges::sort(paths);
+  auto repeated = std::ranges::unique(paths);
+  paths.erase(repeated.begin(), repeated.end());
+  for (const std::string& one : paths) {
+    std::byte first{};
+    Result<std::size_t> read = read_at(agent.fs(), one, 0, MutableBytes(&first, 1));
+    if (!read.ok() && read.error().code() != Code::kNotFound) return std::move(read).take_error();
+  }
+  return agent.check_recorded();
+}
+
+// Status.
+
+Result<IndexStatus> ContextIndex::Parts::describe() {
+  WARREN_TRY(catch_up({}, {}));
+  IndexStatus status;
+  status.file = database->path();
+  Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+  WARREN_TRY(rows->count(status));
+  DatabaseSize size = WARREN_TRY(database->size());
+  status.bytes = size.total_bytes;
+  status.waiting = WARREN_TRY(vectors->count_waiting());
+  if (options.embedder != nullptr) {
+    status.model = options.embedder->model();
+    status.embedded = WARREN_TRY(vectors->count_embedded(status.model));
+  }
+  return status;
+}
+
+Result<IndexStatus> ContextIndex::status() {
+  std::lock_guard guard(parts_->mutex);
+  return parts_->repaired<IndexStatus>([&] { return parts_->describe(); });
+}
+
+}  // namespace warren

@@ -1,0 +1,168 @@
+#include "context/search_run.h"
+
+#include <algorithm>
+
+#include "context/snippet.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kListChunks = 200;          // of each list
+constexpr std::size_t kPatternListChunks = 2000;  // they are not ordered by how good they are
+constexpr std::size_t kCopiesOfText = 16;         // places that have the same text
+constexpr std::int64_t kPatternNs = std::int64_t{5} * 1'000'000'000;
+
+bool is_at_or_below_path(std::string_view path, std::string_view top) {
+  if (top == "/") return true;
+  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
+}
+
+bool is_mime(std::string_view type, std::string_view wanted) {
+  if (wanted.empty() || wanted == "*/*") return true;
+  if (wanted.ends_with("/*")) return type.starts_with(wanted.substr(0, wanted.size() - 1));
+  return type == wanted;
+}
+
+}  // namespace
+
+SearchRun::SearchRun(const SearchQuery& query, const Pattern* pattern, const std::vector<QueryVector>& vectors,
+                     const std::vector<IndexedTree>& trees, IndexRows& rows, IndexVectors& index, Clock& clock)
+    : query_(query),
+      pattern_(pattern),
+      query_vectors_(vectors),
+      trees_(trees),
+      rows_(rows),
+      vectors_(index),
+      clock_(clock),
+      words_(parse_search_words(query.text)) {
+  for (const std::string& glob : query.globs) globs_.emplace_back(glob);
+}
+
+Result<std::vector<SearchHit>> SearchRun::run() {
+  std::vector<RankedList> lists;
+  if (!words_.empty()) lists.push_back(WARREN_TRY(find_by_text()));
+  for (const QueryVector& vector : query_vectors_) lists.push_back(WARREN_TRY(find_by_meaning(vector)));
+  if (pattern_ != nullptr) lists.push_back(WARREN_TRY(find_by_pattern()));
+  std::vector<SearchHit> hits;
+  for (const FoundPlace& place : places_of(fuse(lists), query_.limit, query_.per_file_max)) {
+    hits.push_back(WARREN_TRY(hit_of(place)));
+  }
+  return hits;
+}
+
+// Which files count.
+
+Result<const IndexedFile*> SearchRun::find_accepted(std::int64_t id) {
+  auto [known, is_new] = files_.try_emplace(id);
+  if (is_new) {
+    std::optional<IndexedFile> file = WARREN_TRY(rows_.find_file(id));
+    if (file && WARREN_TRY(accepts(*file))) known->second = std::move(file);
+  }
+  return known->second ? &*known->second : nullptr;
+}
+
+Result<bool> SearchRun::accepts(const IndexedFile& file) {
+  if (!is_at_or_below_path(file.path, query_.below) || !is_mime(file.mime, query_.mime)) return false;
+  if (query_.since && file.changed_at < *query_.since) return false;
+  if (query_.until && file.changed_at > *query_.until) return false;
+  auto matches_path = [&](const Glob& glob) { return glob.matches(file.path); };
+  if (!globs_.empty() && std::ranges::none_of(globs_, matches_path)) return false;
+  if (query_.may_read) {
+    Result<bool> may_read = query_.may_read(file.path);
+    is_callers_fault_ = !may_read.ok();
+    if (!WARREN_TRY(std::move(may_read))) return false;
+  }
+  // A file that has expired is gone before anything says so.
+  auto tree = std::ranges::find(trees_, file.tree, &IndexedTree::number);
+  if (tree == trees_.end()) return false;
+  Result<Attributes> node = lstat(*tree->fs, file.path);
+  return node.ok() && node->inode == file.inode;
+}
+
+Result<bool> SearchRun::accepts_chunk(std::int64_t chunk) {
+  const IndexedFile* file = WARREN_TRY(find_accepted(file_of_chunk(chunk)));
+  return file != nullptr;
+}
+
+// The lists.
+
+Result<RankedList> SearchRun::find_by_text() {
+  RankedList list{.by = FoundBy::kText, .chunks = {}};
+  auto visit = [&](std::int64_t chunk) -> Result<bool> {
+    if (WARREN_TRY(accepts_chunk(chunk))) list.chunks.push_back(chunk);
+    return list.chunks.size() < kListChunks;
+  };
+  WARREN_TRY(rows_.match(match_expression(words_), visit));
+  return list;
+}
+
+Result<RankedList> SearchRun::find_by_meaning(const QueryVector& vector) {
+  RankedList list{.by = FoundBy::kMeaning, .chunks = {}};
+  std::map<std::string, std::vector<std::int64_t>> places;  // of the texts that were accepted
+  auto accept = [&](const std::string& hash) -> Result<bool> {
+    for (std::int64_t chunk : WARREN_TRY(rows_.list_chunks_of(hash, kCopiesOfText))) {
+      if (WARREN_TRY(accepts_chunk(chunk))) places[hash].push_back(chunk);
+    }
+    return places.contains(hash);
+  };
+  for (const MeaningMatch& match : WARREN_TRY(vectors_.search(vector.model, vector.numbers, kListChunks, accept))) {
+    for (std::int64_t chunk : places[match.hash]) list.chunks.push_back(chunk);
+  }
+  return list;
+}
+
+// In the order of the paths.
+Result<RankedList> SearchRun::find_by_pattern() {
+  RankedList list{.by = FoundBy::kPattern, .chunks = {}};
+  std::int64_t end = clock_.monotonic_ns() + kPatternNs;
+  auto visit = [&](std::int64_t chunk, std::string_view body) -> Result<bool> {
+    if (pattern_->find(body)) list.chunks.push_back(chunk);
+    was_cut_short_ = clock_.monotonic_ns() > end || list.chunks.size() >= kPatternListChunks;
+    return !was_cut_short_;
+  };
+  for (const IndexedTree& tree : trees_) {
+    for (const IndexedFile& file : WARREN_TRY(rows_.list_files(tree.number))) {
+      if (was_cut_short_) return list;
+      if (file.state != FileState::kText || WARREN_TRY(find_accepted(file.id)) == nullptr) continue;
+      WARREN_TRY(rows_.visit_chunks_of(file.id, visit));
+    }
+  }
+  return list;
+}
+
+// What is shown.
+
+Result<SearchHit> SearchRun::hit_of(const FoundPlace& place) {
+  const IndexedFile* file = WARREN_TRY(find_accepted(file_of_chunk(place.best)));
+  if (file == nullptr) return Error(Code::kCorrupt, "the search index changed while it was read");
+  SearchHit hit{.path = file->path,
+                .heading = {},
+                .snippet = {},
+                .score = place.score,
+                .by_text = (place.by & static_cast<unsigned>(FoundBy::kText)) != 0,
+                .by_meaning = (place.by & static_cast<unsigned>(FoundBy::kMeaning)) != 0,
+                .by_pattern = (place.by & static_cast<unsigned>(FoundBy::kPattern)) != 0};
+  std::optional<IndexedChunk> chunk = WARREN_TRY(rows_.find_chunk(place.best));
+  if (!chunk) return hit;  // only the name of the file has words
+  std::optional<IndexedChunk> first = WARREN_TRY(rows_.find_chunk(place.first));
+  std::optional<IndexedChunk> last = WARREN_TRY(rows_.find_chunk(place.last));
+  hit.first_line = first ? first->first_line : chunk->first_line;
+  hit.last_line = last ? last->last_line : chunk->last_line;
+  hit.heading = chunk->heading;
+  std::size_t line = 0;
+  std::size_t at = 0;
+  std::optional<PatternMatch> match = pattern_ != nullptr ? pattern_->find(chunk->body) : std::nullopt;
+  if (match) {
+    at = match->begin;
+    line = static_cast<std::size_t>(std::count(chunk->body.begin(), chunk->body.begin() + static_cast<long>(at), '\n'));
+  } else {
+    line = best_line(chunk->body, words_);
+  }
+  Snippet snippet = snippet_of(chunk->body, line, at);
+  hit.snippet = std::move(snippet.text);
+  hit.snippet_line = chunk->first_line + snippet.line;
+  return hit;
+}
+
+}  // namespace warren

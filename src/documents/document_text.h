@@ -1,0 +1,35 @@
+// The text of documents that are not plain text: HTML and PDF.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace warren {
+
+struct DocumentText {
+  std::string title;  // may be empty
+  std::string text;   // UTF-8
+};
+
+inline constexpr std::size_t kDocumentBytes = std::size_t{64} << 20;  // larger ones are not taken apart
+
+// Whether extract_text has something to do for this kind of content.
+bool is_document(std::string_view mime);
+
+// nullopt: a kind of content that has no text here. kTooLarge, kUnavailable (what to install), kInvalid (damaged),
+// kTimeout. `charset` is what a server said; may be empty.
+Result<std::optional<DocumentText>> extract_text(std::string_view mime, std::string_view bytes,
+                                                 std::string_view charset = {});
+
+// A page as text with headings and lists as in Markdown. Scripts and styles are left out. Whatever the bytes are, it is
+// taken as browsers take it.
+Result<DocumentText> html_text(std::string_view bytes, std::string_view charset = {});
+
+// By poppler's pdftotext, in a process of its own with limits of memory, time and output: a PDF is hostile.
+Result<DocumentText> pdf_text(std::string_view bytes);
+
+}  // namespace warren

@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include "documents/content_type.h"
+#include "documents/document_text.h"
+#include "documents/encoding.h"
+#include "testing/matchers.h"
+#include "testing/mutations.h"
+#include "text/mime.h"
+
+namespace warren {
+namespace {
+
+using namespace std::string_view_literals;
+
+TEST(Encoding, TextInKnownEncodingsBecomesUtf8) {
+  EXPECT_EQ(decode_text("gr\xc3\xbcn"), "gr\xc3\xbcn");
+  EXPECT_EQ(decode_text("\xef\xbb\xbfgr\xc3\xbcn"), "gr\xc3\xbcn");
+  EXPECT_EQ(decode_text("gr\xfcn"), "gr\xc3\xbcn");
+  EXPECT_EQ(decode_text("\xff\xfeg\0\xfc\0"sv), "g\xc3\xbc");
+  EXPECT_EQ(decode_text("\xfe\xff\0g\0\xfc"sv), "g\xc3\xbc");
+  EXPECT_EQ(decode_text("\x83\x65\x83\x58\x83\x67", "shift_jis"), "\xe3\x83\x86\xe3\x82\xb9\xe3\x83\x88");
+  EXPECT_EQ(decode_text(""), "");
+}
+
+TEST(Encoding, WhatIsNotTextIsNotGuessedAt) {
+  EXPECT_EQ(decode_text("\x89PNG\r\n\x1a\n\0\0"sv), std::nullopt);
+  EXPECT_EQ(decode_text("\xff\xfe\x00\xd8"sv), std::nullopt);  // half of a pair
+  EXPECT_EQ(decode_text("a\0b"sv), std::nullopt);
+}
+
+TEST(Encoding, ANameOfAnEncodingIsNotACommand) {
+  for (std::string_view name : {""sv, "../x"sv, "utf-8//IGNORE"sv, "no such"sv, "x\0y"sv, "%s"sv}) {
+    EXPECT_EQ(convert_to_utf8("abc", name), std::nullopt) << name;
+  }
+  EXPECT_EQ(decode_text("gr\xfcn", "no-such-charset"), "gr\xc3\xbcn");
+}
+
+TEST(Html, APageIsItsTitleAndItsTextWithHeadingsAndLists) {
+  DocumentText page = html_text(R"(<!doctype html><html><head><title> A
+      page </title><style>p {}</style></head><body><h1>Hello</h1><p>one   <b>two</b>
+      three<script>alert(1)</script></p><ul><li>first<li>second</ul><pre>a
+  b</pre><table><tr><td>x<td>y</table><img alt="a cat"><!-- no --><h3>End</h3></body>)")
+                          .value();
+  EXPECT_EQ(page.title, "A page");
+  EXPECT_EQ(page.text, "# Hello\n\none two three\n\n- first\n- second\n\na\n  b\n\nx y\n\na cat\n\n### End\n");
+}
+
+TEST(Html, EntitiesAndEncodingsAreResolved) {
+  EXPECT_EQ(html_text("<p>a&amp;b &lt;c&gt; &euro; &#228;</p>").value().text, "a&b <c> \xe2\x82\xac \xc3\xa4\n");
+  EXPECT_EQ(html_text("<meta charset=iso-8859-1><p>gr\xfcn").value().text, "gr\xc3\xbcn\n");
+  EXPECT_EQ(html_text("<meta charset=utf-8><p>gr\xc3\xbcn").value().text, "gr\xc3\xbcn\n");
+}
+
+TEST(Html, EntitiesOfDocumentTypesAreNotExpanded) {
+  std::string bomb =
+      "<!DOCTYPE html [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\"><!ENTITY x SYSTEM "
+      "\"file:///etc/passwd\">]><p>&b;&x;</p>";
+  std::string text = html_text(bomb).value().text;
+  EXPECT_EQ(text.find("aaaaaaaaaaaaaaa"), std::string::npos) << text;
+  EXPECT_EQ(text.find("root:"), std::string::npos) << text;
+}
+
+TEST(Html, DeepAndBrokenPagesAreSurvived) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "<div>";
+  EXPECT_OK(html_text(deep + "x"));
+  for (std::string_view page : {"", "<", "<!", "</", "<a", "&", "&#x;", "<p><p></b>", "\xff\xfe", "<title>"}) {
+    Result<DocumentText> text = html_text(page);
+    if (text.ok()) {
+      EXPECT_TRUE(is_text(text->text));
+    }
+  }
+}
+
+TEST(Html, MutatedPagesGiveTextOrAnError) {
+  std::string page = "<html><head><title>T</title></head><body><h1>a</h1><p>b &amp; c<ul><li>d</ul><pre>e</pre>";
+  testing::Mutations mutations(1);
+  for (int i = 0; i < 3000; ++i) {
+    Result<DocumentText> text = html_text(mutations.of(page));
+    if (text.ok()) {
+      EXPECT_TRUE(is_text(text->text));
+    }
+  }
+}
+
+TEST(ContentType, TheBytesDecide) {
+  auto types = ContentTypes::open().value();
+  EXPECT_EQ(types->type_of("a.md", "# hello\n"), "text/markdown");
+  EXPECT_EQ(types->type_of("a.txt", "\x89PNG\r\n\x1a\n\0\0\0\rIHDR"sv), "image/png");
+  EXPECT_EQ(types->type_of("a.md", "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"), "application/pdf");
+  EXPECT_EQ(types->type_of("page", "<!DOCTYPE html><html><head><title>x</title></head><body></body></html>"),
+            "text/html");
+  EXPECT_EQ(types->type_of("empty", ""), "text/plain");
+  EXPECT_EQ(types->type_of("a.py", "import os\n"), "text/x-python");
+}
+
+// One page with the text "Hello PDF".
+std::string small_pdf() {
+  return "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+         "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 "
+         "R>>>>>>endobj\n"
+         "4 0 obj<</Length 42>>stream\nBT /F1 24 Tf 20 100 Td (Hello PDF) Tj ET  \nendstream endobj\n"
+         "5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n";
+}
+
+TEST(Pdf, ItsTextIsTakenOutByAnotherProcess) {
+  Result<DocumentText> text = pdf_text(small_pdf());
+  if (!text.ok() && text.error().code() == Code::kUnavailable) GTEST_SKIP() << text.error().message();
+  ASSERT_OK(text);
+  EXPECT_NE(text->text.find("Hello PDF"), std::string::npos) << text->text;
+  EXPECT_EQ(extract_text("application/pdf", small_pdf()).value()->text, text->text);
+}
+
+TEST(Pdf, ADamagedOneIsAnErrorOrText) {
+  testing::Mutations mutations(2);
+  for (int i = 0; i < 20; ++i) {
+    Result<DocumentText> text = pdf_text(mutations.of(small_pdf()));
+    if (text.ok()) {
+      EXPECT_TRUE(is_text(text->text));
+    }
+  }
+  EXPECT_FALSE(pdf_text("not a pdf").ok());
+}
+
+TEST(DocumentText, OtherKindsHaveNone) {
+  EXPECT_EQ(extract_text("image/png", "x").value().has_value(), false);
+  EXPECT_EQ(extract_text("text/plain", "x").value().has_value(), false);
+}
+
+}  // namespace
+}  // namespace warren

@@ -1,0 +1,235 @@
+#include "drives/ingest.h"
+
+#include <algorithm>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/bytes.h"
+#include "base/path.h"
+#include "crypto/digest.h"
+#include "documents/document_text.h"
+#include "documents/encoding.h"
+#include "drives/known_drives.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+#include "text/mime.h"
+
+namespace warren {
+namespace {
+
+// One unit: large enough to share the cost of a commit, small enough not to keep other writers waiting.
+constexpr std::size_t kUnitItems = 256;
+constexpr std::uint64_t kUnitContentBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kFailures = 1000;  // that are named
+constexpr std::size_t kTitleBytes = 300;
+
+std::string joined_patterns(const std::vector<std::string>& patterns) {
+  std::string lines;
+  for (const std::string& pattern : patterns) (lines += pattern) += '\n';
+  return lines;
+}
+
+// The first heading of a Markdown text, if it begins with one.
+std::string heading_of(std::string_view text) {
+  std::string_view line = trimmed(text.substr(0, text.find('\n')), kWhitespace);
+  if (!line.starts_with("# ")) return {};
+  return std::string(trimmed(line.substr(2), kWhitespace).substr(0, kTitleBytes));
+}
+
+std::string title_of(std::string_view mime, std::string_view content) {
+  if (mime == "text/markdown") return heading_of(content);
+  if (mime != "text/html" && mime != "application/xhtml+xml") return {};
+  Result<std::optional<DocumentText>> page = extract_text(mime, content);
+  if (!page.ok() || !*page) return {};
+  std::string title = (*page)->title.substr(0, kTitleBytes);
+  return is_text(title) ? title : std::string();
+}
+
+}  // namespace
+
+Ingest::Ingest(Agent& agent, FileSystem& view, Clock& clock, IngestOptions options, Progress progress)
+    : agent_(agent),
+      view_(view),
+      clock_(clock),
+      options_(std::move(options)),
+      progress_(std::move(progress)),
+      include_(joined_patterns(options_.includes)),
+      exclude_(joined_patterns(options_.excludes)) {}
+Ingest::~Ingest() = default;
+
+ContentTypes* Ingest::types() {
+  if (!has_looked_for_types_) {
+    has_looked_for_types_ = true;
+    Result<std::unique_ptr<ContentTypes>> opened = ContentTypes::open();
+    if (opened.ok()) types_ = std::move(opened).take_value();  // without the library, text/mime.h decides
+  }
+  return types_.get();
+}
+
+Result<Fetcher*> Ingest::fetcher() {
+  if (!fetcher_) fetcher_ = WARREN_TRY(Fetcher::open(options_.fetch));
+  return fetcher_.get();
+}
+
+void Ingest::fail(std::string what, const Error& error) {
+  if (report_.failures.size() < kFailures) {
+    report_.failures.push_back({.what = std::move(what), .message = error.message()});
+  }
+}
+
+Status Ingest::queue_content(const Ref& ref, std::string source, std::string bytes, std::string_view charset) {
+  Draft draft{.ref = ref, .content = std::move(bytes), .charset = std::string(charset)};
+  draft.origin = {
+      .source = std::move(source), .fetched_at = clock_.now().seconds, .sha256 = sha256_hex(as_bytes(draft.content))};
+  draft_bytes_ += draft.content.size();
+  drafts_.push_back(std::move(draft));
+  if (drafts_.size() < kUnitItems && draft_bytes_ < kUnitContentBytes) return Ok{};
+  return finish();
+}
+
+// Content as it is stored: text in UTF-8, anything else as it is.
+void Ingest::prepare(Draft& draft) {
+  std::string name(name_of(draft.ref));
+  std::string mime =
+      types() != nullptr ? types()->type_of(name, draft.content) : std::string(mime_type_of(name, draft.content));
+  bool may_be_text = mime == "application/octet-stream" || mime.starts_with("text/");
+  if (may_be_text && !is_text(draft.content)) {
+    std::optional<std::string> decoded = decode_text(draft.content, draft.charset);
+    if (decoded) {
+      draft.content = *std::move(decoded);
+      if (!mime.starts_with("text/")) mime = mime_type_of(name, draft.content);
+    }
+  }
+  draft.origin.title = title_of(mime, draft.content);
+  draft.origin.mime = std::move(mime);
+}
+
+// What came from the same source with the same bytes, and was not changed here, needs no more work.
+Status Ingest::find_unchanged() {
+  Items items(agent_, view_, clock_);
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+  for (Draft& draft : drafts_) {
+    Result<std::optional<Attributes>> old = items.find(draft.ref);
+    if (!old.ok() || !*old || !(*old)->is_file()) continue;  // what is wrong is found again when it is written
+    std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, **old));
+    draft.is_unchanged = row && row->stamp == stamp_of_item(**old) && row->source == draft.origin.source &&
+                         row->sha256 == draft.origin.sha256;
+  }
+  return Ok{};
+}
+
+// All in one unit. What fails for its own reasons is left out and reported.
+Status Ingest::write_drafts() {
+  Items items(agent_, view_, clock_);
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
+  for (const Draft& draft : drafts_) {
+    Status done = write_one(items, draft);
+    if (done.ok()) continue;
+    Code code = done.error().code();
+    bool concerns_all = code == Code::kNoSpace || code == Code::kIo || code == Code::kBusy || code == Code::kReadOnly ||
+                        code == Code::kInternal;
+    if (concerns_all) return done;
+    fail(to_string(draft.ref), done.error());
+  }
+  return unit->commit();
+}
+
+Status Ingest::finish() {
+  if (drafts_.empty()) return Ok{};
+  WARREN_TRY(find_unchanged());
+  std::uint64_t unchanged = std::erase_if(drafts_, [](const Draft& draft) { return draft.is_unchanged; });
+  report_.unchanged += unchanged;
+  for (Draft& draft : drafts_) prepare(draft);
+  if (!drafts_.empty()) WARREN_TRY(write_drafts());
+  drafts_.clear();
+  draft_bytes_ = 0;
+  if (progress_) progress_(report_);
+  return Ok{};
+}
+
+Status Ingest::write_one(Items& items, const Draft& draft) {
+  std::optional<Attributes> old = WARREN_TRY(items.find(draft.ref));
+  if (old && !old->is_file()) return Error(Code::kIsDirectory, "a directory is in the way");
+  if (old) {
+    std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, *old));
+    bool is_untouched = row && row->stamp == stamp_of_item(*old) && row->source == draft.origin.source;
+    if (old->size == draft.content.size()) {
+      std::string now = WARREN_TRY(read_file(view_, namespace_path(draft.ref)));
+      if (now == draft.content && row && row->source == draft.origin.source) {
+        ++report_.unchanged;
+        return Ok{};
+      }
+    }
+    if (options_.on_conflict == OnConflict::kSkip) {
+      ++report_.skipped;
+      return Ok{};
+    }
+    bool may_replace = options_.on_conflict == OnConflict::kOverwrite ||
+                       (options_.on_conflict == OnConflict::kRefresh && is_untouched);
+    if (!may_replace) return Error(Code::kExists, "it exists with another content");
+  }
+  WARREN_TRY(items.write(draft.ref, draft.content, draft.origin));
+  ++(old ? report_.replaced : report_.added);
+  report_.bytes += draft.content.size();
+  return Ok{};
+}
+
+// The web.
+
+Status Ingest::add_url(std::string_view address) {
+  WebItem item = WARREN_TRY(find_web_item(address));
+  if (item.fetch_url.empty()) return Error(Code::kUnsupported, fmt::format("{} is {}", quote(address), item.problem));
+  Fetcher* web = WARREN_TRY(fetcher());
+  Fetched fetched = WARREN_TRY(web->fetch(item.fetch_url).within([&] { return "fetch " + quote(item.source); }));
+  return queue_content(item.ref, item.source, std::move(fetched.body), fetched.charset);
+}
+
+Status Ingest::refresh(const Ref& ref) {
+  Items items(agent_, view_, clock_);
+  std::string source;
+  {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+    std::optional<Attributes> node = WARREN_TRY(items.find(ref));
+    if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(ref))));
+    std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, *node));
+    if (row) source = row->source;
+  }
+  if (!looks_like_web_address(source)) {
+    return Error(Code::kUnsupported, fmt::format("{} did not come from the web", quote(to_string(ref))),
+                 "add the file again to refresh it");
+  }
+  WebItem item = WARREN_TRY(find_web_item(source));
+  if (item.fetch_url.empty()) return Error(Code::kUnsupported, fmt::format("{} is {}", quote(source), item.problem));
+  Fetcher* web = WARREN_TRY(fetcher());
+  Fetched fetched = WARREN_TRY(web->fetch(item.fetch_url).within([&] { return "fetch " + quote(item.source); }));
+  return queue_content(ref, source, std::move(fetched.body), fetched.charset);
+}
+
+Status Ingest::refresh_all() {
+  Items items(agent_, view_, clock_);
+  std::vector<std::string> drives;
+  {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+    drives = WARREN_TRY(items.list_drives());
+  }
+  std::vector<Ref> refs;
+  for (const std::string& drive : drives) {
+    WARREN_TRY(
+        items.walk_items({.drive = drive, .path = "/"}, [&](const Ref& ref, const Attributes& node) -> Result<bool> {
+          auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+          std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, node));
+          if (row && looks_like_web_address(row->source)) refs.push_back(ref);
+          return true;
+        }));
+  }
+  for (const Ref& ref : refs) {
+    Status done = refresh(ref);
+    if (!done.ok()) fail(to_string(ref), done.error());
+  }
+  return Ok{};
+}
+
+}  // namespace warren

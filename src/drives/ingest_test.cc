@@ -1,0 +1,185 @@
+#include "drives/ingest.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/path.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using testing::error_of;
+
+class IngestTest : public ::testing::Test {
+ protected:
+  IngestTest() {
+    Store::open(file(), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock_).value().reset();
+    agent_ = Agent::open({.id_or_path = file(), .durability = Durability::kProcess}, clock_).value();
+  }
+  std::string file() const { return dir_.file("a.db"); }
+  FileSystem& fs() { return agent_->fs(); }
+
+  void host(std::string_view name, std::string_view content) {
+    std::string path = dir_.file("src/" + std::string(name));
+    ASSERT_OK(make_host_dirs(std::string(directory_of(path)), 0755));
+    ASSERT_OK(replace_host_file(path, content, 0644));
+  }
+  IngestReport add(IngestOptions options = {}, std::string_view name = "src") {
+    Ingest ingest(*agent_, fs(), clock_, std::move(options));
+    EXPECT_OK(ingest.add_path(dir_.file(name)));
+    EXPECT_OK(ingest.finish());
+    return ingest.report();
+  }
+  // Paths on the drive below the folder that was added.
+  std::vector<std::string> added() {
+    std::vector<std::string> paths;
+    std::string top = namespace_path(make_ref("disk", dir_.file("src")).value());
+    Status walked = walk(fs(), top, [&](const WalkEntry& entry) -> Result<WalkNext> {
+      if (entry.attributes.is_file()) paths.push_back(entry.path.substr(top.size() + 1));
+      return WalkNext::kContinue;
+    });
+    EXPECT_OK(walked);
+    return paths;
+  }
+  std::string read(std::string_view name) {
+    return read_file(fs(), fmt::format("/context/disk{}/src/{}", dir_.path(), name)).value();
+  }
+  using Paths = std::vector<std::string>;
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_F(IngestTest, AFolderIsAddedByItsAbsolutePathAndAgainOnlyWhatChanged) {
+  host("a.md", "# Title\n");
+  host("sub/b.txt", "b\n");
+  IngestReport first = add();
+  EXPECT_EQ(first.added, 2U);
+  EXPECT_TRUE(first.failures.empty());
+  EXPECT_EQ(added(), (Paths{"a.md", "sub/b.txt"}));
+  clock_.advance_ns(1'000'000'000);
+  host("sub/b.txt", "changed\n");
+  IngestReport second = add();
+  EXPECT_EQ(second.added, 0U);
+  EXPECT_EQ(second.replaced, 1U);
+  EXPECT_EQ(second.unchanged, 1U);
+  EXPECT_EQ(read("sub/b.txt"), "changed\n");
+  Items items(*agent_, fs(), clock_);
+  auto unit = fs().begin(UnitAccess::kRead).value();
+  Ref ref = make_ref("disk", dir_.file("src/a.md")).value();
+  ItemRow row = items.find_row(ref, *items.find(ref).value()).value().value();
+  EXPECT_EQ(row.title, "Title");
+  EXPECT_EQ(row.mime, "text/markdown");
+  EXPECT_EQ(row.source, dir_.file("src/a.md"));
+  EXPECT_EQ(row.fetched_at, 1'700'000'000);
+}
+
+TEST_F(IngestTest, WhatWasChangedHereIsReplacedOnlyWhenAsked) {
+  host("a", "one\n");
+  add();
+  std::string path = fmt::format("/context/disk{}/src/a", dir_.path());
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(write_file(fs(), path, as_bytes("mine\n")));
+  host("a", "two\n");
+  IngestReport refused = add();
+  ASSERT_EQ(refused.failures.size(), 1U);
+  EXPECT_EQ(refused.failures[0].message, "it exists with another content");
+  EXPECT_EQ(add({.on_conflict = OnConflict::kError}).failures.size(), 1U);
+  EXPECT_EQ(add({.on_conflict = OnConflict::kSkip}).skipped, 1U);
+  EXPECT_EQ(read("a"), "mine\n");
+  EXPECT_EQ(add({.on_conflict = OnConflict::kOverwrite}).replaced, 1U);
+  EXPECT_EQ(read("a"), "two\n");
+}
+
+TEST_F(IngestTest, IgnoredFilesLinksAndRepositoriesAreLeftOut) {
+  host(".gitignore", "*.log\n/build/\n");
+  host(".warrenignore", "!keep.log\n");
+  host("keep.log", "x");
+  host("drop.log", "x");
+  host("build/x", "x");
+  host("sub/build/x", "x");
+  host("sub/.gitignore", "secret\n");
+  host("sub/secret", "x");
+  host(".git/config", "x");
+  ASSERT_EQ(::symlink("/etc/passwd", dir_.file("src/link").c_str()), 0);
+  ASSERT_EQ(::mkfifo(dir_.file("src/pipe").c_str(), 0600), 0);
+  IngestReport report = add();
+  EXPECT_EQ(added(), (Paths{".gitignore", ".warrenignore", "keep.log", "sub/.gitignore", "sub/build/x"}));
+  EXPECT_EQ(report.ignored, 6U);
+}
+
+TEST_F(IngestTest, TheRulesOfTheRepositoryHoldForAFolderInIt) {
+  host(".git/info/exclude", "*.bak\n");
+  host(".gitignore", "/sub/out\n");
+  host("sub/deep/.gitignore", "*.tmp\n");
+  host("sub/deep/a.tmp", "x");
+  host("sub/out/x", "x");
+  host("sub/a.bak", "x");
+  host("sub/a", "x");
+  add({}, "src/sub");
+  EXPECT_EQ(added(), (Paths{"sub/a", "sub/deep/.gitignore"}));
+}
+
+TEST_F(IngestTest, PatternsChooseFiles) {
+  for (const char* name : {"a.md", "b.txt", "sub/c.md", "sub/old/d.md"}) host(name, "x");
+  add({.includes = {"*.md"}, .excludes = {"old/"}});
+  EXPECT_EQ(added(), (Paths{"a.md", "sub/c.md"}));
+}
+
+TEST_F(IngestTest, TextBecomesUtf8AndBytesStay) {
+  host("latin.txt", "gr\xfcn\n");
+  std::string utf16("\xff\xfeh\0i\0\n\0", 8);
+  host("utf16.txt", utf16);
+  std::string bytes("\x00\x01\xff\xfe", 4);
+  host("bytes", bytes);
+  add();
+  EXPECT_EQ(read("latin.txt"), "gr\xc3\xbcn\n");
+  EXPECT_EQ(read("utf16.txt"), "hi\n");
+  EXPECT_EQ(read("bytes"), bytes);
+  EXPECT_EQ(add().unchanged, 3U);
+}
+
+TEST_F(IngestTest, AnotherDriveHasThePathFromTheFoldersNameOn) {
+  host("sub/a", "x");
+  add({.drive = "mine"});
+  EXPECT_OK(access(fs(), "/context/mine/src/sub/a"));
+  Ingest ingest(*agent_, fs(), clock_, {});
+  EXPECT_EQ(error_of(ingest.add_path(dir_.file("none"))), Code::kNotFound);
+  EXPECT_EQ(error_of(ingest.add_path("/dev/null")), Code::kInvalid);
+}
+
+TEST_F(IngestTest, ManyFilesAreWrittenInSeveralUnits) {
+  for (int i = 0; i < 600; ++i) host(fmt::format("d{}/f{}", i % 7, i), std::to_string(i));
+  EXPECT_EQ(add().added, 600U);
+  EXPECT_EQ(add().unchanged, 600U);
+}
+
+TEST_F(IngestTest, AFileIsNotReadAgainByWhatItsRowSays) {
+  host("a", "x");
+  add();
+  Ingest ingest(*agent_, fs(), clock_, {});
+  EXPECT_EQ(error_of(ingest.refresh(make_ref("disk", dir_.file("src/a")).value())), Code::kUnsupported);
+  ASSERT_OK(ingest.refresh_all());
+  EXPECT_TRUE(ingest.report().failures.empty());
+}
+
+TEST_F(IngestTest, AddressesInsideTheNetworkAreRefused) {
+  Ingest ingest(*agent_, fs(), clock_, {});
+  for (const char* address : {"http://127.0.0.1:1/", "http://[::1]:1/", "http://localhost:1/", "http://10.1.2.3/",
+                              "http://169.254.169.254/latest/meta-data", "http://[::ffff:127.0.0.1]:1/",
+                              "http://2130706433:1/", "http://0.0.0.0:1/"}) {
+    EXPECT_EQ(error_of(ingest.add_url(address)), Code::kDenied) << address;
+  }
+}
+
+}  // namespace
+}  // namespace warren

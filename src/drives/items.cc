@@ -1,0 +1,314 @@
+#include "drives/items.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "drives/uuid.h"
+#include "fs/list_dir.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+// Nodes of a mounted backend have the mount's slot in these bits (fs/mount_fs.h), and no rows.
+bool is_in_agent_file(Inode node) { return (node.value >> 56U) == 0; }
+
+std::vector<std::string_view> names_of(const Ref& ref) {
+  std::vector<std::string_view> names{kDrivesPath.substr(1), ref.drive};
+  for (std::string_view rest = ref.path; rest.size() > 1;) {
+    rest.remove_prefix(1);
+    std::size_t end = rest.find('/');
+    names.push_back(rest.substr(0, end));
+    rest = end == rest.npos ? std::string_view() : rest.substr(end);
+  }
+  return names;
+}
+
+bool is_gone(const Error& error) {
+  return error.code() == Code::kNotFound || error.code() == Code::kStale || error.code() == Code::kNotDirectory;
+}
+
+}  // namespace
+
+std::string stamp_of_item(const Attributes& node) {
+  return fmt::format("{} {}.{}", node.size, node.mtime.seconds, node.mtime.nanoseconds);
+}
+
+Items::Items(Agent& agent, FileSystem& view, Clock& clock)
+    : agent_(agent), view_(view), clock_(clock), rows_(agent.store()) {}
+
+// The tree that rows are about. For identity alone; whatever a caller gets to see goes through the view.
+Result<FileSystem*> Items::own() { return agent_.namespace_tree(); }
+
+// Looking.
+
+Result<std::optional<Attributes>> Items::find_path(const std::vector<std::string_view>& names) {
+  Attributes at;
+  at.inode = kRootInode;
+  for (std::string_view name : names) {
+    Result<Attributes> next = view_.lookup(at.inode, name);
+    if (!next.ok() && is_gone(next.error())) return std::optional<Attributes>();
+    at = WARREN_TRY(std::move(next));
+    if (at.is_symlink()) {
+      return Error(Code::kDenied, fmt::format("{} is a symbolic link, and drives have none", quote(name)),
+                   "address what it leads to by its own drive and path");
+    }
+  }
+  return std::optional(at);
+}
+
+Result<std::optional<Attributes>> Items::find(const Ref& ref) { return find_path(names_of(ref)); }
+
+// Searches directory entries at each level. Empty if the node has no name.
+Result<std::string> Items::path_of(Inode node) {
+  FileSystem* tree = WARREN_TRY(own());
+  std::string path;
+  for (int depth = 0; node != kRootInode; ++depth) {
+    if (depth > limits::kTreeDepth) return Error(Code::kCorrupt, fmt::format("inode {} is inside itself", node.value));
+    std::vector<EntryName> names = WARREN_TRY(tree->list_names_of(node));
+    if (names.empty()) return std::string();
+    path = fmt::format("/{}{}", names.front().name, path);
+    node = names.front().parent;
+  }
+  return path;
+}
+
+Result<std::optional<Ref>> Items::find_by_id(std::string_view id) {
+  std::optional<ItemRow> row = WARREN_TRY(rows_.find_by_id(id));
+  if (!row) return std::optional<Ref>();
+  std::optional<Ref> seen = find_ref_of(row->path);
+  if (seen) {
+    std::optional<Attributes> there = WARREN_TRY(find(*seen));
+    if (there && there->inode == row->node) return seen;
+    // Saved by renaming a new file over it: the same item.
+    FileSystem* tree = WARREN_TRY(own());
+    Result<Attributes> old = tree->get_attributes(row->node);
+    if (there && there->is_file() && !old.ok() && is_gone(old.error())) return seen;
+  }
+  Result<std::string> path = path_of(row->node);
+  if (!path.ok() && !is_gone(path.error())) return std::move(path).take_error();
+  std::optional<Ref> moved = path.ok() ? find_ref_of(*path) : std::nullopt;
+  if (!moved) return std::optional<Ref>();
+  std::optional<Attributes> there = WARREN_TRY(find(*moved));
+  return there && there->inode == row->node ? moved : std::optional<Ref>();
+}
+
+Result<std::optional<ItemRow>> Items::find_row(const Ref& ref, const Attributes& node) {
+  if (!node.is_file() || !is_in_agent_file(node.inode)) return std::optional<ItemRow>();
+  std::optional<ItemRow> row = WARREN_TRY(rows_.find(node.inode));
+  if (!row) {
+    row = WARREN_TRY(rows_.find_by_path(namespace_path(ref)));
+    if (!row) return row;
+    FileSystem* tree = WARREN_TRY(own());
+    Result<Attributes> old = tree->get_attributes(row->node);
+    if (old.ok() || !is_gone(old.error())) return std::optional<ItemRow>();  // moved away: another item
+  }
+  if (!looks_like_uuid(row->id)) return std::optional<ItemRow>();  // not a row of ours
+  if (row->stamp == stamp_of_item(node)) return row;
+  row->mime.clear();
+  row->title.clear();
+  return row;
+}
+
+Result<std::vector<Items::Entry>> Items::list(const Ref& dir) {
+  std::optional<Attributes> node = WARREN_TRY(find(dir));
+  if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(dir))));
+  if (!node->is_directory()) return Error(Code::kNotDirectory, fmt::format("{} is a file", quote(to_string(dir))));
+  std::vector<Entry> entries;
+  for (DirEntry& entry : WARREN_TRY(list_dir(view_, node->inode, DirDetail::kAttributes))) {
+    bool belongs = entry.attributes && (entry.attributes->is_directory() || entry.attributes->is_file());
+    if (belongs) entries.push_back({.name = std::move(entry.name), .node = *entry.attributes});
+  }
+  std::ranges::stable_partition(entries, [](const Entry& entry) { return entry.node.is_directory(); });
+  return entries;
+}
+
+Result<std::vector<std::string>> Items::list_drives() {
+  std::vector<std::string> drives;
+  std::optional<Attributes> top = WARREN_TRY(find_path({kDrivesPath.substr(1)}));
+  if (!top || !top->is_directory()) return drives;
+  for (DirEntry& entry : WARREN_TRY(list_dir(view_, top->inode, DirDetail::kAttributes))) {
+    bool is_drive = entry.attributes && entry.attributes->is_directory() && is_drive_name(entry.name);
+    if (is_drive) drives.push_back(std::move(entry.name));
+  }
+  return drives;
+}
+
+Status Items::walk_items(const Ref& top, const Visitor& visit) {
+  std::string start = namespace_path(top);
+  {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+    std::optional<Attributes> node = WARREN_TRY(find(top));
+    if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(top))));
+  }
+  auto visit_entry = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (!entry.attributes.is_file()) return WalkNext::kContinue;
+    std::optional<Ref> ref = find_ref_of(entry.path);
+    if (!ref) return WalkNext::kContinue;
+    return WARREN_TRY(visit(*ref, entry.attributes))
+    ? WalkNext::kContinue : WalkNext::kStop;
+  };
+  return walk(view_, start, visit_entry, {.follow = Follow::kNo});
+}
+
+// Changing.
+
+Result<std::optional<ItemRow>> Items::touch(const Ref& ref, const Attributes& node) {
+  if (!node.is_file() || !is_in_agent_file(node.inode)) return std::optional<ItemRow>();
+  std::string path = namespace_path(ref);
+  std::optional<ItemRow> row = WARREN_TRY(find_row(ref, node));
+  if (!row) {
+    row = ItemRow{.node = node.inode, .id = make_uuid7(clock_.now()), .path = path};
+    WARREN_TRY(rows_.put(*row).within("store the item's row"));
+    return row;
+  }
+  if (row->node != node.inode) WARREN_TRY(rows_.rekey(row->node, node.inode));
+  row->node = node.inode;
+  if (row->path != path && node.nlink <= 1) WARREN_TRY(rows_.set_path(node.inode, path));
+  return row;
+}
+
+Status Items::make_parent(const Ref& ref) {
+  if (ref.is_drive()) return Ok{};
+  WARREN_TRY(make_dir(parent_of(ref)));
+  return Ok{};
+}
+
+Result<Attributes> Items::make_dir(const Ref& ref) {
+  Inode at = kRootInode;
+  Attributes node;
+  for (std::string_view name : names_of(ref)) {
+    Result<Attributes> next = view_.lookup(at, name);
+    if (!next.ok() && next.error().code() == Code::kNotFound) next = view_.make_dir(at, name, {.mode = 0755});
+    node = WARREN_TRY(std::move(next));
+    if (node.is_symlink()) {
+      return Error(Code::kDenied, fmt::format("{} is a symbolic link, and drives have none", quote(name)));
+    }
+    if (!node.is_directory()) {
+      return Error(Code::kNotDirectory,
+                   fmt::format("{} is not possible, because {} is a file", quote(to_string(ref)), quote(name)),
+                   "choose a path that has no item above it");
+    }
+    at = node.inode;
+  }
+  return node;
+}
+
+Result<Attributes> Items::write(const Ref& ref, std::string_view content, const ItemOrigin& origin) {
+  if (ref.is_drive()) {
+    return Error(Code::kIsDirectory, fmt::format("{} is a drive, not an item", quote(to_string(ref))),
+                 "add a path after the drive");
+  }
+  WARREN_TRY(make_parent(ref));
+  std::optional<Attributes> old = WARREN_TRY(find(ref));
+  if (old && !old->is_file()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(to_string(ref))));
+  WARREN_TRY(write_file(view_, namespace_path(ref), as_bytes(content)));
+  std::optional<Attributes> node = WARREN_TRY(find(ref));
+  if (!node) return Error(Code::kStale, fmt::format("{} is gone again", quote(to_string(ref))));
+  std::optional<ItemRow> row = WARREN_TRY(touch(ref, *node));
+  if (!row) return *node;
+  if (!origin.source.empty()) {  // otherwise it still comes from where it came
+    row->source = origin.source;
+    row->fetched_at = origin.fetched_at;
+    row->sha256 = origin.sha256;
+  }
+  row->mime = origin.mime;
+  row->title = origin.title;
+  row->stamp = stamp_of_item(*node);
+  row->path = namespace_path(ref);
+  WARREN_TRY(rows_.put(*row));
+  return *node;
+}
+
+Status Items::remove(const Ref& ref) {
+  std::vector<Inode> files;
+  WARREN_TRY(walk_items(ref, [&](const Ref&, const Attributes& node) -> Result<bool> {
+    files.push_back(node.inode);
+    return true;
+  }));
+  WARREN_TRY(warren::remove(view_, namespace_path(ref), {.recursive = Recursive::kYes}));
+  for (Inode file : files) {
+    if (!is_in_agent_file(file)) continue;
+    Result<Attributes> left = view_.get_attributes(file);  // a hard link elsewhere keeps it
+    if (left.ok() && left->nlink > 0) continue;
+    WARREN_TRY(rows_.remove(file));
+  }
+  return Ok{};
+}
+
+Status Items::check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace) {
+  if (from.is_drive() || to.is_drive()) {
+    return Error(Code::kInvalid, "a drive as a whole is neither copied nor moved", "name something inside the drive");
+  }
+  if (is_at_or_below(to, from)) {
+    return Error(Code::kInvalid,
+                 from == to ? fmt::format("{} is the source and the target", quote(to_string(to)))
+                            : fmt::format("{} is inside {}", quote(to_string(to)), quote(to_string(from))),
+                 "choose another target");
+  }
+  std::optional<Attributes> target = WARREN_TRY(find(to));
+  if (!target) return Ok{};
+  bool may_replace = replace == Replace::kYes && target->is_file() && what.is_file();
+  if (may_replace) return Ok{};
+  return Error(Code::kExists, fmt::format("{} exists already", quote(to_string(to))));
+}
+
+Status Items::move(const Ref& from, const Ref& to, Replace replace) {
+  std::optional<Attributes> node = WARREN_TRY(find(from));
+  if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(from))));
+  WARREN_TRY(check_target(from, *node, to, replace));
+  WARREN_TRY(make_parent(to));
+  std::string old_path = namespace_path(from);
+  std::string new_path = namespace_path(to);
+  std::optional<Attributes> replaced = WARREN_TRY(find(to));
+  WARREN_TRY(touch(from, *node));
+  WARREN_TRY(rename(view_, old_path, new_path, replaced ? RenameMode::kReplace : RenameMode::kNoReplace));
+  if (replaced && is_in_agent_file(replaced->inode) && replaced->nlink <= 1) WARREN_TRY(rows_.remove(replaced->inode));
+  if (node->is_file()) return rows_.set_path(node->inode, new_path);
+  return rows_.move_below(old_path, new_path);
+}
+
+// A copy is an item of its own, from the same source.
+Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node) {
+  std::optional<ItemRow> old = WARREN_TRY(find_row(from, node));
+  WARREN_TRY(copy_file(view_, namespace_path(from), namespace_path(to)));
+  std::optional<Attributes> made = WARREN_TRY(find(to));
+  if (!made) return Error(Code::kStale, fmt::format("{} is gone again", quote(to_string(to))));
+  std::optional<ItemRow> row = WARREN_TRY(touch(to, *made));
+  if (!row || !old) return Ok{};
+  ItemRow next = std::move(*old);
+  next.node = row->node;
+  next.id = std::move(row->id);
+  next.path = namespace_path(to);
+  next.stamp = stamp_of_item(*made);
+  return rows_.put(next);
+}
+
+Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
+  std::optional<Attributes> node = WARREN_TRY(find(from));
+  if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(from))));
+  WARREN_TRY(check_target(from, *node, to, replace));
+  WARREN_TRY(make_parent(to));
+  if (node->is_file()) return copy_one(from, to, *node);
+  if (!node->is_directory()) return Error(Code::kInvalid, fmt::format("{} is not a file", quote(to_string(from))));
+  std::string top = namespace_path(from);
+  std::size_t count = 0;
+  auto copy_entry = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (++count > kCopiedItems) {
+      return Error(Code::kLimit, fmt::format("{} has more than {} items", quote(to_string(from)), kCopiedItems),
+                   "copy its directories one by one");
+    }
+    std::optional<Ref> source = find_ref_of(entry.path);
+    std::optional<Ref> target = find_ref_of(namespace_path(to) + entry.path.substr(top.size()));
+    if (!source || !target) return WalkNext::kContinue;
+    if (entry.attributes.is_directory()) WARREN_TRY(make_dir(*target));
+    else if (entry.attributes.is_file()) WARREN_TRY(copy_one(*source, *target, entry.attributes));
+    return WalkNext::kContinue;
+  };
+  return walk(view_, top, copy_entry, {.follow = Follow::kNo});
+}
+
+}  // namespace warren

@@ -1,0 +1,90 @@
+// The items of an agent's drives: files below /context with a row of metadata each (store/item_rows.h).
+//
+// A file that was written through a mount, by another program or in any other way is an item, too: it gets its row when
+// it is first touched here. Links are never followed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "drives/drive_ref.h"
+#include "fs/file_system.h"
+#include "store/item_rows.h"
+
+namespace warren {
+
+// What is known of the content when an item is written.
+struct ItemOrigin {
+  std::string source;                      // empty: not fetched; an item that exists keeps its source, time and hash
+  std::optional<std::int64_t> fetched_at;  // Unix seconds
+  std::string sha256;
+  std::string mime;
+  std::string title;
+};
+
+// One call of a caller. Every access to files goes through `view`, the caller's. Agent, view and clock outlive it.
+// Calls belong into a Unit of the view, as each says.
+class Items {
+ public:
+  Items(Agent& agent, FileSystem& view, Clock& clock);
+
+  // In a unit. nullopt: it does not exist. kDenied: a link is on the way.
+  Result<std::optional<Attributes>> find(const Ref& ref);
+  // In a unit. Where the item of this id is now; nullopt: there is none, or it is in no drive.
+  Result<std::optional<Ref>> find_by_id(std::string_view id);
+  // In a unit. The row of an item, if it has one and is in the agent file.
+  Result<std::optional<ItemRow>> find_row(const Ref& ref, const Attributes& node);
+
+  // In a write unit. The row, which is made if there is none; nullopt for a file of a mounted backend, which has none.
+  Result<std::optional<ItemRow>> touch(const Ref& ref, const Attributes& node);
+  // In a write unit: replaces the content, or makes the item and the directories above it. kNotDirectory, kIsDirectory.
+  Result<Attributes> write(const Ref& ref, std::string_view content, const ItemOrigin& origin);
+  // In a write unit: makes a directory and those above it. kExists: the last name is a file.
+  Result<Attributes> make_dir(const Ref& ref);
+  // In a write unit: an item, or a directory with everything in it, and the rows.
+  Status remove(const Ref& ref);
+  // In a write unit. The target must not exist, unless both are files and it may be replaced; directories above it are
+  // made. kInvalid: a directory into itself. kLimit: more than kCopiedItems.
+  enum class Replace { kNo, kYes };
+  Status move(const Ref& from, const Ref& to, Replace replace);
+  Status copy(const Ref& from, const Ref& to, Replace replace);
+
+  // Directories first, then files, each by name; nothing else is in a drive. In a unit. kNotDirectory.
+  struct Entry {
+    std::string name;
+    Attributes node;
+  };
+  Result<std::vector<Entry>> list(const Ref& dir);
+  // The drives that have a folder, by name. In a unit.
+  Result<std::vector<std::string>> list_drives();
+  // Every file at and below a ref, without a unit: it may take long. False from `visit` ends it.
+  using Visitor = std::function<Result<bool>(const Ref&, const Attributes&)>;
+  Status walk_items(const Ref& top, const Visitor& visit);
+
+ private:
+  Result<FileSystem*> own();
+  Result<std::string> path_of(Inode node);
+  Result<std::optional<Attributes>> find_path(const std::vector<std::string_view>& names);
+  Status check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace);
+  Status make_parent(const Ref& ref);
+  Status copy_one(const Ref& from, const Ref& to, const Attributes& node);
+
+  Agent& agent_;
+  FileSystem& view_;
+  Clock& clock_;
+  ItemRows rows_;
+};
+
+inline constexpr std::size_t kCopiedItems = 100'000;  // in one call
+
+// Size and mtime: what a row says about the content holds only while they stay.
+std::string stamp_of_item(const Attributes& node);
+
+}  // namespace warren

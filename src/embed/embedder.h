@@ -1,0 +1,43 @@
+// Turns texts into vectors of numbers whose nearness is nearness in meaning.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace warren {
+
+// Some models want questions and the texts that answer them marked differently.
+enum class TextRole { kPassage, kQuery };
+
+// Thread-safe.
+class Embedder {
+ public:
+  virtual ~Embedder() = default;
+
+  // Stored with each vector; vectors of different names are never compared. "all-MiniLM-L6-v2",
+  // "http:nomic-embed-text".
+  virtual const std::string& model() const = 0;
+  virtual std::size_t dimensions() const = 0;
+  // One vector of length 1 for each text, in order. Texts may be empty, long or not UTF-8; what a model does not take
+  // in is cut off. kUnavailable: the endpoint does not answer now.
+  virtual Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) = 0;
+};
+
+// What `open_embedder` is asked for, from the user's configuration and the environment.
+struct EmbedderOptions {
+  std::string kind = "local";  // "local", "http", "none"
+  std::string folder;          // local: with model.safetensors, config.json and vocab.txt; empty: the installed default
+  std::string url;             // http: base address of an OpenAI-compatible service, ".../v1"
+  std::string model;           // http: the model's name there
+  std::string key;             // http: may be empty
+};
+
+// Null for "none". kNotFound: the folder has no model; the message says how to install one.
+Result<std::unique_ptr<Embedder>> open_embedder(const EmbedderOptions& options);
+
+}  // namespace warren

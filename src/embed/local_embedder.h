@@ -1,0 +1,40 @@
+// An embedder that runs a model in this process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "embed/embedder.h"
+#include "embed/encoder.h"
+#include "embed/word_piece.h"
+
+namespace warren {
+
+// A batch is spread over the processors. Thread-safe.
+class LocalEmbedder final : public Embedder {
+ public:
+  // Reads the whole model except its table of words. kNotFound: the folder has no model.
+  static Result<std::unique_ptr<LocalEmbedder>> open(const std::string& folder,
+                                                     const EncoderKernel& kernel = best_encoder_kernel());
+
+  const std::string& model() const override { return model_; }
+  std::size_t dimensions() const override { return config_.width; }
+  Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) override;
+
+  // The tokens that `embed` would take in.
+  std::vector<std::int32_t> tokens_of(std::string_view text, TextRole role) const;
+
+ private:
+  LocalEmbedder(std::string model, EncoderConfig config, WordPiece pieces, std::unique_ptr<Encoder> encoder)
+      : model_(std::move(model)),
+        config_(std::move(config)),
+        pieces_(std::move(pieces)),
+        encoder_(std::move(encoder)) {}
+
+  std::string model_;  // the folder's name
+  EncoderConfig config_;
+  WordPiece pieces_;
+  std::unique_ptr<Encoder> encoder_;
+};
+
+}  // namespace warren

@@ -1,0 +1,49 @@
+// Independent pieces of work, spread over the processors.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+
+namespace warren {
+
+inline constexpr std::size_t kParallelThreads = 64;
+
+// Calls `work` for 0 … count - 1, in several threads of which this is one, until all are done or one fails.
+template <class Work>
+Status for_each_parallel(std::size_t count, const Work& work) {
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::optional<Error> failure;
+  auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      Status done = work(i);
+      if (done.ok()) continue;
+      std::lock_guard lock(mutex);
+      if (!failure) failure = done.error();
+      next = count;
+    }
+  };
+  std::vector<std::thread> threads;
+  const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+  for (std::size_t i = 1; i < std::min({count, processors, kParallelThreads}); ++i) {
+    try {
+      threads.emplace_back(run);
+    } catch (const std::system_error&) {  // no more threads: those that run do the work
+      break;
+    }
+  }
+  run();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) return *std::move(failure);
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,122 @@
+// resources/list, resources/templates/list and resources/read.
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "base/bytes.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "fs/path_ops.h"
+#include "mcp/request.h"
+#include "tools/file_tools.h"
+#include "tools/search_walk.h"
+
+namespace warren::mcp {
+namespace {
+
+constexpr std::uint64_t kResourceBytesMax = std::uint64_t{8} << 20;
+constexpr std::string_view kUnknownType = "application/octet-stream";
+constexpr std::string_view kKeyScheme = "kv://";
+
+Json describe_file(const Request& request, const WalkEntry& entry) {
+  Json made{{"uri", vfs_uri(request.service.names().agent_id(), entry.path)},
+            {"name", std::string(base_name(entry.path))}};
+  std::string type = media_type_of(entry.path, std::string_view("\0", 1));
+  if (type != kUnknownType) made["mimeType"] = type;
+  made["size"] = entry.attributes.size;
+  if (has_structure(request.revision)) made["annotations"] = {{"lastModified", time_text(entry.attributes.mtime)}};
+  return made;
+}
+
+RpcError missing_resource(const Request& request, const std::string& uri, const Error& why) {
+  int code = has_sessions(request.revision) ? kResourceNotFound : kInvalidParams;
+  return {.code = code, .message = fmt::format("Resource not found: {}", why.message()), .data = {{"uri", uri}}};
+}
+
+Answer read_failure(const Request& request, const std::string& uri, const Error& why) {
+  bool is_missing = why.code() == Code::kNotFound || why.code() == Code::kNotDirectory || why.code() == Code::kStale;
+  if (is_missing) return missing_resource(request, uri, why);
+  RpcError error = rpc_error(why);
+  error.data["uri"] = uri;
+  if (why.code() == Code::kTooLarge) error.data["next_action_hint"] = "Use the tool read_file, which reads in parts.";
+  if (why.code() == Code::kIsDirectory) error.data["next_action_hint"] = "Use the tool readdir, or resources/list.";
+  return error;
+}
+
+Json contents_of(const std::string& uri, const std::string& path, const std::string& bytes) {
+  Json one{{"uri", uri}, {"mimeType", media_type_of(path, bytes)}};
+  if (is_utf8(bytes)) one["text"] = bytes;
+  else one["blob"] = encode_base64(as_bytes(bytes));
+  return {{"contents", Json::array({std::move(one)})}};
+}
+
+// kv://AGENT/KEY; the key is as it is, not encoded, after the first slash.
+Answer read_key(const Request& request, const std::string& uri) {
+  std::string_view rest = std::string_view(uri).substr(kKeyScheme.size());
+  std::size_t slash = rest.find('/');
+  Error missing(Code::kNotFound, fmt::format("there is no key {}", quote(uri)));
+  bool is_ours = slash != rest.npos && rest.substr(0, slash) == request.service.names().agent_id() &&
+                 request.service.find_tool("kv_get") != nullptr;
+  if (!is_ours) return missing_resource(request, uri, missing);
+  Result<std::optional<std::string>> value = request.service.agent().kv().find(rest.substr(slash + 1));
+  if (!value.ok()) return rpc_error(value.error());
+  if (!*value) return missing_resource(request, uri, missing);
+  return contents_of(uri, "value.json", **value);
+}
+
+}  // namespace
+
+Answer list_resources(Request& request) {
+  Result<std::string> cursor = read_cursor(request.params);
+  if (!cursor.ok()) return invalid_params(cursor.error().message());
+  Json found = Json::array();
+  std::string last;
+  bool has_more = false;
+  std::size_t limit = request.service.options().page_size;
+  Status walked =
+      walk_listed(request.service.view(), "/", {.after = *cursor}, [&](const WalkEntry& entry) -> Result<WalkNext> {
+        if (*request.is_cancelled) return WalkNext::kStop;
+        if (!entry.attributes.is_file()) return WalkNext::kContinue;
+        if (found.size() == limit) {
+          has_more = true;
+          return WalkNext::kStop;
+        }
+        found.push_back(describe_file(request, entry));
+        last = entry.path;
+        return WalkNext::kContinue;
+      });
+  if (!walked.ok()) return rpc_error(walked.error());
+  if (Status noted = request.service.view().check_recorded(); !noted.ok()) return rpc_error(noted.error());
+  Json result{{"resources", std::move(found)}};
+  if (has_more) result["nextCursor"] = encode_cursor(last);
+  return result;
+}
+
+Answer list_templates(Request& request) {
+  Json list = Json::array();
+  list.push_back(
+      {{"uriTemplate", "vfs://{agent_id}/{path}"},
+       {"name", "Agent VFS"},
+       {"mimeType", kUnknownType},
+       {"description", "A file of the agent's namespace: memory, state, policy, messages and its own files"}});
+  if (request.service.find_tool("kv_get") != nullptr) {
+    list.push_back({{"uriTemplate", "kv://{agent_id}/{key}"},
+                    {"name", "Agent keys"},
+                    {"mimeType", "application/json"},
+                    {"description", "A value of the agent's key-value store"}});
+  }
+  return Json{{"resourceTemplates", std::move(list)}};
+}
+
+Answer read_resource(Request& request) {
+  std::optional<std::string> uri = find_text(request.params, "uri");
+  if (!uri) return invalid_params("'uri' must be a string");
+  if (uri->starts_with(kKeyScheme)) return read_key(request, *uri);
+  Result<std::string> path = resource_path(request, *uri, "read");
+  if (!path.ok()) return read_failure(request, *uri, path.error());
+  Result<std::string> bytes = read_file(request.service.view(), *path, {.size_bytes_max = kResourceBytesMax});
+  if (!bytes.ok()) return read_failure(request, *uri, bytes.error());
+  if (Status noted = request.service.view().check_recorded(); !noted.ok()) return rpc_error(noted.error());
+  return contents_of(*uri, *path, *bytes);
+}
+
+}  // namespace warren::mcp

@@ -1,0 +1,100 @@
+#include "mcp/subscriptions.h"
+
+#include <chrono>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "fs/path_ops.h"
+
+namespace warren::mcp {
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{100};
+constexpr int kLookAnyway = 10;  // rounds
+constexpr std::size_t kSubscriptionsMax = 10'000;
+
+bool is_same(const std::optional<Attributes>& a, const std::optional<Attributes>& b) {
+  if (!a || !b) return !a && !b;
+  return a->inode == b->inode && a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime;
+}
+
+bool is_at_or_below(std::string_view path, std::string_view dir) {
+  return path.starts_with(dir) && (path.size() == dir.size() || path[dir.size()] == '/');
+}
+
+}  // namespace
+
+Subscriptions::~Subscriptions() { worker_.stop(); }
+
+Subscriptions::Look Subscriptions::look_at(const std::string& path) const {
+  Result<Attributes> found = lstat(service_.view(), path);
+  return found.ok() ? Look(*found) : Look();
+}
+
+bool Subscriptions::is_in_agent_file(const std::string& path) const {
+  for (const MountInfo& mount : (*service_.names()).mounts()) {
+    if (mount.path != "/" && mount.backend != "agent file" && is_at_or_below(path, mount.path)) return false;
+  }
+  return true;
+}
+
+Result<std::uint64_t> Subscriptions::add(const std::string& path, Notice notice) {
+  Entry entry{
+      .path = path, .is_in_agent_file = is_in_agent_file(path), .seen = look_at(path), .notice = std::move(notice)};
+  std::lock_guard lock(mutex_);
+  if (entries_.size() >= kSubscriptionsMax) {
+    return Error(Code::kLimit, fmt::format("there are {} subscriptions already", kSubscriptionsMax));
+  }
+  if (!is_watching_) WARREN_TRY(worker_.submit([this] { watch(); }));
+  is_watching_ = true;
+  entries_.emplace(++last_id_, std::move(entry));
+  return last_id_;
+}
+
+void Subscriptions::remove(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  entries_.erase(id);
+}
+
+void Subscriptions::watch() {
+  std::int64_t seen_change = 0;
+  std::uint64_t seen_names = 0;
+  int rounds = 0;
+  while (worker_.sleep_for(kLookEvery)) {
+    Result<Agent::ChangeMark> mark = service_.agent().change_mark();
+    // Without a mark everything may have changed; and other programs leave no row in the journal, by which the mark
+    // is made.
+    bool has_changed =
+        !mark.ok() || mark->everything != seen_change || mark->names != seen_names || ++rounds % kLookAnyway == 0;
+    if (mark.ok()) {
+      seen_change = mark->everything;
+      seen_names = mark->names;
+    }
+    report_changes(has_changed);
+  }
+}
+
+void Subscriptions::report_changes(bool has_file_changed) {
+  std::vector<std::pair<std::uint64_t, std::string>> looked_at;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : entries_) {
+      if (has_file_changed || !entry.is_in_agent_file) looked_at.emplace_back(id, entry.path);
+    }
+  }
+  for (const auto& [id, path] : looked_at) {
+    Look now = look_at(path);
+    Notice notice;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = entries_.find(id);
+      if (found == entries_.end() || is_same(found->second.seen, now)) continue;
+      found->second.seen = now;
+      notice = found->second.notice;
+    }
+    notice();
+  }
+}
+
+}  // namespace warren::mcp

@@ -1,0 +1,154 @@
+// tools/list and tools/call.
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/base64.h"
+#include "base/bytes.h"
+#include "base/path.h"
+#include "mcp/request.h"
+#include "mcp/session.h"
+#include "vfs/audit_fs.h"
+
+namespace warren::mcp {
+namespace {
+
+Json annotations_of(const ToolHints& hints) {
+  Json made{{"readOnlyHint", hints.is_read_only}};
+  if (!hints.is_read_only) made["destructiveHint"] = hints.is_destructive;
+  made["idempotentHint"] = hints.is_idempotent;
+  made["openWorldHint"] = false;
+  return made;
+}
+
+// A description that says nothing costs tokens.
+void drop_empty_descriptions(Json& schema) {
+  if (!schema.is_structured()) return;
+  if (schema.is_object() && schema.value("description", Json("-")) == "") schema.erase("description");
+  for (Json& member : schema) drop_empty_descriptions(member);
+}
+
+Json shown_schema(Json schema) {
+  drop_empty_descriptions(schema);
+  return schema;
+}
+
+Json describe_tool(const Tool& tool, Revision revision) {
+  Json made{{"name", tool.name}};
+  if (has_structure(revision)) made["title"] = tool.title;
+  made["description"] = tool.description;
+  made["inputSchema"] = shown_schema(tool.input_schema());
+  if (has_structure(revision)) made["outputSchema"] = shown_schema(tool.output_schema());
+  if (has_annotations(revision)) made["annotations"] = annotations_of(tool.hints);
+  return made;
+}
+
+// The id in "00-<32 digits>-<16 digits>-<2 digits>" (W3C Trace Context); empty if it is anything else.
+std::string trace_of(const Json& meta) {
+  std::string parent = find_text(meta, "traceparent").value_or("");
+  if (parent.size() != 55 || parent[2] != '-' || parent[35] != '-') return {};
+  std::string id = parent.substr(3, 32);
+  for (char c : id) {
+    if (!is_lower_hex_digit(c)) return {};
+  }
+  return id;
+}
+
+// Progress must grow from one notification to the next.
+std::function<void(const ToolProgress&)> progress_sender(const Request& request) {
+  auto token = meta_of(request.params).find("progressToken");
+  const Json& meta = meta_of(request.params);
+  if (token == meta.end() || !(token->is_string() || token->is_number_integer())) return {};
+  return [&request, token = *token, last = -1.0](const ToolProgress& at) mutable {
+    if (at.done <= last) return;
+    last = at.done;
+    Json params{{"progressToken", token}, {"progress", at.done}};
+    if (at.total) params["total"] = *at.total;
+    if (!at.message.empty()) params["message"] = at.message;
+    request.notify("notifications/progress", std::move(params));
+  };
+}
+
+Json text_content(std::string text) { return {{"type", "text"}, {"text", std::move(text)}}; }
+
+Json blob_content(const ToolBlob& blob) {
+  std::string data = encode_base64(as_bytes(blob.bytes));
+  if (blob.mime.starts_with("image/") && blob.mime != "image/svg+xml") {
+    return {{"type", "image"}, {"data", std::move(data)}, {"mimeType", blob.mime}};
+  }
+  return {{"type", "resource"}, {"resource", {{"uri", blob.uri}, {"mimeType", blob.mime}, {"blob", std::move(data)}}}};
+}
+
+Json call_result(const ToolAnswer& answer, Revision revision) {
+  Json content = Json::array();
+  if (answer.error) {
+    // Without structuredContent, which would have to match the output schema.
+    content.push_back(text_content(answer.text.empty() ? dump_json(to_json(*answer.error)) : answer.text));
+    return {{"content", std::move(content)}, {"isError", true}};
+  }
+  content.push_back(text_content(answer.text.empty() ? dump_json(answer.structured) : answer.text));
+  if (answer.blob) content.push_back(blob_content(*answer.blob));
+  Json result{{"content", std::move(content)}};
+  if (has_structure(revision)) result["structuredContent"] = answer.structured;
+  result["isError"] = false;
+  return result;
+}
+
+}  // namespace
+
+Answer list_tools(Request& request) {
+  Result<std::string> cursor = read_cursor(request.params);
+  if (!cursor.ok()) return invalid_params(cursor.error().message());
+  const ServiceOptions& options = request.service.options();
+  std::size_t from = 0;
+  if (!cursor->empty()) {
+    std::optional<std::size_t> at = parse_number<std::size_t>(*cursor);
+    if (!at || *at > options.tools.size()) return invalid_params("'cursor' is not one of this list");
+    from = *at;
+  }
+  std::size_t to = std::min(options.tools.size(), from + options.page_size);
+  Json tools = Json::array();
+  for (std::size_t i = from; i < to; ++i) tools.push_back(describe_tool(*options.tools[i], request.revision));
+  Json result{{"tools", std::move(tools)}};
+  if (to < options.tools.size()) result["nextCursor"] = encode_cursor(std::to_string(to));
+  return result;
+}
+
+Answer call_tool_method(Request& request) {
+  std::optional<std::string> name = find_text(request.params, "name");
+  if (!name) return invalid_params("'name' must be the name of a tool");
+  const Service& service = request.service;
+  const Tool* tool = service.find_tool(*name);
+  if (tool == nullptr) return invalid_params(fmt::format("Unknown tool: {}", *name));
+  Json arguments = Json::object();
+  if (auto given = request.params.find("arguments"); given != request.params.end()) {
+    if (!given->is_object()) return invalid_params("'arguments' must be an object");
+    arguments = *given;
+  }
+  std::string trace = trace_of(meta_of(request.params));
+  std::optional<TraceScope> scope;
+  if (!trace.empty()) scope.emplace(trace);
+  ToolContext context{.agent = service.agent(),
+                      .names = service.names(),
+                      .view = service.view(),
+                      .clock = service.clock(),
+                      .session = service.options().session,
+                      .is_read_only = service.options().is_read_only,
+                      .is_cancelled = request.is_cancelled.get(),
+                      .progress = progress_sender(request)};
+  std::int64_t began = service.clock().monotonic_ns();
+  ToolAnswer answer = call_tool(context, *tool, arguments);
+  // Before it is acknowledged, a change survives a power cut.
+  if (!tool->hints.is_read_only && !answer.error) {
+    if (Status synced = service.sync(); !synced.ok()) {
+      answer = ToolAnswer{};
+      answer.error = tool_error(synced.error(), "It may be lost if the machine stops. Call it again.");
+    }
+  }
+  log(request, answer.error ? "warning" : "debug",
+      {{"tool", *name},
+       {"duration_us", (service.clock().monotonic_ns() - began) / 1000},
+       {"error", answer.error ? Json(answer.error->message) : Json(nullptr)}});
+  return call_result(answer, request.revision);
+}
+
+}  // namespace warren::mcp

@@ -1,0 +1,139 @@
+#include "session/git_base.h"
+
+#include <filesystem>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/bytes.h"
+#include "base/path.h"
+#include "changes/git.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kGitFileBytes = 8192;                     // a file that names a path
+constexpr std::size_t kGitStateBytes = std::size_t{256} << 20;  // the index, lists of references
+constexpr const char* kCopied[] = {"index", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD"};
+constexpr const char* kCopiedFromCommon[] = {"info/exclude", "info/attributes", "shallow", "description"};
+
+bool is_of_user(const struct stat& info) { return info.st_uid == ::geteuid(); }
+
+// The first line of a small file, after `prefix`; nullopt if it is anything else.
+std::optional<std::string> find_text(const std::string& path, std::string_view prefix = "") {
+  Result<std::string> text = read_host_file(path, kGitFileBytes);
+  if (!text.ok() || !text->starts_with(prefix)) return std::nullopt;
+  std::string_view line = std::string_view(*text).substr(prefix.size());
+  line = trimmed(line.substr(0, line.find('\n')), kWhitespace);
+  return line.empty() ? std::nullopt : std::optional(std::string(line));
+}
+
+// A path in one of git's files, which may be relative to where the file is.
+std::optional<std::string> resolved(const std::string& dir, const std::optional<std::string>& path) {
+  if (!path) return std::nullopt;
+  Result<std::string> whole = canonical_host_path(path->starts_with('/') ? *path : dir + "/" + *path);
+  return whole.ok() ? std::optional(*std::move(whole)) : std::nullopt;
+}
+
+Status copy_if_there(Agent& agent, const std::string& from, const std::string& to) {
+  Result<std::string> content = read_host_file(from, kGitStateBytes);
+  if (!content.ok() && content.error().code() == Code::kNotFound) return Ok{};
+  if (!content.ok()) return std::move(content).take_error();
+  return write_file(agent.fs(), to, as_bytes(*content));
+}
+
+// All references, as git writes them into packed-refs.
+Result<std::string> list_references(Git& git) {
+  std::string listed = WARREN_TRY(git.ask({"for-each-ref", "--format=%(objectname) %(refname)"}));
+  std::string text = "# pack-refs with: sorted \n";
+  return text + listed + (listed.empty() ? "" : "\n");
+}
+
+// In quotes, as a file of settings needs it.
+std::string setting_value(std::string_view text) {
+  std::string value = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') value += '\\';
+    value += c;
+    if (c == '\n') value.replace(value.size() - 1, 1, "\\n");
+  }
+  return value + "\"";
+}
+
+// The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
+Status write_settings(Agent& agent, const LinkedWorktree& worktree) {
+  Result<std::string> main = read_host_file(worktree.common + "/config", kGitStateBytes);
+  std::string text = main.ok() ? *main : "";
+  Result<std::string> own = read_host_file(worktree.git_dir + "/config.worktree", kGitStateBytes);
+  if (own.ok()) WARREN_TRY(write_file(agent.fs(), "/.git/config.worktree", as_bytes(*own)));
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  text += "[core]\n\tbare = false\n";
+  bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
+  if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree.common + "/hooks"));
+  return write_file(agent.fs(), "/.git/config", as_bytes(text));
+}
+
+}  // namespace
+
+std::optional<std::string> find_repository_top(const std::string& dir, const std::string& home) {
+  for (std::string at = dir; at != "/" && at != "."; at = directory_of(at)) {
+    bool is_home_or_above = at == home || home.starts_with(at + "/");
+    if (is_home_or_above) return std::nullopt;
+    Result<std::optional<struct stat>> found = find_host_link(at + "/.git");
+    if (!found.ok() || !*found || !is_of_user(**found)) continue;
+    bool is_repository = S_ISREG((*found)->st_mode)
+                             ? find_text(at + "/.git", "gitdir:").has_value()
+                             : S_ISDIR((*found)->st_mode) && find_text(at + "/.git/HEAD").has_value();
+    if (is_repository) return at;
+  }
+  return std::nullopt;
+}
+
+std::optional<LinkedWorktree> find_linked_worktree(const std::string& base) {
+  std::string file = base + "/.git";
+  Result<std::optional<struct stat>> found = find_host_link(file);
+  if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
+  std::optional<std::string> git_dir = resolved(base, find_text(file, "gitdir:"));
+  if (!git_dir) return std::nullopt;
+  std::optional<std::string> common = resolved(*git_dir, find_text(*git_dir + "/commondir"));
+  std::optional<std::string> back = resolved(*git_dir, find_text(*git_dir + "/gitdir"));
+  bool is_known = common && back && *back == file && directory_of(*git_dir) == *common + "/worktrees";
+  if (!is_known || !find_text(*common + "/HEAD")) return std::nullopt;
+  return LinkedWorktree{*std::move(git_dir), *std::move(common)};
+}
+
+std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
+  std::vector<std::string> paths;
+  for (const char* name : {"/objects", "/hooks"}) {
+    Result<std::optional<struct stat>> found = find_host_file(worktree.common + name);
+    if (found.ok() && *found && S_ISDIR((*found)->st_mode)) paths.push_back(worktree.common + name);
+  }
+  return paths;
+}
+
+Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
+  Git git(base);
+  Result<std::string> references = list_references(git);
+  if (!references.ok()) return std::move(references).take_error();
+  std::optional<std::string> head = find_text(worktree.git_dir + "/HEAD");
+  if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree.git_dir)));
+  WARREN_TRY(unlink(agent.fs(), "/.git"));
+  for (const char* dir :
+       {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
+    WARREN_TRY(make_dirs(agent.fs(), dir));
+  WARREN_TRY(write_file(agent.fs(), "/.git/HEAD", as_bytes(*head + "\n")));
+  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes(*references)));
+  std::string objects = alternates_text(worktree.common + "/objects");
+  WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
+  for (const char* name : kCopied)
+    WARREN_TRY(copy_if_there(agent, worktree.git_dir + "/" + name, std::string("/.git/") + name));
+  for (const char* name : kCopiedFromCommon)
+    WARREN_TRY(copy_if_there(agent, worktree.common + "/" + name, std::string("/.git/") + name));
+  return write_settings(agent, worktree);
+}
+
+}  // namespace warren

@@ -1,0 +1,36 @@
+// What a run does for git: it works on the whole repository, and a linked worktree has a repository inside.
+//
+// A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
+// and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
+// HEAD, index, settings and references are copied, and the objects are read from the main repository. It is
+// copy-on-write like everything else; commits arrive by `apply` (changes/commits.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+
+namespace warren {
+
+// The top of the repository around a directory: the nearest with a `.git` of the same owner. nullopt if there is none,
+// or it is the home or above it: a home is more than a project. All paths canonical.
+std::optional<std::string> find_repository_top(const std::string& dir, const std::string& home);
+
+struct LinkedWorktree {
+  std::string git_dir;  // the main repository's directory for this worktree
+  std::string common;   // the main repository's own
+};
+// nullopt if `base` is not one. A `.git` that the main repository does not know is not followed: it could lead
+// anywhere.
+std::optional<LinkedWorktree> find_linked_worktree(const std::string& base);
+
+// What a run must be able to read so that git works inside: absolute paths that exist.
+std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
+
+// Replaces the agent's `.git` by a repository of its own.
+Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree);
+
+}  // namespace warren

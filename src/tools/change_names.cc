@@ -1,0 +1,166 @@
+// The tools that change names: mkdir, remove, rename, copy.
+#include <fmt/format.h>
+
+#include "agent/agent_namespace.h"
+#include "agent/file_verbs.h"
+#include "base/path.h"
+#include "fs/path_ops.h"
+#include "tools/file_tools.h"
+#include "tools/schema.h"
+#include "vfs/namespace.h"
+
+namespace warren {
+namespace {
+
+ToolAnswer changed_path(const std::string& path, std::string text) {
+  ToolAnswer answer;
+  set_path_text(answer.structured, "path", path);
+  answer.text = std::move(text);
+  return answer;
+}
+
+ToolAnswer changed_paths(const std::string& from, const std::string& to, std::string text) {
+  ToolAnswer answer;
+  set_path_text(answer.structured, "from", from);
+  set_path_text(answer.structured, "to", to);
+  answer.text = std::move(text);
+  return answer;
+}
+
+Result<ToolAnswer> mkdir_answer(ToolContext& context, const Json& arguments) {
+  std::string path = WARREN_TRY(path_argument(context, arguments, "path", "create"));
+  if (flag_argument(arguments, "parents")) WARREN_TRY(make_dirs(context.view, path));
+  else WARREN_TRY(make_dir(context.view, path));
+  return changed_path(path, fmt::format("Created directory: {}", path));
+}
+
+// As AgentFS: a file, or an empty directory.
+Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
+  std::string path = WARREN_TRY(path_argument(context, arguments, "path", "delete"));
+  bool is_recursive = flag_argument(arguments, "recursive");
+  Attributes node = WARREN_TRY(lstat(context.view, path));
+  if (node.is_directory() && !is_recursive) WARREN_TRY(remove_dir(context.view, path));
+  else WARREN_TRY(remove(context.view, path, {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo}));
+  return changed_path(path, fmt::format("Removed: {}", path));
+}
+
+Result<ToolAnswer> rename_answer(ToolContext& context, const Json& arguments) {
+  std::string from = WARREN_TRY(path_argument(context, arguments, "from", "rename"));
+  std::string to = WARREN_TRY(path_argument(context, arguments, "to", "rename"));
+  bool may_replace = flag_argument(arguments, "replace", true);
+  WARREN_TRY(rename(context.view, from, to, may_replace ? RenameMode::kReplace : RenameMode::kNoReplace));
+  return changed_paths(from, to, fmt::format("Renamed {} to {}", from, to));
+}
+
+Result<ToolAnswer> copy_answer(ToolContext& context, const Json& arguments) {
+  std::string from = WARREN_TRY(path_argument(context, arguments, "from", "read"));
+  std::string to = WARREN_TRY(path_argument(context, arguments, "to", "create"));
+  bool is_recursive = flag_argument(arguments, "recursive");
+  WARREN_TRY(copy_path(context.view, from, to, is_recursive ? Recursive::kYes : Recursive::kNo));
+  return changed_paths(from, to, fmt::format("Copied {} to {}", from, to));
+}
+
+Json one_path_output() {
+  return object_schema({{"path", text_schema("")}, {"path_base64", text_schema("")}}, {"path"});
+}
+
+Json two_paths_output() {
+  return object_schema({{"from", text_schema("")},
+                        {"from_base64", text_schema("")},
+                        {"to", text_schema("")},
+                        {"to_base64", text_schema("")}},
+                       {"from", "to"});
+}
+
+Json mkdir_input() {
+  return object_schema({{"path", text_schema("the new directory")},
+                        {"parents", flag_schema("make missing parents; no error if it exists")}},
+                       {"path"});
+}
+
+Json remove_input() {
+  return object_schema({{"path", text_schema("a file, link or empty directory")},
+                        {"recursive", flag_schema("a directory with everything in it")}},
+                       {"path"});
+}
+
+Json rename_input() {
+  return object_schema({{"from", text_schema("")},
+                        {"to", text_schema("the whole new path")},
+                        {"replace", flag_schema("replace a file at the new path; default true")}},
+                       {"from", "to"});
+}
+
+Json copy_input() {
+  return object_schema({{"from", text_schema("")},
+                        {"to", text_schema("the new path, or a directory to copy into")},
+                        {"recursive", flag_schema("needed for a directory")}},
+                       {"from", "to"});
+}
+
+}  // namespace
+
+const Tool& mkdir_tool() {
+  static constexpr Tool kTool{.name = "mkdir",
+                              .title = "Make a directory",
+                              .group = "files",
+                              .description = "Make a directory. Example: {\"path\": \"/notes\"}",
+                              .hints = {},
+                              .input_schema = mkdir_input,
+                              .output_schema = one_path_output,
+                              .call = [](ToolContext& context, const Json& arguments) {
+                                return file_answer(mkdir_answer(context, arguments), text_argument(arguments, "path"));
+                              }};
+  return kTool;
+}
+
+const Tool& remove_tool() {
+  static constexpr Tool kTool{
+      .name = "remove",
+      .title = "Remove a file or directory",
+      .group = "files",
+      .description =
+          "Remove a file, a link or an empty directory; with recursive a whole directory. A checkpoint taken "
+          "before can bring it back. Example: {\"path\": \"/notes/old.md\"}",
+      .hints = {.is_destructive = true},
+      .input_schema = remove_input,
+      .output_schema = one_path_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return file_answer(remove_answer(context, arguments), text_argument(arguments, "path"));
+      }};
+  return kTool;
+}
+
+const Tool& rename_tool() {
+  static constexpr Tool kTool{
+      .name = "rename",
+      .title = "Rename or move",
+      .group = "files",
+      .description =
+          "Rename or move a file or directory. Example: {\"from\": \"/draft.md\", \"to\": \"/notes/plan.md\"}",
+      .hints = {.is_destructive = true},
+      .input_schema = rename_input,
+      .output_schema = two_paths_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return file_answer(rename_answer(context, arguments), text_argument(arguments, "from"));
+      }};
+  return kTool;
+}
+
+const Tool& copy_tool() {
+  static constexpr Tool kTool{
+      .name = "copy",
+      .title = "Copy a file or directory",
+      .group = "files",
+      .description =
+          "Copy a file, or with recursive a directory. Example: {\"from\": \"/plan.md\", \"to\": \"/old/plan.md\"}",
+      .hints = {.is_destructive = true, .is_idempotent = true},
+      .input_schema = copy_input,
+      .output_schema = two_paths_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return file_answer(copy_answer(context, arguments), text_argument(arguments, "from"));
+      }};
+  return kTool;
+}
+
+}  // namespace warren

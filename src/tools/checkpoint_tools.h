@@ -1,0 +1,21 @@
+// Checkpoints for callers of a namespace: what the tools and vfs_operation do with them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tools/tool.h"
+
+namespace warren {
+
+// Needs the right to create a file in /state/checkpoints. An agent's own are automatic: the newest hundred are kept.
+Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name);
+
+// The paths as they were. The caller must have every right to whatever is there now and was there then. Without paths
+// everything, also the policy, is restored, so only the operator may do that (kDenied).
+Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_view which,
+                                           const std::vector<std::string>& paths);
+
+}  // namespace warren

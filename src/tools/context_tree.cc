@@ -1,0 +1,92 @@
+#include "tools/context_support.h"
+#include "tools/tool.h"
+#include "tools/tree_text.h"
+#include "vfs/namespace.h"
+
+namespace warren {
+
+const Tool& context_list_drives_tool();
+
+namespace {
+
+Json context_tree_input() {
+  Json path = path_schema();
+  path["description"] = "A directory on the drive; without it the whole drive. Also a whole reference \"drive:/path\".";
+  Json depth = whole_number_schema("How many levels to show. Default 3.", 1);
+  depth["maximum"] = 32;
+  Json entries = whole_number_schema("How many entries of each directory to show. Default 20.", 1);
+  entries["maximum"] = 1000;
+  return object_schema({{"drive", drive_schema()},
+                        {"path", std::move(path)},
+                        {"max_depth", std::move(depth)},
+                        {"max_items", std::move(entries)}},
+                       {});
+}
+
+Json context_tree_output() {
+  return object_schema({{"ref", text_schema("What is shown; empty: the list of drives.")},
+                        {"tree", text_schema("The drawing.")},
+                        {"is_complete", flag_schema("Whether nothing was left out.")},
+                        {"hint", text_schema("What is left out, and what to call to see it.")}},
+                       {"ref", "tree", "is_complete", "hint"});
+}
+
+Result<ToolAnswer> draw_drives(ToolContext& context) {
+  ToolAnswer drives = context_list_drives_tool().call(context, Json::object());
+  if (drives.error) return drives;
+  drives.structured = {{"ref", ""}, {"tree", drives.text}, {"is_complete", true}, {"hint", drives.structured["hint"]}};
+  return drives;
+}
+
+Result<ToolAnswer> show_tree_of(ToolContext& context, const Json& arguments) {
+  if (!arguments.contains("drive") && !arguments.contains("path")) return draw_drives(context);
+  Items items = items_of(context);
+  Json asked = arguments;
+  if (!asked.contains("path")) asked["path"] = "/";
+  Ref ref = WARREN_TRY(asked_ref(items, context, asked));
+  TreeOptions options{.depth_max = given_count(arguments, "max_depth", 3),
+                      .entries_max = given_count(arguments, "max_items", 20)};
+  std::optional<TreeText> tree;
+  {
+    auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
+    std::optional<Attributes> node = WARREN_TRY(items.find(ref));
+    if (node && !node->is_directory()) {
+      return error_answer("not_directory", to_string(ref) + " is an item, not a directory",
+                          "Call " + next_call("context_read", ref) + " to read it.");
+    }
+    if (node) tree = WARREN_TRY(draw_tree(items, ref, options));
+  }
+  if (!tree) return missing_item(items, context, ref);
+  ToolAnswer answer;
+  std::string hint = tree_hint(*tree, ref, options);
+  answer.text = tree->text + hint + "\n";
+  answer.structured = {{"ref", to_string(ref)},
+                       {"tree", std::move(tree->text)},
+                       {"is_complete", tree->is_complete},
+                       {"hint", std::move(hint)}};
+  return answer;
+}
+
+ToolAnswer call_tree(ToolContext& context, const Json& arguments) {
+  return answer_of(show_tree_of(context, arguments));
+}
+
+}  // namespace
+
+const Tool& context_tree_tool() {
+  static const Tool tool{.name = "context_tree",
+                         .title = "Show a drive as a tree",
+                         .group = "context",
+                         .description =
+                             "Draws the directories and items of a drive, directories first. Large directories and "
+                             "deep levels are cut, and "
+                             "the hint says so. Without a drive it lists the drives. Example: {\"drive\": \"disk\", "
+                             "\"path\": \"/notes\"}.",
+                         .hints = {.is_read_only = true, .is_idempotent = true},
+                         .input_schema = context_tree_input,
+                         .output_schema = context_tree_output,
+                         .call = call_tree};
+  return tool;
+}
+
+}  // namespace warren

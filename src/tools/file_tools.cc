@@ -1,0 +1,157 @@
+#include "tools/file_tools.h"
+
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "agent/agent_namespace.h"
+#include "base/ascii.h"
+#include "base/base64.h"
+#include "base/bytes.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "vfs/namespace.h"
+
+namespace warren {
+namespace {
+
+struct MediaType {
+  std::string_view ending;
+  std::string_view type;
+};
+constexpr std::array<MediaType, 36> kMediaTypes{{{"txt", "text/plain"},
+                                                 {"log", "text/plain"},
+                                                 {"md", "text/markdown"},
+                                                 {"csv", "text/csv"},
+                                                 {"html", "text/html"},
+                                                 {"htm", "text/html"},
+                                                 {"css", "text/css"},
+                                                 {"xml", "application/xml"},
+                                                 {"json", "application/json"},
+                                                 {"jsonl", "application/x-ndjson"},
+                                                 {"yaml", "application/yaml"},
+                                                 {"yml", "application/yaml"},
+                                                 {"toml", "application/toml"},
+                                                 {"js", "text/javascript"},
+                                                 {"mjs", "text/javascript"},
+                                                 {"ts", "text/x-typescript"},
+                                                 {"py", "text/x-python"},
+                                                 {"rs", "text/x-rust"},
+                                                 {"go", "text/x-go"},
+                                                 {"c", "text/x-c"},
+                                                 {"h", "text/x-c"},
+                                                 {"cc", "text/x-c++"},
+                                                 {"cpp", "text/x-c++"},
+                                                 {"sh", "text/x-shellscript"},
+                                                 {"svg", "image/svg+xml"},
+                                                 {"png", "image/png"},
+                                                 {"jpg", "image/jpeg"},
+                                                 {"jpeg", "image/jpeg"},
+                                                 {"gif", "image/gif"},
+                                                 {"webp", "image/webp"},
+                                                 {"pdf", "application/pdf"},
+                                                 {"zip", "application/zip"},
+                                                 {"gz", "application/gzip"},
+                                                 {"tar", "application/x-tar"},
+                                                 {"wav", "audio/wav"},
+                                                 {"mp3", "audio/mpeg"}}};
+
+std::string call_text(std::string_view tool, std::string_view path) {
+  return fmt::format("{} {}", tool, dump_json(Json{{"path", path}}));
+}
+
+std::string file_hint(const Error& error, std::string_view path) {
+  if (!error.hint().empty()) return error.hint();
+  std::string parent(path.empty() || path == "/" ? "/" : directory_of(path));
+  if (parent == ".") parent = "/";
+  switch (error.code()) {
+    case Code::kNotFound: return fmt::format("See what exists: {}", call_text("readdir", parent));
+    case Code::kIsDirectory: return fmt::format("It is a directory. List it: {}", call_text("readdir", path));
+    case Code::kNotDirectory: return fmt::format("Look at what it is: {}", call_text("stat", path));
+    case Code::kNotEmpty: return "Give \"recursive\": true to remove everything in it.";
+    case Code::kExists: return fmt::format("Choose another path, or look at it: {}", call_text("stat", path));
+    case Code::kDenied: return "The rules of this namespace do not allow it. Use another path, such as /mem/working.";
+    case Code::kTooLarge: return "Read it in parts, with \"offset\" and \"length\".";
+    case Code::kBusy: return "Call it again in a moment.";
+    default: return {};
+  }
+}
+
+}  // namespace
+
+Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op) {
+  return context.view.resolve(*context.names, text_argument(arguments, name, "/"), op);
+}
+
+std::string text_argument(const Json& arguments, const char* name, std::string_view fallback) {
+  auto found = arguments.find(name);
+  return found != arguments.end() && found->is_string() ? found->get<std::string>() : std::string(fallback);
+}
+
+bool flag_argument(const Json& arguments, const char* name, bool fallback) {
+  auto found = arguments.find(name);
+  return found != arguments.end() && found->is_boolean() ? found->get<bool>() : fallback;
+}
+
+std::uint64_t count_argument(const Json& arguments, const char* name, std::uint64_t fallback) {
+  auto found = arguments.find(name);
+  return found != arguments.end() && found->is_number() ? found->get<std::uint64_t>() : fallback;
+}
+
+ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path) {
+  if (made.ok()) return std::move(made).take_value();
+  ToolAnswer answer;
+  answer.error = tool_error(made.error(), file_hint(made.error(), path));
+  return answer;
+}
+
+Status check_cancelled(const ToolContext& context) {
+  if (context.is_cancelled == nullptr || !*context.is_cancelled) return Ok{};
+  return Error(Code::kUnavailable, "the call was cancelled");
+}
+
+std::string_view kind_of(const Attributes& node) {
+  if (node.is_file()) return "file";
+  if (node.is_directory()) return "directory";
+  return node.is_symlink() ? "symlink" : "other";
+}
+
+std::string time_text(const Timestamp& at) {
+  std::time_t seconds = at.seconds;
+  std::tm parts{};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return fmt::format("@{}", at.seconds);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string media_type_of(std::string_view path, std::string_view content) {
+  std::string_view name = base_name(path);
+  std::size_t dot = name.rfind('.');
+  if (dot != name.npos && dot > 0) {
+    std::string ending = to_lower(name.substr(dot + 1));
+    for (const MediaType& one : kMediaTypes) {
+      if (one.ending == ending) return std::string(one.type);
+    }
+  }
+  return is_utf8(content) && content.find('\0') == content.npos ? "text/plain" : "application/octet-stream";
+}
+
+std::string vfs_uri(std::string_view agent, std::string_view path) {
+  constexpr std::string_view kPlain = "-._~/";
+  std::string uri = fmt::format("vfs://{}", agent);
+  for (char c : path) {
+    if (is_letter(c) || is_digit(c) || kPlain.find(c) != kPlain.npos) uri += c;
+    else uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri;
+}
+
+void set_path_text(Json& to, const char* key, std::string_view bytes) {
+  to[key] = std::string(bytes);
+  if (!is_utf8(bytes)) to[std::string(key) + "_base64"] = encode_base64(as_bytes(bytes));
+}
+
+Result<bool> may_enter(ToolContext& context, const std::string& path) { return context.view.may(Rights::kList, path); }
+
+}  // namespace warren

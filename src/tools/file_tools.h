@@ -1,0 +1,51 @@
+// What the tools of files share: paths of the namespace, errors with a next call, media types, pages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "fs/types.h"
+#include "tools/tool.h"
+
+namespace warren {
+
+// What one answer carries at most; a longer file, listing or search is in pages.
+inline constexpr std::uint64_t kToolPageBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kToolReadBytesMax = std::uint64_t{8} << 20;
+inline constexpr std::uint64_t kToolFileBytesMax = std::uint64_t{64}
+                                                   << 20;  // a file that is edited or searched as a whole
+inline constexpr std::size_t kToolPageEntries = 1000;
+
+// The argument as a path of the namespace. A refusal is recorded as one of the operation `op`.
+Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op);
+
+std::string text_argument(const Json& arguments, const char* name, std::string_view fallback = {});
+bool flag_argument(const Json& arguments, const char* name, bool fallback = false);
+std::uint64_t count_argument(const Json& arguments, const char* name, std::uint64_t fallback);
+
+// The answer, or the error with a hint that names a call which leads on. `path` is the one that was asked for.
+ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path);
+
+// kUnavailable once the caller has cancelled the call.
+Status check_cancelled(const ToolContext& context);
+
+// "file", "directory", "symlink", "other".
+std::string_view kind_of(const Attributes& node);
+std::string time_text(const Timestamp& at);  // 2026-01-31T12:00:00Z
+
+// By the name's ending, else "text/plain" for UTF-8 and "application/octet-stream" for other bytes.
+std::string media_type_of(std::string_view path, std::string_view content);
+
+// vfs://AGENT/PATH with every byte that a URI cannot have as %XX.
+std::string vfs_uri(std::string_view agent, std::string_view path);
+
+// A name or path for JSON. Bytes that are not UTF-8 are replaced, and `key`_base64 has them as they are.
+void set_path_text(Json& to, const char* key, std::string_view bytes);
+
+// Whether what is below this directory may be listed; a directory that may not is passed over by searches.
+Result<bool> may_enter(ToolContext& context, const std::string& path);
+
+}  // namespace warren

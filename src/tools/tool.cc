@@ -1,0 +1,141 @@
+#include "tools/tool.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "agent/agent_namespace.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "tools/schema.h"
+#include "vfs/namespace.h"
+
+namespace warren {
+namespace {
+
+// A longer text of a call is cut in the trail: what was written is in the file.
+constexpr std::size_t kRecordedTextBytes = std::size_t{16} << 10;
+constexpr std::size_t kShownTextBytes = std::size_t{1} << 10;
+
+std::string_view type_of(Code code) {
+  switch (code) {
+    case Code::kInvalid:
+    case Code::kNameTooLong: return "invalid_argument";
+    case Code::kExists: return "already_exists";
+    case Code::kDenied:
+    case Code::kNotPermitted: return "denied";
+    case Code::kTooLarge:
+    case Code::kNoSpace:
+    case Code::kLimit: return "limit";
+    case Code::kStale: return "not_found";
+    default: return name_of(code);
+  }
+}
+
+std::string shortened(const std::string& text) {
+  std::size_t end = kShownTextBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return fmt::format("{}… ({} bytes in all)", text.substr(0, end), text.size());
+}
+
+// Arguments and results are as deep as their schemas, except what a tool passes through; the parser bounds that.
+void shorten_texts(Json& value) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.size() > kRecordedTextBytes) value = shortened(text);
+  }
+  if (!value.is_structured()) return;
+  for (Json& member : value) shorten_texts(member);
+}
+
+std::string recorded(Json value) {
+  shorten_texts(value);
+  return dump_json(value);
+}
+
+ToolAnswer failed(ToolError error) {
+  ToolAnswer answer;
+  answer.error = std::move(error);
+  return answer;
+}
+
+// A library of ours that throws has a bug; the model and the trail still get an answer.
+ToolAnswer called(ToolContext& context, const Tool& tool, const Json& arguments) {
+  try {
+    return tool.call(context, arguments);
+  } catch (const std::exception& thrown) {
+    return failed({.type = "internal", .message = thrown.what(), .next_action_hint = {}});
+  }
+}
+
+ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments) {
+  if (std::optional<ToolError> problem = check_arguments(tool, arguments)) return failed(std::move(*problem));
+  if (!tool.hints.is_read_only && (context.is_read_only || context.agent.is_read_only())) {
+    return failed({.type = "read_only",
+                   .message = fmt::format("{} changes something, and this agent is open for reading only", tool.name),
+                   .next_action_hint = "Only tools that read can be called here."});
+  }
+  ToolAnswer answer = called(context, tool, arguments);
+  // What was read leaves only if that is on the record, where it is to be.
+  if (Status noted = context.view.check_recorded(); !noted.ok()) return failed(tool_error(noted.error()));
+  return answer;
+}
+
+Json result_of(const ToolAnswer& answer) {
+  if (!answer.blob) return answer.structured;
+  Json result = answer.structured;
+  result["blob"] = {{"mime", answer.blob->mime}, {"size_bytes", answer.blob->bytes.size()}};
+  return result;
+}
+
+}  // namespace
+
+std::optional<ToolError> check_arguments(const Tool& tool, const Json& arguments) {
+  Json schema = tool.input_schema();
+  std::optional<std::string> problem = find_schema_problem(schema, arguments);
+  if (!problem) return std::nullopt;
+  return ToolError{.type = "invalid_argument",
+                   .message = fmt::format("{}: {}", tool.name, *problem),
+                   .next_action_hint = fmt::format("Call {} again with arguments that match its input schema: {}",
+                                                   tool.name, dump_json(schema))};
+}
+
+ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& arguments) {
+  Timestamp started = context.clock.now();
+  std::int64_t began = context.clock.monotonic_ns();
+  ToolAnswer answer = judged(context, tool, arguments);
+  if (context.agent.is_read_only()) return answer;
+  CallRecord record{.name = tool.name,
+                    .started_at = started.seconds,
+                    .completed_at = std::max(started.seconds, context.clock.now().seconds),
+                    .parameters = recorded(arguments),
+                    .result = {},
+                    .error = {},
+                    .duration_ns = std::max<std::int64_t>(0, context.clock.monotonic_ns() - began),
+                    .details = {.session = context.session}};
+  if (answer.error) record.error = fmt::format("{}: {}", answer.error->type, answer.error->message);
+  else record.result = recorded(result_of(answer));
+  Result<std::int64_t> kept = context.agent.tools().record(record);
+  if (kept.ok()) return answer;
+  std::string done = answer.error ? answer.error->message : "the call was made";
+  return failed({.type = "not_recorded",
+                 .message = fmt::format("{}, but could not be recorded: {}", done, kept.error().message()),
+                 .next_action_hint = "Look at what there is before you call this again."});
+}
+
+Json to_json(const ToolError& error) {
+  return {{"is_error", true},
+          {"error_type", error.type},
+          {"message", error.message},
+          {"next_action_hint", error.next_action_hint}};
+}
+
+ToolError tool_error(const Error& error, std::string hint) {
+  return {.type = std::string(type_of(error.code())),
+          .message = error.message(),
+          .next_action_hint = hint.empty() ? error.hint() : std::move(hint)};
+}
+
+}  // namespace warren

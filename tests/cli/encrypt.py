@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""Encrypted agents through the program: every door opens them with the key, and nothing does without it."""
+import base64
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+SECRET = "the launch code is 7391"
+NAME = "plans-for-tomorrow.txt"
+WARREN = os.environ["WARREN"]
+
+
+class EncryptTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="warren-encrypt-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        for folder in ("home", "runtime", "work"):
+            (self.dir / folder).mkdir(mode=0o700)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("WARREN_", "XDG_"))}
+        self.environment = kept | {"HOME": str(self.dir / "home"), "XDG_RUNTIME_DIR": str(self.dir / "runtime")}
+        self.work = self.dir / "work"
+
+    def run_program(self, *words, **changed):
+        return subprocess.run([WARREN, *words], cwd=self.work, env=self.environment | changed, text=True,
+                              capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
+
+    def warren(self, *words, **changed):
+        done = self.run_program(*words, **changed)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
+        return done.stdout
+
+    def refused(self, *words, **changed):
+        done = self.run_program(*words, **changed)
+        self.assertNotEqual(done.returncode, 0, f"{words} succeeded: {done.stdout}")
+        self.assertNotIn(SECRET, done.stdout + done.stderr)
+        return done.stderr
+
+    def file_of(self, agent):
+        return self.work / ".agentfs" / f"{agent}.db"
+
+    def notes(self):
+        return sorted((self.dir / "home/.config/warren/keys").glob("*.json"))
+
+    def make(self, agent="a", *options, **changed):
+        self.warren("init", agent, "--encrypt", *options, **changed)
+        self.warren("fs", agent, "write", f"/{NAME}", SECRET, **changed)
+
+    def read(self, agent="a", **changed):
+        return self.warren("fs", agent, "cat", f"/{NAME}", **changed)
+
+    def assert_nothing_readable(self, *files):
+        for file in files:
+            content = file.read_bytes()
+            for text in (SECRET, NAME, "CREATE TABLE", "fs_inode", "SQLite format 3"):
+                self.assertNotIn(text.encode(), content, f"{text} in {file}")
+
+    # Doors.
+
+    def test_every_plain_door_opens_it_without_options(self):
+        self.make()
+        self.assertEqual(self.read(), SECRET)
+        self.warren("kv", "a", "set", "k", json.dumps(SECRET))
+        self.assertIn(SECRET, self.warren("kv", "a", "get", "k"))
+        self.warren("tools", "a", "record", "t", "--params", json.dumps({"p": SECRET}), "--result", '"r"')
+        self.assertIn("t", self.warren("timeline", "a"))
+        self.assertIn("AEGIS-256", self.warren("info", "a"))
+        self.assertTrue(json.loads(self.warren("info", "a", "--json"))["encrypted"])
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertIn("1", self.warren("sql", "a", "SELECT count(*) FROM fs_dentry"))
+        self.warren("migrate", "a")
+        self.warren("quota", "a", "--bytes", "10M")
+        self.assertIn(NAME, self.warren("fs", "a", "ls", "/"))
+        self.assert_nothing_readable(self.file_of("a"))
+
+    def test_the_namespace_and_its_working_memory_are_encrypted_too(self):
+        self.make()
+        self.warren("vfs", "a", "write", "/state/s.json", json.dumps(SECRET))
+        self.warren("vfs", "a", "write", "/mem/working/w.txt", SECRET)
+        self.assertIn(SECRET, self.warren("vfs", "a", "read", "/mem/working/w.txt"))
+        self.assertIn("intact", self.warren("audit", "a", "verify"))
+        working = list((self.dir / "runtime").rglob("working-*.db"))
+        self.assertEqual(len(working), 1)
+        self.assert_nothing_readable(working[0], self.file_of("a"))
+        everywhere = [file for file in self.dir.rglob("*") if file.is_file()]
+        for file in everywhere:
+            self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+    def test_backup_restore_fork_and_checkpoints_stay_encrypted(self):
+        self.make()
+        self.warren("checkpoint", "a", "take", "one")
+        self.warren("fs", "a", "write", f"/{NAME}", "something else")
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}@one"), SECRET)
+        self.assertIn(NAME, self.warren("checkpoint", "a", "diff", "one"))
+        self.warren("backup", "a", "copy.db")
+        self.warren("restore", "r", "copy.db")
+        self.warren("fork", "a", "f", "--at", "one")
+        self.warren("checkpoint", "r", "restore", "one")
+        self.assertEqual(self.read("f"), SECRET)
+        self.assertEqual(self.read("r"), SECRET)
+        self.assertIn("appeared", self.warren("log", "a", f"/{NAME}"))
+        self.assert_nothing_readable(self.work / "copy.db", self.file_of("a"), self.file_of("r"), self.file_of("f"))
+        self.assertEqual(len(self.notes()), 1)  # they all have the same key
+
+    def test_an_agent_with_a_base_keeps_its_changes_encrypted(self):
+        base = self.work / "base"
+        base.mkdir()
+        (base / "open.txt").write_text("from the base\n")
+        self.warren("init", "a", "--encrypt", "--base", str(base))
+        self.warren("fs", "a", "write", f"/{NAME}", SECRET)
+        self.warren("fs", "a", "write", "/open.txt", SECRET)
+        self.assertIn(SECRET, self.warren("diff", "a", "--patch"))
+        self.assert_nothing_readable(self.file_of("a"))
+        self.warren("vfs", "a", "write", "/state/s.json", "1")
+        self.warren("apply", "a", "--yes")
+        self.assertEqual((base / NAME).read_text(), SECRET)
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_a_mount_and_exec_write_only_ciphertext(self):
+        self.make()
+        self.warren("exec", "a", "sh", "-c", f"cat {NAME} > copy && test -s copy")
+        self.assertEqual(self.warren("fs", "a", "cat", "/copy"), SECRET)
+        point = self.work / "m"
+        point.mkdir()
+        self.warren("mount", "a", str(point))
+        try:
+            self.assertEqual((point / NAME).read_text(), SECRET)
+            big = point / "big"
+            with open(big, "w") as file:
+                file.write(f"{SECRET}\n" * 50_000)
+                file.flush()
+                os.fsync(file.fileno())
+            log = pathlib.Path(f"{self.file_of('a')}-wal")
+            self.assertGreater(log.stat().st_size, 100_000)
+            self.assert_nothing_readable(self.file_of("a"), log)
+            self.assertEqual(self.warren("fs", "a", "cat", "/big").count(SECRET), 50_000)
+            self.assertIn("open in another process", self.refused("rekey", "a"))
+        finally:
+            self.warren("umount", str(point))
+        self.assertEqual(self.warren("fs", "a", "cat", "/big").count(SECRET), 50_000)
+        self.assert_nothing_readable(self.file_of("a"))
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_a_killed_writer_leaves_an_encrypted_log_that_the_key_recovers(self):
+        self.make()
+        command = f"cat {NAME} {NAME} > twice && sync twice && echo written && sleep 100"
+        writer = subprocess.Popen([WARREN, "exec", "a", "sh", "-c", command], cwd=self.work, env=self.environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        self.assertEqual(writer.stdout.readline(), "written\n")
+        os.killpg(writer.pid, signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        log = pathlib.Path(f"{self.file_of('a')}-wal")
+        self.assertGreater(log.stat().st_size, 4096)
+        self.assert_nothing_readable(self.file_of("a"), log)
+        self.assertEqual(self.warren("fs", "a", "cat", "/twice"), SECRET * 2)
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_a_run_keeps_what_it_writes_encrypted(self):
+        (self.work / "open.txt").write_text("from the base\n")
+        command = ("sh", "-c", f"echo '{SECRET}' > {NAME} && echo '{SECRET}' >> open.txt")
+        self.warren("run", "--session", "s", "--encrypt", "--", *command)
+        files = [file for file in (self.dir / "home/.agentfs/run/s").rglob("*.db*") if file.is_file()]
+        self.assertTrue(files)
+        self.assert_nothing_readable(*files)
+        self.assertIn(SECRET, self.warren("diff", "s", "--patch"))
+        self.assertIn(SECRET, self.warren("run", "--session", "s", "--", "cat", NAME))
+        self.assertIn(SECRET, self.warren("run", "--session", "s", "--encrypt", "--", "cat", "open.txt"))
+        self.warren("apply", "s", "--yes")
+        self.assertEqual((self.work / NAME).read_text(), f"{SECRET}\n")
+        self.warren("run", "--session", "plain", "--keep", "--", "true")
+        self.assertIn("exists already and is not encrypted", self.refused("run", "--session", "plain", "--encrypt", "--", "true"))
+        shown = self.warren("run", "--encrypt", "--key-env", "MY_KEY", "--discard", "--", "env", MY_KEY=secrets.token_hex(32),
+                            WARREN_KEY=secrets.token_hex(32), WARREN_KEY_COMMAND="true")
+        self.assertNotIn("KEY", shown)
+
+    # Keys.
+
+    def test_without_the_key_nothing_opens_it(self):
+        self.make()
+        os.rename(self.dir / "home/.config", self.dir / "config-elsewhere")
+        before = self.file_of("a").read_bytes()
+        for words in (("fs", "a", "ls", "/"), ("fs", "a", "write", "/x", "y"), ("kv", "a", "list"), ("info", "a"),
+                      ("fsck", "a"), ("fsck", "a", "--repair"), ("backup", "a", "b.db"), ("fork", "a", "f"),
+                      ("sql", "a", "SELECT 1"), ("migrate", "a"), ("checkpoint", "a", "list"), ("rekey", "a"),
+                      ("vfs", "a", "read", "/state/x"), ("diff", "a"), ("audit", "a", "show")):
+            says = self.refused(*words)
+            self.assertIn("agent 'a' is encrypted, and there is no key for it", says, words)
+            self.assertIn("warren key", says, words)
+        self.assertEqual(self.file_of("a").read_bytes(), before)
+        with self.assertRaises(sqlite3.DatabaseError):
+            sqlite3.connect(self.file_of("a")).execute("SELECT * FROM fs_inode").fetchall()
+
+    def test_a_wrong_key_is_refused_and_never_printed(self):
+        self.make("a", "--key-env", "MY_KEY", MY_KEY=secrets.token_hex(32))
+        wrong = secrets.token_hex(32)
+        says = self.refused("fs", "a", "cat", f"/{NAME}", MY_KEY=wrong)
+        self.assertIn("its key does not fit", says)
+        self.assertNotIn(wrong, says)
+        self.assertIn("the variable MY_KEY is not set", self.refused("fs", "a", "ls", "/"))
+        short = self.refused("fs", "a", "ls", "/", MY_KEY="short")
+        self.assertIn("neither a key nor a passphrase", short)
+        self.assertNotIn("short", short)
+
+    def test_every_source_of_a_key_works_and_the_key_itself_is_stored_only_if_it_was_made_here(self):
+        raw = secrets.token_bytes(32)
+        key_file = self.dir / "key"
+        key_file.write_text(base64.b64encode(raw).decode() + "\n")
+        key_file.chmod(0o600)
+        self.make("file", "--key-file", str(key_file))
+        self.make("command", "--key-command", f"cat '{key_file}'")
+        self.make("variable", "--key-env", "MY_KEY", MY_KEY=raw.hex())
+        self.make("words", "--key-env", "MY_KEY", MY_KEY="correct horse battery staple")
+        self.assertEqual(self.read("file"), SECRET)
+        self.assertEqual(self.read("command"), SECRET)
+        self.assertEqual(self.read("variable", MY_KEY=raw.hex()), SECRET)
+        self.assertEqual(self.read("variable", MY_KEY=raw.hex().upper()), SECRET)
+        self.assertEqual(self.read("variable", MY_KEY=base64.b64encode(raw).decode()), SECRET)
+        self.assertEqual(self.read("words", MY_KEY="correct horse battery staple"), SECRET)
+        self.refused("fs", "words", "ls", "/", MY_KEY="correct horse battery stapler")
+        for note in self.notes():
+            self.assertNotIn(raw.hex(), note.read_text().lower())
+            self.assertNotIn(base64.b64encode(raw).decode(), note.read_text())
+            self.assertNotIn("horse", note.read_text())
+            self.assertEqual(note.stat().st_mode & 0o777, 0o600)
+        for agent in ("file", "command", "variable", "words"):
+            content = self.file_of(agent).read_bytes()
+            self.assertNotIn(raw, content)
+            self.assert_nothing_readable(self.file_of(agent))
+
+    def test_a_random_key_is_made_private_and_its_place_is_said(self):
+        said = self.warren("init", "a", "--encrypt")
+        note, = self.notes()
+        self.assertIn(str(note), said)
+        key = json.loads(note.read_text())["key"]
+        self.assertRegex(key, "^[0-9a-f]{64}$")
+        self.assertNotIn(key, said)
+        self.assertNotIn(key, self.warren("key", "a"))
+        self.assertIn(str(note), self.warren("key", "a"))
+        note.chmod(0o644)
+        says = self.refused("fs", "a", "ls", "/")
+        self.assertIn("can be read by others", says)
+        self.assertNotIn(key, says)
+
+    def test_a_file_from_elsewhere_gets_its_key_by_a_note_or_a_variable(self):
+        raw = secrets.token_hex(32)
+        self.make("a", "--key-env", "MY_KEY", MY_KEY=raw)
+        shutil.rmtree(self.dir / "home/.config")
+        self.assertEqual(self.read(WARREN_KEY=raw), SECRET)
+        key_file = self.dir / "key"
+        key_file.write_text(raw)
+        self.assertEqual(self.read(WARREN_KEY_COMMAND=f"cat {key_file}"), SECRET)
+        self.assertIn("can be read by others", self.refused("fs", "a", "ls", "/", WARREN_KEY_FILE=str(key_file)))
+        self.assertIn("can be read by others", self.refused("key", "a", "--key-file", str(key_file)))
+        key_file.chmod(0o600)
+        self.assertEqual(self.read(WARREN_KEY_FILE=str(key_file)), SECRET)
+        other = self.dir / "other"
+        other.write_text(secrets.token_hex(32))
+        other.chmod(0o600)
+        self.assertIn("its key does not fit", self.refused("key", "a", "--key-file", str(other)))
+        self.assertEqual(self.notes(), [])
+        self.warren("key", "a", "--key-file", str(key_file))
+        self.assertEqual(self.read(), SECRET)
+        self.assertEqual(self.read(WARREN_KEY=secrets.token_hex(32)), SECRET)  # the note is about this agent
+        self.assertIn(str(key_file), self.warren("key", "a"))
+
+    def test_plain_agents_are_ordinary_sqlite_files_and_need_no_key(self):
+        self.warren("init", "p")
+        self.warren("fs", "p", "write", f"/{NAME}", SECRET, WARREN_KEY=secrets.token_hex(32))
+        self.assertEqual(self.read("p"), SECRET)
+        content = self.file_of("p").read_bytes()
+        self.assertTrue(content.startswith(b"SQLite format 3\0"))
+        self.assertEqual(content[20], 0)
+        with sqlite3.connect(self.file_of("p")) as plain:
+            self.assertEqual(plain.execute("SELECT name FROM fs_dentry").fetchall(), [(NAME,)])
+            self.assertEqual(plain.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        plain.close()
+        self.assertIn("not encrypted", self.warren("key", "p"))
+        self.assertIn("agent 'p' is not encrypted", self.refused("key", "p", "--key-env", "HOME"))
+        self.assertIn("agent 'p' is not encrypted", self.refused("rekey", "p"))
+        self.assertIn("agent 'p' is not encrypted", self.refused("decrypt", "p"))
+        self.assertFalse(json.loads(self.warren("info", "p", "--json"))["encrypted"])
+
+    def test_mistakes_with_options_are_named(self):
+        self.assertIn("add --encrypt", self.refused("init", "a", "--key-env", "K"))
+        self.assertIn("one source", self.refused("init", "a", "--encrypt", "--key-env", "K", "--key-command", "true"))
+        self.assertIn("not the key", self.refused("init", "a", "--encrypt", "--key-env", "K=value"))
+        self.assertIn("K is not set", self.refused("init", "a", "--encrypt", "--key-env", "K"))
+        self.assertIn("status 3", self.refused("init", "a", "--encrypt", "--key-command", "echo hush; exit 3"))
+        self.assertFalse(self.file_of("a").exists())
+        self.assertEqual(self.notes(), [])
+
+    # Damage.
+
+    def test_a_changed_byte_in_any_page_is_found(self):
+        self.make()
+        self.warren("fs", "a", "write", "/more", "x" * 20_000)
+        sound = self.file_of("a").read_bytes()
+        pages = len(sound) // 4096
+        for page in range(pages):
+            at = page * 4096 + 30 + (page * 997) % 4000
+            self.file_of("a").write_bytes(sound[:at] + bytes([sound[at] ^ 0x80]) + sound[at + 1:])
+            done = self.run_program("fsck", "a")
+            self.assertNotEqual(done.returncode, 0, f"page {page + 1}: {done.stdout}")
+        self.file_of("a").write_bytes(sound)
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    # Rekey.
+
+    def test_rekey_changes_the_key_and_old_backups_keep_theirs(self):
+        self.make()
+        self.warren("backup", "a", "old.db")
+        first, = self.notes()
+        self.warren("rekey", "a")
+        self.assertEqual(len(self.notes()), 2)
+        self.assertEqual(self.read(), SECRET)
+        self.warren("restore", "r", "old.db")
+        self.assertEqual(self.read("r"), SECRET)
+        raw = secrets.token_hex(32)
+        self.warren("rekey", "a", "--key-env", "MY_KEY", MY_KEY=raw)
+        self.assertEqual(self.read(MY_KEY=raw), SECRET)
+        self.refused("fs", "a", "ls", "/")
+        first.unlink()
+        self.refused("fs", "r", "ls", "/")
+        self.assertEqual(self.read(MY_KEY=raw), SECRET)
+        self.assertIn("clean", self.warren("fsck", "a", MY_KEY=raw))
+
+    def test_an_agent_is_encrypted_and_made_ordinary_again(self):
+        base = self.work / "base"
+        base.mkdir()
+        self.warren("init", "a", "--audit", "--base", str(base))
+        self.warren("fs", "a", "write", f"/{NAME}", SECRET)
+        self.warren("kv", "a", "set", "k", json.dumps(SECRET))
+        self.warren("checkpoint", "a", "take", "one")
+        self.warren("fs", "a", "write", f"/{NAME}", "later")
+        key = secrets.token_hex(32)
+        self.warren("encrypt", "a", "--key-env", "MY_KEY", MY_KEY=key)
+        self.assert_nothing_readable(self.file_of("a"))
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}", MY_KEY=key), "later")
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}@one", MY_KEY=key), SECRET)
+        self.assertIn(SECRET, self.warren("kv", "a", "get", "k", MY_KEY=key))
+        self.assertIn("intact", self.warren("audit", "a", "verify", MY_KEY=key))
+        self.assertIn("encrypted already", self.refused("encrypt", "a", MY_KEY=key))
+        self.warren("apply", "a", "--yes", MY_KEY=key)  # the note about its base went with it: no question
+        self.assertIn("MY_KEY is not set", self.refused("decrypt", "a"))
+        self.warren("decrypt", "a", MY_KEY=key)
+        self.assertEqual(self.warren("fs", "a", "cat", f"/{NAME}@one"), SECRET)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertIn("intact", self.warren("audit", "a", "verify"))
+        with sqlite3.connect(self.file_of("a")) as plain:
+            self.assertEqual(plain.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        plain.close()
+        self.assertEqual([file.name for file in self.file_of("a").parent.iterdir()], ["a.db"])
+
+    def test_a_rekey_that_is_killed_leaves_the_agent_with_its_old_or_its_new_key(self):
+        self.make()
+        self.warren("fs", "a", "write", "/big", SECRET * 4000)
+        started = time.monotonic()
+        self.warren("rekey", "a")
+        whole = time.monotonic() - started
+        outcomes = set()
+        for nth in range(20):
+            salt = self.file_of("a").read_bytes()[:16]
+            process = subprocess.Popen([WARREN, "rekey", "a"], cwd=self.work, env=self.environment,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(whole * 1.2 * nth / 20)
+            process.kill()
+            process.wait()
+            outcomes.add(salt == self.file_of("a").read_bytes()[:16])
+            self.assertEqual(self.read(), SECRET)
+            self.assertEqual(self.warren("fs", "a", "cat", "/big"), SECRET * 4000)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertIn(True, outcomes)
+        for file in self.file_of("a").parent.iterdir():
+            if not file.name.endswith("-shm"):
+                self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

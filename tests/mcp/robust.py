@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""`warren serve mcp` and input that no client sends, clients that misbehave, signals, and two doors at once.
+
+    WARREN=path/to/warren robust.py [-v] [Robust.test_name]
+"""
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PATIENCE_SECONDS = 60  # for what takes moments; only a hang reaches it
+WARREN = os.path.abspath(os.environ.get("WARREN") or sys.exit("set WARREN to the warren program to test"))
+MEGABYTE = 1 << 20
+
+
+class Server:
+    """A server of agent `a` with a session begun."""
+
+    def __init__(self, folder, *args, begin=True):
+        self.process = subprocess.Popen([WARREN, "serve", "mcp", "a", *args], cwd=folder, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.last_id = 0
+        if begin:
+            self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+    def send(self, line):
+        self.process.stdin.write(line if isinstance(line, bytes) else line.encode())
+        self.process.stdin.flush()
+
+    def receive(self):
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_SECONDS)
+        if not ready:
+            raise AssertionError("no answer")
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def ask(self, method, **params):
+        self.last_id += 1
+        self.send(json.dumps({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}) + "\n")
+        while True:
+            answer = self.receive()
+            if answer is None:
+                raise AssertionError("the server has ended: " + self.process.stderr.read().decode())
+            if answer.get("id") == self.last_id:
+                return answer
+
+    def call(self, tool, **arguments):
+        return self.ask("tools/call", name=tool, arguments=arguments)["result"]
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+class Robust(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="warren-mcp-"))
+        self.warren("init", "a")
+
+    def warren(self, *args):
+        return subprocess.run([WARREN, *args], cwd=self.folder, check=True, capture_output=True, text=True).stdout
+
+    def server(self, *args, **options):
+        return self.enterContext(Server(self.folder, *args, **options))
+
+    def test_it_ends_with_its_input_and_leaves_one_file(self):
+        server = self.server()
+        server.call("write_file", path="/x", content="1")
+        self.assertEqual(server.end(), 0)
+        self.assertEqual(sorted(name for name in os.listdir(f"{self.folder}/.agentfs") if name.startswith("a.db")), ["a.db"])
+        self.assertEqual(self.warren("fs", "a", "cat", "/x"), "1")
+
+    def test_requests_before_the_end_of_input_are_answered(self):
+        server = self.server()
+        for number in range(50):
+            server.send(json.dumps({"jsonrpc": "2.0", "id": f"w{number}", "method": "tools/call", "params": {
+                "name": "write_file", "arguments": {"path": f"/{number}", "content": "x"}}}) + "\n")
+        out, _ = server.process.communicate(timeout=PATIENCE_SECONDS)
+        self.assertEqual({json.loads(line)["id"] for line in out.splitlines()}, {f"w{n}" for n in range(50)})
+
+    def test_a_line_of_100_mebibytes_is_an_error_and_the_next_one_is_served(self):
+        server = self.server()
+        piece = b"x" * MEGABYTE
+        for _ in range(100):
+            server.send(piece)
+        server.send(b"\n")
+        self.assertEqual(server.receive()["error"]["code"], -32600)
+        self.assertIn("result", server.ask("ping"))
+
+    def test_deep_nesting_and_other_bytes_are_parse_errors(self):
+        server = self.server()
+        for line in (b"[" * 100_000, b"{\"a\":" * 100_000, b"\xff\xfe\x00", b"{\"jsonrpc\": \"2.0\", \"id\": 1", b"null x"):
+            server.send(line + b"\n")
+            self.assertEqual(server.receive()["error"]["code"], -32700, line[:20])
+        self.assertIn("result", server.ask("ping"))
+
+    def test_random_messages_never_end_it(self):
+        server = self.server()
+        chance = random.Random(1)
+        seed = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "read_file", "arguments": {"path": "/a", "offset": 1}, "_meta": {"progressToken": "t"}}}).encode()
+        for _ in range(500):
+            line = bytearray(seed)
+            for _ in range(chance.randrange(1, 6)):
+                at = chance.randrange(len(line))
+                if chance.random() < 0.5:
+                    line[at] = chance.randrange(256)
+                else:
+                    del line[at:at + chance.randrange(1, 9)]
+            server.send(bytes(line).replace(b"\n", b" ") + b"\n")
+        self.assertIn("result", server.ask("ping"))
+
+    def test_half_a_message_before_the_end_is_no_crash(self):
+        server = self.server()
+        server.send(b'{"jsonrpc": "2.0", "id": 1, "meth')
+        self.assertEqual(server.end(), 0)
+
+    def test_a_client_that_does_not_read_is_waited_for_and_a_signal_ends_that(self):
+        server = self.server()
+        server.call("write_file", path="/big", content="x" * MEGABYTE)
+        request = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "tools/call",
+                              "params": {"name": "read_file", "arguments": {"path": "/big"}}})
+        os.set_blocking(server.process.stdin.fileno(), False)
+        number = 0
+        began = time.monotonic()
+        while time.monotonic() - began < 2:  # until it takes no more
+            try:
+                os.write(server.process.stdin.fileno(), (request.replace('"id": 0', f'"id": {1000 + number}') + "\n").encode())
+                number += 1
+            except BlockingIOError:
+                time.sleep(0.05)
+        with open(f"/proc/{server.process.pid}/status", encoding="utf8") as status:
+            kilobytes = int(next(line for line in status if line.startswith("VmRSS")).split()[1])
+        self.assertLess(kilobytes, 700_000)
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(PATIENCE_SECONDS), 0)
+
+    def test_sigterm_ends_it_cleanly(self):
+        server = self.server()
+        server.call("write_file", path="/x", content="1")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(PATIENCE_SECONDS), 0)
+        self.assertFalse(os.path.exists(f"{self.folder}/.agentfs/a.db-wal"))
+
+    def test_a_client_that_closes_its_end_is_no_crash(self):
+        server = self.server()
+        server.process.stdout.close()
+        try:
+            for _ in range(100):
+                server.send('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+                time.sleep(0.01)
+        except BrokenPipeError:
+            pass
+        try:
+            server.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        self.assertIn(server.process.wait(PATIENCE_SECONDS), (0, 1))
+
+    def test_what_was_acknowledged_survives_a_kill(self):
+        for _ in range(5):
+            server = self.server()
+            written = 0
+            for number in range(40):
+                self.assertFalse(server.call("write_file", path=f"/k/{number}", content=str(number))["isError"])
+                written = number
+            server.send(json.dumps({"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": {
+                "name": "write_file", "arguments": {"path": "/k/last", "content": "x" * MEGABYTE}}}) + "\n")
+            time.sleep(random.random() / 100)
+            server.process.kill()
+            server.process.wait()
+            for number in range(written + 1):
+                self.assertEqual(self.warren("fs", "a", "cat", f"/k/{number}"), str(number))
+            self.warren("fsck", "a")
+
+    def test_two_servers_share_an_agent(self):
+        first, second = self.server(), self.server()
+        for number in range(20):
+            first.call("write_file", path="/shared", content=str(number))
+            self.assertEqual(second.call("read_file", path="/shared")["content"][0]["text"], str(number))
+            second.call("kv_set", key="n", value=number)
+            self.assertEqual(first.call("kv_get", key="n")["structuredContent"]["value"], number)
+
+    def test_sigusr1_takes_a_checkpoint(self):
+        server = self.server()
+        server.process.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not server.call("history")["structuredContent"]["checkpoints"]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_read_only_and_operator(self):
+        reader = self.server("--read-only")
+        names = {tool["name"] for tool in reader.ask("tools/list")["result"]["tools"]}
+        self.assertIn("read_file", names)
+        self.assertFalse(names & {"write_file", "remove", "kv_set", "memory", "vfs_operation"})
+        operator = self.server("--as-operator")
+        self.assertFalse(operator.call("write_file", path="/policy/note", content="x")["isError"])
+        self.assertTrue(self.server().call("write_file", path="/policy/note", content="y")["isError"])
+
+    def test_mistakes_on_the_command_line_are_told(self):
+        for args, told in ((["no-such-agent"], "no-such-agent"), (["a", "--tools", "nonsense"], "nonsense")):
+            done = subprocess.run([WARREN, "serve", "mcp", *args], cwd=self.folder, capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(told, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

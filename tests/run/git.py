@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""git inside a run: from a subdirectory, in a linked worktree, and how commits arrive.
+
+    WARREN=path/to/warren git.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+WHO = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+COMMIT = "git -c user.name=bot -c user.email=bot@example.org commit -qam"
+
+
+class Git(unittest.TestCase):
+    uid = 0
+
+    def setUp(self):
+        self.world = self.enterContext(sandboxed.World(self.uid))
+        self.base = self.world.base
+        self.git("init", "-q", "-b", "main", ".")
+        self.commit("first")
+
+    def git(self, *words, cwd=None):
+        become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--"] if self.uid else []
+        done = subprocess.run([*become, "git", *WHO, *map(str, words)], cwd=cwd or self.base, capture_output=True, text=True,
+                              env=self.world.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def commit(self, message, cwd=None):
+        self.git("add", "-A", cwd=cwd)
+        self.git("commit", "-qm", message, cwd=cwd)
+
+    def inside(self, script, cwd=None, session="s", options=()):
+        done = self.world.run("--session", session, *options, "--", "sh", "-ec", script, cwd=cwd or self.base)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        return done
+
+    def apply(self, session="s"):
+        done = self.world.warren("apply", f"session:{session}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+
+class Subdirectory(Git):
+    def test_the_base_is_the_repository(self):
+        done = self.inside("pwd; echo 2 > inner; git status --porcelain; cat ../file", cwd=self.base / "dir")
+        self.assertEqual(done.stdout, f"{self.base}/dir\n M dir/inner\nof the base\n")
+        self.assertIn(f"the base is the git repository '{self.base}'; --base . takes only this directory", done.stderr)
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "M f /dir/inner\n")
+
+    def test_another_base_can_be_asked_for(self):
+        done = self.inside("pwd; ls ..; echo 2 > inner", cwd=self.base / "dir", options=("--base", "."))
+        self.assertNotIn("the base is", done.stderr)
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "M f /inner\n")
+
+    def test_at_the_top_nothing_is_said(self):
+        self.assertNotIn("the base is", self.inside("true").stderr)
+
+    def test_a_session_keeps_its_base(self):
+        self.inside("echo 2 > inner", cwd=self.base / "dir", options=("--base", "."))
+        self.assertIn("2", self.inside("cat inner", cwd=self.base / "dir").stdout)
+
+    def test_a_home_is_not_a_project(self):
+        self.git("init", "-q", cwd=self.world.home)
+        folder = self.world.home / "work"
+        folder.mkdir()
+        self.assertNotIn("the base is", self.inside("touch x", cwd=folder).stderr)
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "A f /x\n")
+
+    def test_a_repository_of_somebody_else_is_not_taken(self):
+        for path in [self.base / ".git", *(self.base / ".git").rglob("*")]:
+            os.chown(path, sandboxed.NOBODY, sandboxed.NOBODY)
+        self.assertNotIn("the base is", self.inside("touch x", cwd=self.base / "dir").stderr)
+
+
+class Worktree(Git):
+    def setUp(self):
+        super().setUp()
+        self.tree = self.world.home / "trees/fix"  # in the home, most of which a run does not see
+        self.git("worktree", "add", "-q", "-b", "fix", self.tree)
+        self.main = self.base
+
+    def test_git_works_and_commits_arrive(self):
+        done = self.inside("git status --porcelain; git log --format=%s; git branch --show-current; echo 2 > file; "
+                           f"{COMMIT} 'in a worktree'; git status --porcelain; echo 3 > dir/inner", cwd=self.tree)
+        self.assertEqual(done.stdout, "first\nfix\n")
+        self.assertIn("new commits, which apply brings as the branch warren/s", done.stderr)
+        self.assertEqual(self.git("log", "--format=%s", "--all"), "first")
+        self.assertTrue((self.tree / ".git").is_file())
+        said = self.apply()
+        self.assertIn("branch warren/s: 1 commit, up to", said)
+        self.assertEqual(self.git("log", "-1", "--format=%s", "warren/s"), "in a worktree")
+        self.assertEqual(((self.tree / "file").read_text(), (self.tree / "dir/inner").read_text()), ("of the base\n", "3\n"))
+        self.git("merge", "-q", "warren/s", cwd=self.tree)
+        self.assertEqual((self.tree / "file").read_text(), "2\n")
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "")
+        self.git("fsck", "--strict")
+
+    def test_a_main_repository_in_a_hidden_folder(self):
+        main = self.world.home / "code/main"
+        self.git("clone", "-q", self.base, main)
+        tree = self.world.canary / "tree"
+        self.git("worktree", "add", "-q", "-b", "two", tree, cwd=main)
+        done = self.inside(f"git log --format=%s; echo 2 > file; {COMMIT} two; ls {main} 2>&1 || true", cwd=tree)
+        self.assertEqual(done.stdout.splitlines()[0], "first")
+        self.assertNotIn("file", done.stdout)
+        self.apply()
+        self.assertEqual(self.git("log", "-1", "--format=%s", "warren/s", cwd=main), "two")
+
+    def test_it_is_copy_on_write(self):
+        before = sandboxed.checksum(self.base / ".git/refs"), (self.base / ".git/config").read_bytes()
+        self.inside(f"echo 2 > file; {COMMIT} two; git branch other; git config user.x y; git tag t; git gc -q; git checkout -q other",
+                    cwd=self.tree)
+        self.assertEqual((sandboxed.checksum(self.base / ".git/refs"), (self.base / ".git/config").read_bytes()), before)
+        self.git("fsck", "--strict")
+
+    def test_a_session_without_changes_leaves_nothing(self):
+        done = self.world.run("--", "git", "log", "--format=%s", cwd=self.tree)
+        self.assertEqual((done.stdout, self.world.sessions()), ("first\n", []), done.stderr)
+
+    def test_from_a_subdirectory_of_it(self):
+        done = self.inside("git rev-parse --show-toplevel --show-prefix", cwd=self.tree / "dir")
+        self.assertEqual(done.stdout, f"{self.tree}\ndir/\n")
+
+    def test_a_session_is_resumed(self):
+        self.inside(f"echo 2 > file; {COMMIT} two", cwd=self.tree)
+        self.assertEqual(self.inside("git log --format=%s", cwd=self.tree).stdout, "two\nfirst\n")
+
+    def test_a_file_that_leads_elsewhere_is_not_followed(self):
+        secret = self.world.home / ".ssh"
+        (secret / "objects").mkdir()
+        (secret / "objects" / "key").write_text("secret\n")
+        (secret / "HEAD").write_text("ref: refs/heads/main\n")
+        (secret / "commondir").write_text(".\n")
+        (self.tree / ".git").write_text(f"gitdir: {secret}\n")
+        done = self.inside(f"cat {secret}/objects/key 2>&1 || echo hidden", cwd=self.tree)
+        self.assertIn("hidden", done.stdout)
+        self.assertNotIn("secret\n", done.stdout)
+
+
+class WorktreeOfAUser(Worktree):
+    uid = 1000
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Adding files, pages and documents, through the real program and a web server of the test."""
+import http.server
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+from called import program, run_topic
+
+PDF = (b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+       b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj\n"
+       b"4 0 obj<</Length 42>>stream\nBT /F1 24 Tf 20 100 Td (Hello PDF) Tj ET  \nendstream endobj\n"
+       b"5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n")
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    content = {}
+
+    def do_GET(self):
+        status, kind, body = self.content.get(self.path, (404, "text/plain", b"no"))
+        self.send_response(status)
+        if status in (301, 302):
+            self.send_header("Location", kind)
+            kind = "text/plain"
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server:
+    def __enter__(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        Pages.content = {}
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def write(world, name, content):
+    path = world.path(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+    return path
+
+
+def add(world, *words, status=0):
+    return json.loads(world.run("context", "a", "add", *words, "--json", status=status))
+
+
+def a_folder_is_added_and_added_again(world):
+    write(world, "p/a.md", b"# A\n")
+    write(world, "p/sub/b.txt", "gr\u00fcn\n".encode("latin-1"))
+    write(world, "p/.gitignore", b"*.log\n")
+    write(world, "p/x.log", b"x")
+    report = add(world, "p")
+    assert (report["added"], report["ignored"], report["failures"]) == (3, 1, []), report
+    top = "disk:" + os.path.realpath(world.path("p"))
+    assert world.run("context", "a", "read", top + "/sub/b.txt") == "gr\u00fcn\n".encode()
+    info = world.tool("context_info", {"path": top + "/a.md"})
+    assert info["title"] == "A" and info["source"] == os.path.realpath(world.path("p/a.md")), info
+    assert add(world, "p")["unchanged"] == 3
+    assert world.run("context", "a", "add", "nothing-here", status=1) == b""
+
+
+def a_document_gives_its_text(world):
+    write(world, "d/doc.pdf", PDF)
+    write(world, "d/page.html", b"<html><head><title>The page</title></head><body><h1>Head</h1><p>one <b>two</b></body>")
+    add(world, "d", "--drive", "docs")
+    page = world.tool("context_read", {"path": "docs:/d/page.html", "extract": True})
+    assert page["content"] == "# Head\n\none two\n" and page["is_extracted"], page
+    assert "<h1>" in world.tool("context_read", {"path": "docs:/d/page.html"})["content"]
+    assert world.tool("context_info", {"path": "docs:/d/page.html"})["title"] == "The page"
+    pdf = world.tool("context_read", {"path": "docs:/d/doc.pdf"})
+    assert "Hello PDF" in pdf["content"] and pdf["mime"] == "application/pdf", pdf
+    write(world, "d/broken.pdf", PDF[:60])
+    add(world, "d/broken.pdf", "--drive", "docs")
+    error = world.fails("context_read", {"path": "docs:/broken.pdf"})
+    assert error["error_type"] == "invalid_argument" and "PDF" in error["message"], error
+
+
+def pages_are_fetched_and_refreshed(world):
+    with Server() as web:
+        Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<title>Post</title><p>first")
+        ref = "url:/" + web.url + "/post"
+        denied = subprocess.run([program(), "context", "a", "add", web.url + "/post"], cwd=world.dir, env=world.env,
+                                capture_output=True, timeout=60)
+        assert denied.returncode == 1 and b"not one of the public internet" in denied.stderr, denied
+        assert add(world, web.url + "/post", "--allow-private")["added"] == 1
+        info = world.tool("context_info", {"path": web.url + "/post"})
+        assert info["ref"] == ref and info["title"] == "Post" and info["source"] == web.url + "/post", info
+        assert add(world, web.url + "/post", "--allow-private")["unchanged"] == 1
+        Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<title>Post</title><p>second")
+        report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))
+        assert report["replaced"] == 1, report
+        assert world.tool("context_info", {"path": ref})["id"] == info["id"]
+        error = world.fails("context_refresh", {"path": ref})
+        assert error["error_type"] == "denied", error
+
+
+def redirects_and_errors_are_bounded(world):
+    with Server() as web:
+        Pages.content["/loop"] = (302, "/loop", b"")
+        Pages.content["/once"] = (302, "/end", b"")
+        Pages.content["/end"] = (200, "text/plain", b"end\n")
+        Pages.content["/file"] = (302, "file:///etc/passwd", b"")
+        Pages.content["/private"] = (403, "text/plain", b"no")
+        assert add(world, web.url + "/once", "--allow-private")["added"] == 1
+        assert world.run("context", "a", "read", web.url + "/once") == b"end\n"
+        for path in ("/loop", "/file", "/private", "/missing"):
+            world.run("context", "a", "add", web.url + path, "--allow-private", status=1)
+        assert world.tool("context_list_drives", {})["drives"] == [
+            {"drive": "url", "items": 1, "size_bytes": 4, "description": "pages of the web"}]
+
+
+def a_killed_add_goes_on(world):
+    for i in range(3000):
+        write(world, f"many/{i % 10}/{i}.txt", b"content %d\n" % i)
+    adding = subprocess.Popen([program(), "context", "a", "add", "many"], cwd=world.dir, env=world.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.15)
+    adding.send_signal(signal.SIGKILL)
+    adding.communicate(timeout=60)
+    report = add(world, "many")
+    assert report["added"] + report["unchanged"] == 3000 and not report["failures"], report
+    size = world.tool("context_dir_size", {"drive": "disk"})
+    assert size["items"] == 3000, size
+    assert world.run("fsck", "a")
+
+
+def two_processes_add_the_same(world):
+    for i in range(300):
+        write(world, f"p/{i}.txt", b"%d" % i)
+    both = [subprocess.Popen([program(), "context", "a", "add", "p"], cwd=world.dir, env=world.env,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    for one in both:
+        out, err = one.communicate(timeout=120)
+        assert one.returncode == 0, (out, err)
+    assert world.tool("context_dir_size", {"drive": "disk"})["items"] == 300
+
+
+if __name__ == "__main__":
+    run_topic([a_folder_is_added_and_added_again, a_document_gives_its_text, pages_are_fetched_and_refreshed,
+               redirects_and_errors_are_bounded, a_killed_add_goes_on, two_processes_add_the_same])
