@@ -41,6 +41,14 @@ CoveredMount covered_mount(const std::string& path, const CopiedBefore& now) {
   return {.path = path, .digest = hex_of(all.finish())};
 }
 
+// What is the same as before is not written again, so that it is not taken for a change.
+Status put_row(MountedRows& rows, const std::string& mount, const CopiedBefore& before, const MountedRow& row,
+               const std::string& value, const std::string& token) {
+  auto known = before.rows.find(row.key);
+  bool is_same = known != before.rows.end() && known->second == row;
+  return is_same ? rows.set_token(mount, row, token) : rows.put(mount, row, as_bytes(value), token);
+}
+
 }  // namespace
 
 std::string identity_of(BlobStore& store) { return store.abilities().lasts ? store.name() : std::string(); }
@@ -178,7 +186,7 @@ Result<std::optional<CoveredMount>> MountedState::copy_in_store(const Mount& mou
     now.tokens.emplace(info.key, std::move(token));
     now.rows.emplace(info.key, row->second);
   }
-  WARREN_TRY(fetch(mount, wanted, now));
+  WARREN_TRY(fetch(mount, wanted, before, now));
   std::vector<std::string> gone;
   for (const auto& [key, row] : before.rows) {
     auto there = now.rows.find(key);
@@ -191,7 +199,8 @@ Result<std::optional<CoveredMount>> MountedState::copy_in_store(const Mount& mou
 }
 
 // What may be gone, or larger than it was listed, by now.
-Status MountedState::fetch(const Mount& mount, const std::vector<BlobInfo>& wanted, CopiedBefore& now) {
+Status MountedState::fetch(const Mount& mount, const std::vector<BlobInfo>& wanted, const CopiedBefore& before,
+                           CopiedBefore& now) {
   for (std::size_t at = 0; at < wanted.size();) {
     std::size_t end = batch_end(wanted.size(), at, [&](std::size_t i) { return wanted[i].size; });
     std::vector<std::optional<Blob>> blobs(end - at);
@@ -209,7 +218,7 @@ Status MountedState::fetch(const Mount& mount, const std::vector<BlobInfo>& want
                      .expires_at_ms = expiry_ms_of(blob->info),
                      .attributes = {}};
       std::string token = mounted_token(mount.identity, blob->info);
-      WARREN_TRY(rows.put(mount.path, row, as_bytes(blob->content), token));
+      WARREN_TRY(put_row(rows, mount.path, before, row, blob->content, token));
       now.tokens[row.key] = std::move(token);
       now.rows[row.key] = std::move(row);
     }
@@ -238,7 +247,7 @@ Result<CoveredMount> MountedState::copy_in_working(const Mount& mount, CopyBudge
     if (has_new) change.emplace(WARREN_TRY(agent_.store().begin_write()));
     MountedRows rows(agent_.store());
     for (CopiedNode& node : nodes) {
-      if (node.value) WARREN_TRY(rows.put(mount.path, node.row, as_bytes(*node.value), node.token));
+      if (node.value) WARREN_TRY(put_row(rows, mount.path, before, node.row, *node.value, node.token));
       now.tokens[node.row.key] = std::move(node.token);
       now.rows[node.row.key] = std::move(node.row);
     }

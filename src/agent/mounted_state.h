@@ -82,7 +82,7 @@ class MountedState {
   Result<std::optional<CoveredMount>> copy_in_store(const Mount& mount, CopyBudget& budget, bool& has_changed);
   Result<CoveredMount> copy_in_working(const Mount& mount, CopyBudget& budget, bool& has_changed);
   Result<CopiedBefore> read_before(const Mount& mount);
-  Status fetch(const Mount& mount, const std::vector<BlobInfo>& wanted, CopiedBefore& now);
+  Status fetch(const Mount& mount, const std::vector<BlobInfo>& wanted, const CopiedBefore& before, CopiedBefore& now);
   Status remove_rows(const Mount& mount, const std::vector<std::string>& keys);
   Result<bool> copy_out_one(const Mount& mount, Store& source, std::string_view below);
   Result<bool> copy_out_store(const Mount& mount, MountedRows& rows, Store& source, std::string_view below);

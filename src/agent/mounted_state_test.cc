@@ -172,6 +172,23 @@ TEST_F(MountedStateTest, OnlyWhatHasChangedIsFetchedAndPut) {
   EXPECT_EQ(rows.find_integer().value(), 52);  // 50, the other value, and the first one again
 }
 
+TEST_F(MountedStateTest, WhatWasFetchedAgainAndIsTheSameIsNoChange) {
+  store_.set("a", "one");
+  write("/plan", "one");
+  take();
+  EXPECT_FALSE(has_changed_since_checkpoint(*agent_).value());
+  store_.set("a", "one");  // a new version
+  MountedState::Copied copied = state_->copy_in().value();
+  EXPECT_FALSE(copied.has_changed);
+  EXPECT_EQ(store_.gets, 2);
+  EXPECT_FALSE(has_changed_since_checkpoint(*agent_).value());
+  write("/plan", "two");
+  EXPECT_TRUE(state_->copy_in()->has_changed);
+  EXPECT_TRUE(has_changed_since_checkpoint(*agent_).value());
+  take();
+  EXPECT_FALSE(has_changed_since_checkpoint(*agent_).value());
+}
+
 TEST_F(MountedStateTest, AnotherStoreAtTheSamePathIsNotTakenForTheFirst) {
   store_.set("a", "one");
   std::int64_t id = take();

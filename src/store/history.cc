@@ -204,9 +204,12 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
   std::string nodes = json_list(dirty.nodes);
   Statement last = WARREN_TRY(database_.prepare("SELECT max(id) FROM wr_checkpoint"));
   std::optional<std::int64_t> last_checkpoint = WARREN_TRY(last.find_integer());
+  MountedRows mounted(store_);
+  bool has_mounted = WARREN_TRY(mounted.has_changes());
+  has_mounted = has_mounted || dirty.is_everything;
   for (const PastTable& table : past_tables()) {
     PastSql sql(table, names);
-    if (!sql.exists()) continue;
+    if (!sql.exists() || (table.scope == PastScope::kMount && !has_mounted)) continue;
     PastSql::Rows rows = dirty.is_everything ? PastSql::Rows::kAll : PastSql::Rows::kListed;
     Statement end = WARREN_TRY(database_.prepare(sql.end_changed(rows)));
     Statement add = WARREN_TRY(database_.prepare(sql.add_new(rows)));
@@ -234,7 +237,7 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
     Statement unneeded = WARREN_TRY(database_.prepare(drop));
     WARREN_TRY(unneeded.bind(1, version).bind(2, last_checkpoint.value_or(0)).run());
   }
-  return Ok{};
+  return mounted.forget_changes();
 }
 
 Result<std::int64_t> History::last_version() {
@@ -341,24 +344,7 @@ Result<bool> History::has_changed() {
     });
   });
   if (is_listed) return true;
-  return have_mounts_changed();
-}
-
-// Whether a copy of what is mounted is not what the last checkpoint has.
-Result<bool> History::have_mounts_changed() {
-  TableNames names = WARREN_TRY(TableNames::read(database_));
-  if (!names.has("wr_mounted")) return false;
-  if (!names.has("wr_past_mounted")) return true;
-  Statement differs = WARREN_TRY(database_.prepare(R"sql(
-    SELECT 1 FROM wr_mounted t WHERE t.key > '' AND NOT EXISTS (SELECT 1 FROM wr_past_mounted p WHERE p.mount = t.mount AND
-      p.key = t.key AND p.until = 9223372036854775807 AND p.hash IS t.hash AND p.expires_at_ms IS t.expires_at_ms AND
-      p.attributes IS t.attributes)
-    UNION ALL SELECT 1 FROM wr_past_mounted p WHERE p.until = 9223372036854775807 AND p.key > '' AND NOT EXISTS
-      (SELECT 1 FROM wr_mounted t WHERE t.mount = p.mount AND t.key = p.key)
-    LIMIT 1
-  )sql"));
-  auto found = WARREN_TRY(differs.find_integer());
-  return found.has_value();
+  return MountedRows(store_).has_changes();
 }
 
 Result<CheckpointSize> History::measure(std::int64_t id) {

@@ -124,7 +124,6 @@ class History {
   Result<bool> make_tables();
   Result<std::optional<Position>> find_position();
   Status set_position(std::int64_t version);
-  Result<bool> have_mounts_changed();
   Result<Dirty> find_dirty(const std::optional<Position>& position);
   Status add_nodes_of_names(Dirty& dirty);
   Status follow(const Dirty& dirty, std::int64_t version);

@@ -229,6 +229,41 @@ TEST_F(HistoryTest, AFileOfAProgramThatKeptNoMountsCanBeUsed) {
   EXPECT_TRUE(history().is_exact().value());
 }
 
+TEST_F(HistoryTest, CopiesOfMountsAreKeptHoweverTheyChange) {
+  auto put = [&](std::string_view key, std::string_view value) {
+    Transaction change = store_->begin_write().take_value();
+    MountedRow row{.key = std::string(key), .hash = sha256_hex(as_bytes(value))};
+    ASSERT_OK(MountedRows(*store_).put("/mem/a", row, as_bytes(value), "t"));
+    ASSERT_OK(change.commit());
+  };
+  put("k", "1");
+  put("l", "1");
+  std::int64_t first = take();
+  EXPECT_TRUE(history().is_exact().value());
+  put("k", "2");
+  std::int64_t second = take();
+  EXPECT_TRUE(history().is_exact().value());
+  {
+    Transaction change = store_->begin_write().take_value();
+    ASSERT_OK(MountedRows(*store_).remove("/mem/a", "l"));
+    ASSERT_OK(change.commit());
+  }
+  take();
+  EXPECT_TRUE(history().is_exact().value());
+  ASSERT_OK(history().restore(first));
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_mounted WHERE value = x'31' AND token IS NOT NULL"), 0);
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_mounted WHERE value = x'31'"), 2);
+  ASSERT_OK(history().restore(second));
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_mounted WHERE value = x'32'"), 1);
+  EXPECT_TRUE(history().is_exact().value());
+  store_.reset();
+  change_as_stranger("DELETE FROM wr_mounted");
+  open();
+  take();
+  EXPECT_TRUE(history().is_exact().value());
+  expect_clean();
+}
+
 TEST_F(HistoryTest, ACheckpointIsNotTakenWithCopiesThatAnotherProcessMade) {
   EXPECT_EQ(error_of(history().take("c", "asked", {{.path = "/mem/a", .digest = "not this"}})), Code::kConflict);
   EXPECT_TRUE(history().list()->empty());

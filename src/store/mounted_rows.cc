@@ -63,6 +63,24 @@ Status MountedRows::prepare_changes() {
   return Ok{};
 }
 
+Status MountedRows::note_change() {
+  if (is_noted_) return Ok{};
+  is_noted_ = true;
+  return store_.database().execute(
+      "INSERT INTO wr_meta (key, value) VALUES ('mounted_changed', 1) ON CONFLICT (key) DO UPDATE SET value = 1");
+}
+
+Result<bool> MountedRows::has_changes() {
+  Statement query = WARREN_TRY(store_.database().prepare("SELECT 1 FROM wr_meta WHERE key = 'mounted_changed'"));
+  auto found = WARREN_TRY(query.find_integer());
+  return found.has_value();
+}
+
+Status MountedRows::forget_changes() {
+  is_noted_ = false;
+  return store_.database().execute("DELETE FROM wr_meta WHERE key = 'mounted_changed'");
+}
+
 Result<std::vector<std::string>> MountedRows::list_covered() {
   std::vector<std::string> mounts;
   if (!WARREN_TRY(exists())) return mounts;
@@ -151,7 +169,8 @@ Status MountedRows::put(std::string_view mount, const MountedRow& row, Bytes val
   if (token.empty()) put_.bind_null(3);
   if (row.attributes.empty()) put_.bind_null(6);
   if (row.key.empty()) put_.bind_null(4).bind_null(7);
-  return put_.run();
+  WARREN_TRY(put_.run());
+  return note_change();
 }
 
 Status MountedRows::set_token(std::string_view mount, const MountedRow& row, std::string_view token) {
@@ -165,7 +184,8 @@ Status MountedRows::set_token(std::string_view mount, const MountedRow& row, std
 Status MountedRows::remove(std::string_view mount, std::string_view key) {
   if (!WARREN_TRY(exists())) return Ok{};
   WARREN_TRY(prepare_changes());
-  return remove_.bind(1, mount).bind(2, key).run();
+  WARREN_TRY(remove_.bind(1, mount).bind(2, key).run());
+  return note_change();
 }
 
 Result<std::int64_t> count_invalid_mounted(Database& database, MountedTable table) {

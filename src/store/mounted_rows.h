@@ -56,14 +56,20 @@ class MountedRows {
   Status set_token(std::string_view mount, const MountedRow& row, std::string_view token);  // if it has this hash
   Status remove(std::string_view mount, std::string_view key);
 
+  // Whether rows were put or removed since forget_changes, by us: then a checkpoint compares all of them.
+  Result<bool> has_changes();
+  Status forget_changes();
+
  private:
   Result<bool> exists();
   Status make_table();
   Status prepare_changes();
+  Status note_change();
 
   Store& store_;
   bool exists_ = false;
   bool is_prepared_ = false;
+  bool is_noted_ = false;  // by this object
   Statement put_;
   Statement set_token_;
   Statement remove_;

@@ -100,7 +100,7 @@ class Services:
     def test_checkpoints_cover_what_is_mounted(self):
         """Values are what they were after a restore; while the server is dead nothing is taken and nothing restored."""
         agent = self.world.id
-        for n in range(30):
+        for n in range(10):
             self.vfs("write", f"/mem/notes/dir/{n}", f"first {n}")
         self.vfs("write", "/mem/working/plan", "first")
         self.world.warren("fs", agent, "write", "/own", "first")

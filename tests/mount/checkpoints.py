@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mounted
@@ -42,6 +43,10 @@ class Checkpoints(unittest.TestCase):
 
     def checkpoint(self, *args):
         return self.world.warren("checkpoint", self.world.id, *args)
+
+    def keep_working_memory_here(self):
+        """Of commands, so that nothing of it stays behind."""
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": str(self.world.home)}))
 
     def ids(self):
         return [one["id"] for one in json.loads(self.checkpoint("list", "--json"))]
@@ -230,6 +235,7 @@ class InTheNamespace(Checkpoints):
 
 
     def test_a_checkpoint_of_a_mount_covers_its_working_memory_and_what_is_mounted(self):
+        self.keep_working_memory_here()
         notes = f"/mem/notes=sqlite:{self.world.root}/notes.db"
         mount = self.world.mount("mnt", "--namespace", "--mount", notes)
         (mount / "mem/working/plan").write_bytes(b"first")
@@ -623,6 +629,43 @@ class Kills(Checkpoints):
         self.world.fsck()
         self.assertGreater(self.kills, 2 * KILLS)
         self.check_trail()
+
+    def test_a_killed_checkpoint_of_what_is_mounted_is_finished_by_the_next(self):
+        """A kill leaves the store alone or half restored; a restore after it is exact."""
+        self.keep_working_memory_here()
+        store = self.world.root / "n.db"
+        mount = ["--mount", f"/mem/n=sqlite:{store}"]
+
+        def fill(text):
+            for key in ("a", "b", f"only-{text}"):
+                self.world.warren("vfs", "a", "write", f"/mem/n/{key}", text, *mount)
+            self.world.warren("vfs", "a", "write", "/mem/working/plan", text)
+
+        def values():
+            with contextlib.closing(sqlite3.connect(store)) as database:
+                rows = database.execute("SELECT key, content FROM wr_blobs ORDER BY key").fetchall()
+            return rows, self.world.warren("vfs", "a", "read", "/mem/working/plan")
+
+        fill("one")
+        self.checkpoint("take", "first", *mount)
+        first = values()
+        fill("two")
+        self.checkpoint("take", "second", *mount)
+        second = values()
+        self.assertNotEqual(first, second)
+        for step in self.steps("checkpoint", "a", "take", "killed", *mount):
+            self.world.warren("vfs", "a", "write", "/mem/n/a", str(step), *mount)
+            now = values()
+            self.killed_at(step, "checkpoint", "a", "take", "killed", *mount)
+            self.assertEqual(values(), now)
+        for step in self.steps("checkpoint", "a", "restore", "first", *mount):
+            self.checkpoint("restore", "second", *mount)
+            self.assertEqual(values(), second)
+            self.killed_at(step, "checkpoint", "a", "restore", "first", *mount)
+            self.checkpoint("restore", "first", *mount)
+            self.assertEqual(values(), first)
+        self.assertGreater(self.kills, KILLS)
+        self.world.fsck()
 
     def check_trail(self):
         """Events are stored with what they are about: one for each checkpoint that is there or was removed."""

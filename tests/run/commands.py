@@ -637,7 +637,7 @@ class Commands:
         self.assertEqual(self.checkpoints()[len(taken):], [f"before-restore-of-{len(taken)}"])
 
     def test_checkpoints_of_a_run_cover_its_working_memory_and_what_is_mounted(self):
-        notes = f"/mem/notes=sqlite:{self.world.root}/notes.db"
+        notes = f"/mem/notes=sqlite:{self.world.home}/notes.db"
         script = ("cd $WARREN_NAMESPACE/mem; echo one > working/plan; echo one > notes/day; echo up; read line; "
                   "echo two > working/plan; echo two > notes/day; echo done; read line")
         process, _ = self.begin("s", script, "--checkpoint", "every=1s", "--mount", notes)
