@@ -269,7 +269,7 @@ TEST_F(ContextIndexTest, AFrequentWordOrdersAndIsFoundWhereRareOnesAreNot) {
   write("/bells/harbour.txt", "the bell buoy of the harbour");
   EXPECT_EQ(find("harbour buoy").front(), "/bells/harbour.txt");
   EXPECT_EQ(paths({.text = "harbour buoy", .below = "/other"}), Paths{"/other/a.md"});
-  EXPECT_EQ(find("harbour").size(), 10U);
+  EXPECT_EQ(find("harbour").size(), 10U);  // a file with many such chunks leaves room for others
 }
 
 TEST_F(ContextIndexTest, APathIsNotAPattern) {

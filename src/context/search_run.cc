@@ -28,6 +28,17 @@ bool is_mime(std::string_view type, std::string_view wanted) {
   return type == wanted;
 }
 
+// A list has only so many chunks of one file as can be shown, so that a long file leaves room for others.
+class FileShares {
+ public:
+  explicit FileShares(std::size_t per_file_max) : max_(per_file_max * static_cast<std::size_t>(kPlaceChunks)) {}
+  bool take(std::int64_t chunk) { return ++taken_[file_of_chunk(chunk)] <= max_; }
+
+ private:
+  std::size_t max_;
+  std::unordered_map<std::int64_t, std::size_t> taken_;
+};
+
 }  // namespace
 
 SearchRun::SearchRun(const SearchQuery& query, const Pattern* pattern, const std::vector<QueryVector>& vectors,
@@ -157,8 +168,9 @@ Status SearchRun::choose_words(std::vector<SearchWord>& rare, std::vector<Search
 
 Result<std::vector<SearchRun::ScoredChunk>> SearchRun::match(const std::string& expression) {
   std::vector<ScoredChunk> found;
+  FileShares shares(query_.per_file_max);
   auto visit = [&](std::int64_t chunk, double score) -> Result<bool> {
-    if (WARREN_TRY(accepts_chunk(chunk))) found.push_back({.chunk = chunk, .score = score});
+    if (WARREN_TRY(accepts_chunk(chunk)) && shares.take(chunk)) found.push_back({.chunk = chunk, .score = score});
     return found.size() < kListChunks * 2;
   };
   WARREN_TRY(rows_.match(expression, visit));
@@ -185,9 +197,10 @@ Status SearchRun::add_frequent_words(std::vector<ScoredChunk>& found, const std:
 Result<RankedList> SearchRun::find_by_meaning(const QueryVector& vector) {
   RankedList list{.by = FoundBy::kMeaning, .chunks = {}};
   std::map<std::string, std::vector<std::int64_t>> places;  // of the texts that were accepted
+  FileShares shares(query_.per_file_max);
   auto accept = [&](const std::string& hash) -> Result<bool> {
     for (std::int64_t chunk : WARREN_TRY(rows_.list_chunks_of(hash, kCopiesOfText))) {
-      if (WARREN_TRY(accepts_chunk(chunk))) places[hash].push_back(chunk);
+      if (WARREN_TRY(accepts_chunk(chunk)) && shares.take(chunk)) places[hash].push_back(chunk);
     }
     return places.contains(hash);
   };
