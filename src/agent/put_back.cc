@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
@@ -45,15 +47,19 @@ Result<std::optional<Attributes>> PuttingBack::find(FileSystem& fs, std::string_
   return std::move(found).take_error();
 }
 
+// From the top, so that no link is followed on the way: a path means what it says, then and now.
 Status PuttingBack::make_parents(std::string_view path) {
   if (path == "/") return Ok{};
   std::string parent(directory_of(path));
-  std::optional<Attributes> there = WARREN_TRY(find(to_, parent));
-  if (there && there->is_directory()) return Ok{};
   WARREN_TRY(make_parents(parent));
-  if (there) WARREN_TRY(unlink(to_, parent));
   std::optional<Attributes> source = WARREN_TRY(find(from_, parent));
-  if (!source || !source->is_directory()) return Ok{};  // the path does not exist there either
+  std::optional<Attributes> there = WARREN_TRY(find(to_, parent));
+  bool is_directory_then = source && source->is_directory();
+  if ((source && source->is_symlink()) || (there && there->is_symlink() && !is_directory_then)) {
+    return Error(Code::kInvalid, fmt::format("{} is a symbolic link", quote(parent)), "give the path without links");
+  }
+  if (!is_directory_then || (there && there->is_directory())) return Ok{};
+  if (there) WARREN_TRY(unlink(to_, parent));
   WARREN_TRY(make_dir(to_, parent, {.mode = source->mode & 07777U, .owner = source->owner}));
   return put_attributes(parent, *source);
 }

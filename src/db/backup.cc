@@ -180,7 +180,11 @@ Status Database::write_anew(const std::string& path, const SharedDatabaseKey& ke
   std::string sql = vacuum_into(draft.path(), key.get());
   int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   ::explicit_bzero(sql.data(), sql.size());
-  if (code != SQLITE_OK) return error(code, "write the database anew");
+  // Not SQLite's own message: it may repeat the statement, which has the key.
+  if (code != SQLITE_OK) {
+    Code why = error(code, "").code();
+    return Error(why, fmt::format("write the database anew: {}", sqlite3_errstr(code)));
+  }
   std::optional<struct stat> file = WARREN_TRY(find_host_file(draft.path()));
   std::int64_t pages = file ? file->st_size / page_bytes_ : 0;
   guard.unlock();

@@ -1,5 +1,7 @@
 #include "store/item_rows.h"
 
+#include "db/transaction.h"
+
 namespace warren {
 namespace {
 
@@ -36,6 +38,14 @@ Result<std::optional<ItemRow>> next_item(Rows rows) {
 
 }  // namespace
 
+// A connection, also the end of a statement, is for one thread at a time.
+ItemRows::~ItemRows() {
+  auto lock = store_.database().lock();
+  for (Statement* one : {&find_, &find_id_, &find_path_, &put_, &remove_, &rekey_, &set_path_, &move_below_}) {
+    *one = Statement();
+  }
+}
+
 Result<bool> ItemRows::prepare() {
   if (is_prepared_) return true;
   Database& database = store_.database();
@@ -68,21 +78,25 @@ void ItemRows::note(Inode node) {
 }
 
 Result<std::optional<ItemRow>> ItemRows::find(Inode node) {
+  Transaction scope = WARREN_TRY(Transaction::begin(store_.database(), Access::kRead));
   if (!WARREN_TRY(prepare())) return std::optional<ItemRow>();
   return next_item(find_.bind(1, node.value).rows());
 }
 
 Result<std::optional<ItemRow>> ItemRows::find_by_id(std::string_view id) {
+  Transaction scope = WARREN_TRY(Transaction::begin(store_.database(), Access::kRead));
   if (!WARREN_TRY(prepare())) return std::optional<ItemRow>();
   return next_item(find_id_.bind(1, id).rows());
 }
 
 Result<std::optional<ItemRow>> ItemRows::find_by_path(std::string_view path) {
+  Transaction scope = WARREN_TRY(Transaction::begin(store_.database(), Access::kRead));
   if (!WARREN_TRY(prepare())) return std::optional<ItemRow>();
   return next_item(find_path_.bind(1, path).rows());
 }
 
 Status ItemRows::put(const ItemRow& row) {
+  auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) {
     WARREN_TRY(store_.database().execute(kItemTable));
     WARREN_TRY(prepare());
@@ -95,24 +109,28 @@ Status ItemRows::put(const ItemRow& row) {
 }
 
 Status ItemRows::remove(Inode node) {
+  auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
   note(node);
   return remove_.bind(1, node.value).run();
 }
 
 Status ItemRows::rekey(Inode from, Inode to) {
+  auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
   note(to);
   return rekey_.bind(1, from.value).bind(2, to.value).run();
 }
 
 Status ItemRows::set_path(Inode node, std::string_view path) {
+  auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
   note(node);
   return set_path_.bind(1, node.value).bind(2, path).run();
 }
 
 Status ItemRows::move_below(std::string_view from, std::string_view to) {
+  auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
   return move_below_.bind(1, from).bind(2, to).run();
 }

@@ -30,10 +30,14 @@ struct ItemRow {
   bool operator==(const ItemRow&) const = default;
 };
 
-// Use it in a transaction. The store outlives it. The table is made with the first row.
+// Change rows in a transaction. The store outlives it. The table is made with the first row. For one thread; others may
+// use the same store meanwhile.
 class ItemRows {
  public:
   explicit ItemRows(Store& store) : store_(store) {}
+  ~ItemRows();
+  ItemRows(const ItemRows&) = delete;
+  ItemRows& operator=(const ItemRows&) = delete;
 
   Result<std::optional<ItemRow>> find(Inode node);
   Result<std::optional<ItemRow>> find_by_id(std::string_view id);

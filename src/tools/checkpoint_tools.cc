@@ -58,8 +58,21 @@ Status check_all_rights(ToolContext& context, const std::string& path) {
   return Ok{};
 }
 
+// An agent restores only by names that lead nowhere else: rules are by path.
+Status check_no_link(ToolContext& context, FileSystem& tree, const std::string& path) {
+  std::string parent(directory_of(path));
+  std::string real = WARREN_TRY(follow_links(tree, parent));
+  if (real == parent) return Ok{};
+  Error refused(Code::kDenied, fmt::format("{} leads through a symbolic link to {}", quote(path), quote(real)),
+                "Give the path without links.");
+  WARREN_TRY(context.view.record("restore", path, Status(refused)));
+  return refused;
+}
+
 // Of the path and whatever is below it in this tree.
 Status check_tree_rights(ToolContext& context, FileSystem& tree, const std::string& path) {
+  bool is_operator = context.view.caller().space == Space::kKernel;
+  if (!is_operator) WARREN_TRY(check_no_link(context, tree, path));
   Result<Attributes> node = lstat(tree, path);
   bool is_missing =
       !node.ok() && (node.error().code() == Code::kNotFound || node.error().code() == Code::kNotDirectory);
@@ -68,6 +81,12 @@ Status check_tree_rights(ToolContext& context, FileSystem& tree, const std::stri
   auto judge = [&](const WalkEntry& entry) -> Result<WalkNext> {
     WARREN_TRY(check_cancelled(context));
     WARREN_TRY(check_all_rights(context, entry.path));
+    bool has_other_names = !entry.attributes.is_directory() && entry.attributes.nlink > 1;
+    if (has_other_names && !is_operator) {
+      for (const std::string& other : WARREN_TRY(other_paths_of(tree, entry.path))) {
+        WARREN_TRY(check_all_rights(context, other));
+      }
+    }
     return WalkNext::kContinue;
   };
   return walk(tree, path, judge, {.follow = Follow::kNo});
@@ -108,10 +127,17 @@ std::string_view word_of(TreeChangeKind kind) {
   return "changed";
 }
 
-// Only what the caller may read, under the name it has now and the one it had.
+bool has_several_names(const std::optional<Attributes>& node) {
+  return node && !node->is_directory() && node->nlink > 1;
+}
+
+// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one that
+// it must not read: an agent does not see it.
 Status keep_readable(ToolContext& context, PastDiff& diff) {
   std::vector<TreeChange> kept;
   for (TreeChange& change : diff.changes) {
+    bool is_linked = has_several_names(change.before) || has_several_names(change.after);
+    if (is_linked && context.view.caller().space == Space::kUser) continue;
     bool may_see = WARREN_TRY(context.view.may(Rights::kRead, change.path));
     if (may_see && !change.base_path.empty() && change.base_path != change.path) {
       may_see = WARREN_TRY(context.view.may(Rights::kRead, change.base_path));
@@ -180,6 +206,7 @@ Json checkpoint_output() { return object_schema({{"checkpoint", checkpoint_schem
 
 Json restore_input() {
   Json paths = list_schema("files or directories, also deleted ones", text_schema(""));
+  paths["minItems"] = 1;  // none would mean everything
   paths["maxItems"] = 1000;
   return object_schema({{"checkpoint", text_schema("its id or name")}, {"paths", std::move(paths)}}, {"checkpoint"});
 }

@@ -49,6 +49,12 @@ Result<std::string> apply_edit(std::string_view text, const Json& edit, std::siz
                  fmt::format("edit {}: 'old_text' occurs {} times; nothing was changed", number, count),
                  "Give more of the text around it, so that it occurs once, or \"replace_all\": true.");
   }
+  // Before it is built: a short text that occurs often can become as long as one likes.
+  std::uint64_t size = text.size() - count * wanted.size() + std::uint64_t{count} * by.size();
+  if (size > kToolFileBytesMax) {
+    return Error(Code::kTooLarge,
+                 fmt::format("edit {}: the file would have {} bytes; at most {}", number, size, kToolFileBytesMax));
+  }
   return replace_occurrences(text, wanted, by);
 }
 
@@ -58,7 +64,10 @@ Result<ToolAnswer> edit_file_answer(ToolContext& context, const Json& arguments)
   std::string before = WARREN_TRY(read_file(context.view, path, {.size_bytes_max = kToolFileBytesMax}));
   std::string after = before;
   std::size_t number = 0;
-  for (const Json& edit : arguments["edits"]) after = WARREN_TRY(apply_edit(after, edit, ++number));
+  for (const Json& edit : arguments["edits"]) {
+    WARREN_TRY(check_cancelled(context));
+    after = WARREN_TRY(apply_edit(after, edit, ++number));
+  }
   if (after.size() > kToolFileBytesMax) {
     return Error(Code::kTooLarge,
                  fmt::format("the file would have {} bytes; at most {}", after.size(), kToolFileBytesMax));

@@ -18,6 +18,7 @@
 namespace warren {
 namespace {
 
+constexpr std::size_t kShownLines = 20;  // in the answer about a text that occurs several times
 constexpr std::string_view kMemories = "/memories";
 constexpr std::string_view kMemoryRoot = "/mem";
 constexpr std::size_t kMemoryLinesMax = 999'999;
@@ -159,12 +160,17 @@ Result<std::size_t> find_only_line(const std::string& content, const std::string
   std::vector<std::size_t> found;
   std::vector<std::string_view> lines = memory_lines(content);
   if (wanted.find('\n') != wanted.npos) {
-    for (std::size_t at = content.find(wanted); at != content.npos; at = content.find(wanted, at + wanted.size())) {
-      found.push_back(1 + static_cast<std::size_t>(
-                              std::count(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
+    std::size_t line = 1;
+    std::size_t counted = 0;  // up to here
+    for (std::size_t at = content.find(wanted); at != content.npos && found.size() < kShownLines;
+         at = content.find(wanted, at + wanted.size())) {
+      auto begin = content.begin() + static_cast<std::ptrdiff_t>(counted);
+      line += static_cast<std::size_t>(std::count(begin, content.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+      counted = at;
+      found.push_back(line);
     }
   } else {
-    for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (std::size_t i = 0; i < lines.size() && found.size() < kShownLines; ++i) {
       if (lines[i].find(wanted) != std::string_view::npos) found.push_back(i + 1);
     }
   }

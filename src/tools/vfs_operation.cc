@@ -124,9 +124,13 @@ Result<ToolAnswer> vfs_checkpoint(ToolContext& context, const Json& arguments) {
 
 Result<ToolAnswer> vfs_restore(ToolContext& context, const Json& arguments) {
   std::vector<std::string> paths;
-  if (const Json& data = data_of(arguments); data.is_array()) {
+  // Without data everything is restored, so data of another kind must not count as none.
+  if (const Json& data = data_of(arguments); !data.is_null()) {
+    Error refused(Code::kInvalid, "'data' must be a list of at least one path to restore",
+                  "Leave it out to restore everything.");
+    if (!data.is_array() || data.empty()) return refused;
     for (const Json& one : data) {
-      if (!one.is_string()) return Error(Code::kInvalid, "'data' must be a list of paths to restore");
+      if (!one.is_string()) return refused;
       paths.push_back(one.get<std::string>());
     }
   }
