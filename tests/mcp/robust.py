@@ -26,6 +26,7 @@ class Server:
         self.process = subprocess.Popen([WARREN, "serve", "mcp", "a", *args], cwd=folder, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.last_id = 0
+        self.unread = b""
         if begin:
             self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
 
@@ -47,11 +48,17 @@ class Server:
         self.process.stdin.flush()
 
     def receive(self):
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_SECONDS)
-        if not ready:
-            raise AssertionError("no answer")
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else None
+        output = self.process.stdout.fileno()  # without Python's buffer, which select() does not see
+        while b"\n" not in self.unread:
+            ready, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
+            if not ready:
+                raise AssertionError("no answer")
+            got = os.read(output, 65536)
+            if not got:
+                return None
+            self.unread += got
+        line, _, self.unread = self.unread.partition(b"\n")
+        return json.loads(line)
 
     def ask(self, method, **params):
         self.last_id += 1

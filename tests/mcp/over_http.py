@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`warren serve mcp --http`: headers, sessions, streams, limits, and callers that must be refused.
 
-    WARREN=path/to/warren http.py [-v] [Http.test_name]
+    WARREN=path/to/warren over_http.py [-v] [Http.test_name]
 """
 import base64
 import http.client
@@ -78,12 +78,12 @@ class Http(unittest.TestCase):
     def call(tool, **arguments):
         return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
-    def lone(self, method, name=None, **params):
+    def lone(self, method, called=None, **params):
         params["_meta"] = {"io.modelcontextprotocol/protocolVersion": STATELESS,
                            "io.modelcontextprotocol/clientCapabilities": {}}
         headers = {"MCP_Protocol_Version": STATELESS, "Mcp_Method": method}
-        if name is not None:
-            headers["Mcp_Name"] = name
+        if called is not None:
+            headers["Mcp_Name"] = called
         return {"jsonrpc": "2.0", "id": 9, "method": method, "params": params}, headers
 
     def test_a_session_is_begun_used_and_ended(self):
