@@ -64,7 +64,7 @@ Result<std::unique_ptr<MountedState>> MountedState::open(Agent& agent, const std
     BlobStore& store = *state->owned_.back();
     state->add(mount.path, store, nullptr, identity_of(store));
   }
-  if (state->find_mount(kWorkingMemoryPath) != nullptr) return state;
+  if (state->is_mount(kWorkingMemoryPath)) return state;  // it replaces working memory
   Result<std::string> file = working_file(agent.path());
   if (!file.ok()) return state;  // without a runtime folder there is no working memory either
   state->working_file_ = std::move(file).take_value();
@@ -84,8 +84,7 @@ void MountedState::add(std::string path, BlobStore& store, BlobFs* fs, std::stri
 }
 
 void MountedState::set_working(FileSystem& fs, std::string identity) {
-  bool is_replaced = std::ranges::any_of(mounts_, [](const Mount& one) { return one.path == kWorkingMemoryPath; });
-  if (is_replaced) return;
+  if (is_mount(kWorkingMemoryPath)) return;
   working_ = &fs;
   if (identity.empty()) identity = random_identity();
   mounts_.push_back({.path = std::string(kWorkingMemoryPath), .identity = std::move(identity)});
@@ -109,6 +108,10 @@ const MountedState::Mount* MountedState::find_mount(std::string_view path) const
     if (is_in && (innermost == nullptr || mount.path.size() > innermost->path.size())) innermost = &mount;
   }
   return innermost;
+}
+
+bool MountedState::is_mount(std::string_view path) const {
+  return std::ranges::any_of(mounts_, [&](const Mount& one) { return one.path == path; });
 }
 
 bool MountedState::has_path(std::string_view path) const { return find_mount(path) != nullptr; }

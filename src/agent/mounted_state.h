@@ -77,7 +77,8 @@ class MountedState {
     std::string identity;
   };
 
-  const Mount* find_mount(std::string_view path) const;
+  const Mount* find_mount(std::string_view path) const;  // that this path is in
+  bool is_mount(std::string_view path) const;
   Result<std::optional<CoveredMount>> copy_in_one(const Mount& mount, CopyBudget& budget, bool& has_changed);
   Result<std::optional<CoveredMount>> copy_in_store(const Mount& mount, CopyBudget& budget, bool& has_changed);
   Result<CoveredMount> copy_in_working(const Mount& mount, CopyBudget& budget, bool& has_changed);

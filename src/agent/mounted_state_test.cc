@@ -476,6 +476,17 @@ TEST_F(MountedStateTest, CheckpointsOfSeveralProcessesAtOnceAreNeverMixed) {
   }
 }
 
+TEST_F(MountedStateTest, OnlyAStoreOnWorkingMemoryItselfReplacesIt) {
+  auto paths = [&](const std::string& path) {
+    MountSpec mount{.path = path, .backend = "memory:", .password_env = {}, .directory = {}};
+    return MountedState::open(*agent_, {mount}, clock_).value()->paths();
+  };
+  ::setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1);
+  EXPECT_THAT(paths("/mem"), ElementsAre("/mem", "/mem/working"));
+  EXPECT_THAT(paths("/mem/working"), ElementsAre("/mem/working"));
+  ::unsetenv("XDG_RUNTIME_DIR");
+}
+
 TEST_F(MountedStateTest, ACommandsWorkingMemoryIsMadeWhenARestoreNeedsIt) {
   ::setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1);
   write("/plan", "one");
