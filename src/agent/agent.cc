@@ -157,12 +157,12 @@ Result<bool> Agent::start_trail() {
   return true;
 }
 
-// `run` records by default, the other plain doors where the switch says so.
+// `run` and MCP record by default, the other plain doors where the switch says so.
 Status Agent::start_audit(const AgentOptions& options) {
   audit_level_ = WARREN_TRY(store_->audit().level());
   bool is_plain = !options.caller.door.empty() && options.caller.door != kNamespaceDoor;
   bool is_on = audit_level_ == AuditLevel::kOn || audit_level_ == AuditLevel::kReads ||
-               (audit_level_ == AuditLevel::kDefault && options.caller.door == "run");
+               (audit_level_ == AuditLevel::kDefault && (options.caller.door == "run" || options.caller.door == "mcp"));
   if (!is_on || !is_plain || !can_record()) return Ok{};
   if (!WARREN_TRY(start_trail())) return Ok{};
   Caller caller = options.caller;

@@ -77,6 +77,10 @@ Result<std::string> summary_text(const Request& request, const std::string& driv
 
 Result<std::string> plan_text(const Request& request, const std::string& goal) {
   std::vector<ToolCall> calls = WARREN_TRY(request.service.agent().tools().list({.limit = kTimelineCalls}));
+  // What others have done with the agent is for its operator.
+  if (request.service.view().caller().space == Space::kUser) {
+    std::erase_if(calls, [&](const ToolCall& one) { return !one.details.session.starts_with("mcp-"); });
+  }
   std::string timeline;
   for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
     std::string parameters = call->parameters.value_or("").substr(0, 200);

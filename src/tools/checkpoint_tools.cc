@@ -131,8 +131,8 @@ bool has_several_names(const std::optional<Attributes>& node) {
   return node && !node->is_directory() && node->nlink > 1;
 }
 
-// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one that
-// it must not read: an agent does not see it.
+// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one
+// that it must not read: an agent does not see it.
 Status keep_readable(ToolContext& context, PastDiff& diff) {
   std::vector<TreeChange> kept;
   for (TreeChange& change : diff.changes) {

@@ -52,6 +52,12 @@ Result<OpenView> open_served_view(Context& context, const Arguments& args) {
                        .durability = Durability::kProcess,
                        .layers = Layers::kOwn,
                        .may_record = true};
+  // Also for keys and tool calls, which are in no view.
+  options.caller = {.agent = {},
+                    .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
+                    .door = "mcp",
+                    .session = {},
+                    .trace = trace_of(context)};
   Result<std::unique_ptr<Agent>> agent = Agent::open(options, context.clock);
   if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
     options.mode = OpenMode::kReadOnly;
@@ -62,13 +68,10 @@ Result<OpenView> open_served_view(Context& context, const Arguments& args) {
   view.names = WARREN_TRY(AgentNamespace::open(*view.agent, {.mounts = mounts}, context.clock));
   warn_if_unrecorded(context, *view.agent);
   std::string root = WARREN_TRY(served_root(*view.names, args));
-  view.fs = (*view.names)
-                ->view({.agent = view.names->agent_id(),
-                        .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
-                        .door = "mcp",
-                        .session = {},
-                        .trace = trace_of(context),
-                        .root = std::move(root)});
+  Caller caller = options.caller;
+  caller.agent = view.names->agent_id();
+  caller.root = std::move(root);
+  view.fs = (*view.names)->view(std::move(caller));
   return view;
 }
 
