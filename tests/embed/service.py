@@ -127,6 +127,23 @@ class ServiceTest(unittest.TestCase):
         self.assertNotIn("another-secret", said)
         self.assertEqual(len(self.service.requests), 1)
 
+    def test_files_are_searched_by_meaning_and_without_the_service_by_words(self):
+        self.warren("fs", "a", "write", "/r.txt", "rabbit rabbit rabbit")
+        self.warren("fs", "a", "write", "/s.txt", "ship ship ship")
+        self.warren("context", "a", "embed")
+
+        def search(text, **env):
+            return json.loads(self.warren("context", "a", "search", text, "--json", **env))
+
+        for _ in range(2):  # the vectors are kept
+            hit = search("ship")["hits"][0]
+            self.assertEqual((hit["path"], hit["found_by"]), ("/s.txt", ["text", "meaning"]))
+        embedded = [text for _, _, body in self.service.requests for text in json.loads(body)["input"] if "ship ship" in text]
+        self.assertEqual(len(embedded), 1)
+        down = search("ship", WARREN_EMBED="http://127.0.0.1:1/v1#words")
+        self.assertEqual((down["hits"][0]["path"], down["hits"][0]["found_by"]), ("/s.txt", ["text"]))
+        self.assertIn("the embedding service", down["hint"])
+
     def test_the_environment_counts_more_than_the_file(self):
         self.write("r", "a rabbit")
         said = self.query("rabbit", status=1, WARREN_EMBED="http://127.0.0.1:1/v1#words")
