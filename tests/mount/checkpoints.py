@@ -693,12 +693,12 @@ class Kills(Checkpoints):
         self.assertGreater(self.kills, KILLS // 2)
         listed = json.loads(self.world.warren("agents", "--json"))
         self.assertTrue(all(one["id"] in ("a", "whole") or one["id"].startswith("f") for one in listed), listed)
-        self.assertEqual([one["id"] for one in listed if ".new-" in one["id"]], [])  # a draft is not an agent
+        self.assertEqual([one["id"] for one in listed if ".draft-" in one["id"]], [])  # a draft is not an agent
 
     def test_what_a_killed_fork_left_goes_with_the_next(self):
         self.fill(b"x")
         folder = self.world.file.parent
-        old, new, other = folder / "f.db.new-123", folder / "f.db.new-124", folder / "f.db.new-note"
+        old, new, other = (folder / f"f.db.draft-{name}" for name in ("0" * 16, "1" * 16, "note"))
         for one in (old, new, other):
             one.write_bytes(b"")
         for one in (old, other):

@@ -109,8 +109,9 @@ Error is_in_use(const std::string& given, const std::string& dir) {
 // The directory that an agent is mounted on, if `given` is not a directory but an agent's id. kConflict if there are
 // several.
 Result<std::string> mount_of(const std::string& given) {
-  std::optional<struct stat> there = WARREN_TRY(find_host_link(given));
-  if (there || !is_agent_id(session_id_of(given))) return given;
+  if (!is_agent_id(session_id_of(given))) return given;
+  Result<std::optional<struct stat>> there = find_host_link(given);
+  if (!there.ok() || *there) return given;  // a mount that does not answer is a mount, too
   Result<std::string> file = locate_agent(given);
   if (file.ok()) file = canonical_host_path(*file);
   if (!file.ok()) return given;
