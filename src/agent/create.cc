@@ -114,10 +114,17 @@ Status check_closed(const std::string& path) {
 
 // Also moves what a killed process left in the log to the file.
 Status check_not_open(const std::string& path, Clock& clock) {
-  Result<std::unique_ptr<Store>> store = Store::open(path, {.find_key = agent_keys(path)}, clock);
-  // One that is too damaged to open may be replaced: that is what it is good for.
+  bool lacks_key = false;
+  KeyFinder find_key = [&, find = agent_keys(path)](std::string_view salt) -> Result<SharedDatabaseKey> {
+    Result<SharedDatabaseKey> key = find(salt);
+    lacks_key = !key.ok();
+    return key;
+  };
+  Result<std::unique_ptr<Store>> store = Store::open(path, {.find_key = find_key}, clock);
+  // One that is too damaged to open, or whose key is lost, may be replaced: that is what a backup is for.
+  bool is_unreadable = !store.ok() && (store.error().code() == Code::kCorrupt || lacks_key);
+  if (!store.ok() && !is_unreadable) return std::move(store).take_error();
   if (store.ok()) std::move(store).take_value().reset();
-  else if (store.error().code() != Code::kCorrupt) return std::move(store).take_error();
   return check_closed(path);
 }
 
@@ -142,6 +149,18 @@ Status move_into_place(const std::string& draft, const std::string& path, Replac
   }
   return sync_host_dir(std::string(directory_of(path)))
       .within(fmt::format("{} is in place, but may not survive a power failure", quote(path)));
+}
+
+// Whoever could read the agent can read it afterwards, and nobody else.
+Status give_owner_and_mode(const std::string& from, const std::string& to) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(from));
+  if (!there) return Error(Code::kNotFound, fmt::format("{} was removed meanwhile", quote(from)));
+  bool is_other = there->st_uid != ::geteuid() || there->st_gid != ::getegid();
+  if (is_other && ::chown(to.c_str(), there->st_uid, there->st_gid) != 0) {
+    return system_error(errno, fmt::format("give {} the owner of {}", quote(to), quote(from)));
+  }
+  if (::chmod(to.c_str(), there->st_mode & 07777) == 0) return Ok{};
+  return system_error(errno, fmt::format("give {} the mode of {}", quote(to), quote(from)));
 }
 
 // For --force: an agent of another schema or without its key, or no agent at all, may be replaced too.
@@ -288,6 +307,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   remove_old_drafts(path, clock);
   std::string draft = name_of_draft(path);
   Status done = backup->backup_to(draft);
+  if (done.ok() && place.exists) done = give_owner_and_mode(path, draft);
   if (done.ok() && note && note->base == base) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, replace);
   if (!done.ok()) {
@@ -330,16 +350,16 @@ Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKe
   return Error(Code::kInvalid, fmt::format("agent {} is not encrypted", who), "`warren encrypt` encrypts it");
 }
 
-// Whoever could read the agent can read it afterwards, and nobody else.
-Status give_owner_and_mode(const std::string& from, const std::string& to) {
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(from));
-  if (!there) return Error(Code::kNotFound, fmt::format("{} was removed meanwhile", quote(from)));
-  bool is_other = there->st_uid != ::geteuid() || there->st_gid != ::getegid();
-  if (is_other && ::chown(to.c_str(), there->st_uid, there->st_gid) != 0) {
-    return system_error(errno, fmt::format("give {} the owner of {}", quote(to), quote(from)));
-  }
-  if (::chmod(to.c_str(), there->st_mode & 07777) == 0) return Ok{};
-  return system_error(errno, fmt::format("give {} the mode of {}", quote(to), quote(from)));
+enum class Written { kNo, kYes };
+
+// Tidies up after an error. If the written draft is gone, it has become the agent: then its key stays, and is named.
+Error undo_rekeying(const std::string& draft, Written written, const std::optional<NewFileKey>& key, Error why) {
+  Result<std::optional<struct stat>> left = find_host_link(draft);
+  bool is_in_place = written == Written::kYes && (!left.ok() || !*left);
+  remove_draft(draft);
+  if (key && is_in_place) return std::move(why).with_hint(fmt::format("the new key is noted in {}", quote(key->note)));
+  if (key) remove_key_note(*key);
+  return why;
 }
 
 }  // namespace
@@ -359,16 +379,15 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
   Status done = options.change == NewKey::kAnother ? database->backup_to(draft, CopyOf::kSound, key->key)
                                                    : database->write_anew(draft, key ? key->key : nullptr);
-  if (!done.ok() && key) remove_key_note(*key);  // later it stays: the file in place may be the new one
+  Written written = done.ok() ? Written::kYes : Written::kNo;
   if (done.ok()) done = give_owner_and_mode(path, draft);
   if (done.ok() && note) done = put_base_note(draft, *note);
   if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
-  if (!done.ok()) {
-    remove_draft(draft);
-    return std::move(done).take_error();
+  if (done.ok()) {
+    database->outwait_others();
+    done = remove_search_index(path);
   }
-  database->outwait_others();
-  WARREN_TRY(remove_search_index(path));
+  if (!done.ok()) return undo_rekeying(draft, written, key, std::move(done).take_error());
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

@@ -1,5 +1,7 @@
 #include "agent/file_key.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <string.h>
 
@@ -135,12 +137,16 @@ Result<std::string> put_key_note(std::string_view salt, const KeySource& source,
   return path;
 }
 
+Result<KeySource> read_key_note(const std::string& path) {
+  Secret text(WARREN_TRY(
+      read_private_file(path, kKeyNoteBytes, "the key of an agent file", fmt::format("chmod 600 {}", path))));
+  return decode_key_note(text.text()).within(fmt::format("read {}", quote(path)));
+}
+
 Result<std::optional<KeySource>> find_key_note(std::string_view salt) {
   std::string path = WARREN_TRY(note_path(salt));
   if (!WARREN_TRY(find_host_file(path))) return std::optional<KeySource>();
-  Secret text(WARREN_TRY(
-      read_private_file(path, kKeyNoteBytes, "the key of an agent file", fmt::format("chmod 600 {}", path))));
-  return std::optional(WARREN_TRY(decode_key_note(text.text()).within(fmt::format("read {}", quote(path)))));
+  return std::optional(WARREN_TRY(read_key_note(path)));
 }
 
 std::optional<KeySource> find_given_source() {
@@ -156,14 +162,43 @@ std::optional<KeySource> find_given_source() {
 
 }  // namespace
 
+bool is_variable_name(std::string_view text) {
+  constexpr std::size_t kKeyLike = 32;  // a key that was given in place of a name is not to be repeated
+  auto is_hex = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
+  bool is_name = !text.empty() && !is_digit(text.front()) &&
+                 std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+  return is_name && static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_hex)) < kKeyLike;
+}
+
 std::string describe(const KeySource& source) {
   switch (source.kind) {
     case KeySourceKind::kStored: return "the note of the key";
-    case KeySourceKind::kVariable: return fmt::format("the variable {}", source.value);
+    case KeySourceKind::kVariable:
+      return is_variable_name(source.value) ? fmt::format("the variable {}", source.value) : "a variable";
     case KeySourceKind::kFile: return fmt::format("the file {}", quote(source.value));
     case KeySourceKind::kCommand: return "the command for the key";
   }
   return {};
+}
+
+std::vector<KeySource> list_key_sources() {
+  std::vector<KeySource> sources;
+  if (std::optional<KeySource> given = find_given_source()) sources.push_back(*std::move(given));
+  if (std::optional<std::string> path = find_variable(kFileKeyFileVariable)) {
+    sources.push_back({.kind = KeySourceKind::kFile, .value = *std::move(path)});
+  }
+  Result<std::string> directory = operator_directory();
+  if (!directory.ok()) return sources;
+  Result<Fd> notes = open_host_dir(*directory + "/keys");
+  if (!notes.ok()) return sources;
+  Result<std::vector<HostEntry>> entries = list_host_dir(notes->get());
+  if (!entries.ok()) return sources;
+  for (const HostEntry& entry : *entries) {
+    if (!entry.name.ends_with(".json")) continue;
+    Result<KeySource> noted = read_key_note(fmt::format("{}/keys/{}", *directory, entry.name));
+    if (noted.ok() && noted->kind != KeySourceKind::kStored) sources.push_back(*std::move(noted));
+  }
+  return sources;
 }
 
 Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const std::string& agent_path) {

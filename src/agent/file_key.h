@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -39,6 +40,13 @@ struct Encryption {
 
 // As users name it: "the variable X". Never the key itself.
 std::string describe(const KeySource& source);
+
+// Whether this can be the name of a variable, and cannot be a key that was given in its place.
+bool is_variable_name(std::string_view text);
+
+// Where keys on this machine come from: the variables above and every note, except keys that are stored in their note.
+// For keeping them from others; a note that cannot be read is left out. O(notes).
+std::vector<KeySource> list_key_sources();
 
 // A new key for a new file: a random salt, and a note about its source, which is written at once. Without a source a
 // random key is made, and stored in the note. kNotFound, kDenied, kInvalid if the source has no usable key.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,17 +53,22 @@ Result<std::string> run_key_command(const std::string& command, const std::strin
 // Opened first: what is checked is what is read.
 Result<std::string> read_private_file(const std::string& path, std::size_t bytes_max, std::string_view purpose,
                                       const std::string& hint) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // a pipe or terminal must not block us
   if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));
   struct stat there {};
   if (::fstat(fd.get(), &there) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
+  if (!S_ISREG(there.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(path)), hint);
   bool is_ours = there.st_uid == ::geteuid() || there.st_uid == 0;
   if (!is_ours || (there.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Error(Code::kDenied, fmt::format("{} can be read by others, and is {}", quote(path), purpose), hint);
   }
-  std::string text(bytes_max, '\0');
+  std::string text(bytes_max + 1, '\0');
   std::size_t count =
       WARREN_TRY(read_full(fd.get(), as_mutable_bytes(text)).within(fmt::format("read {}", quote(path))));
+  if (count > bytes_max) {
+    ::explicit_bzero(text.data(), text.size());
+    return Error(Code::kTooLarge, fmt::format("{} has more than {} bytes", quote(path), bytes_max));
+  }
   text.resize(count);
   return text;
 }

@@ -20,7 +20,8 @@ Result<std::string> operator_directory();
 // The output of a shell command that prints a key, within a minute. `name` is for errors: "the command in X".
 Result<std::string> run_key_command(const std::string& command, const std::string& name);
 
-// kDenied, with `hint`, if others can read the file. `purpose` is what it has: "the key of audit trails".
+// kDenied, with `hint`, if others can read the file. kInvalid: not a regular file. kTooLarge. `purpose` is what it has:
+// "the key of audit trails".
 Result<std::string> read_private_file(const std::string& path, std::size_t bytes_max, std::string_view purpose,
                                       const std::string& hint);
 

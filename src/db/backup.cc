@@ -74,7 +74,7 @@ void remove_leftovers(const std::string& path) {
 // unless it was published.
 class CopyDraft {
  public:
-  static Result<CopyDraft> open(const std::string& path, mode_t mode = 0644) {
+  static Result<CopyDraft> open(const std::string& path, mode_t mode) {
     remove_leftovers(path);
     std::random_device random;
     std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
@@ -116,6 +116,13 @@ class CopyDraft {
   bool is_published_ = false;
 };
 
+// Whoever may not read the original may not read a copy of it either. The umask is applied to the result.
+Result<mode_t> mode_of_copy(const std::string& original) {
+  constexpr mode_t kDefaultMode = 0644;  // of a database in memory
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(original));
+  return file ? (file->st_mode & 0666) | 0600 : kDefaultMode;
+}
+
 // By the file alone: what a reader finds once it has its name.
 Status check_copy(const std::string& path, std::int64_t pages, CopyOf source, const KeyFinder& find_key) {
   for (const char* suffix : {"-wal", "-journal"}) {
@@ -147,7 +154,8 @@ Status Database::backup_to(const std::string& path, CopyOf source, const SharedD
   if (depth_ > 0 && writing_) return Error(Code::kBusy, "a backup would contain changes that are not committed yet");
   WARREN_TRY(end_batch());
   if (WARREN_TRY(find_host_link(path))) return Error(Code::kExists, fmt::format("{} exists already", quote(path)));
-  CopyDraft draft = WARREN_TRY(CopyDraft::open(path));
+  mode_t mode = WARREN_TRY(mode_of_copy(path_));
+  CopyDraft draft = WARREN_TRY(CopyDraft::open(path, mode));
   std::int64_t pages = WARREN_TRY(copy_to(draft.path(), copy_key));
   guard.unlock();
   WARREN_TRY(draft.sync());

@@ -1,10 +1,14 @@
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include "documents/content_type.h"
 #include "documents/document_text.h"
 #include "documents/encoding.h"
+#include "os/host_files.h"
 #include "testing/matchers.h"
 #include "testing/mutations.h"
+#include "testing/temp_dir.h"
 #include "text/mime.h"
 
 namespace warren {
@@ -129,6 +133,23 @@ TEST(Pdf, ItsTextIsTakenOutByAnotherProcess) {
   ASSERT_OK(text);
   EXPECT_NE(text->text.find("Hello PDF"), std::string::npos) << text->text;
   EXPECT_EQ(extract_text("application/pdf", small_pdf()).value()->text, text->text);
+}
+
+// Also without a directory for temporary files: the document never is in one.
+TEST(Pdf, TheOtherProcessGetsNoSecretOfOurs) {
+  testing::TempDir programs;
+  ASSERT_OK(replace_host_file(programs.file("pdftotext"), "#!/bin/sh\nenv\n", 0700));
+  std::string path = std::getenv("PATH");
+  ::setenv("PATH", (programs.path() + ":" + path).c_str(), 1);
+  ::setenv("WARREN_KEY", "secret", 1);
+  ::setenv("TMPDIR", "/no/such/directory", 1);
+  Result<DocumentText> text = pdf_text(small_pdf());
+  ::setenv("PATH", path.c_str(), 1);
+  ::unsetenv("WARREN_KEY");
+  ::unsetenv("TMPDIR");
+  ASSERT_OK(text);
+  EXPECT_NE(text->text.find("PATH="), std::string::npos) << text->text;
+  EXPECT_EQ(text->text.find("WARREN_KEY"), std::string::npos) << text->text;
 }
 
 TEST(Pdf, ADamagedOneIsAnErrorOrText) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 
 #include <unistd.h>
 
@@ -26,10 +27,19 @@ std::string first_line_of(std::string_view text) {
   return printable(text.substr(0, std::min(text.find('\n'), std::size_t{200})));
 }
 
+// Without the keys that ours may have: a document can take over the program that reads it.
+std::vector<std::string> harmless_environment() {
+  std::vector<std::string> variables;
+  for (const char* name : {"PATH", "LANG"}) {
+    if (const char* value = std::getenv(name)) variables.push_back(fmt::format("{}={}", name, value));
+  }
+  return variables;
+}
+
 }  // namespace
 
 Result<std::string> run_limited(const LimitedProgram& program, std::string_view input) {
-  Fd file = WARREN_TRY(open_scratch_file());
+  Fd file = WARREN_TRY(open_memory_file());  // the document may be of an encrypted agent
   WARREN_TRY(write_all(file.get(), as_bytes(input)));
   if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read the copy of the document");
   std::vector<std::string> words{"prlimit",
@@ -40,7 +50,8 @@ Result<std::string> run_limited(const LimitedProgram& program, std::string_view 
                                  "--core=0"};
   words.insert(words.end(), program.words.begin(), program.words.end());
   const std::string& name = program.words.front();
-  Result<Captured> ran = run_captured(words, "/", file.get(), kProgramTime);
+  std::vector<std::string> environment = harmless_environment();
+  Result<Captured> ran = run_captured(words, "/", file.get(), kProgramTime, &environment);
   if (!ran.ok() && ran.error().code() == Code::kTimeout) {
     return Error(Code::kTimeout, fmt::format("{} took more than {} s", name, kProgramTime.count() / 1000));
   }

@@ -42,17 +42,27 @@ Result<std::string> read_whole(int fd) {
   }
 }
 
-Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, int input, int output, int errors) {
+struct Streams {
+  int input;
+  int output;
+  int errors;
+};
+
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, const Streams& streams,
+                    const std::vector<std::string>* environment) {
   std::vector<char*> argv = exec_strings(words);
+  std::vector<char*> envp;
+  if (environment != nullptr) envp = exec_strings(*environment);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());
-  if (input >= 0) ::posix_spawn_file_actions_adddup2(&actions, input, 0);
+  if (streams.input >= 0) ::posix_spawn_file_actions_adddup2(&actions, streams.input, 0);
   else ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, errors, 2);
+  ::posix_spawn_file_actions_adddup2(&actions, streams.output, 1);
+  ::posix_spawn_file_actions_adddup2(&actions, streams.errors, 2);
   pid_t pid = 0;
-  int failed = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  int failed =
+      ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environment != nullptr ? envp.data() : environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
   if (failed != 0) return system_error(failed, fmt::format("run {}", quote(words[0])));
@@ -76,10 +86,11 @@ bool ends_within(pid_t pid, std::chrono::milliseconds limit) {
 }  // namespace
 
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input,
-                              std::optional<std::chrono::milliseconds> limit) {
+                              std::optional<std::chrono::milliseconds> limit,
+                              const std::vector<std::string>* environment) {
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
-  pid_t pid = WARREN_TRY(spawn(words, dir, input, output.get(), errors.get()));
+  pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment));
   bool is_late = limit && !ends_within(pid, *limit);
   if (is_late) ::kill(pid, SIGKILL);
   int status = 0;
@@ -95,6 +106,12 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
   captured.output = WARREN_TRY(read_whole(output.get()));
   captured.errors = WARREN_TRY(read_whole(errors.get()));
   return captured;
+}
+
+Result<Fd> open_memory_file() {
+  Fd fd(::memfd_create("warren", MFD_CLOEXEC));
+  if (!fd.is_open()) return system_error(errno, "create a file in memory");
+  return fd;
 }
 
 Result<Fd> open_scratch_file() {

@@ -19,9 +19,13 @@ struct Captured {
 
 // Starts `words` (found by PATH) in `dir` and waits. `input` becomes its standard input, read from the descriptor's
 // current position; -1: no input. A program that runs longer than `limit` is killed, without its children. kNotFound,
-// kTimeout.
+// kTimeout. `environment` (NAME=VALUE each) is all that the program gets; nullptr: our own.
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1,
-                              std::optional<std::chrono::milliseconds> limit = std::nullopt);
+                              std::optional<std::chrono::milliseconds> limit = std::nullopt,
+                              const std::vector<std::string>* environment = nullptr);
+
+// An unnamed file in memory, for what must not reach a disk.
+Result<Fd> open_memory_file();
 
 // An unnamed file on disk, deleted when it is closed.
 Result<Fd> open_scratch_file();

@@ -1,5 +1,8 @@
 #include "os/capture.h"
 
+#include <cstdlib>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "testing/matchers.h"
@@ -19,6 +22,14 @@ TEST(Capture, AProgramThatEndsInTimeIsNot) {
   EXPECT_EQ(done.status, 3);
   EXPECT_EQ(done.output, "out\n");
   EXPECT_EQ(done.errors, "err\n");
+}
+
+TEST(Capture, AProgramGetsOnlyTheEnvironmentThatItIsGiven) {
+  ASSERT_EQ(::setenv("WARREN_CAPTURE_TEST", "secret", 1), 0);
+  std::vector<std::string> given{"A=1"};
+  EXPECT_EQ(run_captured({"env"}, "/", -1, std::chrono::minutes(1), &given)->output, "A=1\n");
+  EXPECT_THAT(run_captured({"env"}, "/")->output, ::testing::HasSubstr("WARREN_CAPTURE_TEST=secret"));
+  ::unsetenv("WARREN_CAPTURE_TEST");
 }
 
 }  // namespace

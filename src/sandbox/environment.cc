@@ -197,11 +197,9 @@ constexpr auto kLaunchers = std::to_array<std::string_view>(
 // Set by the shell or by us: not worth a word.
 constexpr auto kSilent = std::to_array<std::string_view>({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR"});
 
-constexpr auto kOurs = std::to_array<std::string_view>(
-    {"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX", "WARREN_SESSION", "WARREN_BASE",
-     "WARREN_NAMESPACE",
-     // Keys of audit trails and agent files are for us, never for the command.
-     "WARREN_AUDIT_KEY", "WARREN_AUDIT_KEY_COMMAND", "WARREN_KEY", "WARREN_KEY_FILE", "WARREN_KEY_COMMAND"});
+constexpr auto kOurs =
+    std::to_array<std::string_view>({"AGENTFS", "AGENTFS_SANDBOX", "AGENTFS_SESSION", "WARREN_SANDBOX",
+                                     "WARREN_SESSION", "WARREN_BASE", "WARREN_NAMESPACE"});
 
 // They name sockets that do not exist inside the sandbox.
 constexpr auto kSockets = std::to_array<std::string_view>(
@@ -215,6 +213,11 @@ bool looks_secret(std::string_view name) {
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return lower.find(word) != lower.npos; });
 }
+
+// Keys of agent files, audit trails and services, and where they are: for us, never for the command.
+bool is_our_secret(std::string_view name) { return name.starts_with("WARREN_") && looks_secret(name); }
+
+bool is_ours(std::string_view name) { return matches_any(name, kOurs) || is_our_secret(name); }
 
 bool is_listed(std::string_view name) {
   return matches_any(name, kPerson) || matches_any(name, kTools) || matches_any(name, kSurroundings);
@@ -253,7 +256,10 @@ Result<AskedVariable> parse_variable(std::string_view text) {
     return Error(Code::kInvalid, fmt::format("{} is not a valid name of a variable", quote(name)),
                  "give NAME or NAME=VALUE, with letters, digits and '_' in NAME");
   }
-  if (std::find(kOurs.begin(), kOurs.end(), name) != kOurs.end()) {
+  if (is_our_secret(name)) {
+    return Error(Code::kInvalid, fmt::format("{} is a secret of Warren, which no command gets", name));
+  }
+  if (is_ours(name)) {
     return Error(Code::kInvalid, fmt::format("{} is set by the sandbox and cannot be changed", name));
   }
   AskedVariable asked{.name = std::string(name), .value = std::nullopt};
@@ -300,7 +306,8 @@ std::string_view agent_of(std::span<const std::string> words) {
 }
 
 Result<EnvironmentChoice> choose_environment(std::span<const std::string> outside, std::span<const std::string> words,
-                                             std::span<const AskedVariable> asked, EnvironmentBasis basis) {
+                                             std::span<const AskedVariable> asked, EnvironmentBasis basis,
+                                             std::span<const std::string> secrets) {
   std::string_view agent = agent_of(words);
   std::map<std::string, std::string, std::less<>> all;
   std::map<std::string, std::string, std::less<>> passed;
@@ -309,7 +316,8 @@ Result<EnvironmentChoice> choose_environment(std::span<const std::string> outsid
     if (equals == variable.npos || equals == 0) continue;
     std::string name = variable.substr(0, equals);
     all.emplace(name, variable.substr(equals + 1));
-    bool is_dead = matches_any(name, kSockets) || matches_any(name, kOurs) || matches_any(name, kSilent);
+    bool is_secret = std::find(secrets.begin(), secrets.end(), name) != secrets.end();
+    bool is_dead = is_secret || matches_any(name, kSockets) || is_ours(name) || matches_any(name, kSilent);
     bool is_passed = basis == EnvironmentBasis::kEverything || is_listed(name) || is_of_agent(name, agent);
     if (is_passed && !is_dead) passed.emplace(std::move(name), variable.substr(equals + 1));
   }
@@ -319,12 +327,17 @@ Result<EnvironmentChoice> choose_environment(std::span<const std::string> outsid
       return Error(Code::kNotFound, fmt::format("--env: {} is not set", one.name),
                    fmt::format("set it, or give its value: --env {}=VALUE", one.name));
     }
+    if (!one.value && std::find(secrets.begin(), secrets.end(), one.name) != secrets.end()) {
+      return Error(Code::kInvalid,
+                   fmt::format("--env: {} has the key of an agent file, which no command gets", one.name),
+                   fmt::format("give another value: --env {}=VALUE", one.name));
+    }
     passed.insert_or_assign(one.name, one.value ? *one.value : outer->second);
   }
   EnvironmentChoice choice;
   for (const auto& [name, value] : passed) choice.variables.push_back(fmt::format("{}={}", name, value));
   for (const auto& [name, value] : all) {
-    bool is_mentioned = !passed.contains(name) && !matches_any(name, kSilent) && !matches_any(name, kOurs);
+    bool is_mentioned = !passed.contains(name) && !matches_any(name, kSilent) && !is_ours(name);
     if (is_mentioned) choice.held_back.push_back(name);
   }
   std::stable_partition(choice.held_back.begin(), choice.held_back.end(), looks_secret);

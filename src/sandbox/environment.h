@@ -42,9 +42,11 @@ struct EnvironmentChoice {
 };
 
 // Chooses from `outside` (NAME=VALUE each). `words` is the command line. A later one in `asked` overrides an earlier
-// one. kNotFound: a variable was asked for by name alone and is not set. kInvalid: it is one that the sandbox sets.
+// one. `secrets` are names of variables that have keys of ours, and are never passed. kNotFound: a variable was asked
+// for by name alone and is not set. kInvalid: it is one that the sandbox sets, or one of `secrets`.
 Result<EnvironmentChoice> choose_environment(std::span<const std::string> outside, std::span<const std::string> words,
-                                             std::span<const AskedVariable> asked, EnvironmentBasis basis);
+                                             std::span<const AskedVariable> asked, EnvironmentBasis basis,
+                                             std::span<const std::string> secrets = {});
 
 // The agent that a command line starts ("claude", "codex"), also through npx, uvx, env and the like; empty if none is
 // recognised.

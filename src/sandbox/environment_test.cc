@@ -64,6 +64,28 @@ TEST(RunEnvironment, KeysOfAuditTrailsAndAgentFilesAreNeverPassed) {
   EXPECT_FALSE(parse_variable("WARREN_AUDIT_KEY").ok());
 }
 
+TEST(RunEnvironment, NoSecretOfOursIsPassedWhateverItIsCalled) {
+  EnvironmentChoice choice = chosen({"WARREN_EMBED_KEY=secret", "WARREN_NEW_TOKEN=secret", "WARREN_MODELS=/m"}, {"sh"},
+                                    {}, EnvironmentBasis::kEverything);
+  EXPECT_THAT(choice.variables, ElementsAre("WARREN_MODELS=/m"));
+  EXPECT_FALSE(parse_variable("WARREN_EMBED_KEY").ok());
+}
+
+TEST(RunEnvironment, TheVariableWithAKeyIsHeldBackAndCannotBeAskedFor) {
+  Words outside{"MINE=secret", "PATH=/bin"};
+  Words secrets{"MINE", "PATH"};
+  auto choose = [&](const std::vector<AskedVariable>& asked) {
+    return choose_environment(outside, Words{"sh"}, asked, EnvironmentBasis::kEverything, secrets);
+  };
+  EXPECT_THAT(choose({})->variables, ElementsAre());
+  EXPECT_THAT(choose({})->held_back, ElementsAre("MINE", "PATH"));
+  EXPECT_THAT(choose({{"MINE", "other"}})->variables, ElementsAre("MINE=other"));
+  Result<EnvironmentChoice> asked = choose({{"MINE", std::nullopt}});
+  ASSERT_FALSE(asked.ok());
+  EXPECT_EQ(asked.error().code(), Code::kInvalid);
+  EXPECT_THAT(asked.error().message(), Not(HasSubstr("secret")));
+}
+
 TEST(RunEnvironment, ABadNameIsRefused) {
   for (const char* bad : {"", "=x", "1A", "A B=c", "A-B", "WARREN_SANDBOX=0"}) {
     EXPECT_FALSE(parse_variable(bad).ok()) << bad;

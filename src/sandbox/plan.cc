@@ -139,6 +139,10 @@ class Planner {
     Found found = WARREN_TRY(get_place(path, option));
     for (const std::string& guarded : guarded_) {
       if (!is_within(found.path, guarded)) continue;
+      if (!found.is_directory && found.path == guarded) {
+        return Error(Code::kInvalid,
+                     fmt::format("{}: {} has the key of an agent file, which no agent may see", option, quote(path)));
+      }
       return Error(Code::kInvalid,
                    fmt::format("{}: {} is where agent files are kept, which no agent may see", option, quote(path)),
                    "an agent must not change the record of what it did");

@@ -14,6 +14,7 @@
 
 #include "agent/audit_key.h"
 #include "agent/checkpoints.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "agent/sessions.h"
@@ -134,10 +135,21 @@ class Run {
     std::error_code failed;
     cwd_ = std::filesystem::current_path(failed).string();
     if (failed) return Error(Code::kNotFound, "the working directory no longer exists");
-    environment_ =
-        WARREN_TRY(choose_environment(own_environment(), options_.command, options_.variables, options_.environment));
+    key_sources_ = list_key_sources();
+    if (options_.encryption && options_.encryption->key) key_sources_.push_back(*options_.encryption->key);
+    environment_ = WARREN_TRY(choose_environment(own_environment(), options_.command, options_.variables,
+                                                 options_.environment, key_places(KeySourceKind::kVariable)));
     if (options_.session) return check_agent_id(*options_.session);
     return Ok{};
+  }
+
+  // Names of variables or paths of files that have keys of agent files: no command gets them.
+  std::vector<std::string> key_places(KeySourceKind kind) const {
+    std::vector<std::string> places;
+    for (const KeySource& source : key_sources_) {
+      if (source.kind == kind) places.push_back(source.value);
+    }
+    return places;
   }
 
   // If several runs of a session start at once, one starts the server; the others wait for the lock, then join.
@@ -246,6 +258,11 @@ class Run {
                       .namespace_id = options_.has_namespace ? session_->id() : "",
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
+    for (std::string& path : key_places(KeySourceKind::kFile)) {
+      Result<std::optional<struct stat>> there = find_host_file(path);
+      bool is_file = there.ok() && *there && S_ISREG((*there)->st_mode);
+      if (is_file) asked.guarded.push_back(std::move(path));
+    }
     // The mail of the other agents there is not for this one.
     if (options_.relay) asked.hide.push_back(options_.relay->root);
     if (is_new_ && !options_.base && options_.repository && *options_.repository != cwd_) {
@@ -428,6 +445,7 @@ class Run {
   Clock& clock_;
   std::string cwd_;
   EnvironmentChoice environment_;
+  std::vector<KeySource> key_sources_;
   std::optional<SessionDir> session_;
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;

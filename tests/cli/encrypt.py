@@ -235,7 +235,104 @@ class EncryptTest(unittest.TestCase):
                             WARREN_KEY=secrets.token_hex(32), WARREN_KEY_COMMAND="true")
         self.assertNotIn("KEY", shown)
 
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_no_key_reaches_the_command_of_a_run(self):
+        key = secrets.token_hex(32)
+        inside = self.work / "inside.key"
+        inside.write_text(key)
+        inside.chmod(0o600)
+        look = ("sh", "-c", "env; cat inside.key || true; ls")
+        self.warren("run", "--session", "s", "--encrypt", "--key-file", "inside.key", "--keep", "--", "true")
+        for words in (("--session", "s"), ("--session", "t", "--encrypt", "--key-file", "inside.key"), ("--discard",)):
+            self.assertNotIn(key, self.warren("run", *words, "--", *look), words)
+        self.assertIn("which no agent may see", self.refused("run", "--read", "inside.key", "--", *look))
+        shown = self.warren("run", "--discard", "--", *look, WARREN_KEY_FILE=str(inside))
+        self.assertNotIn("inside.key", shown)
+        variable = {"MY_KEY": key, "WARREN_EMBED_KEY": key}
+        self.warren("run", "--session", "v", "--encrypt", "--key-env", "MY_KEY", "--keep", "--", "true", **variable)
+        agentfs = self.dir / "agentfs"
+        agentfs.symlink_to(WARREN)
+        done = subprocess.run([agentfs, "run", "--session", "v", "env"], cwd=self.work, env=self.environment | variable,
+                              text=True, capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
+        self.assertIn("PATH=", done.stdout, done.stderr)
+        self.assertNotIn(key, done.stdout)
+        says = self.refused("run", "--session", "v", "--env", "MY_KEY", "--", "env", **variable)
+        self.assertIn("MY_KEY has the key of an agent file", says)
+        self.assertNotIn(key, says)
+        self.assertIn("MY_KEY=other", self.warren("run", "--session", "v", "--env", "MY_KEY=other", "--", "env", **variable))
+
     # Keys.
+
+    def test_an_agent_whose_key_is_lost_can_be_replaced_by_a_backup(self):
+        self.warren("init", "plain")
+        self.warren("fs", "plain", "write", "/x", "from the backup")
+        self.warren("backup", "plain", "plain.db")
+        self.make("a", "--key-env", "MY_KEY", MY_KEY=secrets.token_hex(32))
+        self.assertIn("already exists", self.refused("restore", "a", "plain.db"))
+        self.warren("restore", "a", "plain.db", "--force")  # the variable is not set
+        self.assertEqual(self.warren("fs", "a", "cat", "/x"), "from the backup")
+        self.make("b")
+        shutil.rmtree(self.dir / "home/.config/warren/keys")
+        self.warren("checkpoint", "plain", "push", "sqlite:vault.db")
+        self.warren("checkpoint", "b", "pull", "sqlite:vault.db", "--from", "plain", "--force")
+        self.assertEqual(self.warren("fs", "b", "cat", "/x"), "from the backup")
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+    def test_a_mounted_agent_whose_key_is_lost_is_not_replaced_by_a_backup(self):
+        self.make()
+        self.warren("init", "plain")
+        self.warren("backup", "plain", "plain.db")
+        point = self.work / "m"
+        point.mkdir()
+        self.warren("mount", "a", str(point))
+        try:
+            elsewhere = {"XDG_CONFIG_HOME": str(self.dir / "elsewhere")}
+            self.assertIn("open in another process", self.refused("restore", "a", "plain.db", "--force", **elsewhere))
+            self.assertEqual((point / NAME).read_text(), SECRET)
+        finally:
+            self.warren("umount", str(point))
+
+    def test_a_copy_can_be_read_by_nobody_who_cannot_read_the_original(self):
+        self.warren("init", "a")
+        self.warren("init", "open")
+        self.warren("backup", "open", "open.db")
+        self.file_of("a").chmod(0o600)
+        self.warren("backup", "a", "private.db")
+        self.warren("fork", "a", "f")
+        self.warren("restore", "a", "open.db", "--force")
+        for file in (self.file_of("a"), self.work / "private.db", self.file_of("f")):
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600, file)
+        self.file_of("a").chmod(0o640)
+        self.warren("restore", "a", "private.db", "--force")
+        self.assertEqual(self.file_of("a").stat().st_mode & 0o777, 0o640)
+        if os.geteuid() == 0:
+            os.chown(self.file_of("a"), 12, 34)
+            self.warren("restore", "a", "private.db", "--force")
+            self.assertEqual((self.file_of("a").stat().st_uid, self.file_of("a").stat().st_gid), (12, 34))
+
+    def test_an_error_after_the_new_file_is_in_place_says_where_its_key_is(self):
+        self.warren("init", "a")
+        (self.work / ".agentfs/a.index.db-wal").mkdir()
+        says = self.refused("encrypt", "a")
+        note, = self.notes()
+        self.assertIn(f"the new key is noted in '{note}'", says)
+        (self.work / ".agentfs/a.index.db-wal").rmdir()
+        self.assertIn("AEGIS-256", self.warren("info", "a"))
+
+    def test_a_key_in_place_of_a_variables_name_is_not_repeated(self):
+        for key in (secrets.token_hex(32), "a" + secrets.token_hex(32), base64.b64encode(secrets.token_bytes(32)).decode(), "x=y"):
+            says = self.refused("init", "a", "--encrypt", "--key-env", key)
+            self.assertIn("not the name of a variable", says)
+            self.assertNotIn(key, says)
+
+    def test_a_key_file_is_a_regular_file_and_is_read_whole_or_not_at_all(self):
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe, 0o600)
+        self.assertIn("is not a regular file", self.refused("init", "a", "--encrypt", "--key-file", str(pipe)))
+        long = self.dir / "long"
+        long.write_text("x" * 5000)
+        long.chmod(0o600)
+        self.assertIn("has more than", self.refused("init", "a", "--encrypt", "--key-file", str(long)))
 
     @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
     def test_init_force_does_not_replace_a_mounted_agent_whose_key_it_lacks(self):

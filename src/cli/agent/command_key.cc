@@ -27,8 +27,9 @@ Result<std::optional<KeySource>> find_key_source(const Arguments& args) {
   if (args.has("key-env")) {
     source = KeySource{.kind = KeySourceKind::kVariable, .value = args.get("key-env")};
     ++given;
-    if (source->value.empty() || source->value.find('=') != std::string::npos) {
-      return Error(Code::kInvalid, fmt::format("{} is not the name of a variable", quote(source->value)),
+    if (!is_variable_name(source->value)) {
+      // Without the value: it may be the key.
+      return Error(Code::kInvalid, "what --key-env has is not the name of a variable",
                    "--key-env takes the name of the variable, not the key");
     }
   }
