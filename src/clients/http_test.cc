@@ -184,6 +184,22 @@ TEST(Http, ProxiesComeFromTheEnvironment) {
   EXPECT_TRUE(answer->body.starts_with("GET http://service.invalid/a HTTP/1.1\r\n")) << answer->body;
 }
 
+TEST(Http, ACheckOfAddressesIsNotPassedAroundByAProxy) {
+  ScriptedServer proxy(show);
+  ScriptedServer server(show);
+  ::setenv("http_proxy", proxy.url().c_str(), 1);
+  std::string seen;
+  auto client = open_client({.check_address = [&](std::string_view, std::uint16_t port) -> Status {
+    seen = std::to_string(port);
+    return Ok{};
+  }});
+  auto answer = client->call({.url = server.url() + "/a"});
+  ::unsetenv("http_proxy");
+  ASSERT_OK(answer);
+  EXPECT_EQ(seen, std::to_string(server.port()));
+  EXPECT_EQ(proxy.connections(), 0);
+}
+
 TEST(Http, AnAddressCanBeRefused) {
   ScriptedServer server(show);
   std::string seen;
