@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -187,6 +188,9 @@ TEST(Http, ProxiesComeFromTheEnvironment) {
 TEST(Http, ACheckOfAddressesIsNotPassedAroundByAProxy) {
   ScriptedServer proxy(show);
   ScriptedServer server(show);
+  const char* former = ::getenv("no_proxy");
+  std::optional<std::string> no_proxy = former != nullptr ? std::optional<std::string>(former) : std::nullopt;
+  ::setenv("no_proxy", "", 1);  // it may name this machine
   ::setenv("http_proxy", proxy.url().c_str(), 1);
   std::string seen;
   auto client = open_client({.check_address = [&](std::string_view, std::uint16_t port) -> Status {
@@ -195,6 +199,8 @@ TEST(Http, ACheckOfAddressesIsNotPassedAroundByAProxy) {
   }});
   auto answer = client->call({.url = server.url() + "/a"});
   ::unsetenv("http_proxy");
+  if (no_proxy) ::setenv("no_proxy", no_proxy->c_str(), 1);
+  else ::unsetenv("no_proxy");
   ASSERT_OK(answer);
   EXPECT_EQ(seen, std::to_string(server.port()));
   EXPECT_EQ(proxy.connections(), 0);

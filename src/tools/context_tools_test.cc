@@ -123,14 +123,6 @@ TEST_F(ContextToolsTest, ManyShortTextsOfACallAreCutInTheTrail) {
   EXPECT_EQ(parameters["path"], "/none");
 }
 
-TEST_F(ContextToolsTest, AnErrorOfArgumentsIsShort) {
-  for (const Tool* tool : all_tools()) {
-    ToolError error = fail(tool->name, {{"no such member", 1}});
-    EXPECT_EQ(error.type, "invalid_argument") << tool->name;
-    EXPECT_LT(error.next_action_hint.size(), 1200U) << tool->name;
-  }
-}
-
 TEST_F(ContextToolsTest, ACallIsInTheTrailWithItsArgumentsResultAndSession) {
   write("agent:/a.md", "one\n");
   fail("context_read", {{"path", "agent:/b.md"}});

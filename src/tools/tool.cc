@@ -106,12 +106,10 @@ std::optional<ToolError> check_arguments(const Tool& tool, const Json& arguments
   Json schema = tool.input_schema();
   std::optional<std::string> problem = find_schema_problem(schema, arguments);
   if (!problem) return std::nullopt;
-  std::string shown = dump_json(schema);
-  std::string hint = fmt::format("Call {} again with arguments that match its input schema", tool.name);
-  hint += shown.size() <= kShownTextBytes ? fmt::format(": {}", shown) : ", which the list of tools has.";
   return ToolError{.type = "invalid_argument",
                    .message = fmt::format("{}: {}", tool.name, *problem),
-                   .next_action_hint = std::move(hint)};
+                   .next_action_hint = fmt::format("Call {} again with arguments that match its input schema: {}",
+                                                   tool.name, dump_json(schema))};
 }
 
 ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& arguments) {
