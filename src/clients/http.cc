@@ -231,6 +231,8 @@ void HttpClient::State::set_up(CURL* handle, Transfer& transfer, char* reason) {
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
+  // Behind a proxy, the check would judge the proxy's address and not the server's.
+  if (options.check_address) set(CURLOPT_PROXY, "");
   if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
   auto timeout = std::max(call.timeout, std::chrono::milliseconds(1));  // 0 would be none
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(timeout.count()));

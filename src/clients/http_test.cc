@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -182,6 +183,27 @@ TEST(Http, ProxiesComeFromTheEnvironment) {
   ::unsetenv("http_proxy");
   ASSERT_OK(answer);
   EXPECT_TRUE(answer->body.starts_with("GET http://service.invalid/a HTTP/1.1\r\n")) << answer->body;
+}
+
+TEST(Http, ACheckOfAddressesIsNotPassedAroundByAProxy) {
+  ScriptedServer proxy(show);
+  ScriptedServer server(show);
+  const char* former = ::getenv("no_proxy");
+  std::optional<std::string> no_proxy = former != nullptr ? std::optional<std::string>(former) : std::nullopt;
+  ::setenv("no_proxy", "", 1);  // it may name this machine
+  ::setenv("http_proxy", proxy.url().c_str(), 1);
+  std::string seen;
+  auto client = open_client({.check_address = [&](std::string_view, std::uint16_t port) -> Status {
+    seen = std::to_string(port);
+    return Ok{};
+  }});
+  auto answer = client->call({.url = server.url() + "/a"});
+  ::unsetenv("http_proxy");
+  if (no_proxy) ::setenv("no_proxy", no_proxy->c_str(), 1);
+  else ::unsetenv("no_proxy");
+  ASSERT_OK(answer);
+  EXPECT_EQ(seen, std::to_string(server.port()));
+  EXPECT_EQ(proxy.connections(), 0);
 }
 
 TEST(Http, AnAddressCanBeRefused) {

@@ -37,8 +37,8 @@ std::string stamp_of_item(const Attributes& node) {
   return fmt::format("{} {}.{}", node.size, node.mtime.seconds, node.mtime.nanoseconds);
 }
 
-Items::Items(Agent& agent, FileSystem& view, Clock& clock)
-    : agent_(agent), view_(view), clock_(clock), rows_(agent.store()) {}
+Items::Items(Agent& agent, FileSystem& view, Clock& clock, const std::atomic<bool>* is_cancelled)
+    : agent_(agent), view_(view), clock_(clock), rows_(agent.store()), is_cancelled_(is_cancelled) {}
 
 // The tree that rows are about. For identity alone; whatever a caller gets to see goes through the view.
 Result<FileSystem*> Items::own() { return agent_.namespace_tree(); }
@@ -239,12 +239,25 @@ Result<Attributes> Items::write(const Ref& ref, std::string_view content, const 
   return *node;
 }
 
+Status Items::check_not_cancelled() const {
+  if (is_cancelled_ == nullptr || !*is_cancelled_) return Ok{};
+  return Error(Code::kUnavailable, "the call was cancelled");
+}
+
 Status Items::remove(const Ref& ref) {
   std::vector<Inode> files;
-  WARREN_TRY(walk_items(ref, [&](const Ref&, const Attributes& node) -> Result<bool> {
+  std::vector<Ref> refs;
+  WARREN_TRY(walk_items(ref, [&](const Ref& at, const Attributes& node) -> Result<bool> {
+    WARREN_TRY(check_not_cancelled());
     files.push_back(node.inode);
+    if (at != ref) refs.push_back(at);
     return true;
   }));
+  // One by one, so that a large tree can be cancelled; then what is left of the directories.
+  for (const Ref& one : refs) {
+    WARREN_TRY(check_not_cancelled());
+    WARREN_TRY(warren::remove(view_, namespace_path(one)));
+  }
   WARREN_TRY(warren::remove(view_, namespace_path(ref), {.recursive = Recursive::kYes}));
   for (Inode file : files) {
     if (!is_in_agent_file(file)) continue;
@@ -313,6 +326,7 @@ Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
   std::string top = namespace_path(from);
   std::size_t count = 0;
   auto copy_entry = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    WARREN_TRY(check_not_cancelled());
     if (++count > kCopiedItems) {
       return Error(Code::kLimit, fmt::format("{} has more than {} items", quote(to_string(from)), kCopiedItems),
                    "copy its directories one by one");

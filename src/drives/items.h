@@ -4,6 +4,7 @@
 // it is first touched here. Links are never followed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -29,11 +30,12 @@ struct ItemOrigin {
   std::string title;
 };
 
-// One call of a caller. Every access to files goes through `view`, the caller's. Agent, view and clock outlive it.
+// One call of a caller. Every access to files goes through `view`, the caller's. What it is given outlives it.
 // Calls belong into a Unit of the view, as each says.
 class Items {
  public:
-  Items(Agent& agent, FileSystem& view, Clock& clock);
+  // Copies and removals look at `is_cancelled` from time to time, and fail with kUnavailable once it is true.
+  Items(Agent& agent, FileSystem& view, Clock& clock, const std::atomic<bool>* is_cancelled = nullptr);
 
   // In a unit. nullopt: it does not exist. kDenied: a link is on the way.
   Result<std::optional<Attributes>> find(const Ref& ref);
@@ -76,12 +78,14 @@ class Items {
   Result<std::optional<Attributes>> find_path(const std::vector<std::string_view>& names);
   Status check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace);
   Status make_parent(const Ref& ref);
+  Status check_not_cancelled() const;
   Status copy_one(const Ref& from, const Ref& to, const Attributes& node);
 
   Agent& agent_;
   FileSystem& view_;
   Clock& clock_;
   ItemRows rows_;
+  const std::atomic<bool>* is_cancelled_;
 };
 
 inline constexpr std::size_t kCopiedItems = 100'000;  // in one call

@@ -1,5 +1,6 @@
 #include "embed/local_embedder.h"
 
+#include <new>
 #include <thread>
 
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "base/json.h"
 #include "embed/model_folder.h"
+#include "embed/parallel.h"
 #include "embed/tiny_model_testing.h"
 #include "os/host_files.h"
 #include "testing/matchers.h"
@@ -36,6 +38,11 @@ double dot_of(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // tests/embed/reference.py: the same model by numpy in double precision.
+TEST(ForEachParallel, AThreadWithoutMemoryIsAnError) {
+  Status done = for_each_parallel(8, [](std::size_t) -> Status { throw std::bad_alloc(); });
+  EXPECT_EQ(error_of(done), Code::kTooLarge);
+}
+
 TEST(LocalEmbedder, VectorsOfTheInstalledModelAreThoseOfTheReference) {
   auto embedder = LocalEmbedder::open(kInstalled);
   ASSERT_OK(embedder) << "run tools/setup";

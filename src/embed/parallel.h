@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -16,6 +17,16 @@ namespace warren {
 
 inline constexpr std::size_t kParallelThreads = 64;
 
+// An exception must not leave a thread.
+template <class Work>
+Status try_work(const Work& work, std::size_t i) {
+  try {
+    return work(i);
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kTooLarge, "there is not enough memory");
+  }
+}
+
 // Calls `work` for 0 … count - 1, in several threads of which this is one, until all are done or one fails.
 template <class Work>
 Status for_each_parallel(std::size_t count, const Work& work) {
@@ -24,7 +35,7 @@ Status for_each_parallel(std::size_t count, const Work& work) {
   std::optional<Error> failure;
   auto run = [&] {
     for (std::size_t i = next++; i < count; i = next++) {
-      Status done = work(i);
+      Status done = try_work(work, i);
       if (done.ok()) continue;
       std::lock_guard lock(mutex);
       if (!failure) failure = done.error();

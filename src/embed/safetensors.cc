@@ -25,6 +25,7 @@ static_assert(std::endian::native == std::endian::little, "the numbers in the fi
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kHeaderBytes = std::uint64_t{256} << 10;
 constexpr std::size_t kDimensionsMax = 8;
+constexpr std::uint64_t kFileBytes = std::uint64_t{8} << 30;
 constexpr std::uint64_t kTensorBytes = std::uint64_t{4} << 30;
 
 using TensorMap = std::map<std::string, TensorInfo, std::less<>>;
@@ -148,6 +149,9 @@ Result<std::unique_ptr<Safetensors>> Safetensors::open(const std::string& path) 
   if (::fstat(opened->file_.get(), &attributes) != 0) return system_error(errno, fmt::format("stat {}", quote(path)));
   if (!S_ISREG(attributes.st_mode)) return Error(Code::kInvalid, fmt::format("{} is not a file", quote(path)));
   const auto file_bytes = static_cast<std::uint64_t>(attributes.st_size);
+  if (file_bytes > kFileBytes) {  // a sparse file of any size costs nothing, and its numbers do
+    return Error(Code::kTooLarge, fmt::format("{} has {} bytes; the limit is {}", quote(path), file_bytes, kFileBytes));
+  }
   std::string prefix(kLengthBytes, '\0');
   WARREN_TRY(read_at(opened->file_.get(), 0, as_mutable_bytes(prefix)).within(quote(path)));
   std::uint64_t header_bytes = 0;

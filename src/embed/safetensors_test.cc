@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <unistd.h>
@@ -103,6 +104,17 @@ TEST(Safetensors, AFileThatIsCutAnywhereIsAnError) {
     EXPECT_EQ(error_of(open_bytes(dir, whole.substr(0, length))), Code::kCorrupt) << length;
   }
   EXPECT_EQ(error_of(open_bytes(dir, whole + "x")), Code::kCorrupt);
+}
+
+TEST(Safetensors, AHugeSparseFileIsRefused) {
+  TempDir dir;
+  constexpr std::uint64_t kSize = (std::uint64_t{8} << 30) + 4;
+  std::string header =
+      fmt::format(R"({{"a": {{"dtype": "F32", "shape": [{}], "data_offsets": [0, {}]}}}})", kSize / 4, kSize);
+  const std::string path = dir.file("sparse");
+  write_text(path, safetensors_with_header(header, ""));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kSize);
+  EXPECT_EQ(error_of(Safetensors::open(path)), Code::kTooLarge);
 }
 
 TEST(Safetensors, AHugeHeaderIsNotRead) {

@@ -1,7 +1,9 @@
 #include "mcp/session.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +14,7 @@ namespace warren::mcp {
 namespace {
 
 constexpr std::size_t kBatchMax = 100;
-constexpr std::size_t kSessionSubscriptionsMax = 1000;
+constexpr std::size_t kSessionSubscriptionsMax = 1000;  // each subscriptions/listen counts as one at least
 constexpr std::array<std::string_view, 8> kLogLevels{"debug", "info",     "notice", "warning",
                                                      "error", "critical", "alert",  "emergency"};
 
@@ -37,6 +39,43 @@ constexpr std::array<MethodEntry, 10> kMethods{{
     {.name = "prompts/get", .call = get_prompt},
     {.name = "completion/complete", .call = complete},
 }};
+
+RpcError too_many_subscriptions() {
+  return {.code = kInternalError,
+          .message = fmt::format("too many subscriptions; a client has at most {}", kSessionSubscriptionsMax)};
+}
+
+Json subscription_meta(const Request& request) { return {{kMetaSubscription, request.id}}; }
+
+// Holds messages back until it is opened. Shared by the notices of a subscription.
+class Gate {
+ public:
+  explicit Gate(std::function<void(Json)> send) : send_(std::move(send)) {}
+
+  void pass(Json message) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!is_open_) return held_.push_back(std::move(message));
+    }
+    send_(std::move(message));
+  }
+
+  void open() {
+    std::vector<Json> held;
+    {
+      std::lock_guard lock(mutex_);
+      is_open_ = true;
+      held = std::exchange(held_, {});
+    }
+    for (Json& message : held) send_(std::move(message));
+  }
+
+ private:
+  std::function<void(Json)> send_;
+  std::mutex mutex_;
+  bool is_open_ = false;  // under mutex_, as what follows
+  std::vector<Json> held_;
+};
 
 RpcError unknown_method(const std::string& method, Revision revision) {
   return {.code = kMethodNotFound,
@@ -123,40 +162,39 @@ Session::~Session() {
 
 void Session::receive(std::string_view text, const std::shared_ptr<Outlet>& outlet) {
   Result<Json> value = parse_json(text);
-  if (value.ok()) return receive_value(*value, outlet);
+  if (value.ok()) return receive_value(*value, outlet, text.size());
   outlet->send(error_message(nullptr, {.code = kParseError, .message = value.error().message()}));
 }
 
-void Session::receive_value(const Json& value, const std::shared_ptr<Outlet>& outlet) {
-  if (value.is_array()) return receive_batch(value, outlet);
-  receive_one(
-      value, outlet, [outlet](const Json& answer) { outlet->send(answer); }, false);
+void Session::receive_value(const Json& value, const std::shared_ptr<Outlet>& outlet, std::size_t size_bytes) {
+  Arrival arrival{.outlet = outlet, .size_bytes = size_bytes};
+  if (value.is_array()) return receive_batch(value, arrival);
+  receive_one(value, arrival, [outlet](const Json& answer) { outlet->send(answer); });
 }
 
-void Session::receive_batch(const Json& list, const std::shared_ptr<Outlet>& outlet) {
+void Session::receive_batch(const Json& list, const Arrival& arrival) {
   std::optional<Revision> now = revision();
   std::string problem;
   if (!now || !has_batches(*now)) problem = "a batch of messages is only for revision 2025-03-26";
   else if (list.empty()) problem = "a batch has at least one message";
   else if (list.size() > kBatchMax) problem = fmt::format("a batch has at most {} messages", kBatchMax);
   if (!problem.empty()) {
-    outlet->send(error_message(nullptr, {.code = kInvalidRequest, .message = problem}));
+    arrival.outlet->send(error_message(nullptr, {.code = kInvalidRequest, .message = problem}));
     return;
   }
-  auto batch = std::make_shared<Batch>(outlet);  // shared by the answers that are still to come
+  auto batch = std::make_shared<Batch>(arrival.outlet);  // shared by the answers that are still to come
+  Arrival part{.outlet = arrival.outlet, .size_bytes = arrival.size_bytes / list.size(), .is_in_batch = true};
   for (const Json& one : list) {
-    receive_one(
-        one, outlet, [batch](Json answer) { batch->add(std::move(answer)); }, true);
+    receive_one(one, part, [batch](Json answer) { batch->add(std::move(answer)); });
   }
 }
 
-void Session::receive_one(const Json& value, const std::shared_ptr<Outlet>& outlet, const Reply& reply,
-                          bool is_in_batch) {
+void Session::receive_one(const Json& value, const Arrival& arrival, const Reply& reply) {
   std::variant<RpcMessage, BadMessage> read = read_message(value);
   if (auto* bad = std::get_if<BadMessage>(&read)) return reply(error_message(bad->id, bad->error));
   auto& message = std::get<RpcMessage>(read);
   switch (message.kind) {
-    case RpcMessage::Kind::kRequest: return handle_request(std::move(message), outlet, reply, is_in_batch);
+    case RpcMessage::Kind::kRequest: return handle_request(std::move(message), arrival, reply);
     case RpcMessage::Kind::kNotification: return handle_notification(message);
     case RpcMessage::Kind::kResponse: return;  // we ask nothing
   }
@@ -197,24 +235,28 @@ Answer Session::initialize(const Json& params, bool is_in_batch) {
               {"instructions", service_.instructions()}};
 }
 
-void Session::handle_request(RpcMessage message, const std::shared_ptr<Outlet>& outlet, const Reply& reply,
-                             bool is_in_batch) {
+void Session::handle_request(RpcMessage message, const Arrival& arrival, const Reply& reply) {
   bool is_stateless = meta_of(message.params).contains(kMetaVersion);
   if (message.method == "initialize" && !is_stateless) {
-    return reply(answer_message(message.id, initialize(message.params, is_in_batch)));
+    return reply(answer_message(message.id, initialize(message.params, arrival.is_in_batch)));
   }
   if (message.method == "ping" && !is_stateless) return reply(result_message(message.id, Json::object()));
   std::variant<Revision, RpcError> revision = revision_of(message);
   if (auto* error = std::get_if<RpcError>(&revision)) return reply(error_message(message.id, *error));
+  if (arrival.is_in_batch && message.method == "subscriptions/listen") {
+    // It is answered when it ends; the other answers of the batch would wait for that.
+    RpcError refused{.code = kInvalidRequest, .message = "'subscriptions/listen' must not be part of a batch"};
+    return reply(error_message(message.id, refused));
+  }
   auto request = std::make_shared<Request>(Request{.service = service_,
                                                    .session = *this,
                                                    .revision = std::get<Revision>(revision),
                                                    .id = std::move(message.id),
                                                    .method = std::move(message.method),
                                                    .params = std::move(message.params),
-                                                   .outlet = outlet,
+                                                   .outlet = arrival.outlet,
                                                    .is_cancelled = std::make_shared<std::atomic<bool>>(false)});
-  if (!begin(request->id, request->is_cancelled)) {
+  if (!begin(*request, arrival.size_bytes)) {
     return reply(error_message(request->id, {.code = kInvalidRequest, .message = "a request with this id is running"}));
   }
   start(std::move(request), reply);
@@ -264,10 +306,10 @@ void Session::finish(const Request& request, const Reply& reply, Answer answer) 
   forget(request.id);
 }
 
-bool Session::begin(const Json& id, const std::shared_ptr<std::atomic<bool>>& is_cancelled) {
+bool Session::begin(const Request& request, std::size_t size_bytes) {
   std::lock_guard lock(mutex_);
-  return running_.try_emplace(dump_json(id), Running{.is_cancelled = is_cancelled, .subscriptions = {}, .end = {}})
-      .second;
+  Running running{.is_cancelled = request.is_cancelled, .size_bytes = size_bytes, .subscriptions = {}, .end = {}};
+  return running_.try_emplace(dump_json(request.id), std::move(running)).second;
 }
 
 void Session::forget(const Json& id) {
@@ -296,6 +338,13 @@ std::size_t Session::in_flight() const {
   return running_.size() - listening_;
 }
 
+std::size_t Session::in_flight_bytes() const {
+  std::lock_guard lock(mutex_);
+  std::size_t size_bytes = 0;
+  for (const auto& [id, running] : running_) size_bytes += running.size_bytes;
+  return size_bytes;
+}
+
 bool Session::is_listening() const {
   std::lock_guard lock(mutex_);
   return listening_ > 0;
@@ -304,6 +353,15 @@ bool Session::is_listening() const {
 void Session::wait_until_fewer_than(std::size_t count) {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return running_.size() - listening_ < count; });
+}
+
+void Session::wait_for_room(std::size_t count, std::size_t size_bytes) {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] {
+    std::size_t used = 0;
+    for (const auto& [id, running] : running_) used += running.size_bytes;
+    return running_.size() - listening_ < count && used < size_bytes;
+  });
 }
 
 void Session::end_subscriptions() {
@@ -360,8 +418,8 @@ Answer Session::subscribe(Request& request) {
   {
     std::lock_guard lock(mutex_);
     if (subscribed_.contains(*uri)) return Json::object();
-    if (subscribed_.size() >= kSessionSubscriptionsMax) return RpcError{kInternalError, "too many subscriptions"};
   }
+  if (count_subscriptions() >= kSessionSubscriptionsMax) return too_many_subscriptions();
   std::shared_ptr<Outlet> to = options_.notices ? options_.notices : request.outlet;
   Result<std::uint64_t> id = subscriptions_.add(*path, [to, uri = *uri] {
     to->send(notification_message("notifications/resources/updated", {{"uri", uri}}));
@@ -383,47 +441,81 @@ Answer Session::unsubscribe(Request& request) {
   return Json::object();
 }
 
+std::size_t Session::count_subscriptions() const {
+  std::lock_guard lock(mutex_);
+  std::size_t count = subscribed_.size();
+  for (const auto& [id, running] : running_) {
+    if (running.end) count += std::max<std::size_t>(running.subscriptions.size(), 1);
+  }
+  return count;
+}
+
+// All of them, or none and the reason.
+std::variant<std::vector<std::uint64_t>, RpcError> Session::add_listened(const std::shared_ptr<Request>& request,
+                                                                         const std::vector<WatchedResource>& wanted,
+                                                                         const std::function<void(Json)>& notice) {
+  std::vector<std::uint64_t> added;
+  for (const WatchedResource& one : wanted) {
+    Result<std::uint64_t> id =
+        subscriptions_.add(one.path, [notice, meta = subscription_meta(*request), uri = one.uri] {
+          notice({{"_meta", meta}, {"uri", uri}});
+        });
+    if (!id.ok()) {
+      for (std::uint64_t former : added) subscriptions_.remove(former);
+      return rpc_error(id.error());
+    }
+    added.push_back(*id);
+  }
+  return added;
+}
+
 // Answered when it ends. What the client asks for and we do not have is left out of the acknowledgement.
 void Session::listen(const std::shared_ptr<Request>& request, const Reply& reply) {
   auto filter = request->params.find("notifications");
   if (filter == request->params.end() || !filter->is_object()) {
     return finish(*request, reply, invalid_params("'notifications' must be an object"));
   }
-  Json meta{{kMetaSubscription, request->id}};
   Json agreed = Json::object();
-  std::vector<std::pair<std::string, std::string>> wanted;  // URI, path
+  std::vector<WatchedResource> wanted;
+  std::size_t former = count_subscriptions();
+  if (former >= kSessionSubscriptionsMax) return finish(*request, reply, too_many_subscriptions());
   if (auto uris = filter->find("resourceSubscriptions"); uris != filter->end() && uris->is_array()) {
+    if (uris->size() > kSessionSubscriptionsMax - former) return finish(*request, reply, too_many_subscriptions());
     for (const Json& uri : *uris) {
       Result<std::string> path = uri.is_string() ? resource_path(*request, uri.get<std::string>(), "read")
                                                  : Error(Code::kInvalid, "a URI must be a string");
       if (!path.ok()) return finish(*request, reply, invalid_params(path.error().message()));
-      wanted.emplace_back(uri.get<std::string>(), *path);
-    }
-    if (wanted.size() > kSessionSubscriptionsMax) {
-      return finish(*request, reply, invalid_params(fmt::format("at most {} resources", kSessionSubscriptionsMax)));
+      wanted.push_back({.uri = uri.get<std::string>(), .path = *path});
     }
     agreed["resourceSubscriptions"] = *uris;
   }
-  request->outlet->send(
-      notification_message("notifications/subscriptions/acknowledged", {{"_meta", meta}, {"notifications", agreed}}));
-  std::vector<std::uint64_t> added;
-  for (const auto& [uri, path] : wanted) {
-    Result<std::uint64_t> id = subscriptions_.add(path, [request, meta, uri = uri] {
-      request->notify("notifications/resources/updated", {{"_meta", meta}, {"uri", uri}});
-    });
-    if (id.ok()) added.push_back(*id);
-  }
+  request->params = Json::object();  // a subscription lasts, and this may be large
+  // Subscribed first, so that no change after the acknowledgement is missed. It is the first message all the same.
+  auto gate = std::make_shared<Gate>(
+      [request](Json message) { request->notify("notifications/resources/updated", std::move(message)); });
+  auto added = add_listened(request, wanted, [gate](Json message) { gate->pass(std::move(message)); });
+  if (auto* refused = std::get_if<RpcError>(&added)) return finish(*request, reply, std::move(*refused));
+  Json acknowledged{{"_meta", subscription_meta(*request)}, {"notifications", std::move(agreed)}};
+  request->outlet->send(notification_message("notifications/subscriptions/acknowledged", std::move(acknowledged)));
+  gate->open();
+  keep_listening(request, reply, std::move(std::get<std::vector<std::uint64_t>>(added)));
+}
+
+void Session::keep_listening(const std::shared_ptr<Request>& request, const Reply& reply,
+                             std::vector<std::uint64_t> added) {
   std::lock_guard lock(mutex_);
   auto found = running_.find(dump_json(request->id));
   if (*request->is_cancelled) {  // meanwhile
     for (std::uint64_t one : added) subscriptions_.remove(one);
     running_.erase(found);
+    finished_.notify_all();
     return;
   }
   ++listening_;
+  found->second.size_bytes = 0;
   found->second.subscriptions = std::move(added);
-  found->second.end = [this, request, reply, meta](const Json&) {
-    Json result{{"resultType", "complete"}, {"_meta", meta}};
+  found->second.end = [this, request, reply](const Json&) {
+    Json result{{"resultType", "complete"}, {"_meta", subscription_meta(*request)}};
     result["_meta"][kMetaServer] = service_.server_info(request->revision);
     reply(result_message(request->id, std::move(result)));
   };

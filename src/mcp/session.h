@@ -25,6 +25,12 @@ namespace warren::mcp {
 // What is wrong with the _meta of a request that names its revision there; nullopt: nothing.
 std::optional<RpcError> find_stateless_problem(const Json& params);
 
+// What a subscription is about.
+struct WatchedResource {
+  std::string uri;
+  std::string path;
+};
+
 class Session {
  public:
   struct Options {
@@ -41,13 +47,17 @@ class Session {
 
   // One message, or a batch of them, as text. Whatever it is, it is answered as JSON-RPC wants, through `outlet`.
   void receive(std::string_view text, const std::shared_ptr<Outlet>& outlet);
-  // The same for a message that was parsed already.
-  void receive_value(const Json& value, const std::shared_ptr<Outlet>& outlet);
+  // Takes a message that was parsed already; it had this size as text.
+  void receive_value(const Json& value, const std::shared_ptr<Outlet>& outlet, std::size_t size_bytes = 0);
 
   // How many requests are being served, without subscriptions.
   std::size_t in_flight() const;
+  // The size of their messages as text.
+  std::size_t in_flight_bytes() const;
   bool is_listening() const;  // a subscriptions/listen is open
   void wait_until_fewer_than(std::size_t count);
+  // Until fewer requests are being served and their messages are smaller than this. One message may be larger.
+  void wait_for_room(std::size_t count, std::size_t size_bytes);
   // Subscriptions of the stateless era are answered; then requests that run are cancelled.
   void end_subscriptions();
   void cancel_all();
@@ -61,23 +71,36 @@ class Session {
   class Batch;
   struct Running {
     std::shared_ptr<std::atomic<bool>> is_cancelled;
+    std::size_t size_bytes = 0;                // of its message; 0 of subscriptions/listen, which keeps nothing of it
     std::vector<std::uint64_t> subscriptions;  // of subscriptions/listen
     Reply end;                                 // answers it; only of subscriptions/listen
   };
 
-  void receive_batch(const Json& list, const std::shared_ptr<Outlet>& outlet);
-  void receive_one(const Json& value, const std::shared_ptr<Outlet>& outlet, const Reply& reply, bool is_in_batch);
+  // How a message came.
+  struct Arrival {
+    std::shared_ptr<Outlet> outlet;  // shared with the request that it becomes
+    std::size_t size_bytes = 0;
+    bool is_in_batch = false;
+  };
+
+  void receive_batch(const Json& list, const Arrival& arrival);
+  void receive_one(const Json& value, const Arrival& arrival, const Reply& reply);
   void handle_notification(const RpcMessage& message);
-  void handle_request(RpcMessage message, const std::shared_ptr<Outlet>& outlet, const Reply& reply, bool is_in_batch);
+  void handle_request(RpcMessage message, const Arrival& arrival, const Reply& reply);
   std::variant<Revision, RpcError> revision_of(const RpcMessage& message) const;
   Answer initialize(const Json& params, bool is_in_batch);
   void start(std::shared_ptr<Request> request, const Reply& reply);
   void serve(const std::shared_ptr<Request>& request, const Reply& reply);
   void finish(const Request& request, const Reply& reply, Answer answer);
-  bool begin(const Json& id, const std::shared_ptr<std::atomic<bool>>& is_cancelled);
+  bool begin(const Request& request, std::size_t size_bytes);
   void forget(const Json& id);
   void cancel(const Json& id);
   void listen(const std::shared_ptr<Request>& request, const Reply& reply);
+  std::variant<std::vector<std::uint64_t>, RpcError> add_listened(const std::shared_ptr<Request>& request,
+                                                                  const std::vector<WatchedResource>& wanted,
+                                                                  const std::function<void(Json)>& notice);
+  void keep_listening(const std::shared_ptr<Request>& request, const Reply& reply, std::vector<std::uint64_t> added);
+  std::size_t count_subscriptions() const;
   Answer subscribe(Request& request);
   Answer unsubscribe(Request& request);
   Answer set_log_level(const Json& params);

@@ -273,6 +273,73 @@ TEST_F(McpSession, AListenerIsAcknowledgedHearsOfChangesAndIsAnsweredAtTheEnd) {
   EXPECT_EQ(end[0]["result"]["_meta"][kMetaSubscription], id_);
 }
 
+TEST_F(McpSession, AClientHasAtMostAThousandSubscriptions) {
+  Json uris = Json::array();
+  for (int i = 0; i < 600; ++i) uris.push_back(fmt::format("/file-{}", i));
+  Json params{{"notifications", {{"resourceSubscriptions", uris}}}};
+  EXPECT_TRUE(ask_stateless("subscriptions/listen", params).is_null());  // it goes on
+  outlet_->take();
+  params["_meta"] = {{kMetaVersion, "2026-07-28"}, {kMetaCapabilities, Json::object()}};
+  Json second{{"jsonrpc", "2.0"}, {"id", "second"}, {"method", "subscriptions/listen"}, {"params", params}};
+  std::vector<Json> got = send(dump_json(second));
+  ASSERT_EQ(got.size(), 1U);  // no acknowledgement
+  EXPECT_TRUE(got[0]["error"]["message"].get<std::string>().starts_with("too many subscriptions"));
+  EXPECT_EQ(got[0]["id"], "second");
+}
+
+TEST_F(McpSession, EveryListenCountsAlsoOneWithoutResources) {
+  Json params{{"notifications", Json::object()}};
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(ask_stateless("subscriptions/listen", params).is_null()) << i;
+  EXPECT_TRUE(ask_stateless("subscriptions/listen", params).contains("error"));
+}
+
+TEST_F(McpSession, AListenThatCannotBeAddedIsAnErrorAndNotAcknowledged) {
+  while (subscriptions_->add("/x", [] {}).ok()) {
+  }
+  Json params{{"notifications", {{"resourceSubscriptions", {"/y"}}}}};
+  params["_meta"] = {{kMetaVersion, "2026-07-28"}, {kMetaCapabilities, Json::object()}};
+  Json request{{"jsonrpc", "2.0"}, {"id", 1}, {"method", "subscriptions/listen"}, {"params", params}};
+  std::vector<Json> got = send(dump_json(request));
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_TRUE(got[0].contains("error")) << dump_json(got[0]);
+  EXPECT_FALSE(session_->is_listening());
+}
+
+TEST_F(McpSession, AListenInABatchIsRefusedAndTheOthersAreAnswered) {
+  begin("2025-03-26");
+  Json params{{"notifications", Json::object()}};
+  params["_meta"] = {{kMetaVersion, "2026-07-28"}, {kMetaCapabilities, Json::object()}};
+  Json batch = Json::array();
+  batch.push_back({{"jsonrpc", "2.0"}, {"id", "l"}, {"method", "subscriptions/listen"}, {"params", params}});
+  batch.push_back({{"jsonrpc", "2.0"}, {"id", "p"}, {"method", "ping"}});
+  std::vector<Json> got = send(dump_json(batch));
+  ASSERT_EQ(got.size(), 1U);
+  ASSERT_EQ(got[0].size(), 2U);
+  EXPECT_EQ(code_of(got[0][0]), kInvalidRequest);
+  EXPECT_TRUE(got[0][1].contains("result"));
+}
+
+TEST_F(McpSession, TheBytesOfRunningRequestsAreCountedUntilTheyAreAnswered) {
+  std::vector<std::function<void()>> jobs;
+  session_ = std::make_unique<Session>(*service_, *subscriptions_,
+                                       Session::Options{.run =
+                                                            [&](std::function<void()> job) {
+                                                              jobs.push_back(std::move(job));
+                                                              return true;
+                                                            },
+                                                        .notices = outlet_});
+  begin();
+  std::string text = dump_json({{"jsonrpc", "2.0"}, {"id", "a"}, {"method", "tools/list"}});
+  send(text);
+  EXPECT_EQ(session_->in_flight_bytes(), text.size());
+  for (auto& job : jobs) job();
+  EXPECT_EQ(session_->in_flight_bytes(), 0U);
+  ask_stateless("subscriptions/listen", {{"notifications", {{"resourceSubscriptions", {"/a"}}}}});
+  EXPECT_TRUE(session_->is_listening());
+  EXPECT_EQ(session_->in_flight_bytes(), 0U);
+  session_->wait_for_room(1, 1);
+}
+
 TEST_F(McpSession, ACancelledRequestIsNotAnswered) {
   std::function<void()> waiting;
   session_ = std::make_unique<Session>(*service_, *subscriptions_,

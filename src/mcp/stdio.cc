@@ -25,15 +25,19 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 constexpr std::size_t kPipePiece = 4096;  // what a pipe takes without blocking once poll() says that it takes something
-constexpr std::size_t kRunningMax = 256;  // beyond, reading waits: a client cannot fill our memory with requests
-constexpr std::chrono::seconds kEndPatience{2};  // for a client that does not read, once we are to end
+// Beyond these, reading waits: a client cannot fill our memory with requests.
+constexpr std::size_t kRunningMax = 256;
+constexpr std::size_t kRunningBytesMax = std::size_t{64} << 20;  // one message may come on top
+constexpr std::chrono::seconds kEndPatience{2};                  // for a client that does not read, once we are to end
 
-// Writes lines. A client that stops reading makes writers wait, until the server is to end.
+// Writes lines. A client that stops reading makes writers wait, until the server is to end or the client has closed
+// the input.
 class LineWriter final : public Outlet {
  public:
-  LineWriter(int fd, int stop_fd) : fd_(fd), stop_fd_(stop_fd) {
+  explicit LineWriter(const StdioOptions& options)
+      : fd_(options.output), stop_fd_(options.stop_fd), input_(options.input), patience_(options.unread_patience) {
     struct stat node {};
-    is_socket_ = ::fstat(fd, &node) == 0 && S_ISSOCK(node.st_mode);
+    is_socket_ = ::fstat(fd_, &node) == 0 && S_ISSOCK(node.st_mode);
   }
 
   void send(const Json& message) override {
@@ -51,28 +55,36 @@ class LineWriter final : public Outlet {
   // poll() before every piece, so that nothing blocks for ever whatever kind of file it is.
   bool write(std::string_view rest) {
     std::optional<Steady::time_point> deadline;
+    bool is_stopping = false;
+    bool has_ended = false;  // the input; without events poll() reports just that
     while (!rest.empty()) {
-      pollfd waited[2] = {{fd_, POLLOUT, 0}, {deadline ? -1 : stop_fd_, POLLIN, 0}};
+      pollfd waited[3] = {{fd_, POLLOUT, 0}, {is_stopping ? -1 : stop_fd_, POLLIN, 0}, {has_ended ? -1 : input_, 0, 0}};
       int timeout =
           deadline ? static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(*deadline - Steady::now()).count())
                    : -1;
       if (deadline && timeout <= 0) return false;
-      int ready = ::poll(waited, 2, timeout);
+      int ready = ::poll(waited, 3, timeout);
       if (ready < 0 && errno != EINTR) return false;
       if (ready <= 0) continue;
+      has_ended = has_ended || waited[2].revents != 0;
+      if (waited[2].revents != 0 && !is_stopping) deadline = Steady::now() + patience_;
       if (waited[1].revents != 0) deadline = Steady::now() + kEndPatience;
+      is_stopping = is_stopping || waited[1].revents != 0;
       if ((waited[0].revents & (POLLERR | POLLNVAL)) != 0) return false;
       if ((waited[0].revents & (POLLOUT | POLLHUP)) == 0) continue;
       ssize_t done = is_socket_ ? ::send(fd_, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                 : ::write(fd_, rest.data(), std::min(rest.size(), kPipePiece));
       if (done < 0 && errno != EINTR && errno != EAGAIN) return false;
       if (done > 0) rest.remove_prefix(static_cast<std::size_t>(done));
+      if (done > 0 && has_ended && !is_stopping) deadline = Steady::now() + patience_;
     }
     return true;
   }
 
   int fd_;
   int stop_fd_;
+  int input_;
+  std::chrono::milliseconds patience_;
   bool is_socket_ = false;
   std::mutex mutex_;
   std::atomic<bool> is_broken_ = false;  // set under mutex_
@@ -141,7 +153,7 @@ Result<LineReader::Got> serve_lines(LineReader& reader, Session& session, const 
                                     std::size_t line_bytes_max) {
   std::string line;
   for (;;) {
-    session.wait_until_fewer_than(kRunningMax);
+    session.wait_for_room(kRunningMax, kRunningBytesMax);
     LineReader::Got got = WARREN_TRY(reader.next(line));
     if (got == LineReader::Got::kEnd || got == LineReader::Got::kStop || writer->is_broken()) return got;
     if (got == LineReader::Got::kTooLong) {
@@ -156,7 +168,7 @@ Result<LineReader::Got> serve_lines(LineReader& reader, Session& session, const 
 }  // namespace
 
 Status serve_stdio(Service& service, const StdioOptions& options) {
-  auto writer = std::make_shared<LineWriter>(options.output, options.stop_fd);  // shared with what still answers
+  auto writer = std::make_shared<LineWriter>(options);  // shared with what still answers
   Subscriptions subscriptions(service);
   Worker worker({.priority = Worker::Priority::kNormal, .threads_max = options.threads});
   Session session(

@@ -1,6 +1,9 @@
 // The transport over standard input and output: one message a line.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+
 #include "base/result.h"
 #include "mcp/service.h"
 
@@ -12,6 +15,8 @@ struct StdioOptions {
   int stop_fd = -1;                                    // readable: end
   std::size_t line_bytes_max = std::size_t{64} << 20;  // a longer line is answered with an error and passed over
   std::size_t threads = 4;
+  // A client that has closed its side and reads nothing for so long is gone.
+  std::chrono::milliseconds unread_patience{30'000};
 };
 
 // Serves one client until its end of input, or until stop_fd is readable. Requests that are running are answered; after

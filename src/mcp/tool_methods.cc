@@ -126,10 +126,11 @@ Answer call_tool_method(Request& request) {
   }
   const Tool* tool = service.find_tool(*name);
   if (tool == nullptr) return invalid_params(fmt::format("Unknown tool: {}", *name));
-  Json arguments = Json::object();
+  static const Json kNoArguments = Json::object();
+  const Json* arguments = &kNoArguments;
   if (auto given = request.params.find("arguments"); given != request.params.end()) {
     if (!given->is_object()) return invalid_params("'arguments' must be an object");
-    arguments = *given;
+    arguments = &*given;
   }
   std::string trace = trace_of(meta_of(request.params));
   std::optional<TraceScope> scope;
@@ -144,7 +145,7 @@ Answer call_tool_method(Request& request) {
                       .progress = progress_sender(request),
                       .open_index = service.options().open_index};
   std::int64_t began = service.clock().monotonic_ns();
-  ToolAnswer answer = call_tool(context, *tool, arguments);
+  ToolAnswer answer = call_tool(context, *tool, *arguments);
   // Before it is acknowledged, a change survives a power cut.
   if (!tool->hints.is_read_only && !answer.error) {
     if (Status synced = service.sync(); !synced.ok()) {

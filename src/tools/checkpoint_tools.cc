@@ -148,12 +148,16 @@ Status keep_readable(ToolContext& context, PastDiff& diff) {
   return Ok{};
 }
 
-Result<std::string> patch_text(const PastDiff& diff) {
+// The beginning of it: files after the limit are not even read.
+Result<std::string> patch_text(const ToolContext& context, const PastDiff& diff) {
   std::string text;
-  WARREN_TRY(write_past_patch(diff, [&](std::string_view part) -> Status {
-    if (text.size() < kDiffTextBytes) text += part.substr(0, kDiffTextBytes - text.size());
+  Status done = write_past_patch(diff, [&](std::string_view part) -> Status {
+    WARREN_TRY(check_cancelled(context));
+    text += part.substr(0, kDiffTextBytes - text.size());
+    if (text.size() == kDiffTextBytes) return Error(Code::kLimit, "the patch is full");
     return Ok{};
-  }));
+  });
+  if (text.size() < kDiffTextBytes) WARREN_TRY(std::move(done));
   return text;
 }
 
@@ -174,7 +178,7 @@ Result<ToolAnswer> diff_answer(ToolContext& context, const Json& arguments) {
   ToolAnswer answer;
   Json changes = Json::array();
   for (const TreeChange& change : diff.changes) {
-    answer.text += fmt::format("{} {}\n", change.letter(), change.path);
+    if (answer.text.size() < kDiffTextBytes) answer.text += fmt::format("{} {}\n", change.letter(), change.path);
     if (changes.size() == limit) continue;
     Json one{{"change", word_of(change.kind)}};
     set_path_text(one, "path", change.path);
@@ -185,7 +189,7 @@ Result<ToolAnswer> diff_answer(ToolContext& context, const Json& arguments) {
   answer.structured["changes"] = std::move(changes);
   answer.structured["keys"] = key_changes(diff);
   if (flag_argument(arguments, "patch")) {
-    answer.text = WARREN_TRY(patch_text(diff));
+    answer.text = WARREN_TRY(patch_text(context, diff));
     answer.structured["patch"] = answer.text;
   }
   if (answer.text.size() > kDiffTextBytes) answer.text.resize(kDiffTextBytes);

@@ -82,7 +82,7 @@ Result<Ref> ref_by_id(Items& items, ToolContext& context, const std::string& id)
 
 }  // namespace
 
-Items items_of(ToolContext& context) { return {context.agent, context.view, context.clock}; }
+Items items_of(ToolContext& context) { return {context.agent, context.view, context.clock, context.is_cancelled}; }
 
 bool may_write(const ToolContext& context) { return !context.is_read_only && !context.agent.is_read_only(); }
 

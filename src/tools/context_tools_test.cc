@@ -1,4 +1,5 @@
 // The tools on items, called as a door calls them.
+#include <atomic>
 #include <set>
 
 #include <fmt/format.h>
@@ -41,7 +42,8 @@ class ContextToolsTest : public ::testing::Test {
                         .view = *view_,
                         .clock = clock_,
                         .session = "s1",
-                        .is_read_only = is_read_only_};
+                        .is_read_only = is_read_only_,
+                        .is_cancelled = &is_cancelled_};
     if (has_index_) context.open_index = [this] { return open_index(); };
     return call_tool(context, *find_tool(tool), arguments);
   }
@@ -79,6 +81,7 @@ class ContextToolsTest : public ::testing::Test {
   testing::TempDir dir_;
   testing::FakeClock clock_;
   bool is_read_only_ = false;
+  std::atomic<bool> is_cancelled_ = false;
   bool has_index_ = true;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<AgentNamespace> names_;
@@ -97,6 +100,27 @@ TEST_F(ContextToolsTest, EveryToolIsDescribedByWhatIsChecked) {
     EXPECT_EQ(find_tool(tool->name), tool);
   }
   EXPECT_EQ(find_tool("context"), nullptr);
+}
+
+TEST_F(ContextToolsTest, ACancelledCopyOrDeleteChangesNothing) {
+  write("agent:/dir/a.md", "one\n");
+  is_cancelled_ = true;
+  EXPECT_EQ(fail_type("context_copy", {{"path", "agent:/dir"}, {"to_path", "/copy"}}), "unavailable");
+  EXPECT_EQ(fail_type("context_delete", {{"path", "agent:/dir"}, {"recursive", true}}), "unavailable");
+  is_cancelled_ = false;
+  EXPECT_EQ(read("agent:/dir/a.md"), "one\n");
+  EXPECT_EQ(fail_type("context_read", {{"path", "agent:/copy/a.md"}}), "not_found");
+  call("context_delete", {{"path", "agent:/dir"}, {"recursive", true}});
+  EXPECT_EQ(fail_type("context_read", {{"path", "agent:/dir/a.md"}}), "not_found");
+}
+
+TEST_F(ContextToolsTest, ManyShortTextsOfACallAreCutInTheTrail) {
+  Json edits = Json::array();
+  for (int i = 0; i < 1000; ++i) edits.push_back({{"old_text", std::string(1000, 'a')}, {"new_text", "b"}});
+  answer("edit_file", {{"path", "/none"}, {"edits", edits}});
+  Json parameters = parse_json(*agent_->tools().list().value()[0].parameters).value();
+  EXPECT_LT(dump_json(parameters).size(), 65536U);
+  EXPECT_EQ(parameters["path"], "/none");
 }
 
 TEST_F(ContextToolsTest, ACallIsInTheTrailWithItsArgumentsResultAndSession) {

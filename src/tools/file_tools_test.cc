@@ -241,6 +241,11 @@ TEST_F(FileTools, VfsOperationTakesDataOfAnyType) {
   run("delete", "/mem/working/n.txt", none);
   EXPECT_FALSE(exists(*view_, "/mem/working/n.txt").value());
   EXPECT_EQ(error_type("vfs_operation", {{"operation", "write"}, {"path", "/x"}}), "invalid_argument");
+  for (const Json& count : {Json(-1), Json(0), Json(1e300), Json("5"), Json(nullptr)}) {
+    Json query{{"embedding", {1, 2}}, {"top_k", count}};
+    EXPECT_EQ(error_type("vfs_operation", {{"operation", "query"}, {"path", "/mem/semantic"}, {"data", query}}),
+              "invalid_argument");
+  }
 }
 
 TEST_F(FileTools, ACheckpointBringsPathsBackAndOnlyTheOperatorRestoresEverything) {
@@ -248,6 +253,9 @@ TEST_F(FileTools, ACheckpointBringsPathsBackAndOnlyTheOperatorRestoresEverything
   EXPECT_EQ(call("checkpoint", {{"name", "before"}}).structured["checkpoint"]["name"], "before");
   put("/work/f", "new");
   put("/other", "stays");
+  is_cancelled_ = true;
+  EXPECT_EQ(error_type("diff", {{"from", "before"}, {"patch", true}}), "unavailable");
+  is_cancelled_ = false;
   Json changed = call("diff", {{"from", "before"}, {"patch", true}}).structured;
   EXPECT_EQ(changed["total"], 2U);
   EXPECT_NE(changed["patch"].get<std::string>().find("+new"), std::string::npos);

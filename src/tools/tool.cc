@@ -17,6 +17,7 @@ namespace {
 
 // A longer text of a call is cut in the trail: what was written is in the file.
 constexpr std::size_t kRecordedTextBytes = std::size_t{16} << 10;
+constexpr std::size_t kRecordedBytes = std::size_t{64} << 10;  // of all arguments, or of the result
 constexpr std::size_t kShownTextBytes = std::size_t{1} << 10;
 
 std::string_view type_of(Code code) {
@@ -52,7 +53,16 @@ void shorten_texts(Json& value) {
 
 std::string recorded(Json value) {
   shorten_texts(value);
-  return dump_json(value);
+  std::string text = dump_json(value);
+  if (text.size() <= kRecordedBytes) return text;
+  if (value.is_object()) {  // many short texts: a member as a whole
+    for (Json& member : value) {
+      std::string one = dump_json(member);
+      if (one.size() > kShownTextBytes) member = shortened(one);
+    }
+  }
+  std::string rest = dump_json(value);
+  return rest.size() <= kRecordedBytes ? rest : dump_json(Json{{"cut", shortened(text)}});
 }
 
 ToolAnswer failed(ToolError error) {

@@ -147,7 +147,11 @@ Result<VectorQuery> asked_query(const Json& data) {
   }
   query.embedding = WARREN_TRY(parse_embedding(embedding));
   if (!data.is_object()) return query;
-  query.top_k = std::min<std::size_t>(count_argument(data, "top_k", query.top_k), 100);
+  if (auto top = data.find("top_k"); top != data.end()) {  // no schema has checked it
+    bool is_count = top->is_number_integer() && top->get<std::int64_t>() >= 1;
+    if (!is_count) return Error(Code::kInvalid, "'top_k' must be a whole number of at least 1");
+    query.top_k = std::min<std::size_t>(top->get<std::size_t>(), 100);
+  }
   if (data.contains("filter")) query.filter = WARREN_TRY(parse_vector_filter(data["filter"]));
   return query;
 }

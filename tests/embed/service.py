@@ -115,10 +115,24 @@ class ServiceTest(unittest.TestCase):
         self.write("r", "a rabbit")
         self.assertEqual(len(self.service.requests), 4)  # one asks for the dimension
 
-    def test_a_service_that_stays_down_is_an_error_and_writes_nothing(self):
+    def test_an_item_is_stored_while_the_service_is_down_and_gets_its_embedding_later(self):
         self.service.failures = [500] * 3
-        self.assertIn("status 500: not now", self.write("r", "a rabbit", status=1))
+        said = self.write("r", "a rabbit")
+        self.assertIn("status 500: not now", said)
+        self.assertIn("/mem/semantic/r.json is stored without an embedding", said)
+        self.assertEqual(json.loads(self.warren("vfs", "a", "read", "/mem/semantic/r.json")), {"text": "a rabbit"})
+        self.assertIn("/mem/semantic/r.json", self.query("rabbit"))
+
+    def test_an_item_is_stored_without_the_model(self):
+        said = self.write("r", "a rabbit", WARREN_EMBED=f"{self.dir}/none")
+        self.assertIn("is stored without an embedding", said)
+        self.warren("vfs", "a", "exists", "/mem/semantic/r.json")
+
+    def test_what_the_policy_refuses_is_not_sent_to_the_service(self):
+        self.warren("policy", "a", "set", "--preset", "read-only")
+        self.warren("vfs", "a", "write", "--as-agent", "/mem/semantic/r.json", json.dumps({"text": "rabbit"}), status=1)
         self.warren("vfs", "a", "exists", "/mem/semantic/r.json", status=1)
+        self.assertEqual(self.service.requests, [])
 
     def test_a_wrong_key_is_said_and_never_shown(self):
         said = self.query("rabbit", status=1, WARREN_EMBED_KEY="another-secret")

@@ -41,20 +41,35 @@ Result<std::string> value_to_write(Context& context, const Arguments& args) {
   return read_input(context, limits::kValueBytes);
 }
 
+// What may not be written is refused, and recorded, by the write itself.
+Result<bool> may_write_item(OpenView& view, const std::string& path) {
+  bool is_there = WARREN_TRY(exists(*view.fs, path));
+  return view.fs->may(is_there ? Rights::kOverwrite : Rights::kCreate, path);
+}
+
 Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
-  if (!args.has("raw")) value = WARREN_TRY(embedded_item(context, args.get("PATH"), std::move(value)));
   if (is_hosted(args)) {
-    auto client = WARREN_TRY(connect_host(args));
-    HostClient::WriteOptions options{.as_is = args.has("raw")};
+    HostClient::WriteOptions options;
     if (args.has("ttl")) options.time_to_live = WARREN_TRY(parse_duration(args.get("ttl")));
-    WARREN_TRY(client->write(args.get("PATH"), value, options));
+    auto client = WARREN_TRY(connect_host(args));
+    ValueToStore stored{.value = std::move(value), .as_is = args.has("raw")};
+    // Only the host knows the policy.
+    auto may_write = []() -> Result<bool> { return true; };
+    if (!stored.as_is) {
+      stored = WARREN_TRY(embedded_item(context, args.get("PATH"), std::move(stored.value), may_write));
+    }
+    options.as_is = stored.as_is;
+    WARREN_TRY(client->write(args.get("PATH"), stored.value, options));
     return Exit::kOk;
   }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args, "write"));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
-  WARREN_TRY(view.names->write(*view.fs, path, value, args.has("raw") ? AsIs::kYes : AsIs::kNo, expires_at_ms));
+  ValueToStore stored{.value = std::move(value), .as_is = args.has("raw")};
+  auto may_write = [&] { return may_write_item(view, path); };
+  if (!stored.as_is) stored = WARREN_TRY(embedded_item(context, path, std::move(stored.value), may_write));
+  WARREN_TRY(view.names->write(*view.fs, path, stored.value, stored.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms));
   return Exit::kOk;
 }
 

@@ -1,5 +1,9 @@
 #include "cli/vfs/embedding.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "agent/semantic_index.h"
 #include "base/path.h"
 #include "embed/item_embedding.h"
@@ -28,13 +32,25 @@ Result<std::unique_ptr<Embedder>> open_user_embedder(Context& context) {
   return embedder;
 }
 
-Result<std::string> embedded_item(Context& context, std::string_view path, std::string value) {
+Result<ValueToStore> embedded_item(Context& context, std::string_view path, std::string value,
+                                   const std::function<Result<bool>()>& may_write) {
   Result<std::string> normalised = normalise_path(path);
-  if (!normalised.ok() || !is_semantic_item(*normalised) || !lacks_embedding(value)) return value;
+  ValueToStore stored{.value = std::move(value)};
+  if (!normalised.ok() || !is_semantic_item(*normalised) || !lacks_embedding(stored.value)) return stored;
+  if (Result<bool> may = may_write(); !may.ok() || !*may) return stored;
   EmbedderOptions options = WARREN_TRY(embedder_options(context.environment));
-  auto embedder = WARREN_TRY(open_embedder(options));
-  if (embedder == nullptr) return value;
-  return with_embedding(value, *embedder);
+  Result<std::unique_ptr<Embedder>> embedder = open_embedder(options);
+  if (embedder.ok() && *embedder == nullptr) return stored;
+  Result<std::string> embedded =
+      embedder.ok() ? with_embedding(stored.value, **embedder) : Result<std::string>(embedder.error());
+  if (embedded.ok()) return ValueToStore{.value = *std::move(embedded)};
+  stored.as_is = true;
+  const Error& error = embedded.error();
+  context.err.line(
+      fmt::format("warren: {} is stored without an embedding, which it gets with the next `query --text`: {}",
+                  context.err.name(*normalised), context.err.name(error.message())));
+  if (!error.hint().empty()) context.err.line(fmt::format("hint: {}", context.err.name(error.hint())));
+  return stored;
 }
 
 }  // namespace warren::cli

@@ -1,6 +1,7 @@
 // The user's embedder, for commands about semantic memory.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,8 +14,16 @@ namespace warren::cli {
 // kUnsupported: the configuration says that there is none.
 Result<std::unique_ptr<Embedder>> open_user_embedder(Context& context);
 
+struct ValueToStore {
+  std::string value;
+  bool as_is = false;  // store it whatever it is: an item that could not get its embedding
+};
+
 // What to write to this path, which may be of the absolute form: an item of /mem/semantic with a text and without an
-// embedding gets one, unless the configuration says that there is no embedder; anything else stays as it is.
-Result<std::string> embedded_item(Context& context, std::string_view path, std::string value);
+// embedding gets one, unless the configuration says that there is no embedder; anything else stays as it is. If the
+// embedder fails, the user is warned and the item goes without. `may_write` is asked before the text is given to an
+// embedder, which may be a service; if it says no, the item stays as it is.
+Result<ValueToStore> embedded_item(Context& context, std::string_view path, std::string value,
+                                   const std::function<Result<bool>()>& may_write);
 
 }  // namespace warren::cli
