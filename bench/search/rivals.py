@@ -7,7 +7,7 @@ import math
 import pathlib
 import random
 import shutil
-import sqlite3
+import pysqlite3 as sqlite3  # one that can load extensions
 import statistics
 import subprocess
 import sys
