@@ -6,7 +6,7 @@
 // note, the key is in WARREN_KEY, in the file named by WARREN_KEY_FILE, or printed by the command in
 // WARREN_KEY_COMMAND.
 //
-// What a source has is 64 hexadecimal digits or base64, for 256 bits, or else a passphrase. The key of the file itself
+// A source gives 64 hexadecimal digits or base64, for 256 bits, or else a passphrase. The key of the file itself
 // is derived from it and the salt. docs/design/agent.md.
 #pragma once
 
@@ -33,7 +33,7 @@ struct KeySource {
   std::string value;  // name of the variable, absolute path, command; of kStored the key, 64 hexadecimal digits
 };
 
-// That a new file is to be encrypted.
+// How to encrypt a new file.
 struct Encryption {
   std::optional<KeySource> key;  // nullopt: a random one, stored in its note
 };
@@ -56,7 +56,7 @@ struct NewFileKey {
 };
 Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const std::string& agent_path);
 
-// Of a file that could not be created.
+// Removes the note of a key whose file could not be created.
 void remove_key_note(const NewFileKey& key);
 
 // For opening the agent at this path: by its note, or by the variables. Errors name the agent and say what to do. What
@@ -74,7 +74,7 @@ Result<std::optional<KeyPlace>> find_key_place(const std::string& agent_path, Cl
 // kInvalid if the agent is not encrypted.
 Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock);
 
-// By this source alone.
+// Finds keys in this source only.
 KeyFinder keys_from(const KeySource& source, const std::string& agent_path);
 
 }  // namespace warren

@@ -40,8 +40,8 @@ class Questions(unittest.TestCase):
     def test_by_meaning(self):
         with World() as agent:
             self.fill(agent)
-            if json.loads(agent.warren("context", "a", "status", "--json"))["model"] is None:
-                self.skipTest("no model is installed")
+            status = json.loads(agent.warren("context", "a", "status", "--json"))
+            self.assertIsNotNone(status["model"], "tools/setup has not installed the model")
             agent.warren("context", "a", "embed")
             questions = SET["by_meaning"] + SET["by_words"]
             missed = self.missed(agent, questions, None)

@@ -41,7 +41,7 @@ Result<Exit> run_init(Context& context, const Arguments& args) {
   context.out.print("created agent {} at {}\n", quote(agent.id), context.out.name(agent.path));
   if (agent.base) context.out.print("base: {}\n", context.out.name(*agent.base));
   if (agent.key_note && options.encryption->key) {
-    context.out.print("encrypted; where its key is, is noted in {}\n", context.out.name(*agent.key_note));
+    context.out.print("encrypted; the source of its key is noted in {}\n", context.out.name(*agent.key_note));
   } else if (agent.key_note) {
     context.out.print("encrypted; its key is in {}\n", context.out.name(*agent.key_note));
     context.out.line("keep a copy of that file: without the key, nobody can read the agent again");

@@ -43,7 +43,7 @@ Result<std::optional<KeySource>> find_key_source(const Arguments& args) {
     ++given;
   }
   if (given < 2) return source;
-  return Error(Code::kInvalid, "a key has one source", "use one of --key-env, --key-file and --key-command");
+  return Error(Code::kInvalid, "several sources of a key were given", "use one of --key-env, --key-file and --key-command");
 }
 
 std::vector<Option> encrypt_options() {
@@ -120,7 +120,7 @@ Result<Exit> rekey(Context& context, const Arguments& args, NewKey change, std::
     return Exit::kOk;
   }
   out.print("{} is encrypted; {} in {}\n", out.name(done.path),
-            options.source ? "where its key is, is noted" : "its key is", out.name(*done.key_note));
+            options.source ? "the source of its key is noted" : "its key is", out.name(*done.key_note));
   if (change == NewKey::kAnother) out.line("the note of its old key stays, for backups that were made before");
   else if (!options.source) out.line("keep a copy of that file: without the key, nobody can read the agent again");
   return Exit::kOk;
