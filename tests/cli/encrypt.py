@@ -456,7 +456,7 @@ class EncryptTest(unittest.TestCase):
 
     def test_mistakes_with_options_are_named(self):
         self.assertIn("add --encrypt", self.refused("init", "a", "--key-env", "K"))
-        self.assertIn("one source", self.refused("init", "a", "--encrypt", "--key-env", "K", "--key-command", "true"))
+        self.assertIn("several sources of a key were given", self.refused("init", "a", "--encrypt", "--key-env", "K", "--key-command", "true"))
         self.assertIn("not the key", self.refused("init", "a", "--encrypt", "--key-env", "K=value"))
         self.assertIn("K is not set", self.refused("init", "a", "--encrypt", "--key-env", "K"))
         self.assertIn("status 3", self.refused("init", "a", "--encrypt", "--key-command", "echo hush; exit 3"))

@@ -43,7 +43,8 @@ Result<std::optional<KeySource>> find_key_source(const Arguments& args) {
     ++given;
   }
   if (given < 2) return source;
-  return Error(Code::kInvalid, "several sources of a key were given", "use one of --key-env, --key-file and --key-command");
+  return Error(Code::kInvalid, "several sources of a key were given",
+               "use one of --key-env, --key-file and --key-command");
 }
 
 std::vector<Option> encrypt_options() {
