@@ -4,6 +4,7 @@
 
 #include "agent/audit_key.h"
 #include "agent/audit_note.h"
+#include "agent/encrypted_note.h"
 #include "agent/file_key.h"
 #include "agent/locate.h"
 #include "agent/quota.h"
@@ -122,6 +123,7 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
                              .find_key = agent_keys(path)};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
+  WARREN_TRY(check_still_encrypted(*store, path));
   if (options.mode == OpenMode::kReadWrite && !store->schema().is_current()) {
     return Error(
         Code::kReadOnly,

@@ -15,6 +15,7 @@
 #include "agent/audit_trail.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
+#include "agent/encrypted_note.h"
 #include "agent/locate.h"
 #include "base/path.h"
 #include "os/error.h"
@@ -227,6 +228,7 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   }
   if (key) agent.key_note = key->note;
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
+  forget_encrypted(agent.path).ignore("the next opening says so, and what to do");
   if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
 }
@@ -238,7 +240,8 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
   auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .layers = Layers::kOwn}, clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
   WARREN_TRY(History(agent->store()).restore(wanted.id));  // the fork is what goes on record, under its own name
-  return agent->store().database().empty_log();            // the log has the draft's name
+  forget_encrypted(draft).ignore("nobody opens it under this name again");
+  return agent->store().database().empty_log();  // the log has the draft's name
 }
 
 }  // namespace
@@ -272,6 +275,7 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
     return std::move(done).take_error();
   }
   forget_audit_notes(fork.path).ignore("verify then says that another file was here");
+  forget_encrypted(fork.path).ignore("the next opening says so, and what to do");
   return fork;
 }
 
@@ -314,6 +318,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
     remove_draft(draft);
     return std::move(done).take_error();
   }
+  forget_encrypted(path).ignore("the next opening says so, and what to do");
   return path;
 }
 
@@ -324,6 +329,7 @@ Status delete_agent(const std::string& path, Clock& clock) {
   WARREN_TRY(remove_companions(path));
   WARREN_TRY(remove_host_file(path));
   forget_audit_notes(path).ignore("verify then says that another file was here");
+  forget_encrypted(path).ignore("the next opening says so, and what to do");
   return sync_host_dir(std::string(directory_of(path)));
 }
 
@@ -388,6 +394,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
     done = remove_search_index(path);
   }
   if (!done.ok()) return undo_rekeying(draft, written, key, std::move(done).take_error());
+  if (!key) forget_encrypted(path).ignore("the next opening says so, and what to do");
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

@@ -22,6 +22,7 @@
 #include "agent/audit_note.h"
 #include "agent/base_note.h"
 #include "agent/checkpoints.h"
+#include "agent/encrypted_note.h"
 #include "agent/mounted_state.h"
 #include "base/ascii.h"
 #include "base/path.h"
@@ -94,6 +95,9 @@ Status make_session_file(const SessionDir& session, const std::string& base,
     return system_error(errno, fmt::format("make {}", quote(session.file())));
   }
   forget_audit_notes(session.file()).ignore("verify then says that another file was here");
+  for (const std::string& path : {draft, session.file()}) {
+    forget_encrypted(path).ignore("the next opening says so, and what to do");
+  }
   return Ok{};
 }
 

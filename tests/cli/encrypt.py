@@ -64,6 +64,34 @@ class EncryptTest(unittest.TestCase):
 
     # Doors.
 
+    def test_a_plain_file_in_the_place_of_an_encrypted_agent_is_refused(self):
+        self.make()
+        self.assertEqual(self.read(), SECRET)
+        self.warren("init", "plain")
+        shutil.copy(self.file_of("plain"), self.file_of("a"))
+        for words in (["fs", "a", "write", "/x", "y"], ["fs", "a", "ls"], ["kv", "a", "set", "k", "1"], ["info", "a"]):
+            error = self.refused(*words)
+            self.assertIn("agent 'a' was encrypted, and the file in its place is not", error)
+        note = error.split("remove '")[1].split("'")[0]
+        os.unlink(note)
+        self.warren("fs", "a", "write", "/x", "y")
+
+    def test_an_agent_that_warren_made_plain_again_is_not_refused(self):
+        self.make()
+        self.warren("decrypt", "a")
+        self.assertEqual(self.read(), SECRET)
+        self.make("b")
+        self.warren("init", "b", "--force")
+        self.warren("fs", "b", "ls")
+        self.make("c")
+        self.warren("delete", "c", "--yes")
+        self.warren("init", "c")
+        self.warren("fs", "c", "ls")
+        self.make("d")
+        self.warren("backup", "a", "a.backup")
+        self.warren("restore", "d", "a.backup", "--force")
+        self.assertEqual(self.read("d"), SECRET)
+
     def test_the_search_index_is_encrypted_as_the_agent_is(self):
         index = self.work / ".agentfs" / "a.index.db"
 
@@ -347,7 +375,8 @@ class EncryptTest(unittest.TestCase):
         finally:
             self.warren("umount", str(point))
         self.warren("init", "a", "--force", **elsewhere)
-        self.assertEqual(self.warren("fs", "a", "ls", "/"), "")
+        self.assertEqual(self.warren("fs", "a", "ls", "/", **elsewhere), "")
+        self.assertIn("was encrypted", self.refused("fs", "a", "ls", "/"))  # that was not done with this configuration
 
     def test_without_the_key_nothing_opens_it(self):
         self.make()
