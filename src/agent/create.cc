@@ -6,6 +6,7 @@
 #include <random>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -86,9 +87,15 @@ Result<bool> is_open_somewhere(const std::string& path) {
   return range.l_type != F_UNLCK;
 }
 
+// As Database::backup_to locks what it is writing.
+bool is_locked(const std::string& draft) {
+  Fd fd(::open(draft.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return fd.is_open() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
 void remove_draft(const std::string& draft) {
   remove_base_note(draft).ignore("it is for a file that does not exist");
-  for (const char* suffix : {"", "-wal", "-shm"}) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     remove_host_file(draft + suffix).ignore("the first error is the one to report");
   }
 }
@@ -180,7 +187,7 @@ std::string name_of_draft(const std::string& path) {
   return fmt::format("{}.draft-{:08x}{:08x}", path, random(), random());
 }
 
-void remove_old_drafts(const std::string& path, Clock& clock) {
+void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age) {
   constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
   std::string folder(directory_of(path));
   Result<Fd> dir = open_host_dir(folder);
@@ -189,10 +196,11 @@ void remove_old_drafts(const std::string& path, Clock& clock) {
   if (!entries.ok()) return;
   for (const HostEntry& entry : *entries) {
     if (!is_name_of_draft(entry.name, base_name(path)) || !S_ISREG(entry.attributes.st_mode)) continue;
-    if (entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds) continue;
+    bool is_new = entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds;
+    if (is_new && age == DraftAge::kOld) continue;
     std::string draft = join_path(folder, entry.name);
     Result<bool> is_open = is_open_somewhere(draft);
-    if (is_open.ok() && !*is_open) remove_draft(draft);
+    if (is_open.ok() && !*is_open && !is_locked(draft)) remove_draft(draft);
   }
 }
 
@@ -228,7 +236,7 @@ Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   }
   if (key) agent.key_note = key->note;
   forget_audit_notes(agent.path).ignore("verify then says that another file was here");
-  forget_encrypted(agent.path).ignore("the next opening says so, and what to do");
+  note_encrypted(agent.path, key ? key->key.get() : nullptr).ignore("the next opening says so, and what to do");
   if (options.audit) note_new_trail(agent.path, clock).ignore("the next process that records something notes it");
   return agent;
 }
@@ -240,7 +248,7 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
   auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .layers = Layers::kOwn}, clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
   WARREN_TRY(History(agent->store()).restore(wanted.id));  // the fork is what goes on record, under its own name
-  forget_encrypted(draft).ignore("nobody opens it under this name again");
+  note_encrypted(draft, nullptr).ignore("nobody opens it under this name again");
   return agent->store().database().empty_log();  // the log has the draft's name
 }
 
@@ -275,7 +283,7 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
     return std::move(done).take_error();
   }
   forget_audit_notes(fork.path).ignore("verify then says that another file was here");
-  forget_encrypted(fork.path).ignore("the next opening says so, and what to do");
+  note_encrypted(fork.path, nullptr).ignore("the next opening says so, and what to do");
   return fork;
 }
 
@@ -308,6 +316,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
   std::optional<BaseNote> note;
   if (place.exists) note = WARREN_TRY(find_base_note(path));
   std::optional<std::string> base = WARREN_TRY(find_overlay_base(*backup));
+  if (place.exists) WARREN_TRY(check_replaceable_by(*backup, path));
   remove_old_drafts(path, clock);
   std::string draft = name_of_draft(path);
   Status done = backup->backup_to(draft);
@@ -318,7 +327,7 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
     remove_draft(draft);
     return std::move(done).take_error();
   }
-  forget_encrypted(path).ignore("the next opening says so, and what to do");
+  note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
   return path;
 }
 
@@ -328,8 +337,9 @@ Status delete_agent(const std::string& path, Clock& clock) {
   remove_base_note(path).ignore("a note without its file has no effect");
   WARREN_TRY(remove_companions(path));
   WARREN_TRY(remove_host_file(path));
+  remove_old_drafts(path, clock, DraftAge::kAny);
   forget_audit_notes(path).ignore("verify then says that another file was here");
-  forget_encrypted(path).ignore("the next opening says so, and what to do");
+  note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
   return sync_host_dir(std::string(directory_of(path)));
 }
 
@@ -379,7 +389,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
       Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key, .conversion = Conversion::kPossible}));
   WARREN_TRY(database->hold_alone());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
-  remove_old_drafts(path, clock);
+  remove_old_drafts(path, clock, DraftAge::kAny);
   std::string draft = name_of_draft(path);
   std::optional<NewFileKey> key;
   if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
@@ -394,7 +404,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
     done = remove_search_index(path);
   }
   if (!done.ok()) return undo_rekeying(draft, written, key, std::move(done).take_error());
-  if (!key) forget_encrypted(path).ignore("the next opening says so, and what to do");
+  note_encrypted(path, key ? key->key.get() : nullptr).ignore("the next opening says so, and what to do");
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

@@ -61,8 +61,10 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
 
 // A name beside the agent at `path` for a copy that is not complete yet.
 std::string name_of_draft(const std::string& path);
-// Removes unfinished copies of the agent at `path` that killed processes have left beside it.
-void remove_old_drafts(const std::string& path, Clock& clock);
+// Removes unfinished copies of the agent at `path` that killed processes have left beside it. kAny: also those of this
+// minute, for whoever has the agent alone.
+enum class DraftAge { kOld, kAny };
+void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age = DraftAge::kOld);
 
 // Deletes the agent file at `path` with what belongs to it: log, index, and our notes about it. kBusy while another
 // process has it open.

@@ -10,10 +10,14 @@
 
 namespace warren {
 
-// Notes that the agent is encrypted. kDenied if it is not and was, when it was last opened at this path.
+// Notes that the agent is encrypted. kDenied if it is not and was, when it was last opened at this path, or if it is
+// another one.
 Status check_still_encrypted(Store& store, const std::string& agent_path);
 
-// Removes the note about a path where Warren has just made or removed an agent.
-Status forget_encrypted(const std::string& agent_path);
+// kDenied if the agent at the path is encrypted, and a copy that is not would take its place.
+Status check_replaceable_by(Store& copy, const std::string& agent_path);
+
+// Sets or removes (null) the note about a path where Warren has just made or removed an agent.
+Status note_encrypted(const std::string& agent_path, const DatabaseKey* key);
 
 }  // namespace warren

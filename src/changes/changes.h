@@ -36,6 +36,9 @@ struct TreeChange {
   // The base's node as the agent saw it; if that was not recorded, known_at is a time at which the agent saw it.
   std::optional<Attributes> seen;
   Timestamp known_at;
+  // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
+  // whatever it saw before.
+  std::optional<std::string> committed;
   // In the base this was one of several names of the node. Changes to its other names alter the node's ctime.
   bool is_lost_link = false;
   // It would replace, overwrite or move something in the base that was hidden from the agent: it is never applied.

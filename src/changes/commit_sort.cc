@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/limits.h"
 #include "base/path.h"
 #include "changes/commits.h"
 #include "changes/git_work_tree.h"
@@ -126,8 +127,20 @@ Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, 
 
 }  // namespace
 
-Result<std::vector<Where>> CommitImport::sort(const std::vector<TreeChange>& changes) {
-  Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from_, commit_}));
+// False if it cannot be known here: then the change stays with the agent.
+Result<bool> CommitImport::set_committed(TreeChange& change) {
+  bool is_pair = change.after && change.after->is_file() && change.before && change.before->is_file();
+  if (!is_pair) return true;  // nothing of the base's would be overwritten unseen
+  if (change.after->size > limits::kPatchFileBytes) return false;
+  Captured content = WARREN_TRY(joined_.run({"cat-file", "--filters", head_ + ":" + change.path.substr(1)}));
+  if (content.status != 0) return true;  // not in the commit under this name
+  change.committed = std::move(content.output);
+  return true;
+}
+
+Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) {
+  if (head_.empty()) return std::vector<Where>(changes.size(), Where::kFiles);
+  Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from_, head_}));
   if (listed.status != 0) return damaged(listed);
   CommittedPaths committed = parse_name_status(listed.output);
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
@@ -136,13 +149,14 @@ Result<std::vector<Where>> CommitImport::sort(const std::vector<TreeChange>& cha
   Git git(work);
   git.use(git_dir_, work, scratch_.path() + "/index");
   git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
-  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, commit_, committed, files));
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, head_, committed, files));
   Sorter sorter(std::move(committed), std::move(dirty));
   for (const ChangedFile& file : files) sorter.add(file);
   std::vector<Where> all = sorter.list(changes);
-  // Once they are merged, what was changed again is a change to files like any other.
-  for (Where& where : all) {
-    if (is_merged_ && where == Where::kBoth) where = Where::kFiles;
+  if (!is_merged_) return all;
+  // What was changed again after commits that are merged is a change to files, and to the version in the commits.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
   }
   return all;
 }

@@ -69,7 +69,7 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
   if (!agent || !base) return none;
   AgentCommits commits{.start = overlay.note ? overlay.note->commit : "", .head = agent->commit, .brings = {}};
-  bool is_moved = !agent->commit.empty() && agent->commit != commits.start && agent->commit != base->commit;
+  bool is_moved = !agent->commit.empty() && agent->commit != commits.start;
   std::vector<AgentBranch> candidates = list_candidates(*agent, *base, commits.start);
   if (!is_moved && candidates.empty()) return none;
   if (candidates.size() > limits::kGitNewBranches) {
@@ -88,10 +88,11 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   return std::optional(std::move(commits));
 }
 
-CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string commit)
+CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit)
     : overlay_(overlay),
       scratch_(std::move(scratch)),
       quarantine_(scratch_.path() + "/quarantine"),
+      head_(std::move(head)),
       commit_(std::move(commit)),
       base_(git_in(overlay.base_path)),
       joined_(git_in(overlay.base_path)) {
@@ -104,11 +105,15 @@ Error CommitImport::damaged(const Captured& git) {
                "--no-commits applies the changes as files");
 }
 
-Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& overlay, const std::string& start,
+Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& overlay, const AgentCommits& found,
                                                             const std::string& commit,
                                                             const std::vector<TreeChange>& all) {
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commits"));
-  std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), commit));
+  // If the agent has not switched to another branch, the HEAD that is seen is the base's, and may have moved since.
+  bool has_own_head =
+      std::any_of(all.begin(), all.end(), [](const TreeChange& change) { return change.path == "/.git/HEAD"; });
+  const std::string& head = has_own_head ? found.head : commit;
+  std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), head, commit));
   Captured prefix = WARREN_TRY(made->base_.run({"rev-parse", "--show-prefix"}));
   if (prefix.status != 0 || !trimmed(prefix.output, kWhitespace).empty()) {
     std::string_view why = trimmed(prefix.errors, kWhitespace);
@@ -119,18 +124,24 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
   }
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));
   WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));
-  WARREN_TRY(made->find_start(start));
+  WARREN_TRY(made->check_commit(commit));
+  if (!head.empty()) WARREN_TRY(made->find_start(found.start));
   return made;
 }
 
-// Where the agent's history and the user's part, if the start is not known or the agent's history does not contain it.
+Status CommitImport::check_commit(const std::string& commit) {
+  Captured valid = WARREN_TRY(joined_.run({"cat-file", "-e", commit + "^{commit}"}));
+  return valid.status == 0 ? Status(Ok{}) : Status(damaged(valid));
+}
+
+// The start is what the agent's work tree showed at first, also if its HEAD does not contain it: on another branch,
+// files differ from the start because they do in the commits. If the start is not known: where both histories part.
 Status CommitImport::find_start(const std::string& start) {
-  Captured valid = WARREN_TRY(joined_.run({"cat-file", "-e", commit_ + "^{commit}"}));
-  if (valid.status != 0) return damaged(valid);
-  is_merged_ = WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", commit_, "HEAD"}));
+  WARREN_TRY(check_commit(head_));
+  is_merged_ = WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", head_, "HEAD"}));
   from_ = start;
-  if (!start.empty() && WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", start, commit_}))) return Ok{};
-  Captured common = WARREN_TRY(joined_.run({"merge-base", start.empty() ? "HEAD" : start, commit_}));
+  if (!start.empty() && WARREN_TRY(joined_.succeeds({"cat-file", "-e", start + "^{commit}"}))) return Ok{};
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
   from_ = trimmed(common.output, kWhitespace);
   if (common.status == 0 && !from_.empty()) return Ok{};
   from_ = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree

@@ -44,19 +44,19 @@ enum class ReplaceBranch { kNo, kYes };
 // The agent's commits, ready to be brought. For one thread; the overlay must outlive it.
 class CommitImport {
  public:
-  // `commit` is one of the agent's, and `start` the one that it started from ("" if unknown). `all` are all changes of
-  // the agent, with those in .git. kCorrupt for invalid objects, kTooLarge.
-  static Result<std::unique_ptr<CommitImport>> prepare(const AgentOverlay& overlay, const std::string& start,
+  // `commit` is the one of the agent's to bring. `all` are all changes of the agent, with those in .git. kCorrupt for
+  // invalid objects, kTooLarge.
+  static Result<std::unique_ptr<CommitImport>> prepare(const AgentOverlay& overlay, const AgentCommits& found,
                                                        const std::string& commit, const std::vector<TreeChange>& all);
 
-  // How a change relates to the commit and those before it.
+  // How a change relates to the agent's HEAD.
   enum class Where : std::uint8_t {
     kFiles,    // not committed
     kCommits,  // the commits contain it
     kBoth,     // the commits contain a part of it: it was changed again after them, or something above it is in them
   };
-  // One entry for each change. Git compares, so content filters count.
-  Result<std::vector<Where>> sort(const std::vector<TreeChange>& changes);
+  // One entry for each change. Git compares, so content filters count. Sets TreeChange::committed.
+  Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
 
   struct Description {
     std::uint64_t count = 0;  // commits that the base's repository does not have
@@ -75,18 +75,21 @@ class CommitImport {
   Status bring(const std::string& branch, ReplaceBranch replace);
 
  private:
-  CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string commit);
+  CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit);
   static Error damaged(const Captured& git);
+  Status check_commit(const std::string& commit);
   Status find_start(const std::string& start);
+  Result<bool> set_committed(TreeChange& change);
   Result<std::string> find_branch(const std::string& branch);
 
   const AgentOverlay& overlay_;
   ScratchDir scratch_;
   std::string quarantine_;
+  std::string head_;  // "" before the first commit
   std::string commit_;
   std::string git_dir_;
-  std::string from_;        // the commit or tree that the agent's commits are compared with
-  bool is_merged_ = false;  // the base's HEAD contains the commit
+  std::string from_;        // the commit or tree that the agent's HEAD is compared with
+  bool is_merged_ = false;  // the base's HEAD contains the agent's
   Git base_;                // the base's repository
   Git joined_;              // the same, with the objects of the quarantine
 };

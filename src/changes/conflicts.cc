@@ -12,8 +12,11 @@
 namespace warren {
 namespace {
 
+using namespace std::string_literals;
+
 Result<std::optional<std::string>> find_ancestor(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after || !change.after->is_file()) return std::optional<std::string>();
+  if (change.committed) return change.committed;
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   return overlay.upper.find_ancestor(change.after->inode);
 }
@@ -56,6 +59,12 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
     return std::optional<std::string>("it was deleted from the base");
+  }
+  if (change.committed && change.before->is_file()) {
+    bool is_same =
+        change.committed->size() == change.before->size && WARREN_TRY(read_file(overlay.base, change.base_path))
+    == *change.committed;
+    return is_same ? std::optional<std::string>() : std::optional("it differs from the version that was committed"s);
   }
   if (!change.seen && change.after && change.before->is_file()) {
     // Replaced by a rename, or removed and created again: what it replaced was kept.

@@ -166,14 +166,19 @@ bool ends_with_path(std::string_view path, std::string_view name) {
   return path.ends_with(name) && path.size() > name.size() && path[path.size() - name.size() - 1] == '/';
 }
 
-// The settings or a hook of a repository without a work tree: git takes any directory for one that looks like it.
+// Git takes any directory for a repository that has a HEAD, objects and references, all of which may be links, or that
+// has a HEAD and a file that names the place of the others. So a HEAD is enough to look out for, and what git obeys
+// beside parts of a repository that are there already.
 bool is_in_bare_repository(FileSystem& merged, std::string_view path) {
+  std::string_view name = base_name(path);
+  if (name == "HEAD" || name == "commondir") return true;
   std::string dir(directory_of(path));
   if (base_name(dir) == "hooks") dir = directory_of(dir);
-  else if (base_name(path) != "config") return false;
-  Result<bool> has_head = exists(merged, join_path(dir, "HEAD"));
-  Result<bool> has_objects = exists(merged, join_path(dir, "objects"));
-  return has_head.ok() && *has_head && has_objects.ok() && *has_objects;
+  else if (name != "config" && name != "config.worktree") return false;
+  for (const char* part : {"HEAD", "objects", "refs", "commondir"}) {
+    if (resolve(merged, join_path(dir, part), Follow::kNo).ok()) return true;
+  }
+  return false;
 }
 
 bool brings_files(std::string_view path) {

@@ -11,10 +11,19 @@
 
 namespace warren {
 
-Result<Signals> Signals::take(std::initializer_list<int> signals) {
+namespace {
+
+sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
   ::sigemptyset(&set);
   for (int signal : signals) ::sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+Result<Signals> Signals::take(std::initializer_list<int> signals) {
+  sigset_t set = set_of(signals);
   if (int failed = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); failed != 0)
     return system_error(failed, "block signals");
   Fd fd(::signalfd(-1, &set, SFD_CLOEXEC));
@@ -32,5 +41,12 @@ Result<int> Signals::wait(int other_fd, std::chrono::milliseconds at_most) {
   WARREN_TRY(read_some(fd_.get(), {reinterpret_cast<std::byte*>(&info), sizeof info}));
   return static_cast<int>(info.ssi_signo);
 }
+
+DeferredSignals::DeferredSignals(std::initializer_list<int> signals) {
+  sigset_t set = set_of(signals);
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+DeferredSignals::~DeferredSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace warren

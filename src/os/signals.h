@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <initializer_list>
 
 #include "base/result.h"
@@ -21,6 +22,18 @@ class Signals {
   explicit Signals(Fd fd) : fd_(std::move(fd)) {}
 
   Fd fd_;
+};
+
+// While one exists, the signals wait, and are delivered when it ends. For this thread and those it starts.
+class DeferredSignals {
+ public:
+  explicit DeferredSignals(std::initializer_list<int> signals);
+  DeferredSignals(const DeferredSignals&) = delete;
+  DeferredSignals& operator=(const DeferredSignals&) = delete;
+  ~DeferredSignals();
+
+ private:
+  sigset_t before_{};
 };
 
 }  // namespace warren

@@ -96,7 +96,7 @@ Status make_session_file(const SessionDir& session, const std::string& base,
   }
   forget_audit_notes(session.file()).ignore("verify then says that another file was here");
   for (const std::string& path : {draft, session.file()}) {
-    forget_encrypted(path).ignore("the next opening says so, and what to do");
+    note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
   }
   return Ok{};
 }

@@ -231,6 +231,47 @@ class Brought(Repository):
         self.apply()
         self.assertEqual((self.rev("warren/a"), self.read("a"), self.read("b")), (head, "1\n", "2\n"))
 
+    def test_another_branch_of_the_agent_reverts_nothing(self):
+        self.begin(a="old\n", b="old\n", c="old\n")
+        self.git("branch", "release")
+        overlaid.write(self.base / "a", "mine\n")
+        overlaid.write(self.base / "new", "mine\n")
+        self.commit("my work")
+
+        def hotfix(point):
+            self.git("checkout", "-q", "-b", "hotfix", "release", cwd=point)
+            overlaid.write(point + "/c", "fixed\n")
+            self.commit("fix", cwd=point)
+            overlaid.write(point + "/b", "not committed\n")
+        self.agent(then=hotfix)
+        said = self.apply()
+        self.assertEqual(self.git("show", "warren/a:c"), "fixed\n")
+        self.assertEqual((self.read("a"), self.read("new"), self.read("c")), ("mine\n", "mine\n", "old\n"), said)
+        self.assertEqual(self.read("b"), "not committed\n")
+
+    def test_a_commit_that_the_agent_dropped_stays(self):
+        self.begin(a="1\n", b="1\n")
+        overlaid.write(self.base / "a", "2\n")
+        self.commit("mine")
+
+        def drop(point):
+            self.git("reset", "-q", "--hard", "HEAD~1", cwd=point)
+            overlaid.write(point + "/b", "2\n")
+            self.commit("theirs", cwd=point)
+        self.agent(then=drop)
+        self.apply()
+        self.assertEqual((self.read("a"), self.read("b"), self.git("show", "warren/a:b")), ("2\n", "1\n", "2\n"))
+
+    def test_what_was_changed_again_on_the_same_line_is_written_after_the_merge(self):
+        text = "".join(f"{i}\n" for i in range(20))
+        self.begin(a=text)
+        self.agent(("a", text.replace("5\n", "five\n", 1)), commit="five",
+                   then=lambda p: overlaid.write(p + "/a", text.replace("5\n", "FIVE\n", 1)))
+        self.assertIn("not written, because the commits contain a part of it: /a", self.apply())
+        self.git("merge", "-q", "warren/a")
+        self.apply("--merge")
+        self.assertEqual(self.read("a"), text.replace("5\n", "FIVE\n", 1))
+
     def test_packed_and_collected_objects(self):
         self.begin(a="1\n", **{f"f{i}": f"{i}\n" for i in range(50)})
         head = self.agent(("a", "2\n"), commit="two", then=lambda p: (self.git("gc", "-q", "--prune=now", cwd=p),

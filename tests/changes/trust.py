@@ -337,12 +337,14 @@ class Programs(Case):
             os.rename(p + "/mine", p + "/.husky")
             os.rename(p + "/a", p + "/.git/hooks/pre-push")
             for name in ("bare/HEAD", "bare/objects/x", "bare/config", "bare/hooks/x", ".githooks/post-merge", "config", "x.pth",
-                         ".claude/hooks/x"):
+                         ".claude/hooks/x", "links/o/x", "links/config", "shared/commondir"):
                 overlaid.write(p + "/" + name, "x\n")
+            for name, target in (("HEAD", "refs/heads/main"), ("objects", "o"), ("refs", "o")):
+                os.symlink(target, f"{p}/links/{name}")
         self.w.change(change)
         marked = {line.split("  [")[0].split()[-1] for line in self.w.lines("**", ".git") if "[runs by itself: " in line}
-        self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push", "/bare/config",
-                                  "/bare/hooks/x", "/.githooks/post-merge", "/x.pth", "/.claude/hooks/x"})
+        self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push", "/bare/HEAD", "/bare/config",
+                                  "/bare/hooks/x", "/links/HEAD", "/links/config", "/shared/commondir", "/.githooks/post-merge", "/x.pth", "/.claude/hooks/x"})
 
     def test_what_everybody_can_write_is_marked(self):
         self.fill(a="1\n", b="1\n")

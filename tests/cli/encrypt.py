@@ -64,6 +64,43 @@ class EncryptTest(unittest.TestCase):
 
     # Doors.
 
+    def drafts(self):
+        return sorted(name for name in os.listdir(self.work / ".agentfs") if "draft" in name or "partial" in name)
+
+    def test_a_signal_during_decrypt_leaves_nothing_beside_the_agent(self):
+        asked, go = self.dir / "asked", self.dir / "go"
+        os.mkfifo(go)
+        command = self.dir / "key.sh"
+        command.write_text(f"#!/bin/sh\ntouch {asked}\nread line < {go}\nprintf %064d 7\n")
+        command.chmod(0o700)
+        self.make("a", "--key-env", "MINE", MINE=f"{7:064}")
+        self.warren("key", "a", "--key-env", "MINE", MINE=f"{7:064}")
+        os.unlink(self.notes()[0])
+        process = subprocess.Popen([WARREN, "decrypt", "a"], cwd=self.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   env=self.environment | {"WARREN_KEY_COMMAND": str(command)})
+        while not asked.exists():
+            self.assertIsNone(process.poll(), "it ended without asking for the key")
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        with open(go, "w", encoding="ascii") as answer:
+            answer.write("go\n")
+        says = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, -signal.SIGINT, says)
+        self.assertEqual(self.drafts(), [])
+        self.assertEqual(self.read(), SECRET)
+
+    def test_what_a_killed_decrypt_left_goes_with_the_next_one_or_with_the_agent(self):
+        self.make()
+        self.make("b")
+        left = ["a.db.draft-0123456789abcdef", "a.db.draft-0123456789abcdef.partial-fedcba9876543210",
+                "b.db.draft-0123456789abcdef"]
+        for name in left:
+            (self.work / ".agentfs" / name).write_text(SECRET)
+        self.warren("decrypt", "a")
+        self.assertEqual(self.drafts(), left[2:])
+        self.warren("delete", "b", "--yes")
+        self.assertEqual(self.drafts(), [])
+
     def test_a_plain_file_in_the_place_of_an_encrypted_agent_is_refused(self):
         self.make()
         self.assertEqual(self.read(), SECRET)
@@ -87,10 +124,29 @@ class EncryptTest(unittest.TestCase):
         self.warren("delete", "c", "--yes")
         self.warren("init", "c")
         self.warren("fs", "c", "ls")
-        self.make("d")
-        self.warren("backup", "a", "a.backup")
-        self.warren("restore", "d", "a.backup", "--force")
-        self.assertEqual(self.read("d"), SECRET)
+
+    def test_an_encrypted_agent_is_not_replaced_by_a_copy_that_is_not(self):
+        self.make()
+        self.warren("init", "plain")
+        self.warren("backup", "plain", "plain.backup")
+        self.assertIn("agent 'a' is encrypted, and this copy is not", self.refused("restore", "a", "plain.backup", "--force"))
+        (self.dir / "a").mkdir()
+        self.warren("-C", str(self.dir / "a"), "init", "a")
+        self.warren("-C", str(self.dir / "a"), "checkpoint", "a", "push", f"sqlite:{self.dir}/other.db")
+        self.refused("checkpoint", "a", "pull", f"sqlite:{self.dir}/other.db", "--force")
+        self.assertEqual(self.read(), SECRET)
+        self.warren("delete", "a", "--yes")
+        self.warren("restore", "a", "plain.backup")
+        self.warren("fs", "a", "ls")
+
+    def test_another_encrypted_file_in_its_place_is_refused(self):
+        self.make()
+        self.make("b")
+        self.assertEqual(self.read(), SECRET)
+        shutil.copy(self.file_of("b"), self.file_of("a"))
+        self.assertIn("another encrypted file is in the place of agent 'a'", self.refused("fs", "a", "ls"))
+        self.warren("rekey", "b")
+        self.assertEqual(self.read("b"), SECRET)
 
     def test_the_search_index_is_encrypted_as_the_agent_is(self):
         index = self.work / ".agentfs" / "a.index.db"
@@ -297,7 +353,9 @@ class EncryptTest(unittest.TestCase):
         self.warren("backup", "plain", "plain.db")
         self.make("a", "--key-env", "MY_KEY", MY_KEY=secrets.token_hex(32))
         self.assertIn("already exists", self.refused("restore", "a", "plain.db"))
-        self.warren("restore", "a", "plain.db", "--force")  # the variable is not set
+        self.assertIn("is encrypted, and this copy is not", self.refused("restore", "a", "plain.db", "--force"))
+        self.warren("delete", "a", "--yes")  # the variable is not set
+        self.warren("restore", "a", "plain.db")
         self.assertEqual(self.warren("fs", "a", "cat", "/x"), "from the backup")
         self.make("b")
         shutil.rmtree(self.dir / "home/.config/warren/keys")

@@ -1,3 +1,6 @@
+#include <csignal>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
@@ -9,6 +12,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "os/host_files.h"
+#include "os/signals.h"
 
 namespace warren::cli {
 
@@ -106,7 +110,10 @@ Result<Exit> rekey(Context& context, const Arguments& args, NewKey change, std::
   std::string path = WARREN_TRY(locate_file(args));
   RekeyOptions options{.id_or_path = path, .change = change, .source = {}};
   if (change != NewKey::kNone) options.source = WARREN_TRY(find_key_source(args));
+  // What is not finished would stay beside the agent; of `decrypt`, that is everything in plain text.
+  auto whole = std::make_optional<DeferredSignals>({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
   RekeyedAgent done = WARREN_TRY(rekey_agent(options, context.clock).within(verb));
+  whole.reset();
   warn_if_not(context, record_afterwards(path, verb, std::nullopt, context.clock));
   Output& out = context.out;
   if (args.has("json")) {

@@ -86,7 +86,7 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   CommitsPlan plan;
   plan.taken = WARREN_TRY(choose_branch(args, *found));
   const std::string& commit = plan.taken ? plan.taken->commit : found->head;
-  plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, found->start, commit, all));
+  plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, *found, commit, all));
   plan.found = *std::move(found);
   if (plan.taken) {
     WARREN_TRY(check_target(args, plan, opened.agent->id()));
@@ -97,19 +97,16 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   return std::optional(std::move(plan));
 }
 
-Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
-                  const ChangeFilter& filter, Selection& chosen) {
-  if (args.has("commits")) return Ok{};
-  std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
-  for (std::size_t i = 0; i < changes.size(); ++i) {
+void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
+                Selection& chosen) {
+  for (std::size_t i = 0; i < plan.where.size(); ++i) {
     if (filter && !filter(changes[i].path)) continue;
-    switch (where[i]) {
+    switch (plan.where[i]) {
       case CommitImport::Where::kFiles: chosen.take(i); break;
       case CommitImport::Where::kCommits: plan.committed += changes[i].node().is_directory() ? 0 : 1; break;
       case CommitImport::Where::kBoth: plan.held.push_back(changes[i].path); break;
     }
   }
-  return Ok{};
 }
 
 Status bring_commits(const Arguments& args, CommitsPlan& plan) {

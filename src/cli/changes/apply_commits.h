@@ -27,17 +27,18 @@ struct CommitsPlan {
   std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
   std::string branch;                // in the base's repository
   CommitImport::Description description;
-  std::string container;          // without `taken`: what contains the agent's HEAD
-  std::size_t committed = 0;      // changes that are not written as files, because the commits contain them
-  std::vector<std::string> held;  // changes that must wait until the commits are merged
+  std::string container;                   // without `taken`: what contains the agent's HEAD
+  std::vector<CommitImport::Where> where;  // of each change; empty if no files are to be written
+  std::size_t committed = 0;               // changes that are not written as files, because the commits contain them
+  std::vector<std::string> held;           // changes that must wait until the commits are merged
 };
 
 // nullopt if there is nothing to bring, or the options or a PATH say that files are meant. `all`: with those in .git.
 Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAgent& opened,
                                                 const std::vector<TreeChange>& all);
 // Takes the changes that are to be written as files.
-Status take_files(const Arguments& args, CommitsPlan& plan, const std::vector<TreeChange>& changes,
-                  const ChangeFilter& filter, Selection& chosen);
+void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
+                Selection& chosen);
 
 Status bring_commits(const Arguments& args, CommitsPlan& plan);
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);

@@ -229,7 +229,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
     bool is_confirmed = WARREN_TRY(choose_changes(context, overlay, all, filter, chosen, options));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
   } else if (commits != nullptr) {
-    WARREN_TRY(take_files(args, *commits, all, filter, chosen));
+    take_files(*commits, all, filter, chosen);
   } else {
     chosen.take_if(filter);
   }
@@ -250,6 +250,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = unambiguous_id(args.get("ID"));
   CommitsPlan* plan = commits ? &*commits : nullptr;
+  if (plan != nullptr && !args.has("commits")) plan->where = WARREN_TRY(plan->import->sort(all));
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
